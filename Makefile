@@ -1,0 +1,38 @@
+# Everything runs in the project's own environment, .venv; nothing is installed into the system.
+PYTHON ?= python3
+PIP := .venv/bin/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: .venv/.demo  ## the main job: an example decided and explained on the terminal
+	.venv/bin/argmaxf demo
+
+test: .venv/.dev lint  ## style, types and the test suite
+	.venv/bin/python -m pytest -q
+
+test-slow: .venv/.dev  ## the checks that take minutes
+	.venv/bin/python -m pytest -q -m slow
+
+lint: .venv/.dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+bench: .venv/.dev  ## speed, as ratios within one run
+	.venv/bin/python -m benchmarks
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("argmaxf needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(PIP) --upgrade 'pip>=25.1'
+
+.venv/.demo: pyproject.toml | .venv/bin/python
+	$(PIP) --editable '.[cli]'
+	@touch $@
+
+.venv/.dev: pyproject.toml | .venv/bin/python
+	$(PIP) --editable '.[all]' --group dev
+	@touch $@ .venv/.demo
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -1,0 +1,1 @@
+"""Empirical utility maximization (EUM): the best F-measure on labelled data."""

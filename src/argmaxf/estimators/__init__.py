@@ -1,0 +1,1 @@
+"""scikit-learn estimators for both approaches, one short file each."""

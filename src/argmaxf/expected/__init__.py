@@ -1,0 +1,1 @@
+"""The decision-theoretic approach (DTA): predictions with the highest expected F-measure."""

@@ -1,0 +1,63 @@
+"""F_β and Jaccard from counts, and the one home of the 0/0 convention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from argmaxf.validation import check_beta, check_zero_division
+
+
+def fbeta_from_counts(
+    true_positives: ArrayLike,
+    predicted: ArrayLike,
+    positives: ArrayLike,
+    *,
+    beta: float = 1.0,
+    zero_division: float = 0.0,
+) -> Any:
+    r"""Return F_β of a prediction from three counts (eq. 1 of the paper).
+
+    .. math:: F_β = \frac{(1+β²)\,T}{k + β² S}
+
+    with T true positives, k predicted and S actual positives. Where nothing is predicted and
+    nothing is there to find (k = S = 0), F is `zero_division`. Counts may be weighted, and arrays
+    broadcast.
+
+    >>> fbeta_from_counts(true_positives=3, predicted=4, positives=6)
+    0.6
+    >>> fbeta_from_counts([0, 2], [0, 2], [0, 2], zero_division=1.0)
+    array([1., 1.])
+    """
+    b2 = check_beta(beta) ** 2
+    k = np.asarray(predicted, dtype=np.float64)
+    s = np.asarray(positives, dtype=np.float64)
+    return _ratio((1.0 + b2) * np.asarray(true_positives), k + b2 * s, zero_division)
+
+
+def jaccard_from_counts(
+    true_positives: ArrayLike,
+    predicted: ArrayLike,
+    positives: ArrayLike,
+    *,
+    zero_division: float = 0.0,
+) -> Any:
+    """Return the Jaccard index (IoU) T / (k + S - T), with the same 0/0 convention.
+
+    >>> jaccard_from_counts(true_positives=3, predicted=4, positives=6)
+    0.42857142857142855
+    """
+    t = np.asarray(true_positives, dtype=np.float64)
+    union = np.asarray(predicted, dtype=np.float64) + np.asarray(positives, dtype=np.float64) - t
+    return _ratio(t, union, zero_division)
+
+
+def _ratio(numerator: Any, denominator: Any, zero_division: float) -> Any:
+    """Divide, with 0/0 = `zero_division`: the only place where that case is decided."""
+    fill = check_zero_division(zero_division)
+    numerator, denominator = np.broadcast_arrays(numerator, denominator)
+    out = np.full(denominator.shape, fill)
+    np.divide(numerator, denominator, out=out, where=denominator > 0)
+    return float(out) if out.ndim == 0 else out
