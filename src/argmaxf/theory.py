@@ -1,0 +1,291 @@
+"""What is known without data: Lemma 2, Theorem 3, and a mixture of Gaussians with its best F.
+
+Numbers of lemmas, theorems and equations are those of Ye, Chai, Lee and Chieu, "Optimizing F-Measures: A Tale of Two
+Approaches", ICML 2012.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import expit, logit, ndtr, rel_entr
+
+from argmaxf.validation import (
+    as_real_array,
+    check_beta,
+    check_choice,
+    check_unit_interval,
+    first_bad_probability,
+)
+
+Representation = Literal["R0", "R1", "R2"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound on F, and why it is infinite where it is.
+
+    `value` holds with the probability asked for. `radius` is r(n, η) of the paper and `limit` the
+    number it must stay below; `reason` is empty where it does, and one sentence where it does not.
+    """
+
+    value: float
+    radius: float
+    limit: float
+    reason: str = ""
+
+
+def deviation_bound(n: int, positive_rate: float, beta: float = 1.0, eta: float = 0.05) -> Bound:
+    """Return how far F_β on n examples can be from its limit, but for a chance of η (Lemma 2).
+
+    One fixed classifier, n i.i.d. examples. The bound says something only where
+    r = √(ln(6/η)/2n) is below β²π₁/(2(1+β²)); elsewhere it is infinite and `reason` says so.
+
+    >>> round(deviation_bound(100_000, positive_rate=0.5).value, 4)
+    0.0611
+    >>> deviation_bound(1000, positive_rate=0.05).reason
+    'n = 1000 is too small: r(n, eta) = 0.0489 must be below 0.0125'
+    """
+    n, pi, b2, eta = _check_setting(n, positive_rate, beta, eta)
+    return _bound(n, math.sqrt(math.log(6.0 / eta) / (2.0 * n)), pi, b2, factor=3.0)
+
+
+def regret_bound(
+    n: int,
+    vc_dimension: int,
+    positive_rate: float,
+    beta: float = 1.0,
+    eta: float = 0.05,
+) -> Bound:
+    """Return how much F_β training for F on n examples can lose, but for a chance of η (Theorem 3).
+
+    Against the best classifier of the same family, of VC dimension d. The bound says something
+    only where r̄ = √((ln(12/η) + d ln(2en/d))/n) is below β²π₁/(2(1+β²)); elsewhere it is infinite
+    and `reason` says so.
+
+    >>> round(regret_bound(1_000_000, 11, positive_rate=0.5).value, 3)
+    0.326
+    >>> regret_bound(1000, 11, positive_rate=0.5).value
+    inf
+    """
+    n, pi, b2, eta = _check_setting(n, positive_rate, beta, eta)
+    d = _check_count("vc_dimension", vc_dimension)
+    # The count of labellings, (2en/d)^d, holds from 2n = d on; r̄ is above √2 there already.
+    growth = d * math.log(2.0 * math.e * max(n, d / 2.0) / d)
+    radius = math.sqrt((math.log(12.0 / eta) + growth) / n)
+    return _bound(n, radius, pi, b2, factor=6.0)
+
+
+def sample_size(
+    accuracy: float,
+    positive_rate: float,
+    beta: float = 1.0,
+    eta: float = 0.05,
+    *,
+    vc_dimension: int | None = None,
+) -> int:
+    """Return the smallest n whose bound is at most `accuracy`.
+
+    Lemma 2's bound, or Theorem 3's where a VC dimension is given. `accuracy=math.inf` asks where
+    the bound begins to say anything.
+
+    >>> sample_size(math.inf, positive_rate=0.05)
+    15320
+    >>> sample_size(0.05, positive_rate=0.5, vc_dimension=11)
+    45659935
+    """
+    accuracy = float(accuracy)
+    if not accuracy > 0:
+        raise ValueError(f"accuracy must be positive, got {accuracy!r}")
+
+    def enough(n: int) -> bool:
+        bound = (
+            deviation_bound(n, positive_rate, beta, eta)
+            if vc_dimension is None
+            else regret_bound(n, vc_dimension, positive_rate, beta, eta)
+        )
+        return not bound.reason and bound.value <= accuracy
+
+    return _smallest(enough)
+
+
+def mean_kl(true: ArrayLike, assumed: ArrayLike) -> float:
+    """Return the mean Kullback–Leibler divergence from true to assumed probabilities of a label.
+
+    The conditional KL of section 4.1.1, in nats: infinite where the assumed model rules out what
+    the true one allows.
+
+    >>> round(mean_kl([0.5, 0.5], [0.5, 0.9]), 4)
+    0.2554
+    """
+    p, q = _check_probabilities("true", true), _check_probabilities("assumed", assumed)
+    if p.shape != q.shape:
+        raise ValueError(f"true and assumed must have one shape, got {p.shape} and {q.shape}")
+    return float(np.mean(rel_entr(p, q) + rel_entr(1.0 - p, 1.0 - q)))
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best classifier of a known distribution: its F_β and where it cuts P(1|x)."""
+
+    fbeta: float
+    threshold: float
+
+
+@dataclass(frozen=True)
+class GaussianMixture:
+    """Two spherical Gaussians in D dimensions (section 4.1), with everything about F known.
+
+    P(Y=1) = `positive_rate`, X given Y is N(μ_Y, I), μ₁ = (S+O)·1/√(4D), μ₀ = -(S-O)·1/√(4D): the
+    centres lie S apart, O/2 from the origin.
+
+    >>> mixture = GaussianMixture(D=10, S=4.0)
+    >>> best = mixture.optimum()
+    >>> round(100 * best.fbeta, 4), round(best.threshold, 4)
+    (97.7257, 0.4886)
+    >>> X, y = mixture.sample(5, seed=0)
+    >>> X.shape, mixture.posterior(X).shape
+    ((5, 10), (5,))
+    """
+
+    D: int = 10
+    S: float = 4.0
+    O: float = 0.0  # noqa: E741 - the paper's name
+    positive_rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse what is no mixture of two classes."""
+        _check_count("D", self.D)
+        for name, number in (("S", self.S), ("O", self.O)):
+            if not (math.isfinite(number) and number >= 0):
+                raise ValueError(f"{name} must be finite and at least 0, got {number!r}")
+        _check_open_rate("positive_rate", self.positive_rate)
+
+    def sample(
+        self, n: int, seed: int | np.random.Generator | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return n i.i.d. examples: X (n × D) and labels in {0, 1}.
+
+        The same seed gives the same labels and noise for every S and O.
+        """
+        rng = np.random.default_rng(seed)
+        y = (rng.random(n) < self.positive_rate).astype(np.int64)
+        centre = np.where(y == 1, self.S + self.O, self.O - self.S) / math.sqrt(4.0 * self.D)
+        return rng.standard_normal((n, self.D)) + centre[:, None], y
+
+    @staticmethod
+    def represent(X: ArrayLike, representation: Representation) -> NDArray[np.float64]:
+        """Return section 4.1's attributes: R0 coordinates, R1 with a constant 1, R2 with products.
+
+        R2 adds every monomial of degree two to R1: D(D+1)/2 further columns.
+
+        >>> GaussianMixture.represent([[2.0, 3.0]], "R2")
+        array([[2., 3., 1., 4., 6., 9.]])
+        """
+        check_choice("representation", representation, ("R0", "R1", "R2"))
+        X = np.asarray(X, dtype=np.float64)
+        if representation == "R0":
+            return X
+        parts = [X, np.ones((len(X), 1))]
+        if representation == "R2":
+            i, j = np.triu_indices(X.shape[1])
+            parts.append(X[:, i] * X[:, j])
+        return np.hstack(parts)
+
+    def log_odds(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(1|x)/P(0|x) = logit π₁ + S·t, t the place of x between the centres."""
+        t = np.asarray(X, dtype=np.float64).sum(axis=1) / math.sqrt(self.D) - self.O / 2.0
+        return np.asarray(logit(self.positive_rate) + self.S * t)
+
+    def posterior(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the true P(1|x) of each row."""
+        return np.asarray(expit(self.log_odds(X)))
+
+    def fbeta(self, threshold: float, beta: float = 1.0) -> float:
+        """Return F_β of the classifier P(1|x) > threshold on unlimited data (eq. 2)."""
+        b2 = check_beta(beta) ** 2
+        delta = check_unit_interval("threshold", threshold)
+        p11, p01 = self._cells(delta)
+        return float((1.0 + b2) * p11 / (b2 * self.positive_rate + p11 + p01))
+
+    def optimum(self, beta: float = 1.0) -> Optimum:
+        """Return the best F_β any classifier can have, and its threshold δ* = F*/(1+β²).
+
+        By Theorem 4 a threshold on P(1|x) is best. F* is the root of the largest value of
+        (1+β²)p₁₁ - F·(β²π₁ + p₁₁ + p₀₁), which falls in F and is reached by the cut F/(1+β²).
+        """
+        b2 = check_beta(beta) ** 2
+
+        def excess(f: float) -> float:
+            p11, p01 = self._cells(f / (1.0 + b2))
+            return (1.0 + b2) * p11 - f * (b2 * self.positive_rate + p11 + p01)
+
+        best = float(brentq(excess, 0.0, 1.0, xtol=1e-300, rtol=4.0 * np.finfo(float).eps))
+        return Optimum(fbeta=best, threshold=best / (1.0 + b2))
+
+    def _cells(self, threshold: float) -> tuple[float, float]:
+        """Return p₁₁ and p₀₁ of the classifier P(1|x) > threshold."""
+        odds = float(logit(threshold) - logit(self.positive_rate))
+        t = odds / self.S if self.S > 0 else math.copysign(math.inf, odds)
+        p11 = self.positive_rate * ndtr(self.S / 2.0 - t)
+        p01 = (1.0 - self.positive_rate) * ndtr(-self.S / 2.0 - t)
+        return float(p11), float(p01)
+
+
+def _bound(n: int, radius: float, pi: float, b2: float, *, factor: float) -> Bound:
+    """Lemma 2 and Theorem 3: factor·(1+β²)r / (β²π₁ - 2(1+β²)r), where it is positive."""
+    limit = b2 * pi / (2.0 * (1.0 + b2))
+    if radius < limit:
+        value = factor * (1.0 + b2) * radius / (b2 * pi - 2.0 * (1.0 + b2) * radius)
+        return Bound(value, radius, limit)
+    reason = f"n = {n} is too small: r(n, eta) = {radius:.3g} must be below {limit:.3g}"
+    return Bound(math.inf, radius, limit, reason)
+
+
+def _smallest(enough: Callable[[int], bool]) -> int:
+    """Return the smallest n ≥ 1 with enough(n), which stays true once it is."""
+    high = 1
+    while not enough(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _check_setting(
+    n: int, positive_rate: float, beta: float, eta: float
+) -> tuple[int, float, float, float]:
+    return (
+        _check_count("n", n),
+        _check_open_rate("positive_rate", positive_rate, closed_above=True),
+        check_beta(beta) ** 2,
+        _check_open_rate("eta", eta),
+    )
+
+
+def _check_count(name: str, number: Any) -> int:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
+    return int(number)
+
+
+def _check_open_rate(name: str, number: float, *, closed_above: bool = False) -> float:
+    value = check_unit_interval(name, number)
+    if value == 0.0 or (value == 1.0 and not closed_above):
+        raise ValueError(f"{name} must lie in (0, 1{']' if closed_above else ')'}, got {number!r}")
+    return value
+
+
+def _check_probabilities(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    array = as_real_array(name, values).astype(np.float64)
+    if not np.all((array >= 0.0) & (array <= 1.0)):
+        raise first_bad_probability(name, array)
+    return array
