@@ -1,7 +1,7 @@
 """What is known without data: Lemma 2, Theorem 3, and a mixture of Gaussians with its best F.
 
-Numbers of lemmas, theorems and equations are those of Ye, Chai, Lee and Chieu, "Optimizing F-Measures: A Tale of Two
-Approaches", ICML 2012.
+Numbers of lemmas, theorems and equations are those of Ye, Chai, Lee and Chieu, "Optimizing
+F-Measures: A Tale of Two Approaches", ICML 2012.
 """
 
 from __future__ import annotations
