@@ -54,6 +54,20 @@ def jaccard_from_counts(
     return _ratio(t, union, zero_division)
 
 
+def precision_from_counts(
+    true_positives: ArrayLike, predicted: ArrayLike, *, zero_division: float = 0.0
+) -> Any:
+    """Return T / k, with the same 0/0 convention."""
+    return _ratio(np.asarray(true_positives), np.asarray(predicted), zero_division)
+
+
+def recall_from_counts(
+    true_positives: ArrayLike, positives: ArrayLike, *, zero_division: float = 0.0
+) -> Any:
+    """Return T / S, with the same 0/0 convention."""
+    return _ratio(np.asarray(true_positives), np.asarray(positives), zero_division)
+
+
 def _ratio(numerator: Any, denominator: Any, zero_division: float) -> Any:
     """Divide, with 0/0 = `zero_division`: the only place where that case is decided."""
     fill = check_zero_division(zero_division)

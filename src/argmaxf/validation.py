@@ -55,14 +55,56 @@ def as_real_array(name: str, values: ArrayLike) -> NDArray[Any]:
     return array
 
 
+def as_labels(name: str, values: ArrayLike) -> NDArray[np.bool_]:
+    """Return 0/1 labels as booleans; anything else is named."""
+    array = as_real_array(name, values)
+    if array.dtype == bool:
+        return array
+    labels = np.asarray(array == 1)
+    if not np.array_equal(labels, array):
+        bad = array[(array != 0) & ~labels].flat[0]
+        raise ValueError(f"{name} must hold 0 and 1 (or booleans), got {bad.item()!r}")
+    return labels
+
+
+def as_scores(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Return scores as floating-point numbers; infinite ones are allowed, NaN is not."""
+    array = as_real_array(name, values)
+    if array.dtype.kind != "f":
+        return array.astype(np.float64)
+    if np.isnan(array).any():
+        position = np.argwhere(np.isnan(array))[0].tolist()
+        raise ValueError(f"{name} must not hold NaN, got one at position {_plain(position)}")
+    return array
+
+
+def as_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    """Return one non-negative finite weight per row, or None."""
+    if sample_weight is None:
+        return None
+    weight = as_real_array("sample_weight", sample_weight).astype(np.float64)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}")
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        bad = float(weight[~(np.isfinite(weight) & (weight >= 0))][0])
+        raise ValueError(f"sample_weight must be finite and not negative, got {bad!r}")
+    if not weight.any():
+        raise ValueError("sample_weight must not be zero for every row")
+    return weight
+
+
 def first_bad_probability(name: str, array: NDArray[Any]) -> ValueError:
     """Describe the first value that is not a probability; call it once one is known to exist."""
     bad = ~((array >= 0.0) & (array <= 1.0))
-    position = tuple(int(i) for i in np.argwhere(bad)[0])
-    where = position[0] if len(position) == 1 else position
+    position = np.argwhere(bad)[0].tolist()
+    value = float(array[tuple(position)])
     return ValueError(
-        f"{name} must be finite and in [0, 1], got {float(array[position])!r} at position {where}"
+        f"{name} must be finite and in [0, 1], got {value!r} at position {_plain(position)}"
     )
+
+
+def _plain(position: list[int]) -> int | tuple[int, ...]:
+    return position[0] if len(position) == 1 else tuple(position)
 
 
 def _check_real(name: str, number: Any) -> float:

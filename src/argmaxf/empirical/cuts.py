@@ -1,0 +1,131 @@
+"""Every cut of a set of scores with its F, precision and recall: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxf.metric import fbeta_from_counts, precision_from_counts, recall_from_counts
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Cuts from the empty one downwards; each selects the scores of at least its `edge`."""
+
+    edge: Floats  # +inf stands for the empty cut, which comes first
+    fbeta: Floats
+    precision: Floats
+    recall: Floats
+
+
+def useful_cuts(y: Any, score: Any, weight: Any, beta: float, zero_division: float) -> Cuts:
+    """Return the cuts that end at a positive item, and the empty cut.
+
+    Any other cut is no better in precision, recall or F than the next shorter one that ends at a
+    positive. Cost: one sort of the numbers (no argsort) without weights.
+    """
+    if weight is None:
+        edge, true_positives, false_positives = _count(y, score)
+    else:
+        edge, true_positives, false_positives = _weigh(y, score, weight)
+    return _rated(edge, true_positives, false_positives, beta, zero_division)
+
+
+def every_cut(y: Any, score: Any, weight: Any, beta: float, zero_division: float) -> Cuts:
+    """Return the cut at each distinct score, and the empty cut. Cost: one argsort."""
+    weight = np.ones(len(y)) if weight is None else weight
+    return _rated(*_weigh(y, score, weight), beta, zero_division)
+
+
+def mean_cuts(y: Any, score: Any, weight: Any, beta: float, zero_division: float) -> Cuts:
+    """Return the cuts of all cells of a table by one threshold, rated by the mean over its rows.
+
+    Going down the scores, each cell changes the F of its own row only, so the mean is a running
+    sum of those changes. Cost: two argsorts.
+    """
+    share = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
+    in_row = np.argsort(-score, axis=1, kind="stable")
+    hit = np.take_along_axis(y, in_row, axis=1)
+    t = np.pad(np.cumsum(hit, axis=1), ((0, 0), (1, 0)))  # T after each cell, from T = 0
+    k = np.broadcast_to(np.arange(t.shape[1]), t.shape)
+    s = np.broadcast_to(t[:, -1:], t.shape)
+    falling = np.take_along_axis(score, in_row, axis=1).ravel()
+    order = np.argsort(-falling, kind="stable")
+    last = _last_of_each(falling[order])
+
+    def running(per_row: Floats) -> Floats:
+        start = share @ per_row[:, 0]
+        change = (share[:, None] * np.diff(per_row, axis=1)).ravel()[order]
+        return np.concatenate([[start], start + np.cumsum(change)[last]])
+
+    return Cuts(
+        edge=np.concatenate([[np.inf], falling[order][last]], dtype=score.dtype),
+        fbeta=running(fbeta_from_counts(t, k, s, beta=beta, zero_division=zero_division)),
+        precision=running(precision_from_counts(t, k, zero_division=zero_division)),
+        recall=running(recall_from_counts(t, s, zero_division=zero_division)),
+    )
+
+
+def between(low: Any, high: Any) -> Any:
+    """Return thresholds in (low, high]: the midpoint, finite wherever a finite one exists.
+
+    They keep the precision of the scores, so that comparing scores with them stays exact.
+    """
+    with np.errstate(invalid="ignore"):
+        middle = low / 2 + high / 2
+    middle = np.where(np.isinf(low), high - 1, middle)
+    middle = np.where(np.isinf(high), np.maximum(low + 1, np.nextafter(low, high)), middle)
+    middle = np.where(np.isinf(low) & np.isinf(high), 0, middle).astype(low.dtype)
+    return np.where((low < middle) & (middle <= high), middle, high)[()]
+
+
+def below(edge: Any, score: Any) -> Any:
+    """Return a threshold that selects what scores at least `edge`, and nothing else."""
+    lower = score[score < edge]
+    return between(lower.max(), edge) if len(lower) else edge
+
+
+def above(highest: Any) -> Any:
+    """Return a threshold that selects nothing; no number is above infinity, so NaN is there."""
+    return np.nan if np.isposinf(highest) else np.nextafter(highest, np.inf)
+
+
+def _rated(edge: Any, true: Any, false: Any, beta: float, zero_division: float) -> Cuts:
+    true = np.concatenate([[0], true])
+    predicted = true + np.concatenate([[0], false])
+    positives = true[-1]
+    return Cuts(
+        edge=np.concatenate([[np.inf], edge], dtype=edge.dtype),
+        fbeta=fbeta_from_counts(true, predicted, positives, beta=beta, zero_division=zero_division),
+        precision=precision_from_counts(true, predicted, zero_division=zero_division),
+        recall=recall_from_counts(true, positives, zero_division=zero_division),
+    )
+
+
+def _count(y: Any, score: Any) -> tuple[Any, Any, Any]:
+    """Return each positive score, falling, with the positives and negatives at or above it."""
+    positive, negative = np.sort(score[y]), np.sort(score[~y])
+    first = np.flatnonzero(np.append(True, positive[1:] != positive[:-1])[: len(positive)])
+    edge = positive[first]
+    true = len(positive) - first
+    false = len(negative) - np.searchsorted(negative, edge)
+    return edge[::-1], true[::-1], false[::-1]
+
+
+def _weigh(y: Any, score: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """Return each distinct score, falling, with the weight of positives and negatives above it."""
+    order = np.argsort(-score)
+    falling, true = score[order], weight[order] * y[order]
+    last = _last_of_each(falling)
+    false = weight[order] - true
+    return falling[last], np.cumsum(true)[last], np.cumsum(false)[last]
+
+
+def _last_of_each(falling: Any) -> Any:
+    """Return where each run of equal scores ends."""
+    return np.flatnonzero(np.append(falling[1:] != falling[:-1], True))

@@ -1,0 +1,188 @@
+"""The best threshold on given scores, exact over every distinct score (the δ of ML^δ).
+
+A cut selects all items whose score is at least some value; equal scores are never split. F changes
+only where a score is passed, so the cuts at the distinct scores, and the empty one, are all there
+are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from argmaxf.empirical.cuts import Cuts, above, below, between, every_cut, mean_cuts, useful_cuts
+from argmaxf.validation import (
+    as_labels,
+    as_scores,
+    as_weights,
+    check_beta,
+    check_choice,
+    check_unit_interval,
+    check_zero_division,
+)
+
+AVERAGES = ("macro", "micro", "samples")
+SLACK = 1e-12  # the rounding of weighted sums must not decide whether a constraint is met
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The best cut: an item is predicted positive where its score is at least `threshold`.
+
+    `value` is its F_β, `k` how many of the given items it selects. For `average="macro"` each field
+    is an array with one entry per label.
+    """
+
+    threshold: Any
+    value: Any
+    precision: Any
+    recall: Any
+    k: Any
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Precision, recall and F_β for every cut, from the one that selects nothing downwards."""
+
+    threshold: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    fbeta: NDArray[np.float64]
+
+
+def maximize_empirical_f(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    *,
+    beta: float = 1.0,
+    average: str | None = None,
+    sample_weight: ArrayLike | None = None,
+    zero_division: float = 0.0,
+    min_precision: float | None = None,
+    min_recall: float | None = None,
+) -> Threshold:
+    """Return the threshold with the highest F_β on labelled scores, exact over every cut.
+
+    Parameters
+    ----------
+    y_true : 0/1 labels, (n,) or (n, labels)
+    score : scores of the same shape, larger meaning more positive; probabilities, log-odds, margins
+    average : for a table, what F means: `"macro"` finds one threshold per label, `"micro"` one for
+        all cells together, `"samples"` one for the mean F of the rows
+    sample_weight : one weight per row
+    zero_division : F of predicting nothing where there is nothing to find
+    min_precision, min_recall : only cuts that reach them count; with a large `beta` (1e6, say) F is
+        recall, so ``beta=1e6, min_precision=0.9`` asks for the best recall at precision 0.9
+
+    Returns
+    -------
+    Threshold
+        The threshold lies midway between neighbouring scores. Of cuts with equal F the one that
+        selects fewest is returned; where nothing is worth selecting, a threshold above all scores.
+
+    Notes
+    -----
+    Cost: one sort; an argsort with weights, two for `average="samples"`.
+
+    >>> best = maximize_empirical_f([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.5, 0.6, 0.9])
+    >>> best.threshold, best.value, best.k
+    (0.25, 0.8571428571428571, 4)
+    >>> maximize_empirical_f([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.5, 0.6, 0.9], min_precision=0.9)
+    Threshold(threshold=0.75, value=0.5, precision=1.0, recall=0.3333333333333333, k=1)
+    """
+    options = check_beta(beta), check_zero_division(zero_division)
+    limits = _check_limit("min_precision", min_precision), _check_limit("min_recall", min_recall)
+    rate = mean_cuts if average == "samples" else useful_cuts
+    found = [
+        _best(rate(y, s, weight, *options), s, *limits)
+        for y, s, weight in _problems(y_true, score, sample_weight, average)
+    ]
+    return _stack(found) if average == "macro" else found[0]
+
+
+def empirical_f_curve(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    *,
+    beta: float = 1.0,
+    average: str | None = None,
+    sample_weight: ArrayLike | None = None,
+    zero_division: float = 0.0,
+) -> Curve | list[Curve]:
+    """Return precision, recall and F_β for every cut of labelled scores.
+
+    The arguments are those of `maximize_empirical_f`; `average="macro"` gives a list with one curve
+    per label. Cost: one argsort.
+
+    >>> curve = empirical_f_curve([0, 1, 1], [0.2, 0.4, 0.8])
+    >>> curve.threshold
+    array([0.8, 0.6, 0.3, 0.2])
+    >>> curve.fbeta
+    array([0.        , 0.66666667, 1.        , 0.8       ])
+    """
+    options = check_beta(beta), check_zero_division(zero_division)
+    rate = mean_cuts if average == "samples" else every_cut
+    curves = [
+        _curve(rate(y, s, weight, *options))
+        for y, s, weight in _problems(y_true, score, sample_weight, average)
+    ]
+    return curves if average == "macro" else curves[0]
+
+
+def _problems(y_true: Any, score: Any, sample_weight: Any, average: str | None) -> list[Any]:
+    """Check the items and return the separate searches they ask for: (labels, scores, weights)."""
+    y, s = as_labels("y_true", y_true), as_scores("score", score)
+    if y.shape != s.shape:
+        raise ValueError(f"y_true and score must have one shape, got {y.shape} and {s.shape}")
+    if y.size == 0 or y.ndim not in (1, 2):
+        raise ValueError(f"y_true must be a non-empty vector or table, got shape {y.shape}")
+    weight = as_weights(sample_weight, len(y))
+    if weight is not None:  # an item of no weight is not there: it must not place a threshold
+        y, s, weight = y[weight > 0], s[weight > 0], weight[weight > 0]
+    if y.ndim == 1:
+        check_choice("average", average, (None,))
+        return [(y, s, weight)]
+    if check_choice("average", average, AVERAGES) == "macro":
+        return [(y[:, j], s[:, j], weight) for j in range(y.shape[1])]
+    if average == "samples":
+        return [(y, s, weight)]
+    return [(y.ravel(), s.ravel(), None if weight is None else weight.repeat(y.shape[1]))]
+
+
+def _check_limit(name: str, limit: float | None) -> float:
+    return 0.0 if limit is None else check_unit_interval(name, limit)
+
+
+def _best(cuts: Cuts, score: Any, min_precision: float, min_recall: float) -> Threshold:
+    allowed = cuts.recall >= min_recall - SLACK
+    _need_some(allowed, "min_recall", min_recall, cuts.recall.max())
+    precise = allowed & (cuts.precision >= min_precision - SLACK)
+    _need_some(precise, "min_precision", min_precision, cuts.precision[allowed].max())
+    i = int(np.argmax(np.where(precise, cuts.fbeta, -1.0)))
+    edge, none = cuts.edge[i], i == 0
+    return Threshold(
+        threshold=float(above(score.max()) if none else below(edge, score)),
+        value=float(cuts.fbeta[i]),
+        precision=float(cuts.precision[i]),
+        recall=float(cuts.recall[i]),
+        k=0 if none else int(np.count_nonzero(score >= edge)),
+    )
+
+
+def _need_some(allowed: Any, name: str, limit: float, reachable: float) -> None:
+    if not allowed.any():
+        raise ValueError(f"{name}={limit} cannot be reached: the best cut has {reachable:.6g}")
+
+
+def _curve(cuts: Cuts) -> Curve:
+    edges = cuts.edge[1:]
+    threshold = np.concatenate([[above(edges[0])], between(edges[1:], edges[:-1]), edges[-1:]])
+    return Curve(threshold, cuts.precision, cuts.recall, cuts.fbeta)
+
+
+def _stack(found: list[Threshold]) -> Threshold:
+    columns = {f.name: np.array([getattr(one, f.name) for one in found]) for f in fields(Threshold)}
+    return Threshold(**columns)

@@ -1,0 +1,185 @@
+"""What all classifiers here share: labels in, one margin per label, labels out.
+
+A classifier says how it is fitted and what its margins are; an entry is predicted positive where
+its margin is not negative. `LinearFClassifier` is for models trained here, `MetaFClassifier` for
+those that wrap a scikit-learn classifier.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
+
+from argmaxf.empirical.threshold import maximize_empirical_f
+from argmaxf.estimators.labels import Labels
+from argmaxf.validation import as_weights
+
+
+class FClassifier(ClassifierMixin, BaseEstimator):
+    """Predict and decision_function from margins, for every kind of target."""
+
+    pos_label: Any = None
+
+    @abstractmethod
+    def _margin(self, X: Any) -> NDArray[np.float64]:
+        """Return (n, n_columns) margins: not negative where the label is predicted."""
+
+    def predict(self, X: Any) -> Any:
+        """Return the predicted labels, in the form of the training target."""
+        check_is_fitted(self)
+        return self._labels.decode(self._margin(X))
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return how far each entry lies from being decided the other way."""
+        check_is_fitted(self)
+        return self._labels.orient(self._margin(X))
+
+    def _read_target(self, y: Any) -> Labels:
+        """Take note of the labels, and say which of them cannot be learned."""
+        self._labels = Labels.of(y, self.pos_label)
+        self._labels.warn_of_constants(self._labels.columns(y))
+        self.classes_ = self._labels.classes
+        return self._labels
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+class LinearFClassifier(FClassifier):
+    """A linear score per label, trained one label at a time, with its threshold tuned on them."""
+
+    beta: float
+
+    @abstractmethod
+    def _fit_label(
+        self, X: Any, y: NDArray[np.bool_], weight: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], float]:
+        """Return (coefficients, intercept) for one label that has both positives and negatives."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the coefficients, then the thresholds, for each label."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True)
+        X, y, weight = _weighted_rows(X, y, as_weights(sample_weight, X.shape[0]))
+        columns = self._read_target(y).columns(y)
+        fitted = [self._fit_column(X, column, weight) for column in columns.T]
+        self.coef_ = np.array([coef for coef, _ in fitted])
+        self.intercept_ = np.array([intercept for _, intercept in fitted])
+        self.threshold_ = tune(columns, self._scores(X), self.beta, weight)
+        return self
+
+    def _fit_column(self, X: Any, column: NDArray[np.bool_], weight: Any) -> tuple[Any, float]:
+        if is_constant(column):
+            return np.zeros(X.shape[1]), 0.0
+        return self._fit_label(X, column, weight)
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def _margin(self, X: Any) -> NDArray[np.float64]:
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return margin(self._scores(X), self.threshold_)
+
+
+class MetaFClassifier(MetaEstimatorMixin, FClassifier):
+    """A wrapper around one scikit-learn classifier; X is passed on to it untouched."""
+
+    estimator: Any
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Any]:
+        """Return the checked target to train on and the checked weights."""
+        y = self._check_target(y)
+        check_consistent_length(X, y)
+        weight = as_weights(sample_weight, np.shape(y)[0])
+        rows = slice(None) if weight is None else weight > 0
+        self._read_target(y[rows])
+        return self._labels.target(y), weight
+
+    def _fit_params(self, weight: Any) -> dict[str, Any]:
+        """Return what the wrapped classifier's `fit` gets of the weights."""
+        if weight is None:
+            return {}
+        if get_config()["enable_metadata_routing"]:
+            return dict(process_routing(self, "fit", sample_weight=weight).estimator.fit)
+        if has_fit_parameter(self.estimator, "sample_weight"):
+            return {"sample_weight": weight}
+        warnings.warn(
+            f"{type(self.estimator).__name__} takes no sample_weight: the weights only count in "
+            "the F to be maximized",
+            stacklevel=3,
+        )
+        return {}
+
+    def _adopt_features(self, fitted: Any) -> None:
+        """Show the feature names and number that the wrapped classifier was fitted with."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the routing: weights are used here, and passed on where they are asked for."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+        )
+
+    def _check_target(self, y: Any) -> Any:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        return y.tocsr() if sparse.issparse(y) else np.asarray(y)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        return tags
+
+
+def _weighted_rows(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """Leave out rows of weight zero: they must count for nothing."""
+    if weight is None or weight.all():
+        return X, y, weight
+    return X[weight > 0], y[weight > 0], weight[weight > 0]
+
+
+def is_constant(column: NDArray[np.bool_]) -> bool:
+    """Whether a label has no positives, or nothing else."""
+    return bool(column.all() or not column.any())
+
+
+def tune(
+    columns: NDArray[np.bool_], scores: NDArray[np.float64], beta: float, weight: Any
+) -> NDArray[np.float64]:
+    """Return the best threshold of each label; a constant label is always or never predicted."""
+    best = maximize_empirical_f(columns, scores, beta=beta, average="macro", sample_weight=weight)
+    threshold = np.where(columns.all(axis=0), -np.inf, best.threshold)
+    return np.where(columns.any(axis=0), threshold, np.inf)
+
+
+def margin(scores: NDArray[np.float64], threshold: Any) -> NDArray[np.float64]:
+    """Return how far scores lie above their thresholds, 0 where both are the same infinity."""
+    with np.errstate(invalid="ignore"):
+        return np.where(scores == threshold, 0.0, scores - threshold)

@@ -1,0 +1,108 @@
+"""One column of scores per label, from any scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import cross_val_predict
+from sklearn.utils import get_tags
+
+from argmaxf.estimators.labels import Labels
+
+CERTAIN = {"predict_proba": (0.0, 1.0), "decision_function": (-np.inf, np.inf)}  # never, always
+
+
+class LabelScorer(BaseEstimator):
+    """A classifier seen as a function from X to scores, (n, n_columns).
+
+    One model is fitted where the classifier can hold all labels at once, and otherwise one per
+    label. Where training has one class only, a constant model stands in: probability 0 or 1, or the
+    decision score of that probability, -inf or inf.
+    """
+
+    __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012  scikit-learn's convention
+
+    def __init__(self, estimator: Any, labels: Labels, method: str) -> None:
+        self.estimator = estimator
+        self.labels = labels
+        self.method = method
+
+    def fit(self, X: Any, y: NDArray[Any], sample_weight: Any = None) -> LabelScorer:
+        """Fit the classifier on `y`, as `Labels.target` gives it."""
+        params = {} if sample_weight is None else {"sample_weight": sample_weight}
+        targets = y.T if self._one_model_per_label() else [y]
+        self.models_ = [_fit_one(self.estimator, X, target, params) for target in targets]
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores; the name is what lets `cross_val_predict` ask for them."""
+        return np.concatenate([self._columns(model, X) for model in self.models_], axis=1)
+
+    def out_of_fold(self, X: Any, y: NDArray[Any], cv: Any, **options: Any) -> NDArray[np.float64]:
+        """Return each row's scores from models that did not see its fold."""
+        scores: NDArray[np.float64] = cross_val_predict(self, X, y, cv=cv, **options)
+        return scores
+
+    def _one_model_per_label(self) -> bool:
+        tags = get_tags(self.estimator).classifier_tags
+        return (
+            self.labels.kind == "multilabel-indicator"
+            and not isinstance(self.estimator, FrozenEstimator)
+            and not (tags is not None and tags.multi_label)
+        )
+
+    def _columns(self, model: Any, X: Any) -> NDArray[np.float64]:
+        response, classes = self._response(model, X), model.classes_
+        if self.labels.kind != "multilabel-indicator":
+            return _align(response, classes, self.labels.names, self.method)
+        if isinstance(response, list):  # one array per label, as forests give
+            pairs = zip(response, classes, strict=True)
+            return np.concatenate([_align(r, c, [1], self.method) for r, c in pairs], axis=1)
+        return response if len(self.models_) == 1 else _align(response, classes, [1], self.method)
+
+    def _response(self, model: Any, X: Any) -> Any:
+        if hasattr(model, self.method):
+            return getattr(model, self.method)(X)
+        never, always = CERTAIN[self.method]  # the constant model knows probabilities only
+        return np.where(model.predict_proba(X) > 0, always, never)
+
+
+def response_method(estimator: Any, methods: Sequence[str]) -> str:
+    """Return the first of `methods` that the classifier has, or say what is missing."""
+    found = next((method for method in methods if hasattr(estimator, method)), None)
+    if found is None:
+        name = type(estimator).__name__
+        advice = f": calibrate it, as in CalibratedClassifierCV({name}(...))"
+        raise ValueError(
+            f"{name} has no {' or '.join(methods)}{advice if methods == ('predict_proba',) else ''}"
+        )
+    return found
+
+
+def _fit_one(estimator: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) -> Any:
+    if isinstance(estimator, FrozenEstimator):
+        return estimator.fit(X, y)
+    seen = y[params["sample_weight"] > 0] if params else y
+    constant = y.ndim == 1 and len(np.unique(seen)) == 1
+    return (DummyClassifier() if constant else clone(estimator)).fit(X, y, **params)
+
+
+def _align(response: Any, classes: Any, wanted: Any, method: str) -> NDArray[np.float64]:
+    """Return the response's columns for the `wanted` classes; one never trained on never is."""
+    response = np.asarray(response, dtype=np.float64)
+    if response.ndim == 1:  # a binary decision_function speaks for the second class
+        response = np.column_stack([-response, response])
+    if response.shape[1] != len(classes):
+        raise ValueError(
+            f"{method} must give one column per class, got {response.shape[1]} for "
+            f"{len(classes)} classes"
+        )
+    known = {value: response[:, i] for i, value in enumerate(classes)}
+    never = np.full(len(response), CERTAIN[method][0])
+    return np.column_stack([known.get(value, never) for value in wanted])

@@ -1,0 +1,261 @@
+"""The exact threshold against every cut, one by one, by the definition of F."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score, fbeta_score, precision_recall_curve
+
+from argmaxf import empirical_f_curve, maximize_empirical_f
+from argmaxf.empirical.cuts import between
+
+INF = float("inf")
+
+
+def rates(y, selected, weight, beta, zero):
+    """F, precision and recall of one prediction, straight from their definitions."""
+    t, k, s = (np.sum(weight * a) for a in (y & selected, selected, y))
+    b2 = beta**2
+    f = (1 + b2) * t / (k + b2 * s) if k + b2 * s > 0 else zero
+    return np.array([f, t / k if k > 0 else zero, t / s if s > 0 else zero])
+
+
+def table_rates(y, selected, weight, beta, zero, average):
+    """The same for a table: all cells together, or the weighted mean over rows."""
+    if average == "samples":
+        ones = np.ones(y.shape[1])
+        rows = [rates(*row, ones, beta, zero) for row in zip(y, selected, strict=True)]
+        return np.average(rows, axis=0, weights=weight)
+    spread = np.repeat(weight, y.shape[1]) if y.ndim == 2 else weight
+    return rates(y.ravel(), selected.ravel(), spread, beta, zero)
+
+
+def all_cuts(score):
+    """Every prediction a threshold can make, the empty one included."""
+    edges = [*np.unique(score), None]
+    return [np.zeros(score.shape, bool) if e is None else score >= e for e in edges]
+
+
+def brute_force(y, score, weight, beta, zero, average=None, least=(0.0, 0.0)):
+    rated = [table_rates(y, cut, weight, beta, zero, average) for cut in all_cuts(score)]
+    allowed = [f for f, p, r in rated if p >= least[0] - 1e-12 and r >= least[1] - 1e-12]
+    return max(allowed, default=None)
+
+
+# Few distinct scores make ties; infinite, saturated and neighbouring ones make trouble.
+SCORES = st.sampled_from(
+    [-INF, -3.0, 0.0, 0.25, 0.5, 1 - 2**-53, 1.0, 1e-320, 1e308, -1e308, 7.0, INF]
+)
+BETAS = st.one_of(st.sampled_from([0.5, 1.0, 2.0]), st.floats(1e-3, 1e3))
+
+
+@st.composite
+def problems(draw, columns=None):
+    n = draw(st.integers(1, 12))
+    shape = (n,) if columns is None else (n, columns)
+    size = int(np.prod(shape))
+    y = np.array(draw(st.lists(st.booleans(), min_size=size, max_size=size))).reshape(shape)
+    kind = draw(st.sampled_from([SCORES, st.floats(-5, 5), st.just(0.3)]))
+    score = np.array(draw(st.lists(kind, min_size=size, max_size=size))).reshape(shape)
+    weights = st.one_of(st.just(1.0), st.sampled_from([0.0, 0.5, 3.0]), st.floats(0.01, 10))
+    weight = np.array(draw(st.lists(weights, min_size=n, max_size=n)))
+    weight[0] = max(weight[0], 1.0)
+    return y, score, weight, draw(BETAS), draw(st.sampled_from([0.0, 1.0, 0.3]))
+
+
+@given(problems(), st.booleans())
+def test_equals_the_best_of_all_cuts(problem, weighted):
+    y, score, weight, beta, zero = problem
+    given_weight = weight if weighted else None
+    weight = weight if weighted else np.ones(len(y))
+    best = maximize_empirical_f(y, score, beta=beta, sample_weight=given_weight, zero_division=zero)
+    kept = weight > 0
+    y, score, weight = y[kept], score[kept], weight[kept]
+    assert best.value == pytest.approx(brute_force(y, score, weight, beta, zero), abs=1e-12)
+    selected = score >= best.threshold
+    got = rates(y, selected, weight, beta, zero)
+    assert got == pytest.approx([best.value, best.precision, best.recall], abs=1e-12)
+    assert best.k == selected.sum()
+
+
+@given(problems(columns=3), st.sampled_from(["micro", "samples"]))
+def test_one_threshold_for_a_table_equals_the_best_of_all(problem, average):
+    y, score, weight, beta, zero = problem
+    best = maximize_empirical_f(
+        y, score, beta=beta, average=average, sample_weight=weight, zero_division=zero
+    )
+    kept = weight > 0
+    y, score, weight = y[kept], score[kept], weight[kept]
+    want = brute_force(y, score, weight, beta, zero, average)
+    assert best.value == pytest.approx(want, abs=1e-12)
+    got = table_rates(y, score >= best.threshold, weight, beta, zero, average)
+    assert got == pytest.approx([best.value, best.precision, best.recall], abs=1e-12)
+
+
+@given(problems(columns=3))
+def test_macro_is_each_label_alone(problem):
+    y, score, weight, beta, zero = problem
+    options = {"beta": beta, "sample_weight": weight, "zero_division": zero}
+    together = maximize_empirical_f(y, score, average="macro", **options)
+    for j in range(3):
+        alone = maximize_empirical_f(y[:, j], score[:, j], **options)
+        for field in ("threshold", "value", "precision", "recall", "k"):
+            assert np.array_equal(
+                getattr(together, field)[j], getattr(alone, field), equal_nan=True
+            )
+
+
+@given(problems(), st.floats(0, 1), st.floats(0, 1))
+def test_constraints_hold_and_the_best_of_the_allowed_is_found(problem, precision, recall):
+    y, score, _, beta, zero = problem
+    ones = np.ones(len(y))
+    want = brute_force(y, score, ones, beta, zero, least=(precision, recall))
+    options = {"beta": beta, "zero_division": zero}
+    limits = {"min_precision": precision, "min_recall": recall}
+    if want is None:
+        with pytest.raises(ValueError, match="cannot be reached: the best cut has"):
+            maximize_empirical_f(y, score, **options, **limits)
+        return
+    best = maximize_empirical_f(y, score, **options, **limits)
+    assert best.value == pytest.approx(want, abs=1e-12)
+    assert best.precision >= precision - 1e-12
+    assert best.recall >= recall - 1e-12
+
+
+@given(problems())
+def test_thresholds_are_finite_and_between_their_neighbours(problem):
+    y, score, _, beta, zero = problem
+    threshold = maximize_empirical_f(y, score, beta=beta, zero_division=zero).threshold
+    selected = score >= threshold
+    if selected.any() and np.isfinite(score[selected]).any() and not np.isneginf(score).any():
+        assert np.isfinite(threshold)
+    if selected.any() and not selected.all():
+        low, high = score[~selected].max(), score[selected].min()
+        assert np.isfinite(threshold)
+        if np.isfinite([low, high]).all():
+            assert threshold == high or threshold - low == pytest.approx(high - threshold)
+
+
+@given(problems(), st.sampled_from([np.float64, np.float32]))
+def test_every_point_of_the_curve_is_a_prediction(problem, dtype):
+    y, score, weight, beta, zero = problem
+    with np.errstate(over="ignore"):
+        score = score.astype(dtype)
+    curve = empirical_f_curve(y, score, beta=beta, sample_weight=weight, zero_division=zero)
+    kept = weight > 0
+    y, score, weight = y[kept], score[kept], weight[kept]
+    assert len(curve.fbeta) == len(np.unique(score)) + 1
+    for i, threshold in enumerate(curve.threshold):
+        got = rates(y, score >= float(threshold), weight, beta, zero)
+        want = [curve.fbeta[i], curve.precision[i], curve.recall[i]]
+        assert got == pytest.approx(want, abs=1e-12)
+    best = maximize_empirical_f(y, score, beta=beta, sample_weight=weight, zero_division=zero)
+    assert best.value == pytest.approx(curve.fbeta.max(), abs=1e-12)
+
+
+def test_curve_of_a_table():
+    rng = np.random.default_rng(0)
+    y, score = rng.random((30, 3)) < 0.4, rng.random((30, 3)).round(1)
+    curves = empirical_f_curve(y, score, average="macro")
+    assert [c.fbeta.max() for c in curves] == pytest.approx(
+        maximize_empirical_f(y, score, average="macro").value
+    )
+    for average in ("micro", "samples"):
+        curve = empirical_f_curve(y, score, average=average)
+        for threshold, value in zip(curve.threshold, curve.fbeta, strict=True):
+            want = f1_score(y, score >= threshold, average=average, zero_division=0.0)
+            assert value == pytest.approx(want, abs=1e-12)
+
+
+def test_against_scikit_learn_at_scale():
+    rng = np.random.default_rng(1)
+    p = rng.beta(0.5, 5, 20_000).round(3)
+    y = rng.random(20_000) < p
+    precision, recall, threshold = precision_recall_curve(y, p)
+    f = 1.25 * precision * recall / np.maximum(0.25 * precision + recall, 1e-300)
+    best = maximize_empirical_f(y, p, beta=0.5)
+    assert best.value == pytest.approx(f.max(), abs=1e-13)
+    assert best.value == pytest.approx(fbeta_score(y, p >= best.threshold, beta=0.5), abs=1e-13)
+    edge = threshold[f.argmax()]
+    assert p[p < edge].max() < best.threshold < edge
+
+
+def test_large_beta_gives_the_best_recall_at_a_precision():
+    rng = np.random.default_rng(2)
+    p = rng.beta(0.5, 2, 2_000)
+    y = rng.random(2_000) < p
+    precision, recall, _ = precision_recall_curve(y, p)
+    best = maximize_empirical_f(y, p, beta=1e6, min_precision=0.8)
+    assert best.recall == recall[precision >= 0.8].max()
+
+
+def test_saturated_probabilities_are_not_split():
+    score = np.array([1.0, 1.0, 1.0, 1 - 2**-53, 0.0, 0.0])
+    best = maximize_empirical_f([1, 1, 0, 1, 0, 0], score)
+    assert best.k == 4
+    assert 0 < best.threshold <= 1 - 2**-53
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-INF, 3.0), (2.0, INF), (-INF, INF), (1e308, 1.7e308), (0.0, 5e-324), (1 - 2**-53, 1.0)],
+)
+def test_between_is_finite_and_separates(low, high):
+    middle = between(np.float64(low), np.float64(high))
+    assert np.isfinite(middle)
+    assert low < middle <= high
+
+
+def test_float32_scores_stay_separated_after_rounding():
+    low = np.float32(0.1)
+    score = np.array([low, np.nextafter(low, np.float32(1))])
+    best = maximize_empirical_f([False, True], score)
+    assert (score >= best.threshold).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.float32, "pandas", "polars", "arrow"])
+def test_any_array_like(kind):
+    y, score = [0, 1, 0, 1], [0.1, 0.5, 0.25, 0.75]
+    if kind == "pandas":
+        import pandas as pd
+
+        y, score = pd.Series(y), pd.Series(score)
+    elif kind == "polars":
+        import polars as pl
+
+        y, score = pl.Series(y), pl.Series(score)
+    elif kind == "arrow":
+        import pyarrow as pa
+
+        y, score = pa.array(y), pa.array(score)
+    else:
+        score = kind(score)
+    assert maximize_empirical_f(y, score).threshold == pytest.approx(0.375)
+
+
+@pytest.mark.parametrize(
+    ("y", "score", "options", "message"),
+    [
+        ([0, 2], [0.1, 0.2], {}, r"y_true must hold 0 and 1 \(or booleans\), got 2"),
+        (["a", "b"], [0.1, 0.2], {}, "y_true must hold real numbers"),
+        ([0, 1], [0.1, np.nan], {}, "score must not hold NaN, got one at position 1"),
+        ([0, 1], [0.1], {}, r"y_true and score must have one shape, got \(2,\) and \(1,\)"),
+        ([], [], {}, "non-empty vector or table"),
+        ([0, 1], [0.1, 0.2], {"beta": 0}, "beta must be positive and finite, got 0"),
+        ([0, 1], [0.1, 0.2], {"average": "macro"}, "average must be one of None; got 'macro'"),
+        (
+            [[0, 1]],
+            [[0.1, 0.2]],
+            {},
+            "average must be one of 'macro', 'micro', 'samples'; got None",
+        ),
+        ([0, 1], [0.1, 0.2], {"min_recall": 1.5}, r"min_recall must lie in \[0, 1\], got 1.5"),
+        ([0, 1], [0.1, 0.2], {"sample_weight": [1]}, r"sample_weight must have shape \(2,\)"),
+        ([0, 1], [0.1, 0.2], {"sample_weight": [1, -1]}, "not negative, got -1.0"),
+        ([0, 1], [0.1, 0.2], {"sample_weight": [0, 0]}, "must not be zero for every row"),
+        ([1, 0], [0.1, 0.2], {"min_precision": 0.9}, "the best cut has 0.5"),
+    ],
+)
+def test_bad_input_is_named(y, score, options, message):
+    with pytest.raises(ValueError, match=message):
+        maximize_empirical_f(y, score, **options)
