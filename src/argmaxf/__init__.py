@@ -1,5 +1,7 @@
 """argmaxf: the predictions with the highest F-measure, exact and fast, for any β."""
 
+from typing import Any
+
 from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
 from argmaxf.metric import fbeta_from_counts, jaccard_from_counts
 
@@ -8,9 +10,19 @@ __version__ = "0.1.0"
 __all__ = [
     "Curve",
     "Threshold",
+    "ThresholdFClassifier",
     "__version__",
     "empirical_f_curve",
     "fbeta_from_counts",
     "jaccard_from_counts",
     "maximize_empirical_f",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the estimators, and scikit-learn with them, when one is first asked for."""
+    if name.endswith("FClassifier") and name in __all__:
+        from argmaxf import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

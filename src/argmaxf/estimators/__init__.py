@@ -1,1 +1,5 @@
-"""scikit-learn estimators for both approaches, one short file each."""
+"""scikit-learn estimators for both approaches."""
+
+from argmaxf.estimators.threshold import ThresholdFClassifier
+
+__all__ = ["ThresholdFClassifier"]

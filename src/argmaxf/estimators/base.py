@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils import get_tags
+from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -27,6 +27,7 @@ from sklearn.utils.validation import (
 
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.scores import LabelScorer, response_method
 from argmaxf.validation import as_weights
 
 
@@ -127,11 +128,14 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
         )
         return {}
 
-    def _adopt_features(self, fitted: Any) -> None:
-        """Show the feature names and number that the wrapped classifier was fitted with."""
+    def _fit_scorer(self, X: Any, target: Any, params: dict[str, Any], methods: Any) -> None:
+        """Fit the wrapped classifier, and show it and the features it was fitted with."""
+        method = response_method(self.estimator, methods)
+        self._scorer = LabelScorer(self.estimator, self._labels, method).fit(X, target, **params)
+        self.estimators_ = self._scorer.models_
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(fitted, name):
-                setattr(self, name, getattr(fitted, name))
+            if hasattr(self.estimators_[0], name):
+                setattr(self, name, getattr(self.estimators_[0], name))
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing: weights are used here, and passed on where they are asked for."""
@@ -149,7 +153,11 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        return y.tocsr() if sparse.issparse(y) else np.asarray(y)
+        y = y.tocsr() if sparse.issparse(y) else np.asarray(y)
+        if not y.shape[0]:
+            raise ValueError("y must have at least one row, got none")
+        assert_all_finite(y, input_name="y")
+        return y
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -179,7 +187,16 @@ def tune(
     return np.where(columns.any(axis=0), threshold, np.inf)
 
 
-def margin(scores: NDArray[np.float64], threshold: Any) -> NDArray[np.float64]:
+def macro_gain(predicted: Any, positives: Any, beta: float) -> Any:
+    """Return how much macro-F gains per unit of probability above a class's threshold.
+
+    One more row of probability p moves F = (1+β²)T/(k+β²S) by (1+β²)(p - F/(1+β²))/(k+β²S), and
+    F/(1+β²) is the best threshold, so margins of different classes compare after this division.
+    """
+    return 1.0 / (predicted + beta**2 * positives)
+
+
+def margin(scores: NDArray[np.float64], threshold: Any, gain: Any = 1.0) -> NDArray[np.float64]:
     """Return how far scores lie above their thresholds, 0 where both are the same infinity."""
     with np.errstate(invalid="ignore"):
-        return np.where(scores == threshold, 0.0, scores - threshold)
+        return np.where(scores == threshold, 0.0, gain * (scores - threshold))

@@ -42,7 +42,11 @@ class LabelScorer(BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the scores; the name is what lets `cross_val_predict` ask for them."""
-        return np.concatenate([self._columns(model, X) for model in self.models_], axis=1)
+        return self.scores(X, self.method)
+
+    def scores(self, X: Any, method: str) -> NDArray[np.float64]:
+        """Return the scores that `method` of the fitted classifier gives."""
+        return np.concatenate([self._columns(model, X, method) for model in self.models_], axis=1)
 
     def out_of_fold(self, X: Any, y: NDArray[Any], cv: Any, **options: Any) -> NDArray[np.float64]:
         """Return each row's scores from models that did not see its fold."""
@@ -57,20 +61,14 @@ class LabelScorer(BaseEstimator):
             and not (tags is not None and tags.multi_label)
         )
 
-    def _columns(self, model: Any, X: Any) -> NDArray[np.float64]:
-        response, classes = self._response(model, X), model.classes_
+    def _columns(self, model: Any, X: Any, method: str) -> NDArray[np.float64]:
+        response, classes = _response(model, X, method), model.classes_
         if self.labels.kind != "multilabel-indicator":
-            return _align(response, classes, self.labels.names, self.method)
+            return _align(response, classes, self.labels.names, method)
         if isinstance(response, list):  # one array per label, as forests give
             pairs = zip(response, classes, strict=True)
-            return np.concatenate([_align(r, c, [1], self.method) for r, c in pairs], axis=1)
-        return response if len(self.models_) == 1 else _align(response, classes, [1], self.method)
-
-    def _response(self, model: Any, X: Any) -> Any:
-        if hasattr(model, self.method):
-            return getattr(model, self.method)(X)
-        never, always = CERTAIN[self.method]  # the constant model knows probabilities only
-        return np.where(model.predict_proba(X) > 0, always, never)
+            return np.concatenate([_align(r, c, [1], method) for r, c in pairs], axis=1)
+        return response if len(self.models_) == 1 else _align(response, classes, [1], method)
 
 
 def response_method(estimator: Any, methods: Sequence[str]) -> str:
@@ -91,6 +89,13 @@ def _fit_one(estimator: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) ->
     seen = y[params["sample_weight"] > 0] if params else y
     constant = y.ndim == 1 and len(np.unique(seen)) == 1
     return (DummyClassifier() if constant else clone(estimator)).fit(X, y, **params)
+
+
+def _response(model: Any, X: Any, method: str) -> Any:
+    if hasattr(model, method):
+        return getattr(model, method)(X)
+    never, always = CERTAIN[method]  # the constant model knows probabilities only
+    return np.where(model.predict_proba(X) > 0, always, never)
 
 
 def _align(response: Any, classes: Any, wanted: Any, method: str) -> NDArray[np.float64]:

@@ -1,0 +1,50 @@
+"""How far a tuned threshold would move on other data of the same size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxf.empirical.threshold import maximize_empirical_f
+
+PARTS = 10  # disjoint parts; fewer where positives or negatives are scarce
+FEWEST = 5  # positives, and negatives, in each part
+
+
+def threshold_std(
+    y: NDArray[np.bool_],
+    score: NDArray[np.float64],
+    rng: np.random.Generator,
+    *,
+    beta: float = 1.0,
+    weight: NDArray[np.float64] | None = None,
+) -> float:
+    """Return the standard deviation of the best threshold, or NaN where data are too few to say.
+
+    The best threshold is found on each of m disjoint parts of the data. A maximizer over cuts
+    converges at the rate n^(-1/3) (Kim and Pollard 1990), so the spread between parts shrinks by
+    m^(-1/3) for all of the data. This is subsampling (Politis and Romano 1994), which is consistent
+    at that rate, where the bootstrap is not (Abrevaya and Huang 2005). Cost: one more sort.
+    """
+    parts = min(PARTS, y.sum() // FEWEST, (~y).sum() // FEWEST)
+    if parts < 2:
+        return float("nan")
+    part = _deal(y, parts, rng)
+    found = [_best_threshold(y, score, weight, part == i, beta) for i in range(parts)]
+    return float(np.std(found, ddof=1) * parts ** (-1 / 3))
+
+
+def _deal(y: NDArray[np.bool_], parts: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Deal the items out, positives and negatives apart, so that no part lacks either."""
+    part = np.empty(len(y), dtype=np.int64)
+    for side in (y, ~y):
+        part[side] = rng.permutation(side.sum()) % parts
+    return part
+
+
+def _best_threshold(y: Any, score: Any, weight: Any, rows: Any, beta: float) -> float:
+    weight = None if weight is None else weight[rows]
+    best = maximize_empirical_f(y[rows], score[rows], beta=beta, sample_weight=weight)
+    return float(best.threshold)

@@ -1,0 +1,42 @@
+"""Folds for out-of-fold scores: every label as evenly spread over them as it can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import PredefinedSplit, check_cv
+from sklearn.utils import check_random_state
+
+
+def folds(cv: Any, columns: NDArray[np.bool_], target: NDArray[Any], random_state: Any) -> Any:
+    """Return the splits that `cv` asks for; a number asks for that many stratified folds."""
+    if isinstance(cv, int | np.integer):
+        if cv < 2:
+            raise ValueError(f"cv must be at least 2 folds, or None for training scores, got {cv}")
+        return PredefinedSplit(deal(columns, min(int(cv), len(columns)), random_state))
+    return list(check_cv(cv, target).split(np.zeros(len(target)), target))
+
+
+def deal(columns: NDArray[np.bool_], n_folds: int, random_state: Any) -> NDArray[np.int64]:
+    """Return a fold for each row, the rarest label dealt out first (Sechidis et al. 2011).
+
+    A row goes to the fold that has fewest rows of the label in hand, and of those to the smallest.
+    """
+    rng = check_random_state(random_state)
+    fold = np.full(len(columns), -1)
+    order = rng.permutation(len(columns))
+    for column in columns[:, np.argsort(columns.sum(axis=0), kind="stable")].T:
+        _spread(fold, order[column[order] & (fold[order] < 0)], column, n_folds)
+    _spread(fold, order[fold[order] < 0], np.ones(len(columns), dtype=bool), n_folds)
+    return fold
+
+
+def _spread(fold: Any, rows: Any, column: NDArray[np.bool_], n_folds: int) -> None:
+    """Give each of `rows` to a fold, keeping the folds' share of `column` level."""
+    have = np.bincount(fold[column & (fold >= 0)], minlength=n_folds)
+    size = np.bincount(fold[fold >= 0], minlength=n_folds)
+    places = have[:, None] + np.arange(len(rows))  # how many each fold has before each place
+    first = np.lexsort((np.repeat(size, len(rows)), places.ravel()))[: len(rows)]
+    fold[rows] = first // len(rows) if len(rows) else 0

@@ -1,0 +1,116 @@
+"""ML^δ: scores from any classifier, and the threshold on them with the highest F."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
+
+from argmaxf.empirical.spread import threshold_std
+from argmaxf.estimators.base import MetaFClassifier, macro_gain, margin, tune
+from argmaxf.estimators.folds import folds
+from argmaxf.validation import check_choice
+
+# A multinomial model's decision_function is no score of one class against the rest.
+PREFERRED = {
+    "binary": ("decision_function", "predict_proba"),
+    "multilabel-indicator": ("decision_function", "predict_proba"),
+    "multiclass": ("predict_proba", "decision_function"),
+}
+
+
+class ThresholdFClassifier(MetaFClassifier):
+    """A classifier whose decision threshold is tuned for F_β, exactly (ML^δ in the paper).
+
+    Parameters
+    ----------
+    estimator : a classifier with `decision_function` or `predict_proba`. A fitted one inside
+        `FrozenEstimator` keeps its model and only gets a threshold
+    beta : weight of recall against precision
+    cv : folds for the out-of-fold scores on which the threshold is tuned: a number, a scikit-learn
+        splitter or a list of splits. None tunes on the training scores themselves, as the paper
+        does; that is overfitted where rows are few for the model
+    response_method : the scores to cut, `"decision_function"`, `"predict_proba"`, or `"auto"` for
+        the first that the classifier has (the second for multiclass targets)
+    pos_label : the class F counts in a binary target; by default the last in sorted order
+    n_jobs : processes for the folds
+    random_state : seed of the folds
+
+    Attributes
+    ----------
+    estimators_ : the classifier fitted on all rows; one per label where it cannot hold them all
+    threshold_ : the threshold on its scores; one per label, or a number for a binary target
+    threshold_std_ : the standard deviation of the threshold, estimated from disjoint parts of the
+        data; NaN where there are too few positives to say
+    response_method_ : which scores these are
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        beta: float = 1.0,
+        cv: Any = 5,
+        response_method: str = "auto",
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.beta = beta
+        self.cv = cv
+        self.response_method = response_method
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier on all rows, and its threshold on out-of-fold scores."""
+        target, weight = self._read(X, y, sample_weight)
+        columns = self._labels.columns(target)
+        params = self._fit_params(weight)
+        self._fit_scorer(X, target, params, self._methods())
+        self.response_method_ = self._scorer.method
+        scores = self._tuning_scores(X, target, columns, params)
+        self._set_thresholds(columns, scores, weight)
+        return self
+
+    def _methods(self) -> tuple[str, ...]:
+        choices = ("auto", "decision_function", "predict_proba")
+        method = check_choice("response_method", self.response_method, choices)
+        return PREFERRED[self._labels.kind] if method == "auto" else (method,)
+
+    def _tuning_scores(self, X: Any, target: Any, columns: Any, params: Any) -> Any:
+        """Return out-of-fold scores, or training scores where those are wanted or all there is."""
+        training = self._scorer.predict(X)
+        lonely = np.minimum(columns.sum(axis=0), (~columns).sum(axis=0)) < 2
+        if self.cv is None or isinstance(self.estimator, FrozenEstimator) or lonely.all():
+            return training
+        splits = folds(self.cv, columns, target, self.random_state)
+        held_out = self._scorer.out_of_fold(X, target, splits, n_jobs=self.n_jobs, params=params)
+        return np.where(lonely, training, held_out)
+
+    def _set_thresholds(self, columns: Any, scores: Any, weight: Any) -> None:
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        threshold = tune(columns, scores, self.beta, weight)
+        std = [
+            threshold_std(y, score, rng, beta=self.beta, weight=weight)
+            for y, score in zip(columns.T, scores.T, strict=True)
+        ]
+        self._gain = self._class_gain(columns, scores >= threshold, weight)
+        binary = self._labels.kind == "binary"
+        self.threshold_ = float(threshold[0]) if binary else threshold
+        self.threshold_std_ = std[0] if binary else np.array(std)
+
+    def _class_gain(self, columns: Any, selected: Any, weight: Any) -> Any:
+        """Return what a margin is worth to each class when classes compete for a row."""
+        if self._labels.kind != "multiclass" or self.response_method_ != "predict_proba":
+            return 1.0
+        weight = np.ones(len(columns)) if weight is None else weight
+        return macro_gain(weight @ selected, weight @ columns, self.beta)
+
+    def _margin(self, X: Any) -> NDArray[np.float64]:
+        return margin(self._scorer.predict(X), self.threshold_, self._gain)
