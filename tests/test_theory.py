@@ -17,6 +17,7 @@ from argmaxf.theory import (
     mean_kl,
     regret_bound,
     sample_size,
+    shift_prior,
 )
 
 rates = st.floats(1e-4, 1.0)
@@ -139,6 +140,14 @@ def test_no_threshold_beats_the_optimum(S, rate, beta, threshold):
         assert mixture.fbeta(best.threshold, beta) == pytest.approx(best.fbeta, rel=1e-9)
 
 
+@given(st.floats(0.0, 6.0), st.floats(0.01, 0.99), st.floats(0.001, 0.999))
+def test_confusion_is_a_distribution(S, rate, threshold):
+    p11, p10, p01, p00 = GaussianMixture(S=S, positive_rate=rate).confusion(threshold)
+    assert min(p11, p10, p01, p00) >= 0
+    assert p11 + p10 == pytest.approx(rate)
+    assert p11 + p10 + p01 + p00 == pytest.approx(1)
+
+
 def test_the_papers_theory_column():
     values = [
         100 * GaussianMixture(S=s, positive_rate=rate).optimum().fbeta
@@ -178,6 +187,13 @@ def test_offset_only_moves_the_points():
     (X, y), (moved, same) = near.sample(100, seed=5), far.sample(100, seed=5)
     np.testing.assert_array_equal(y, same)
     np.testing.assert_allclose(near.posterior(X), far.posterior(moved), rtol=1e-9)
+
+
+def test_shifted_prior_is_the_mixture_with_another_rate():
+    X, _ = GaussianMixture(S=2.0, positive_rate=0.2).sample(50, seed=2)
+    here, there = (GaussianMixture(S=2.0, positive_rate=rate) for rate in (0.2, 0.7))
+    np.testing.assert_allclose(shift_prior(here.posterior(X), 0.2, 0.7), there.posterior(X))
+    np.testing.assert_array_equal(shift_prior([0.0, 1.0], 0.2, 0.7), [0.0, 1.0])
 
 
 def test_representations():

@@ -130,6 +130,20 @@ def mean_kl(true: ArrayLike, assumed: ArrayLike) -> float:
     return float(np.mean(rel_entr(p, q) + rel_entr(1.0 - p, 1.0 - q)))
 
 
+def shift_prior(proba: ArrayLike, positive_rate: float, assumed_rate: float) -> NDArray[np.float64]:
+    """Return the probabilities of a model that believes in another positive rate (section 4.1.1).
+
+    Bayes' rule with P(x|y) kept: the log-odds move by logit(assumed) - logit(positive_rate).
+
+    >>> shift_prior([0.5, 0.9], positive_rate=0.5, assumed_rate=0.1)
+    array([0.1, 0.5])
+    """
+    p = _check_probabilities("proba", proba)
+    before = _check_open_rate("positive_rate", positive_rate)
+    after = _check_open_rate("assumed_rate", assumed_rate)
+    return np.asarray(expit(logit(p) + (logit(after) - logit(before))))
+
+
 @dataclass(frozen=True)
 class Optimum:
     """The best classifier of a known distribution: its F_β and where it cuts P(1|x)."""
@@ -207,12 +221,20 @@ class GaussianMixture:
         """Return the true P(1|x) of each row."""
         return np.asarray(expit(self.log_odds(X)))
 
+    def confusion(self, threshold: float) -> tuple[float, float, float, float]:
+        """Return p₁₁, p₁₀, p₀₁, p₀₀ of P(1|x) > threshold: shares of (true class, predicted)."""
+        odds = float(logit(threshold) - logit(self.positive_rate))
+        t = odds / self.S if self.S > 0 else math.copysign(math.inf, odds)
+        pi, a, b = self.positive_rate, t - self.S / 2.0, t + self.S / 2.0
+        shares = pi * ndtr(-a), pi * ndtr(a), (1.0 - pi) * ndtr(-b), (1.0 - pi) * ndtr(b)
+        return tuple(map(float, shares))  # type: ignore[return-value]
+
     def fbeta(self, threshold: float, beta: float = 1.0) -> float:
         """Return F_β of the classifier P(1|x) > threshold on unlimited data (eq. 2)."""
         b2 = check_beta(beta) ** 2
         delta = check_unit_interval("threshold", threshold)
-        p11, p01 = self._cells(delta)
-        return float((1.0 + b2) * p11 / (b2 * self.positive_rate + p11 + p01))
+        p11, _, p01, _ = self.confusion(delta)
+        return (1.0 + b2) * p11 / (b2 * self.positive_rate + p11 + p01)
 
     def optimum(self, beta: float = 1.0) -> Optimum:
         """Return the best F_β any classifier can have, and its threshold δ* = F*/(1+β²).
@@ -223,19 +245,11 @@ class GaussianMixture:
         b2 = check_beta(beta) ** 2
 
         def excess(f: float) -> float:
-            p11, p01 = self._cells(f / (1.0 + b2))
+            p11, _, p01, _ = self.confusion(f / (1.0 + b2))
             return (1.0 + b2) * p11 - f * (b2 * self.positive_rate + p11 + p01)
 
         best = float(brentq(excess, 0.0, 1.0, xtol=1e-300, rtol=4.0 * np.finfo(float).eps))
         return Optimum(fbeta=best, threshold=best / (1.0 + b2))
-
-    def _cells(self, threshold: float) -> tuple[float, float]:
-        """Return p₁₁ and p₀₁ of the classifier P(1|x) > threshold."""
-        odds = float(logit(threshold) - logit(self.positive_rate))
-        t = odds / self.S if self.S > 0 else math.copysign(math.inf, odds)
-        p11 = self.positive_rate * ndtr(self.S / 2.0 - t)
-        p01 = (1.0 - self.positive_rate) * ndtr(-self.S / 2.0 - t)
-        return float(p11), float(p01)
 
 
 def _bound(n: int, radius: float, pi: float, b2: float, *, factor: float) -> Bound:
