@@ -33,9 +33,7 @@ from argmaxf import ThresholdFClassifier, maximize_empirical_f
 from argmaxf.empirical.spread import threshold_std
 from argmaxf.estimators.folds import deal
 
-TIGHT = LogisticRegression(
-    solver="newton-cholesky", tol=1e-10
-)  # converged: weights equal repetition
+TIGHT = LogisticRegression(solver="newton-cholesky", tol=1e-10)
 
 
 @pytest.mark.filterwarnings("ignore:y has one class only", "ignore:Only one sample")

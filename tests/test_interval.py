@@ -1,0 +1,149 @@
+"""Intervals for F: the binomial case exactly, and coverage by simulation."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import ndtri
+from scipy.stats import binomtest
+from sklearn.metrics import fbeta_score
+
+from argmaxf import f_interval
+
+
+def predictions(true, false, missed, rest):
+    """Labels and predictions with the given confusion counts."""
+    y = np.repeat([1, 0, 1, 0], [true, false, missed, rest])
+    return y, np.repeat([1, 1, 0, 0], [true, false, missed, rest])
+
+
+COUNTS = st.integers(0, 40)
+
+
+@given(COUNTS, COUNTS, COUNTS, COUNTS, st.floats(0.5, 0.999))
+def test_f1_is_wilson_on_the_jaccard_index(true, false, missed, rest, level):
+    if true + false + missed == 0:
+        return
+    interval = f_interval(*predictions(true, false, missed, rest), level=level)
+    j = binomtest(true, true + false + missed).proportion_ci(level, method="wilson")
+    want = [2 * j.low / (1 + j.low), 2 * j.high / (1 + j.high)]
+    assert [interval.low, interval.high] == pytest.approx(want, abs=1e-12)
+
+
+@given(COUNTS, COUNTS, COUNTS, st.floats(0.1, 10))
+def test_holds_the_estimate_and_narrows_with_data(true, false, missed, beta):
+    y, guess = predictions(true, false, missed, 5)
+    one = f_interval(y, guess, beta=beta)
+    assert 0 <= one.low <= one.value + 1e-12
+    assert one.value <= one.high + 1e-12 <= 1 + 2e-12
+    assert one.value == pytest.approx(fbeta_score(y, guess, beta=beta, zero_division=0.0))
+    if true and false and missed:
+        four = f_interval(np.tile(y, 4), np.tile(guess, 4), beta=beta)
+        assert four.high - four.low < one.high - one.low
+
+
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_one_label_is_the_binary_case(average):
+    y, guess = predictions(20, 5, 8, 70)
+    alone = f_interval(y, guess, beta=2)
+    table = f_interval(y[:, None], guess[:, None], beta=2, average=average)
+    assert vars(table) == pytest.approx(vars(alone))
+
+
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_class_labels_are_one_against_the_rest(average):
+    rng = np.random.default_rng(0)
+    y, guess = rng.choice(["a", "b", "c"], (2, 200))
+    classes = np.array(["a", "b", "c"])
+    table = f_interval(y[:, None] == classes, guess[:, None] == classes, average=average)
+    assert f_interval(y, guess, average=average) == table
+    assert table.value == pytest.approx(fbeta_score(y, guess, beta=1, average=average))
+
+
+def test_repeated_labels_teach_nothing_new():
+    """Ten copies of one label are worth one label, not ten."""
+    y, guess = predictions(20, 5, 8, 70)
+    alone = f_interval(y, guess)
+    for average in ("macro", "micro"):
+        copies = f_interval(np.tile(y, (10, 1)).T, np.tile(guess, (10, 1)).T, average=average)
+        assert vars(copies) == pytest.approx(vars(alone))
+
+
+def test_perfect_and_hopeless_predictions_leave_room():
+    perfect = f_interval([1, 0, 1, 1], [1, 0, 1, 1])
+    assert perfect.value == perfect.high == 1
+    assert 0 < perfect.low < 1
+    hopeless = f_interval([1, 0, 1, 1], [0, 1, 0, 0])
+    assert hopeless.value == hopeless.low == 0
+    assert 0 < hopeless.high < 1
+    nothing = f_interval([0, 0], [0, 0], zero_division=1.0)
+    assert (nothing.low, nothing.value, nothing.high) == (0, 1, 1)
+
+
+def draw(rng, n, rates, tpr, fpr, shared):
+    """Rows whose labels hang together, in what is true and in what goes wrong."""
+    size = (n, len(rates))
+
+    def normal():
+        row = rng.normal(size=(n, 1))
+        return np.sqrt(shared) * row + np.sqrt(1 - shared) * rng.normal(size=size)
+
+    y = normal() < ndtri(rates)
+    return y, normal() < ndtri(np.where(y, tpr, fpr))
+
+
+def coverage(n, rate, labels, shared, beta, average, draws):
+    """How often the 95 % interval holds the F of the population (eq. 2 of the paper)."""
+    rng = np.random.default_rng(0)
+    spread = np.linspace(-1, 1, labels) if labels > 1 else np.zeros(1)
+    rates, tpr, fpr = rate * (1 + 0.3 * spread), 0.65 + 0.25 * spread, 0.05 + 0.04 * spread
+    t = rates * tpr
+    k = t + (1 - rates) * fpr
+    b2 = beta**2
+    pooled = (1 + b2) * t.sum() / (k.sum() + b2 * rates.sum())
+    truth = np.mean((1 + b2) * t / (k + b2 * rates)) if average == "macro" else pooled
+    held = 0
+    for _ in range(draws):
+        y, guess = draw(rng, n, rates, tpr, fpr, shared)
+        shape = (n, labels) if average else n
+        interval = f_interval(y.reshape(shape), guess.reshape(shape), beta=beta, average=average)
+        held += interval.low <= truth <= interval.high
+    return held / draws
+
+
+SIZES = list(itertools.product([500, 5000], [0.05, 0.5]))
+
+
+@pytest.mark.parametrize(("labels", "average"), [(1, None), (4, "macro"), (4, "micro")])
+@pytest.mark.parametrize(("n", "rate"), SIZES)
+def test_coverage(n, rate, labels, average):
+    assert coverage(n, rate, labels, 0.3, 1.0, average, 1500) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(
+    ("labels", "average", "shared"),
+    [(1, None, 0.0), *itertools.product([3, 10], ["macro", "micro"], [0.0, 0.5])],
+)
+@pytest.mark.parametrize(("n", "rate"), SIZES)
+def test_coverage_over_the_grid(n, rate, labels, average, shared, beta):
+    assert coverage(n, rate, labels, shared, beta, average, 4000) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([0, 1], [1]), {}, "y_true and y_pred must have one shape"),
+        (([], []), {}, "non-empty"),
+        (([0, 2], [0, 1]), {}, "y_true must hold 0 and 1"),
+        (([0, 1], [0, 1]), {"level": 1.0}, "level must lie strictly between 0 and 1, got 1.0"),
+        (([0, 1], [0, 1]), {"average": "samples"}, "average must be one of 'macro', 'micro'"),
+        (([[0, 1]], [[0, 1]]), {}, "average must be one of 'macro', 'micro'; got None"),
+    ],
+)
+def test_bad_input_is_named(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        f_interval(*arguments, **options)
