@@ -4,21 +4,31 @@ from typing import Any
 
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
+from argmaxf.expected.decision import Decision, ExpectedF
+from argmaxf.expected.evaluate import expected_f, expected_f_curve
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.sketch import ProbabilitySketch
 from argmaxf.metric import fbeta_from_counts, jaccard_from_counts
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Curve",
+    "Decision",
+    "ExpectedF",
     "Interval",
+    "ProbabilitySketch",
     "Threshold",
     "ThresholdFClassifier",
     "__version__",
     "empirical_f_curve",
+    "expected_f",
+    "expected_f_curve",
     "f_interval",
     "fbeta_from_counts",
     "jaccard_from_counts",
     "maximize_empirical_f",
+    "maximize_expected_f",
 ]
 
 

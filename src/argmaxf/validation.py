@@ -10,6 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
+class NotAProbability(Exception):
+    """Raised deep inside on a bad value; the public edge answers with `first_bad_probability`."""
+
+
 def check_beta(beta: float) -> float:
     """Return β as a float; it must be positive and finite."""
     value = _check_real("beta", beta)

@@ -1,0 +1,54 @@
+"""The answer of the decision-theoretic approach, as a small frozen record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ExpectedF(NamedTuple):
+    """Mean and standard deviation of F (or Jaccard) under the model."""
+
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """The labels with the highest expected F, and what to expect of them.
+
+    For two-dimensional input every field but `beta` and `n` is an array, with one entry for each
+    row (`average="samples"`) or column (`average="macro"`).
+
+    Attributes
+    ----------
+    selected
+        Boolean labels in the shape of the input; None for a decision made from a summary alone.
+    k
+        How many items are selected.
+    threshold
+        The smallest selected probability: selected means p ≥ threshold, except that of items equal
+        to it only the first ones may be needed (`ties="split"`). Infinite if nothing is selected.
+    expected
+        E[F] of the selected set.
+    std
+        Standard deviation of F under the model.
+    beta
+        The β of F_β.
+    n
+        How many items each decision is about.
+    bracket
+        For a decision made from a summary: the thresholds between which the exact one lies.
+    """
+
+    selected: NDArray[np.bool_] | None
+    k: Any
+    threshold: Any
+    expected: Any
+    std: Any
+    beta: float
+    n: int
+    bracket: tuple[float, float] | None = None

@@ -1,0 +1,146 @@
+"""Expected F of any chosen set, and of every top-k set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from argmaxf.expected.arrays import ArraySource, contiguous
+from argmaxf.expected.decision import ExpectedF
+from argmaxf.expected.groups import Floats, Groups, group_sums
+from argmaxf.expected.optimum import Question, groups_of_table, value_of_nothing
+from argmaxf.validation import as_real_array, first_bad_probability
+
+SMALL = 1 << 12  # so few distinct items are taken one by one
+
+
+def expected_f(
+    proba: ArrayLike,
+    selected: ArrayLike,
+    *,
+    beta: float = 1.0,
+    measure: str = "fbeta",
+    zero_division: float = 0.0,
+) -> ExpectedF:
+    """Return mean and standard deviation of F for any chosen set, for independent labels.
+
+    Parameters
+    ----------
+    proba
+        Probabilities of being positive, one-dimensional.
+    selected
+        Booleans of the same length: the predicted labels.
+    beta, measure, zero_division
+        As in `maximize_expected_f`.
+
+    Notes
+    -----
+    O(n) time. Above 4,096 items the set and its complement are summarized, in fixed memory besides
+    a copy of each.
+
+    Examples
+    --------
+    >>> mean, std = expected_f([0.9, 0.4, 0.35, 0.1], [True, False, True, False])
+    >>> round(mean, 4), round(std, 4)
+    (0.6477, 0.2424)
+    """
+    question = Question.of(beta, measure, zero_division)
+    p = _one_dimensional(proba)
+    chosen = _mask(selected, p.size)
+    return value_of_sets(_groups(p[chosen]), _groups(p[~chosen]), question)
+
+
+def value_of_sets(chosen: Groups, rest: Groups, question: Question) -> ExpectedF:
+    """Return mean and standard deviation of F for a chosen set, given it and the rest in groups.
+
+    Items with p = 0 are in no group but count in `chosen` (see `_groups`).
+    """
+    k = float(chosen.count.sum())
+    everything = Groups.joined([chosen, rest])
+    if k == 0:
+        return value_of_nothing(rest, question)
+    if everything.mass.sum() == 0.0:
+        return ExpectedF(0.0, 0.0)
+    measure = question.measure(everything, k)
+    phi = measure.climb(chosen, measure.start).phi[-1]
+    mean = float(np.exp(-measure.nodes.u * k) @ phi)
+    return ExpectedF(mean, measure.spread(chosen, rest, mean))
+
+
+def expected_f_curve(
+    proba: ArrayLike, *, beta: float = 1.0, measure: str = "fbeta", zero_division: float = 0.0
+) -> Floats:
+    """Return f_0 … f_n, the expected F of the empty set and of the top 1 … n items.
+
+    Parameters
+    ----------
+    proba
+        Probabilities of being positive, one-dimensional, in any order.
+    beta, measure, zero_division
+        As in `maximize_expected_f`.
+
+    Notes
+    -----
+    O(n log n) time for sorting, then O(n) with about 70 operations an item; it holds one sorted
+    copy of the input besides the result.
+
+    Examples
+    --------
+    >>> expected_f_curve([0.5, 0.9]).round(4)
+    array([0.    , 0.75  , 0.7833])
+    """
+    from argmaxf.expected import row_kernels
+
+    question = Question.of(beta, measure, zero_division)
+    ascending = np.sort(_one_dimensional(proba).astype(np.float64, copy=False))
+    ascending = contiguous(ascending)
+    f = np.zeros(ascending.size + 1)
+    groups = _groups(ascending)
+    f[0] = value_of_nothing(groups, question).mean
+    mean = float(ascending.sum())
+    if mean == 0.0:
+        return f
+    b2 = question.b2
+    n = float(ascending.size)
+    u, weight, w, x = row_kernels.row_nodes(ascending, mean, b2, question.jaccard, n)
+    log_g = group_sums(groups, w, x)[0].sum(axis=0)
+    if question.jaccard:
+        row_kernels.jaccard_values(ascending, u, weight, log_g, w, x, mean, False, f)
+    else:
+        row_kernels.fbeta_values(ascending, u, weight, log_g, w, x, b2, mean, False, f)
+    return f
+
+
+def _one_dimensional(proba: ArrayLike) -> NDArray[Any]:
+    p = as_real_array("proba", proba)
+    if p.ndim != 1:
+        raise ValueError(f"proba must have one dimension, got {p.ndim}")
+    if p.size == 0:
+        raise ValueError("proba must hold at least one probability, got none")
+    if not (p.min() >= 0.0 and p.max() <= 1.0):
+        raise first_bad_probability("proba", p)
+    return p
+
+
+def _mask(selected: ArrayLike, n: int) -> NDArray[np.bool_]:
+    """Return booleans, or zeros and ones, as a mask."""
+    mask = as_real_array("selected", selected)
+    if mask.shape != (n,):
+        raise ValueError(f"selected must have the shape of proba, ({n},), got {mask.shape}")
+    if mask.dtype != np.bool_ and not np.isin(mask, (0, 1)).all():
+        bad = int(np.flatnonzero(~np.isin(mask, (0, 1)))[0])
+        raise ValueError(f"selected must be booleans, got {mask[bad]!r} at position {bad}")
+    return mask.astype(np.bool_)
+
+
+def _groups(p: NDArray[Any]) -> Groups:
+    """Return items as groups: each distinct value one group, or the groups of a summary."""
+    if p.size <= SMALL:
+        values, counts = np.unique(p.astype(np.float64), return_counts=True)
+        return Groups.of_values(values[::-1], counts[::-1].astype(np.float64))
+    table = ArraySource(p).table()
+    groups = groups_of_table(table)
+    zeros = table[-1:, 0]
+    return Groups.joined([groups, Groups.of_values(np.zeros(int(zeros[0] > 0)), zeros[zeros > 0])])

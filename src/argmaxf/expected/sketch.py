@@ -1,0 +1,237 @@
+"""The mergeable summary of any number of probabilities, built in one pass."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from argmaxf.expected.arrays import ArraySource
+from argmaxf.expected.decision import Decision, ExpectedF
+from argmaxf.expected.evaluate import value_of_sets
+from argmaxf.expected.groups import Floats, Groups
+from argmaxf.expected.optimum import Question, find_optimum, groups_of_table
+from argmaxf.expected.search import Optimum
+from argmaxf.validation import (
+    NotAProbability,
+    as_real_array,
+    check_unit_interval,
+    first_bad_probability,
+)
+
+# The file format (docs/sketch-format.md): all numbers little-endian.
+MAGIC = b"argmaxf\n"
+VERSION = 1
+HEADER = struct.Struct("<8sHHII")  # magic, version, columns, rows of the table, rows that follow
+CHECKSUM = struct.Struct("<I")  # CRC-32 of everything before it
+
+
+class ProbabilitySketch:
+    """A summary of probabilities: fixed size, merges by addition, answers every β.
+
+    Counts and power sums of the probabilities in 64 groups for each power of two. Expected values
+    from it are those of the array to about 1e-13; the exact threshold needs a second look at the
+    few items near it, which `maximize_expected_f` and `decide` take themselves.
+
+    Examples
+    --------
+    >>> a = ProbabilitySketch.from_array([0.05, 0.45, 0.1])
+    >>> b = ProbabilitySketch.from_array([0.3, 0.4])
+    >>> both = a + b
+    >>> both.n, round(both.mean_positives, 10)
+    (5, 1.3)
+    >>> decision = both.decide()
+    >>> decision.k, round(decision.expected, 4)
+    (3, 0.4803)
+    """
+
+    __slots__ = ("_table",)
+
+    def __init__(self) -> None:
+        self._table = _empty_table()
+
+    @classmethod
+    def from_array(cls, proba: ArrayLike) -> Self:
+        """Summarize an array of any shape."""
+        return cls().update(proba)
+
+    @classmethod
+    def from_table(cls, table: Floats) -> Self:
+        """Wrap a table of counts and power sums, one row for each group (see kernels)."""
+        sketch = cls()
+        sketch._table += table
+        return sketch
+
+    def update(self, proba: ArrayLike) -> Self:
+        """Add probabilities; nothing is added if one of them is none. Return the sketch."""
+        p = as_real_array("proba", proba)
+        if p.size:
+            try:
+                self._table += ArraySource(p).table()
+            except NotAProbability:
+                raise first_bad_probability("proba", p) from None
+        return self
+
+    def merge(self, other: ProbabilitySketch) -> Self:
+        """Add the items of another sketch. Return the sketch."""
+        self._table += other._table
+        return self
+
+    def __add__(self, other: object) -> ProbabilitySketch:
+        if not isinstance(other, ProbabilitySketch):
+            return NotImplemented
+        return type(self).from_table(self._table + other._table)
+
+    def __repr__(self) -> str:
+        return f"ProbabilitySketch(n={self.n}, mean_positives={self.mean_positives:.6g})"
+
+    @property
+    def n(self) -> int:
+        """How many probabilities are summarized."""
+        return int(self._table[:, 0].sum())
+
+    @property
+    def mean_positives(self) -> float:
+        """μ = Σ p, the expected number of positives."""
+        return float(self.groups().mass.sum())
+
+    @property
+    def table(self) -> Floats:
+        """The counts and power sums, read-only."""
+        view = self._table.view()
+        view.flags.writeable = False
+        return view
+
+    def groups(self) -> Groups:
+        """Return the groups, by falling probability; items with p = 0 are in none."""
+        return groups_of_table(self._table)
+
+    def decide(
+        self,
+        *,
+        beta: float = 1.0,
+        measure: str = "fbeta",
+        zero_division: float = 0.0,
+        ties: str = "split",
+    ) -> Decision:
+        """Return the best decision that cuts between groups, and the bracket of the exact one.
+
+        `selected` is None. `bracket` holds two thresholds between which the threshold with the
+        highest expected F lies for certain.
+        """
+        if self.n == 0:
+            raise ValueError("the sketch must hold at least one probability, got none")
+        question = Question.of(beta, measure, zero_division, ties)
+        found = find_optimum(self.groups(), question, None)
+        threshold, bracket = _bracket(found)
+        k, f, std = found.k, found.f, found.std
+        return Decision(None, k, threshold, f, std, question.beta, self.n, bracket)
+
+    def expected_f(
+        self,
+        *,
+        k: int | None = None,
+        threshold: float | None = None,
+        beta: float = 1.0,
+        measure: str = "fbeta",
+        zero_division: float = 0.0,
+    ) -> ExpectedF:
+        """Return mean and standard deviation of F for the top k, or for p ≥ threshold.
+
+        Where the cut falls inside a group (at most 1/64 of its p wide), the group's items are taken
+        to be alike: give `k` or `threshold` of a decision for the value of a cut between groups.
+        """
+        question = Question.of(beta, measure, zero_division)
+        if (k is None) == (threshold is None):
+            raise ValueError(f"give either k or threshold, got k={k!r}, threshold={threshold!r}")
+        groups = self._with_zeros()
+        if threshold is not None:
+            size = _count_above(groups, check_unit_interval("threshold", threshold))
+        elif k is not None and 0 <= k <= self.n:
+            size = float(k)
+        else:
+            raise ValueError(f"k must lie between 0 and n = {self.n}, got {k!r}")
+        return value_of_sets(*_cut(groups, size), question)
+
+    def to_bytes(self) -> bytes:
+        """Return the sketch as bytes: versioned, checksummed, at most half a megabyte."""
+        rows = np.flatnonzero(self._table[:, 0])
+        head = HEADER.pack(MAGIC, VERSION, self._table.shape[1], self._table.shape[0], rows.size)
+        body = head + rows.astype("<u4").tobytes() + self._table[rows].astype("<f8").tobytes()
+        return body + CHECKSUM.pack(zlib.crc32(body))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read a sketch back; bytes cut short, altered or of another version are refused."""
+        rows, values = _parsed(bytes(data))
+        table = _empty_table()
+        table[rows] = values
+        return cls.from_table(table)
+
+    def _with_zeros(self) -> Groups:
+        zeros = self._table[-1, 0]
+        last = Groups.of_values(np.zeros(1), np.array([zeros]))
+        return Groups.joined([self.groups(), last]) if zeros else self.groups()
+
+
+def _empty_table() -> Floats:
+    from argmaxf.expected import kernels
+
+    return np.zeros((kernels.ROWS, kernels.COLUMNS))
+
+
+def _bracket(found: Optimum) -> tuple[float, tuple[float, float]]:
+    """The threshold of the best cut between groups, and the range that may hold the exact one."""
+    threshold = float(found.last.low[0]) if found.k else np.inf
+    highest = float(found.last.high[0]) if found.k else np.inf
+    low = min([threshold, *found.unsettled.low.tolist()])
+    return threshold, (low, max([highest, *found.unsettled.high.tolist()]))
+
+
+def _count_above(groups: Groups, threshold: float) -> float:
+    """How many items are at least the threshold; inside a group, in proportion."""
+    width = np.where(groups.runs, 1.0, groups.high - groups.low)
+    share = np.clip((groups.high - threshold) / width, 0.0, 1.0)
+    share[groups.runs] = groups.low[groups.runs] >= threshold
+    return float((share * groups.count).sum())
+
+
+def _cut(groups: Groups, k: float) -> tuple[Groups, Groups]:
+    """Split groups into the top k items and the rest, a group at the cut in proportion."""
+    end = np.cumsum(groups.count)
+    inside = np.clip(k - (end - groups.count), 0.0, groups.count) / groups.count
+    return _scaled(groups, inside), _scaled(groups, 1.0 - inside)
+
+
+def _scaled(groups: Groups, share: Floats) -> Groups:
+    kept = replace(groups, count=groups.count * share, moments=groups.moments * share[:, None])
+    return kept[share > 0.0]
+
+
+def _parsed(data: bytes) -> tuple[np.ndarray, Floats]:
+    """Check bytes against the format; return the rows and their values."""
+    empty = _empty_table()
+    if len(data) < HEADER.size + CHECKSUM.size or not data.startswith(MAGIC):
+        raise ValueError(f"not an argmaxf sketch: {len(data)} bytes that start {data[:8]!r}")
+    _, version, columns, table_rows, size = HEADER.unpack_from(data)
+    if version != VERSION:
+        raise ValueError(f"sketch version must be {VERSION}, got {version}")
+    length = HEADER.size + size * (4 + 8 * columns) + CHECKSUM.size
+    if (table_rows, columns) != empty.shape or len(data) != length:
+        raise ValueError(
+            f"the sketch is cut short or altered: expected {length} bytes, got {len(data)}"
+        )
+    if CHECKSUM.unpack(data[-CHECKSUM.size :])[0] != zlib.crc32(data[: -CHECKSUM.size]):
+        raise ValueError("the sketch is altered: its checksum does not match")
+    rows = np.frombuffer(data, "<u4", size, HEADER.size).astype(np.int64)
+    values = np.frombuffer(data, "<f8", size * columns, HEADER.size + 4 * size)
+    values = values.reshape(size, columns).astype(np.float64)
+    if size and (
+        rows.max() >= table_rows or not np.isfinite(values).all() or values[:, 0].min() < 0
+    ):
+        raise ValueError("the sketch is altered: it holds impossible rows")
+    return rows, values

@@ -1,0 +1,336 @@
+import math
+import tracemalloc
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judges import BETAS, curve_40_digits, families
+
+from argmaxf import expected_f, maximize_expected_f
+from argmaxf.expected import maximize
+from argmaxf.expected.references import ye_2012
+
+probabilities = st.one_of(
+    st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, 1 - 1e-12, 1e-12, 1e-300, 0.5 - 1e-17]),
+    st.floats(0.0, 1.0),
+)
+small_sets = st.lists(probabilities, min_size=1, max_size=12)
+betas = st.floats(0.05, 20.0)
+
+
+def best_k(curve):
+    """The smallest k whose f is the largest, to 35 digits."""
+    top = max(curve) * (1 - mpmath.mpf("1e-35"))
+    return next(k for k, f in enumerate(curve) if f >= top)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+@pytest.mark.parametrize("name", families())
+def test_equal_to_40_digit_arithmetic(name, beta):
+    p = families()[name]
+    truth = curve_40_digits(p, beta)
+    decision = maximize_expected_f(p, beta=beta)
+    assert decision.k == best_k(truth)
+    assert abs(decision.expected / truth[decision.k] - 1) < 1e-12
+
+
+@pytest.mark.parametrize("name", families())
+def test_jaccard_equal_to_40_digit_arithmetic(name):
+    p = families()[name]
+    truth = curve_40_digits(p, jaccard=True)
+    decision = maximize_expected_f(p, measure="jaccard")
+    assert decision.k == best_k(truth)
+    assert abs(decision.expected / truth[decision.k] - 1) < 1e-12
+
+
+@given(small_sets, betas, st.sampled_from([0.0, 0.3, 1.0]), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_no_draw_beats_the_optimum(p, beta, zero_division, jaccard):
+    truth = curve_40_digits(p, beta, jaccard=jaccard, zero_division=zero_division)
+    measure = "jaccard" if jaccard else "fbeta"
+    decision = maximize_expected_f(p, beta=beta, measure=measure, zero_division=zero_division)
+    assert decision.k == best_k(truth)
+    assert decision.expected == pytest.approx(float(truth[decision.k]), rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("beta_squared", [1, 4, Fraction(1, 4), Fraction(9, 4)])
+@pytest.mark.parametrize("n", [1, 2, 17, 100, 500, 3000])
+def test_equal_to_algorithm_1(n, beta_squared):
+    p = np.random.default_rng(n).beta(0.5, 5, n)
+    f = ye_2012(p, beta_squared)
+    decision = maximize_expected_f(p, beta=math.sqrt(beta_squared))
+    assert decision.k == np.argmax(f)
+    assert decision.expected == pytest.approx(f.max(), rel=1e-12)
+
+
+def test_a_million_items():
+    p = np.random.RandomState(0).beta(0.5, 5, 10**6)
+    decision = maximize_expected_f(p)
+    assert decision.k == 150639
+    assert abs(decision.expected - 0.38980022670735) < 1e-12
+    assert decision.selected.sum() == decision.k
+    assert p[decision.selected].min() == decision.threshold > p[~decision.selected].max()
+
+
+@given(
+    st.lists(probabilities, min_size=1, max_size=60),
+    betas,
+    st.sampled_from(["split", "together"]),
+    st.sampled_from(["fbeta", "jaccard"]),
+    st.sampled_from([0.0, 1.0]),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_search_without_sorting_finds_what_sorting_finds(p, beta, ties, measure, zero):
+    """The way of millions of items, taken on few, where both can run."""
+    p = np.array(p * 3)  # ties
+    options = {"beta": beta, "ties": ties, "measure": measure, "zero_division": zero}
+    by_sorting = maximize_expected_f(p, **options)
+    question = maximize.Question.of(beta, measure, zero, ties)
+    by_search = maximize._decide_large(p, question)
+    assert by_search.expected == pytest.approx(by_sorting.expected, rel=1e-12, abs=1e-290)
+    if by_search.k != by_sorting.k:  # only where f agrees to the last digits
+        alternative = expected_f(p, by_search.selected, beta=beta, measure=measure)
+        assert alternative.mean == pytest.approx(by_sorting.expected, rel=1e-13)
+    else:
+        np.testing.assert_array_equal(by_search.selected, by_sorting.selected)
+        assert by_search.threshold == by_sorting.threshold
+        assert by_search.std == pytest.approx(by_sorting.std, rel=1e-8, abs=2e-14)
+
+
+LARGE = {
+    "beta": lambda rng: rng.beta(0.5, 5, 40_000),
+    "uniform": lambda rng: rng.random(40_000),
+    "two clusters": lambda rng: np.r_[rng.beta(50, 5, 4_000), rng.beta(1, 500, 30_000)],
+    "8-bit": lambda rng: rng.integers(0, 256, 40_000) / 255,
+    "one value": lambda rng: np.full(40_000, 0.123),
+    "few values": lambda rng: rng.choice([0.0, 0.01, 0.3, 0.99, 1.0], 40_000),
+    "tiny": lambda rng: rng.random(20_000) * 1e-6,
+    "below 2^-64": lambda rng: rng.random(20_000) * 1e-40,
+    "near one": lambda rng: 1 - rng.random(20_000) * 1e-9,
+    "around one half": lambda rng: 0.5 + rng.uniform(-1e-3, 1e-3, 40_000),
+    "rare": lambda rng: rng.dirichlet(np.ones(20_000)) * 0.2,
+}
+
+
+@pytest.mark.parametrize("beta", [0.1, 1.0, np.pi])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_sets_equal_the_whole_curve(name, beta):
+    from argmaxf import expected_f_curve
+
+    p = LARGE[name](np.random.default_rng(1))
+    for measure in ("fbeta", "jaccard"):
+        curve = expected_f_curve(p, beta=beta, measure=measure)
+        decision = maximize_expected_f(p, beta=beta, measure=measure)
+        assert decision.expected == pytest.approx(curve.max(), rel=1e-12)
+        assert curve[decision.k] == pytest.approx(curve.max(), rel=2e-14)
+        assert decision.selected.sum() == decision.k
+        spread = expected_f(p, decision.selected, beta=beta, measure=measure)
+        assert spread.mean == pytest.approx(decision.expected, rel=1e-12)
+        assert spread.std == pytest.approx(decision.std, rel=1e-8)
+
+
+def test_exact_ties_go_to_the_smallest_k():
+    # f_1 = f_2 = 5/6 exactly
+    assert maximize_expected_f([1.0, 0.5]).k == 1
+    # a hair more than one half decides for two
+    assert maximize_expected_f([1.0, np.nextafter(0.5, 1)]).k == 2
+    # all zero: every set has F = 0
+    assert maximize_expected_f([0.0, 0.0]).k == 0
+    # f_0 = P(S = 0) = f_1 = 1/2
+    assert maximize_expected_f([0.5], zero_division=1.0).k == 0
+    assert maximize_expected_f([np.nextafter(0.5, 1)], zero_division=1.0).k == 1
+
+
+def test_nothing_is_selected_where_nothing_pays():
+    decision = maximize_expected_f([0.1, 0.05], zero_division=1.0)
+    assert decision.k == 0
+    assert decision.threshold == math.inf
+    assert not decision.selected.any()
+    assert decision.expected == pytest.approx(0.9 * 0.95)
+    assert decision.std == pytest.approx(math.sqrt(0.855 * 0.145))
+
+
+@given(small_sets, st.integers(1, 4), betas)
+@settings(deadline=None)
+def test_ties_together_is_the_best_cut_between_different_values(p, repeats, beta):
+    p = np.sort(p * repeats)[::-1]
+    cuts = [0, *np.flatnonzero(np.diff(p)) + 1, p.size]
+    truth = curve_40_digits(p, beta)
+    decision = maximize_expected_f(p, beta=beta, ties="together")
+    assert decision.k in cuts
+    assert decision.k == cuts[best_k([truth[k] for k in cuts])]
+
+
+def test_of_equal_items_the_first_are_selected():
+    p = np.array([0.2, 0.9, 0.2, 0.1, 0.2])
+    selected = maximize._select(p, 0.2, k=3)
+    assert selected.tolist() == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("n", [50, 20_000])
+def test_order_changes_nothing(n):
+    rng = np.random.default_rng(3)
+    p = rng.beta(0.5, 5, n).round(3)  # with ties
+    decision = maximize_expected_f(p, ties="together")
+    shuffle = rng.permutation(n)
+    shuffled = maximize_expected_f(p[shuffle], ties="together")
+    assert shuffled.k == decision.k
+    np.testing.assert_array_equal(shuffled.selected, decision.selected[shuffle])
+
+
+@pytest.mark.parametrize(("threads", "chunk"), [(1, 1000), (3, 777), (2, 10**6), (8, 64)])
+def test_threads_and_chunks_change_nothing(threads, chunk):
+    p = np.random.default_rng(4).beta(0.5, 5, 30_000)
+    question = maximize.Question.of(1.0, "fbeta")
+    source = maximize.ArraySource(p, threads=threads, chunk=chunk)
+    found = maximize.find_optimum(maximize.groups_of_table(source.table()), question, source)
+    decision = maximize_expected_f(p)
+    assert found.k == decision.k
+    assert maximize.lowest_chosen(found, source) == decision.threshold
+
+
+def test_rows_columns_and_cells():
+    p = np.random.default_rng(5).beta(0.5, 5, (7, 40))
+    rows = maximize_expected_f(p, average="samples")
+    columns = maximize_expected_f(p, average="macro")
+    cells = maximize_expected_f(p, average="micro")
+    for i, row in enumerate(p):
+        single = maximize_expected_f(row)
+        np.testing.assert_array_equal(rows.selected[i], single.selected)
+        assert (rows.k[i], rows.threshold[i]) == (single.k, single.threshold)
+        assert (rows.expected[i], rows.std[i]) == (single.expected, single.std)
+    transposed = maximize_expected_f(p.T, average="samples")
+    np.testing.assert_array_equal(columns.selected, transposed.selected.T)
+    np.testing.assert_array_equal(columns.k, transposed.k)
+    assert cells.k == maximize_expected_f(p.ravel()).k
+    assert cells.selected.shape == p.shape
+    assert rows.n == 40
+    assert columns.n == 7
+    assert cells.n == 280
+
+
+def test_long_rows_go_the_way_of_long_sets():
+    p = np.random.default_rng(6).beta(0.5, 5, (2, 20_000))
+    rows = maximize_expected_f(p, average="samples")
+    assert rows.k.tolist() == [maximize_expected_f(row).k for row in p]
+    assert rows.selected.sum(axis=1).tolist() == rows.k.tolist()
+
+
+def test_zero_rows_give_empty_answers():
+    assert maximize_expected_f(np.empty((0, 4)), average="samples").k.shape == (0,)
+    macro = maximize_expected_f(np.empty((0, 4)), average="macro", zero_division=1.0)
+    assert macro.selected.shape == (0, 4)
+    assert macro.expected.tolist() == [1.0] * 4
+    assert maximize_expected_f(np.empty((0, 4)), average="micro").k == 0
+
+
+def frozen(p):
+    p = p.copy()
+    p.flags.writeable = False
+    return p
+
+
+CONTAINERS = {
+    "list": lambda p: p.tolist(),
+    "frozen": frozen,
+    "strided": lambda p: np.repeat(p, 2)[::2],
+    "reversed view": lambda p: p[::-1].copy()[::-1],
+    "pandas": pd.Series,
+    "polars": pl.Series,
+    "arrow": pa.array,
+    "arrow chunks": lambda p: pa.chunked_array([p[:7], p[7:]]),
+}
+
+
+@pytest.mark.parametrize("n", [100, 20_000])
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_every_container_works_and_is_left_alone(name, n):
+    p = np.random.default_rng(7).beta(0.5, 5, n)
+    container = CONTAINERS[name](p)
+    decision = maximize_expected_f(container)
+    np.testing.assert_array_equal(decision.selected, maximize_expected_f(p).selected)
+    np.testing.assert_array_equal(np.asarray(container), p)
+
+
+@pytest.mark.parametrize("n", [100, 20_000])
+def test_float32_and_memory_maps(tmp_path, n):
+    p = np.random.default_rng(8).beta(0.5, 5, n).astype(np.float32)
+    wide = maximize_expected_f(p.astype(np.float64))
+    narrow = maximize_expected_f(p)
+    assert (narrow.k, narrow.threshold, narrow.expected) == (wide.k, wide.threshold, wide.expected)
+    np.testing.assert_array_equal(narrow.selected, wide.selected)
+    p.tofile(tmp_path / "p.bin")
+    mapped = np.memmap(tmp_path / "p.bin", dtype=np.float32, mode="r")
+    np.testing.assert_array_equal(maximize_expected_f(mapped).selected, wide.selected)
+
+
+def test_integers_and_booleans_are_certain_labels():
+    assert maximize_expected_f([1, 0, 1]).selected.tolist() == [True, False, True]
+    assert maximize_expected_f(np.array([True, False])).expected == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("n", [10, 20_000])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, -1e-9, 1.0000001])
+def test_what_is_no_probability_is_named(bad, n):
+    p = np.full(n, 0.5)
+    p[n - 4 :: 2] = bad
+    with pytest.raises(ValueError, match=rf"in \[0, 1\], got {bad!r} at position {n - 4}"):
+        maximize_expected_f(p)
+
+
+def test_a_bad_cell_is_named_by_row_and_column():
+    with pytest.raises(ValueError, match=r"got 2.0 at position \(1, 0\)"):
+        maximize_expected_f([[0.1, 0.2], [2.0, 0.3]], average="samples")
+
+
+@pytest.mark.parametrize(
+    ("p", "message"),
+    [
+        ([], "at least one probability"),
+        ([["a"]], "real numbers, got list of dtype"),
+        (["0.5"], "real numbers"),
+        ([None, 0.5], "real numbers, got list of dtype object"),
+        ([[0.5], [0.5, 0.1]], "array of numbers"),
+        ([1j], "real numbers"),
+        (0.5, "one or two dimensions, got 0"),
+        (np.zeros((2, 2, 2)), "one or two dimensions, got 3"),
+        ([[0.5]], "needs average"),
+    ],
+)
+def test_what_is_no_array_is_refused(p, message):
+    with pytest.raises(ValueError, match=message):
+        maximize_expected_f(p)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beta": 0}, "beta must be positive and finite, got 0"),
+        ({"beta": math.nan}, "beta must be positive and finite, got nan"),
+        ({"measure": "f1"}, "measure must be one of 'fbeta', 'jaccard'; got 'f1'"),
+        ({"ties": "random"}, "ties must be one of 'split', 'together'"),
+        ({"zero_division": 2}, r"zero_division must lie in \[0, 1\], got 2"),
+        ({"average": "macro"}, "average is for two-dimensional proba"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        maximize_expected_f([0.5], **options)
+
+
+def test_memory_stays_small_beside_the_input():
+    p = np.random.default_rng(9).beta(0.5, 5, 4_000_000)
+    maximize_expected_f(p[:20_000])  # compile
+    tracemalloc.start()
+    try:
+        decision = maximize_expected_f(p)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak - decision.selected.nbytes < 0.25 * p.nbytes
