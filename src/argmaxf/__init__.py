@@ -16,6 +16,7 @@ __all__ = [
     "Curve",
     "Decision",
     "ExpectedF",
+    "ExpectedFClassifier",
     "Interval",
     "ProbabilitySketch",
     "Threshold",

@@ -92,6 +92,18 @@ def f_interval(
     return Interval(float(low[0]), float(f[0]), float(high[0]))
 
 
+def f_and_pulls(truth: Any, guess: Any, beta: float, weight: Any = None) -> tuple[Floats, Floats]:
+    """Return each label's F_β, and each cell's pull on it, for tables of booleans.
+
+    The root of the summed squares of pulls is the standard error of F; of the difference of two
+    predictions' pulls, that of the difference in F.
+    """
+    counts = _Counts.of(truth, guess, weight)
+    f = fbeta_from_counts(counts.true, counts.predicted, counts.positives, beta=beta)
+    pull = _pull(truth, guess, f, counts, beta**2)
+    return f, pull if weight is None else weight[:, None] * pull
+
+
 @dataclass(frozen=True)
 class _Counts:
     """T, k and S of each label."""
@@ -101,8 +113,9 @@ class _Counts:
     positives: Floats
 
     @classmethod
-    def of(cls, truth: Any, guess: Any) -> _Counts:
-        return cls(*(a.sum(axis=0).astype(np.float64) for a in (truth & guess, guess, truth)))
+    def of(cls, truth: Any, guess: Any, weight: Any = None) -> _Counts:
+        weight = np.ones(len(truth)) if weight is None else weight
+        return cls(*(weight @ a for a in (truth & guess, guess, truth)))
 
     def pooled(self) -> _Counts:
         return _Counts(*(a.sum(keepdims=True) for a in vars(self).values()))
@@ -148,7 +161,8 @@ def _wilson(counts: _Counts, b2: float, z: float, design: float) -> tuple[Floats
 
 def _pull(truth: Any, guess: Any, f: Floats, counts: _Counts, b2: float) -> Floats:
     """Return each cell's pull on F: the derivative of (1+β²)T / (k + β²S) at the counts."""
-    denominator = np.maximum(counts.predicted + b2 * counts.positives, 1.0)
+    denominator = counts.predicted + b2 * counts.positives
+    denominator = np.where(denominator > 0, denominator, 1.0)
     return np.asarray(((1 + b2) * (truth & guess) - f * (guess + b2 * truth)) / denominator)
 
 

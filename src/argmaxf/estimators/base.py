@@ -193,7 +193,7 @@ def macro_gain(predicted: Any, positives: Any, beta: float) -> Any:
     One more row of probability p moves F = (1+β²)T/(k+β²S) by (1+β²)(p - F/(1+β²))/(k+β²S), and
     F/(1+β²) is the best threshold, so margins of different classes compare after this division.
     """
-    return 1.0 / (predicted + beta**2 * positives)
+    return 1.0 / np.maximum(predicted + beta**2 * positives, 1e-9)
 
 
 def margin(scores: NDArray[np.float64], threshold: Any, gain: Any = 1.0) -> NDArray[np.float64]:

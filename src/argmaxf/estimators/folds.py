@@ -10,12 +10,15 @@ from sklearn.model_selection import PredefinedSplit, check_cv
 from sklearn.utils import check_random_state
 
 
-def folds(cv: Any, columns: NDArray[np.bool_], target: NDArray[Any], random_state: Any) -> Any:
+def folds(
+    cv: Any, columns: NDArray[np.bool_], target: NDArray[Any], random_state: Any
+) -> list[Any]:
     """Return the splits that `cv` asks for; a number asks for that many stratified folds."""
     if isinstance(cv, int | np.integer):
         if cv < 2:
             raise ValueError(f"cv must be at least 2 folds, or None for training scores, got {cv}")
-        return PredefinedSplit(deal(columns, min(int(cv), len(columns)), random_state))
+        fold = deal(columns, min(int(cv), len(columns)), random_state)
+        return list(PredefinedSplit(fold).split())
     return list(check_cv(cv, target).split(np.zeros(len(target)), target))
 
 

@@ -90,6 +90,13 @@ class Labels:
             return margin
         return margin[:, 0] if self.positive == self.classes[-1] else -margin[:, 0]
 
+    def both(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return probabilities as `predict_proba` does: binary ones for both classes."""
+        if self.kind != "binary":
+            return proba
+        both = np.column_stack([1 - proba, proba])
+        return both if self.positive == self.classes[-1] else both[:, ::-1]
+
     def warn_of_constants(self, columns: NDArray[np.bool_]) -> None:
         """Say which labels have no positives, or nothing else, in training."""
         if len(self.classes) == 1 and self.kind != "multilabel-indicator":
