@@ -25,7 +25,7 @@ from argmaxf import ExpectedFClassifier, maximize_expected_f
 
 SET_WISE = {
     "check_methods_subset_invariance": "a batch is decided jointly: its parts may differ",
-    "check_classifiers_train": "the best set for F is not the rows with a probability above one half",
+    "check_classifiers_train": "the best set is not the rows with p above one half",
 }
 MODEL = LogisticRegression(solver="newton-cholesky", tol=1e-10)
 

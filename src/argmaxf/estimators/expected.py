@@ -105,4 +105,4 @@ def _boundary(proba: Any, selected: Any, average: str) -> Any:
 
 def _signed(margin: Any, selected: Any) -> NDArray[np.float64]:
     """Return margins whose sign is the decision, also for items tied across the boundary."""
-    return np.where(selected, np.maximum(margin, TINY), np.minimum(margin, -TINY))
+    return np.asarray(np.where(selected, np.maximum(margin, TINY), np.minimum(margin, -TINY)))
