@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 
 class ExpectedF(NamedTuple):
     """Mean and standard deviation of F (or Jaccard) under the model."""
@@ -44,7 +41,7 @@ class Decision:
         For a decision made from a summary: the thresholds between which the exact one lies.
     """
 
-    selected: NDArray[np.bool_] | None
+    selected: Any
     k: Any
     threshold: Any
     expected: Any

@@ -112,7 +112,6 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
     if p.size > SMALL:
         return _decide_large(p, question)
     rows = _decide_rows(p[None, :], question)
-    assert rows.selected is not None
     return Decision(
         selected=rows.selected[0],
         k=int(rows.k[0]),
@@ -148,14 +147,12 @@ def _decide_all_cells(p: NDArray[Any], question: Question) -> Decision:
     if p.size == 0:
         return _of_nothing(p.shape, (), question)
     decision = _decide(p.reshape(-1), question)
-    assert decision.selected is not None
     return replace(decision, selected=decision.selected.reshape(p.shape))
 
 
 def _decide_columns(p: NDArray[Any], question: Question) -> Decision:
     """Decide each column."""
     decision = _decide_rows(p.T, question)
-    assert decision.selected is not None
     return replace(decision, selected=decision.selected.T)
 
 

@@ -1,0 +1,43 @@
+"""The command line: which commands there are, and one way to fail."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from argmaxf import __version__
+from argmaxf.commands import demo
+from argmaxf.commands.output import complain
+
+app = typer.Typer(
+    name="argmaxf",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo.demo)
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """The predictions with the highest F-measure: exact, fast, for any beta."""
+    if version:
+        typer.echo(f"argmaxf {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line; return its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
+    try:
+        code = app(arguments, standalone_mode=False)
+    except (typer.TyperException, ValueError, OSError) as error:
+        complain(error.format_message() if isinstance(error, typer.BadParameter) else str(error))
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        complain("stopped")
+        return 130
+    return code if isinstance(code, int) else 0
