@@ -1,0 +1,21 @@
+"""What the answers look like: matplotlib Displays that hold arrays, and then draw them.
+
+Each is made by `from_predictions` or `from_estimator`, which draw at once, and drawn again with
+`plot(ax=...)`. matplotlib is imported when something is drawn.
+"""
+
+from argmaxf.displays.beta import BetaDisplay
+from argmaxf.displays.empirical import EmpiricalFDisplay
+from argmaxf.displays.expected import ExpectedFDisplay
+from argmaxf.displays.methods import MethodComparisonDisplay
+from argmaxf.displays.prior import PriorSensitivityDisplay
+from argmaxf.displays.reliability import ReliabilityDisplay
+
+__all__ = [
+    "BetaDisplay",
+    "EmpiricalFDisplay",
+    "ExpectedFDisplay",
+    "MethodComparisonDisplay",
+    "PriorSensitivityDisplay",
+    "ReliabilityDisplay",
+]

@@ -1,0 +1,113 @@
+"""How the choice moves with β: threshold, expected precision and recall."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from argmaxf.displays.drawing import BLUE, GREEN, GREY, ORANGE, new_axes, positive_proba, tidy
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.operating import operating_point, recall_shares
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class BetaDisplay:
+    """The best set as β varies: its threshold, expected precision, recall and F_β.
+
+    Attributes
+    ----------
+    beta : the values of β, rising
+    threshold, k : where the best set is cut for each β, and its size
+    precision, recall, fbeta : their expected values for that set
+    ax_, figure_, lines_ : what was drawn
+    """
+
+    def __init__(
+        self,
+        *,
+        beta: NDArray[np.float64],
+        threshold: NDArray[np.float64],
+        k: NDArray[np.int64],
+        precision: NDArray[np.float64],
+        recall: NDArray[np.float64],
+        fbeta: NDArray[np.float64],
+    ) -> None:
+        self.beta = beta
+        self.threshold = threshold
+        self.k = k
+        self.precision = precision
+        self.recall = recall
+        self.fbeta = fbeta
+
+    @classmethod
+    def of(cls, proba: ArrayLike, *, betas: ArrayLike | None = None) -> Self:
+        """Compute the arrays without drawing: one decision for each β, by default 0.1 … 10."""
+        beta = np.geomspace(0.1, 10.0, 41) if betas is None else np.sort(np.asarray(betas, float))
+        decisions = [maximize_expected_f(proba, beta=float(b)) for b in beta]
+        shares = recall_shares(proba)
+        points = [operating_point(proba, d.selected, shares=shares) for d in decisions]
+        return cls(
+            beta=beta,
+            threshold=np.array([d.threshold for d in decisions]),
+            k=np.array([d.k for d in decisions]),
+            precision=np.array([point.precision for point in points]),
+            recall=np.array([point.recall for point in points]),
+            fbeta=np.array([d.expected for d in decisions]),
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        proba: ArrayLike,
+        *,
+        betas: ArrayLike | None = None,
+        beta: float | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw it for probabilities, without labels; `beta` is marked as the one in use."""
+        return cls.of(proba, betas=betas).plot(ax, beta=beta)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, pos_label: Any = None, **options: Any
+    ) -> Self:
+        """Draw it for the rows of X, with a fitted classifier's probabilities."""
+        return cls.from_predictions(positive_proba(estimator, X, pos_label), **options)
+
+    def plot(self, ax: Axes | None = None, *, beta: float | None = None) -> Self:
+        """Draw threshold, expected precision, recall and F_β against β."""
+        ax = new_axes(ax)
+        lines = [
+            ("expected precision", self.precision, GREEN, "-", 1.4),
+            ("expected recall", self.recall, ORANGE, "-", 1.4),
+            ("expected Fβ", self.fbeta, BLUE, "-", 2.0),
+            ("threshold", np.where(self.k > 0, self.threshold, np.nan), GREY, "--", 1.4),
+        ]
+        self.lines_ = [
+            ax.plot(self.beta, y, color=color, ls=style, lw=width, label=name)[0]
+            for name, y, color, style, width in lines
+        ]
+        if beta is not None:
+            ax.axvline(beta, color=GREY, lw=0.8, ls=":")
+            ax.text(beta, 1.03, f"β = {beta:g}", ha="center", va="bottom", fontsize="small")
+        ax.set_xscale("log")
+        ax.set_xticks([b for b in (0.1, 0.2, 0.5, 1, 2, 5, 10) if self._within(b)])
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.minorticks_off()
+        ax.set_ylim(0, 1.02)
+        tidy(
+            ax,
+            xlabel="β: below 1 precision counts more, above 1 recall",
+            ylabel="value for the best set",
+            title="What each β chooses\n" if beta is not None else "What each β chooses",
+        )
+        ax.legend(frameon=False, loc="best", fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _within(self, beta: float) -> bool:
+        return bool(self.beta[0] * 0.999 <= beta <= self.beta[-1] * 1.001)

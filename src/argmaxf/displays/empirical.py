@@ -1,0 +1,166 @@
+"""Precision, recall and F against the threshold on labelled scores: exact steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from argmaxf.displays.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    MOST_POINTS,
+    ORANGE,
+    name_of_f,
+    new_axes,
+    positive_score,
+    positives,
+    tidy,
+)
+from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class EmpiricalFDisplay:
+    """Precision, recall and F_β for every threshold on labelled scores, and the best threshold.
+
+    Attributes
+    ----------
+    score : the distinct scores, rising; each is the largest threshold of its step
+    precision, recall, fbeta : their values for thresholds in (previous score, this score]
+    best : the best threshold that meets the constraints, a `Threshold`
+    beta, min_precision, min_recall : what was asked
+    ax_, figure_, lines_ : what was drawn
+    """
+
+    def __init__(
+        self,
+        *,
+        score: NDArray[np.float64],
+        precision: NDArray[np.float64],
+        recall: NDArray[np.float64],
+        fbeta: NDArray[np.float64],
+        best: Threshold,
+        beta: float = 1.0,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+    ) -> None:
+        self.score = score
+        self.precision = precision
+        self.recall = recall
+        self.fbeta = fbeta
+        self.best = best
+        self.beta = beta
+        self.min_precision = min_precision
+        self.min_recall = min_recall
+
+    @classmethod
+    def of(
+        cls,
+        y_true: ArrayLike,
+        score: ArrayLike,
+        *,
+        beta: float = 1.0,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+        pos_label: Any = None,
+    ) -> Self:
+        """Compute the arrays without drawing. Cost: two sorts."""
+        y = positives(y_true, pos_label)
+        limits: dict[str, Any] = {"min_precision": min_precision, "min_recall": min_recall}
+        best = maximize_empirical_f(y, score, beta=beta, **limits)
+        curve = empirical_f_curve(y, score, beta=beta)
+        assert isinstance(curve, Curve)
+        rising = {
+            name: getattr(curve, name)[:0:-1] for name in ("precision", "recall", "fbeta")
+        }  # without the cut that selects nothing
+        return cls(score=np.unique(score), best=best, beta=beta, **rising, **limits)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        score: ArrayLike,
+        *,
+        beta: float = 1.0,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+        pos_label: Any = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw precision, recall and F_β of every threshold on labelled scores.
+
+        With `min_precision` or `min_recall`, thresholds that miss them are shaded.
+        """
+        limits = {"min_precision": min_precision, "min_recall": min_recall}
+        return cls.of(y_true, score, beta=beta, pos_label=pos_label, **limits).plot(ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
+    ) -> Self:
+        """Draw it for labelled rows, with a fitted classifier's probabilities or scores."""
+        score = positive_score(estimator, X, pos_label)
+        return cls.from_predictions(y, score, pos_label=pos_label, **options)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the steps, the constraint region and the best threshold."""
+        ax = new_axes(ax)
+        f, best = name_of_f(self.beta), self.best
+        lines = [("precision", GREEN, 1.2), ("recall", ORANGE, 1.2), (f, BLUE, 2.0)]
+        values = [self.precision, self.recall, self.fbeta]
+        shown = self._shown()
+        self.lines_ = [
+            ax.step(self.score[shown], y[shown], where="pre", color=color, lw=width, label=name)[0]
+            for y, (name, color, width) in zip(values, lines, strict=True)
+        ]
+        self._shade(ax)
+        ax.axvline(best.threshold, color=GREY, lw=1, ls="--")
+        ax.plot([best.threshold], [best.value], "o", color=BLUE, zorder=3)
+        tidy(
+            ax,
+            xlabel="threshold: scores of at least this are predicted positive",
+            ylabel="value on these labels",
+            title=f"Best threshold {best.threshold:.3g}: {f} {best.value:.3f}, precision "
+            f"{best.precision:.3f}, recall {best.recall:.3f}",
+        )
+        ax.set_ylim(0, 1.02)
+        ax.legend(frameon=False, loc="best")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _shown(self) -> NDArray[np.int64]:
+        """Return the steps to draw: all, or as many as fit, even in rank and in score."""
+        n = len(self.score)
+        if n <= MOST_POINTS:
+            return np.arange(n)
+        by_score = np.linspace(self.score[0], self.score[-1], MOST_POINTS // 2)
+        by_rank = np.linspace(0, n - 1, MOST_POINTS // 2).astype(np.int64)
+        ends = np.searchsorted(self.score, by_score).clip(max=n - 1)
+        best = np.searchsorted(self.score, self.best.threshold).clip(max=n - 1)
+        return np.unique(np.concatenate([by_rank, ends, [best]]))
+
+    def _shade(self, ax: Axes) -> None:
+        """Shade thresholds that miss a constraint."""
+        for name, values, least in [
+            ("precision", self.precision, self.min_precision),
+            ("recall", self.recall, self.min_recall),
+        ]:
+            if least is None:
+                continue
+            ax.fill_between(
+                self.score,
+                0,
+                1.02,
+                where=(values < least).tolist(),
+                step="pre",
+                color=GREY,
+                alpha=0.22,
+                lw=0,
+                label=f"{name} below {least:g}",
+            )
+            ax.axhline(least, color=GREY, lw=0.8, ls=":")

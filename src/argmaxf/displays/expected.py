@@ -1,0 +1,144 @@
+"""Expected F against how much is selected, with its spread and the chosen cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from argmaxf.displays.drawing import (
+    BLUE,
+    ORANGE,
+    name_of_f,
+    new_axes,
+    positive_proba,
+    thinned,
+    tidy,
+)
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.evaluate import expected_f, expected_f_curve
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.validation import as_real_array, check_choice
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BAND_POINTS = 48  # sizes at which the spread is computed; it is smooth
+
+
+class ExpectedFDisplay:
+    """Expected F_β of every top-k set, its spread, and the best set.
+
+    Attributes
+    ----------
+    k : sizes 0 … n
+    threshold : the lowest probability selected at each size; infinite for k = 0
+    expected : E[F] at each size
+    band_k, band_std : sizes at which the standard deviation of F is known, and its value there
+    decision : the best set, a `Decision`
+    ax_, figure_, line_ : what was drawn
+    """
+
+    def __init__(
+        self,
+        *,
+        k: NDArray[np.int64],
+        threshold: NDArray[np.float64],
+        expected: NDArray[np.float64],
+        band_k: NDArray[np.int64],
+        band_std: NDArray[np.float64],
+        decision: Decision,
+    ) -> None:
+        self.k = k
+        self.threshold = threshold
+        self.expected = expected
+        self.band_k = band_k
+        self.band_std = band_std
+        self.decision = decision
+
+    @classmethod
+    def of(cls, proba: ArrayLike, *, beta: float = 1.0) -> Self:
+        """Compute the arrays without drawing. Cost: one sort, and one pass for each band point."""
+        decision = maximize_expected_f(proba, beta=beta)
+        falling = np.sort(as_real_array("proba", proba).astype(np.float64))[::-1]
+        n = falling.size
+        band_k = np.unique(np.geomspace(1, n, BAND_POINTS).astype(np.int64))
+        rank = np.arange(n)
+        std = [expected_f(falling, rank < k, beta=beta).std for k in band_k]
+        return cls(
+            k=np.arange(n + 1),
+            threshold=np.concatenate([[np.inf], falling]),
+            expected=expected_f_curve(falling, beta=beta),
+            band_k=band_k,
+            band_std=np.array(std),
+            decision=decision,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        proba: ArrayLike,
+        *,
+        beta: float = 1.0,
+        x: str = "k",
+        ax: Axes | None = None,
+        **line: Any,
+    ) -> Self:
+        """Draw the expected F_β of probabilities, without labels.
+
+        `x` is what runs along the axis: `"k"`, how many are selected, or `"threshold"`. Further
+        keywords go to matplotlib's `plot`.
+        """
+        return cls.of(proba, beta=beta).plot(ax, x=x, **line)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, pos_label: Any = None, **options: Any
+    ) -> Self:
+        """Draw it for the rows of X, with a fitted classifier's probabilities."""
+        return cls.from_predictions(positive_proba(estimator, X, pos_label), **options)
+
+    def plot(self, ax: Axes | None = None, *, x: str = "k", **line: Any) -> Self:
+        """Draw expected F, its band and the chosen cut."""
+        check_choice("x", x, ("k", "threshold"))
+        ax = new_axes(ax)
+        best, f = self.decision, name_of_f(self.decision.beta)
+        along = self.k if x == "k" else self.threshold
+        shown = thinned(len(along), best.k)[1:]
+        style = {"color": BLUE, "label": f"expected {f}", **line}
+        (self.line_,) = ax.plot(along[shown], self.expected[shown], **style)
+        middle = self.expected[self.band_k]
+        low, high = np.clip([middle - self.band_std, middle + self.band_std], 0, 1)
+        ax.fill_between(
+            along[self.band_k], low, high, color=BLUE, alpha=0.18, lw=0, label="± 1 std of F"
+        )
+        self._mark(ax, along[best.k] if best.k else along[1], f)
+        tidy(
+            ax,
+            xlabel="items selected, most probable first"
+            if x == "k"
+            else "threshold on probability",
+            ylabel=f"{f} if these are selected",
+            title=f"Select {best.k:,} of {best.n:,}: "
+            f"expected {f} {best.expected:.3f} ± {best.std:.3f}",
+        )
+        self._scale(ax, x)
+        ax.set_ylim(0, min(1.0, 1.18 * float(high.max())) or 1.0)
+        ax.legend(frameon=False, loc="best")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _mark(self, ax: Axes, at: float, f: str) -> None:
+        best = self.decision
+        ax.axvline(at, color=ORANGE, lw=1, ls="--")
+        label = f"best: threshold {best.threshold:.3g}"
+        ax.plot([at], [best.expected], "o", color=ORANGE, label=label, zorder=3)
+
+    def _scale(self, ax: Axes, x: str) -> None:
+        """Show few out of many on a logarithmic axis: rare positives sit at its left end."""
+        if x == "k" and self.decision.k < 0.2 * self.decision.n:
+            ax.set_xscale("log")
+            ax.xaxis.set_major_formatter("{x:,.0f}")
+        elif x == "threshold":
+            ax.set_xlim(0, min(1.0, 1.02 * float(self.threshold[1])))

@@ -1,0 +1,148 @@
+"""Methods side by side: F with intervals, and paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from numpy.typing import ArrayLike
+
+from argmaxf.displays.drawing import BLUE, GREY, ORANGE, name_of_f, new_axes, tidy
+from argmaxf.empirical.interval import Interval, f_interval
+from argmaxf.empirical.paired import f_difference
+from argmaxf.estimators.labels import Labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class MethodComparisonDisplay:
+    """F of several methods on the same rows, with intervals, and how far each is from one of them.
+
+    Attributes
+    ----------
+    scores : for each method its F and interval
+    differences : for each method its F less that of `reference`, paired over the rows
+    reference : the method the others are compared with; by default the best
+    beta, level : the β of F_β, and how often intervals shall hold
+    ax_, figure_ : what was drawn
+    """
+
+    def __init__(
+        self,
+        *,
+        scores: Mapping[str, Interval],
+        differences: Mapping[str, Interval],
+        reference: str,
+        beta: float = 1.0,
+        level: float = 0.95,
+    ) -> None:
+        self.scores = dict(scores)
+        self.differences = dict(differences)
+        self.reference = reference
+        self.beta = beta
+        self.level = level
+
+    @classmethod
+    def of(
+        cls,
+        y_true: ArrayLike,
+        predictions: Mapping[str, ArrayLike],
+        *,
+        beta: float = 1.0,
+        level: float = 0.95,
+        reference: str | None = None,
+        pos_label: Any = None,
+    ) -> Self:
+        """Compute the intervals without drawing; macro F for multilabel and multiclass targets."""
+        if not predictions:
+            raise ValueError("predictions must hold at least one method, got none")
+        if reference is not None and reference not in predictions:
+            raise ValueError(f"reference must be one of {list(predictions)}, got {reference!r}")
+        labels = Labels.of(y_true, pos_label)
+        truth = labels.columns(y_true)
+        tables = {name: labels.columns(y) for name, y in predictions.items()}
+        options: dict[str, Any] = {"beta": beta, "level": level}
+        scores = {
+            name: f_interval(truth, table, average="macro", **options)
+            for name, table in tables.items()
+        }
+        best = reference or max(scores, key=lambda name: scores[name].value)
+        differences = {
+            name: f_difference(truth, table, tables[best], **options)
+            for name, table in tables.items()
+        }
+        return cls(scores=scores, differences=differences, reference=best, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        predictions: Mapping[str, ArrayLike],
+        *,
+        beta: float = 1.0,
+        level: float = 0.95,
+        reference: str | None = None,
+        pos_label: Any = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw it for the predictions of several methods, given by name."""
+        options = {"beta": beta, "level": level, "reference": reference, "pos_label": pos_label}
+        return cls.of(y_true, predictions, **options).plot(ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimators: Mapping[str, Any], X: Any, y: ArrayLike, **options: Any
+    ) -> Self:
+        """Draw it for fitted classifiers, given by name, on labelled rows."""
+        predictions = {name: estimator.predict(X) for name, estimator in estimators.items()}
+        return cls.from_predictions(y, predictions, **options)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw each method's F and interval, its paired difference written beside it."""
+        ax = new_axes(ax, width=7.2)
+        f = name_of_f(self.beta)
+        for row, (name, score) in enumerate(self.scores.items()):
+            color = ORANGE if name == self.reference else BLUE
+            ax.plot([score.low, score.high], [row, row], color=color, lw=2.2, alpha=0.75)
+            ax.plot([score.value], [row], "o", color=color)
+            ax.text(score.value, row - 0.16, f"{score.value:.3f}", ha="center", va="bottom")
+            ax.text(1.02, row, self._beside(name), transform=ax.get_yaxis_transform(), va="center")
+        ax.text(
+            1.02,
+            -0.62,
+            f"less {_plain(self.reference)}, paired",
+            transform=ax.get_yaxis_transform(),
+            va="center",
+            fontsize="small",
+            color=GREY,
+        )
+        ax.set_yticks(range(len(self.scores)), [_plain(name) for name in self.scores])
+        ax.set_ylim(len(self.scores) - 0.5, -0.75)
+        tidy(
+            ax,
+            xlabel=f"{f} on rows not trained on, with {100 * self.level:g} % interval",
+            ylabel="",
+            title=self._title(f),
+        )
+        ax.grid(visible=False, axis="y")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _beside(self, name: str) -> str:
+        if name == self.reference:
+            return "—"
+        d = self.differences[name]
+        return f"{d.value:+.3f}  [{d.low:+.3f}, {d.high:+.3f}]".replace("-", "−")
+
+    def _title(self, f: str) -> str:
+        behind = [_plain(n) for n, d in self.differences.items() if d.high < 0]
+        reference = _plain(self.reference)
+        if not behind:
+            return f"Nothing is clearly worse than {reference} in {f}"
+        return f"Clearly worse than {reference} in {f}: {', '.join(behind)}"
+
+
+def _plain(name: str) -> str:
+    """Return a name as matplotlib must get it to show it as it is: $ begins mathematics."""
+    return name.replace("$", r"\$")

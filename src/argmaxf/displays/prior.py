@@ -1,0 +1,136 @@
+"""What a wrong positive rate costs: the paper's Figure 1 for the user's own probabilities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+
+from argmaxf.displays.drawing import BLUE, GREY, ORANGE, name_of_f, new_axes, positive_proba, tidy
+from argmaxf.expected.evaluate import expected_f
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.theory import mean_kl, shift_prior
+from argmaxf.validation import as_real_array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class PriorSensitivityDisplay:
+    """Loss of deciding with a wrong positive rate: 1 - E[F] and KL against the rate assumed.
+
+    The probabilities given are taken for true. A model that believes in another positive rate
+    (`shift_prior`) decides, and its set is judged by the true ones (section 4.1.1 of the paper).
+
+    Attributes
+    ----------
+    assumed : the positive rates assumed, rising
+    loss : 1 - E[F] of the set decided with each
+    kl : mean Kullback–Leibler divergence from the true to the assumed probabilities
+    positive_rate : the rate of the probabilities given
+    beta : the β of F_β
+    ax_, figure_, lines_ : what was drawn
+    """
+
+    def __init__(
+        self,
+        *,
+        assumed: NDArray[np.float64],
+        loss: NDArray[np.float64],
+        kl: NDArray[np.float64],
+        positive_rate: float,
+        beta: float = 1.0,
+    ) -> None:
+        self.assumed = assumed
+        self.loss = loss
+        self.kl = kl
+        self.positive_rate = positive_rate
+        self.beta = beta
+
+    @classmethod
+    def of(cls, proba: ArrayLike, *, beta: float = 1.0, assumed: ArrayLike | None = None) -> Self:
+        """Compute the arrays without drawing: one decision for each rate assumed."""
+        p = as_real_array("proba", proba).astype(np.float64)
+        decision = maximize_expected_f(p, beta=beta)  # checks proba and beta
+        rate = float(p.mean())
+        if not 0 < rate < 1:
+            raise ValueError(f"proba must not be all 0 or all 1, got a mean of {rate:g}")
+        rates = _around(rate) if assumed is None else np.sort(np.asarray(assumed, dtype=float))
+        shifted = [shift_prior(p, rate, float(r)) for r in rates]
+        chosen = [maximize_expected_f(q, beta=beta).selected for q in shifted]
+        return cls(
+            assumed=rates,
+            loss=np.array([1 - expected_f(p, s, beta=beta).mean for s in chosen]),
+            kl=np.array([mean_kl(p, q) for q in shifted]),
+            positive_rate=rate,
+            beta=decision.beta,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        proba: ArrayLike,
+        *,
+        beta: float = 1.0,
+        assumed: ArrayLike | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw it for probabilities, without labels; `assumed` are the rates to try."""
+        return cls.of(proba, beta=beta, assumed=assumed).plot(ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, pos_label: Any = None, **options: Any
+    ) -> Self:
+        """Draw it for the rows of X, with a fitted classifier's probabilities."""
+        return cls.from_predictions(positive_proba(estimator, X, pos_label), **options)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw 1 - E[F] on the left scale and KL on the right."""
+        ax = new_axes(ax)
+        right = ax.twinx()
+        f = name_of_f(self.beta)
+        (loss,) = ax.plot(self.assumed, self.loss, color=BLUE, lw=2, label=f"1 − expected {f}")
+        (kl,) = right.plot(self.assumed, self.kl, color=ORANGE, ls="--", label="KL (right scale)")
+        rate = ax.axvline(
+            self.positive_rate,
+            color=GREY,
+            ls=":",
+            label=f"rate of these probabilities: {self.positive_rate:.3g}",
+        )
+        self._scale(ax)
+        best = float(self.loss.min())
+        tidy(
+            ax,
+            xlabel="positive rate assumed by the model",
+            ylabel=f"1 − expected {f}",
+            title=f"A wrong positive rate costs up to {float(self.loss.max()) - best:.3f} {f} here",
+        )
+        right.set_ylabel("KL divergence, nats")
+        right.spines["top"].set_visible(False)
+        right.set_ylim(bottom=0)
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high + 0.3 * (high - low))  # room for the legend
+        ax.legend(handles=[loss, kl, rate], frameon=False, loc="upper left", fontsize="small")
+        self.lines_, self.ax_, self.figure_ = [loss, kl], ax, ax.figure
+        return self
+
+    def _scale(self, ax: Axes) -> None:
+        ax.set_xscale("logit")
+        ticks = [0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999]
+        shown = [t for t in ticks if self.assumed[0] <= t <= self.assumed[-1]]
+        ax.set_xticks(shown, [f"{t:g}" for t in shown])
+        ax.xaxis.set_minor_locator(_no_ticks())
+
+
+def _around(rate: float) -> NDArray[np.float64]:
+    """Return rates from a twentieth to twenty times the odds of the true one, and the true one."""
+    return np.asarray(expit(logit(rate) + np.linspace(-3.0, 3.0, 41)))
+
+
+def _no_ticks() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()

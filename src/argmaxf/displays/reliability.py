@@ -1,0 +1,192 @@
+"""Whether probabilities can be taken at their word, and what it costs in F where they cannot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from argmaxf.displays.drawing import (
+    BLUE,
+    GREY,
+    ORANGE,
+    name_of_f,
+    new_axes,
+    positive_proba,
+    positives,
+    tidy,
+)
+from argmaxf.empirical.threshold import maximize_empirical_f
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.metric import fbeta_from_counts
+from argmaxf.validation import as_real_array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class ReliabilityDisplay:
+    """Share of positives against predicted probability, with what miscalibration costs in F.
+
+    Attributes
+    ----------
+    edges : borders of the bins of probability
+    count : rows in each bin
+    predicted, observed : mean probability and share of positives in each bin; NaN in an empty one
+    low, high : 95 % Wilson interval of that share
+    promised : E[F] of the set that maximizes it, by the probabilities
+    achieved : F of that set on the labels
+    best : F of the best threshold on the labels, found in hindsight
+    beta : the β of F_β
+    ax_, figure_, line_ : what was drawn
+    """
+
+    def __init__(
+        self,
+        *,
+        edges: NDArray[np.float64],
+        count: NDArray[np.int64],
+        predicted: NDArray[np.float64],
+        observed: NDArray[np.float64],
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        promised: float,
+        achieved: float,
+        best: float,
+        beta: float = 1.0,
+    ) -> None:
+        self.edges = edges
+        self.count = count
+        self.predicted = predicted
+        self.observed = observed
+        self.low = low
+        self.high = high
+        self.promised = promised
+        self.achieved = achieved
+        self.best = best
+        self.beta = beta
+
+    @property
+    def cost(self) -> float:
+        """F lost, at most, by deciding with these probabilities: `best` less `achieved`."""
+        return self.best - self.achieved
+
+    @classmethod
+    def of(
+        cls,
+        y_true: ArrayLike,
+        proba: ArrayLike,
+        *,
+        beta: float = 1.0,
+        n_bins: int = 10,
+        pos_label: Any = None,
+    ) -> Self:
+        """Compute the arrays without drawing. Cost: one sort."""
+        if n_bins < 1:
+            raise ValueError(f"n_bins must be at least 1, got {n_bins!r}")
+        y, p = positives(y_true, pos_label), as_real_array("proba", proba)
+        best = maximize_empirical_f(y, p, beta=beta)
+        decision = maximize_expected_f(p, beta=beta)
+        chosen = decision.selected
+        edges = np.linspace(0.0, 1.0, n_bins + 1)
+        which = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, n_bins - 1)
+        count = np.bincount(which, minlength=n_bins)
+        hits, mass = (np.bincount(which, weights=a, minlength=n_bins) for a in (y, p))
+        return cls(
+            edges=edges,
+            count=count,
+            predicted=_share(mass, count),
+            observed=_share(hits, count),
+            **dict(zip(("low", "high"), _wilson(hits, count), strict=True)),
+            promised=decision.expected,
+            achieved=fbeta_from_counts(np.sum(y & chosen), np.sum(chosen), np.sum(y), beta=beta),
+            best=best.value,
+            beta=decision.beta,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        proba: ArrayLike,
+        *,
+        beta: float = 1.0,
+        n_bins: int = 10,
+        pos_label: Any = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw it for labels and probabilities, in `n_bins` bins of equal width."""
+        options = {"beta": beta, "n_bins": n_bins, "pos_label": pos_label}
+        return cls.of(y_true, proba, **options).plot(ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
+    ) -> Self:
+        """Draw it for labelled rows, with a fitted classifier's probabilities."""
+        proba = positive_proba(estimator, X, pos_label)
+        return cls.from_predictions(y, proba, pos_label=pos_label, **options)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the shares with their intervals over a histogram of the probabilities."""
+        ax = new_axes(ax)
+        self._draw_histogram(ax)
+        seen = self.count > 0
+        x, y = self.predicted[seen], self.observed[seen]
+        ax.plot([0, 1], [0, 1], color=GREY, ls="--", lw=1, label="probabilities at their word")
+        bars = np.maximum([y - self.low[seen], self.high[seen] - y], 0.0)
+        self.line_ = ax.errorbar(
+            x, y, yerr=bars, fmt="o-", color=BLUE, capsize=3, label="found, with 95 % interval"
+        )
+        ax.set_xlim(0, 1)
+        ax.set_ylim(-0.3, 1.02)
+        ax.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
+        f = name_of_f(self.beta)
+        tidy(
+            ax,
+            xlabel="predicted probability",
+            ylabel="share of positives found",
+            title=f"Promised {f} {self.promised:.3f}, achieved {self.achieved:.3f}; "
+            f"miscalibration costs at most {self.cost:.3f}",
+        )
+        ax.legend(frameon=False, loc="upper left", fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_histogram(self, ax: Axes) -> None:
+        """Draw how many rows each bin has, on a logarithmic scale, below the zero line."""
+        height = np.log10(self.count + 1.0)
+        height *= 0.2 / max(float(height.max()), 1e-9)
+        width = np.diff(self.edges)
+        ax.bar(self.edges[:-1], height, width, bottom=-0.29, align="edge", color=ORANGE, alpha=0.3)
+        for left, w, h, count in zip(self.edges[:-1], width, height, self.count, strict=True):
+            ax.text(
+                left + w / 2, -0.28 + h, _short(int(count)), ha="center", va="bottom", fontsize=7
+            )
+        ax.text(0.995, -0.03, "rows in each bin", ha="right", va="bottom", fontsize=7)
+
+
+def _share(part: Any, count: Any) -> NDArray[np.float64]:
+    return np.asarray(np.divide(part, count, out=np.full(len(count), np.nan), where=count > 0))
+
+
+def _wilson(hits: Any, count: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return Wilson's 95 % limits for a share."""
+    z = 1.959963984540054
+    p, n = _share(hits, count), np.maximum(count, 1)
+    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    return centre - half, centre + half
+
+
+def _short(count: int) -> str:
+    """Return a count in at most four characters.
+
+    >>> _short(87), _short(123456)
+    ('87', '123k')
+    """
+    for size, suffix in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= size:
+            return f"{count / size:.0f}{suffix}"
+    return str(count)

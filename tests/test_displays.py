@@ -1,0 +1,236 @@
+"""Displays hold what the library computes, and draw it on the axes they are given."""
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judges import definition
+from sklearn.linear_model import LogisticRegression
+
+import argmaxf
+from argmaxf.displays import (
+    BetaDisplay,
+    EmpiricalFDisplay,
+    ExpectedFDisplay,
+    MethodComparisonDisplay,
+    PriorSensitivityDisplay,
+    ReliabilityDisplay,
+)
+from argmaxf.displays.drawing import MOST_POINTS, thinned
+from argmaxf.empirical.paired import f_difference
+from argmaxf.expected.operating import operating_point, recall_shares
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] + rng.normal(size=300) > 1.3).astype(int)
+    return X, y, LogisticRegression().fit(X, y)
+
+
+FROM_PROBA = [ExpectedFDisplay, BetaDisplay, PriorSensitivityDisplay]
+FROM_LABELS = [EmpiricalFDisplay, ReliabilityDisplay]
+
+
+@pytest.mark.parametrize("display", FROM_PROBA)
+def test_from_estimator_draws_the_probabilities_of_the_positive_class(display, data):
+    X, _, model = data
+    ax = plt.subplots()[1]
+    drawn = display.from_estimator(model, X, ax=ax)
+    assert drawn.ax_ is ax
+    assert drawn.figure_ is ax.figure
+    assert ax.get_xlabel()
+    assert ax.get_title(loc="left")
+    same = display.from_predictions(model.predict_proba(X)[:, 1])
+    assert vars(same)[next(iter(vars(same)))] == pytest.approx(vars(drawn)[next(iter(vars(drawn)))])
+
+
+@pytest.mark.parametrize("display", FROM_LABELS)
+def test_from_estimator_with_labels_of_any_kind(display, data):
+    X, y, model = data
+    words = np.where(y == 1, "yes", "no")
+    model_of_words = LogisticRegression().fit(X, words)
+    a = display.from_estimator(model, X, y)
+    b = display.from_estimator(model_of_words, X, words)
+    c = display.from_estimator(model_of_words, X, words, pos_label="no")
+    first = "score" if display is EmpiricalFDisplay else "predicted"
+    assert getattr(a, first) == pytest.approx(getattr(b, first), nan_ok=True)
+    assert getattr(a, first).tolist() != getattr(c, first).tolist()
+
+
+def test_expected_display_holds_the_curve_and_the_exact_decision(data):
+    p = data[2].predict_proba(data[0])[:, 1]
+    display = ExpectedFDisplay.from_predictions(p, beta=2, x="threshold")
+    assert display.expected == pytest.approx(argmaxf.expected_f_curve(p, beta=2))
+    assert display.expected.argmax() == display.decision.k
+    k, std = display.band_k[-5], display.band_std[-5]
+    top = np.argsort(-p)[:k]
+    chosen = np.isin(np.arange(p.size), top)
+    assert std == pytest.approx(argmaxf.expected_f(p, chosen, beta=2).std)
+
+
+def test_expected_display_where_nothing_can_be_positive():
+    display = ExpectedFDisplay.from_predictions(np.zeros(5))
+    assert display.expected.tolist() == [0] * 6
+
+
+def test_empirical_steps_are_exact_at_and_beside_every_score(data):
+    X, y, model = data
+    score = model.decision_function(X).round(1)  # with ties
+    display = EmpiricalFDisplay.of(y, score)
+    for t in [*display.score, *(display.score - 0.05)[1:]]:
+        step = np.searchsorted(display.score, t)  # the step (previous score, score] that holds t
+        chosen = score >= t
+        f = argmaxf.fbeta_from_counts(np.sum(chosen & (y == 1)), chosen.sum(), y.sum())
+        assert display.fbeta[step] == pytest.approx(f)
+
+
+def test_empirical_constraint_moves_the_cut_and_is_shaded(data):
+    X, y, model = data
+    free = EmpiricalFDisplay.from_estimator(model, X, y)
+    bound = EmpiricalFDisplay.from_estimator(model, X, y, min_recall=0.95)
+    assert bound.best.recall >= 0.95 > free.best.recall
+    assert "recall below 0.95" in bound.ax_.get_legend_handles_labels()[1]
+
+
+def test_reliability_counts_every_row_and_prices_overconfidence(data):
+    X, y, model = data
+    p = model.predict_proba(X)[:, 1]
+    honest = ReliabilityDisplay.from_predictions(y, p)
+    assert honest.count.sum() == 300
+    assert np.nansum(honest.observed * honest.count) == pytest.approx(y.sum())
+    inflated = ReliabilityDisplay.of(y, p**0.2)
+    assert inflated.promised > inflated.achieved
+    assert inflated.cost > honest.cost >= 0
+
+
+@pytest.mark.parametrize("chosen", [[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 1, 0]])
+def test_expected_precision_and_recall_are_their_definitions(chosen):
+    p = [0.9, 0.0, 0.55, 1.0]
+    point = operating_point(p, chosen)
+    recall, _ = definition(p, chosen, beta=1e12)
+    precision, _ = definition(p, chosen, beta=1e-12)
+    assert point.recall == pytest.approx(float(recall), abs=1e-12)
+    assert point.precision == pytest.approx(float(precision), abs=1e-12)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_expected_recall_of_everything_is_the_chance_of_any_positive(p):
+    any_positive = 1 - np.prod(1 - np.array(p))
+    assert recall_shares(p).sum() == pytest.approx(any_positive, abs=1e-12)
+
+
+def test_beta_display_follows_the_decisions(data):
+    p = data[2].predict_proba(data[0])[:, 1]
+    display = BetaDisplay.from_predictions(p, betas=[2, 0.5], beta=2)
+    assert display.beta.tolist() == [0.5, 2]
+    assert display.threshold[1] == argmaxf.maximize_expected_f(p, beta=2).threshold
+    assert display.recall[1] > display.recall[0]
+
+
+def test_prior_display_loses_least_where_the_rate_is_right(data):
+    p = data[2].predict_proba(data[0])[:, 1]
+    display = PriorSensitivityDisplay.from_predictions(p)
+    middle = np.argmin(np.abs(display.assumed - p.mean()))
+    assert display.loss[middle] == pytest.approx(1 - argmaxf.maximize_expected_f(p).expected)
+    assert display.loss.argmin() == middle or display.loss[middle] == display.loss.min()
+    assert display.kl[middle] == pytest.approx(0, abs=1e-12)
+    assert display.kl.argmin() == middle
+
+
+def test_prior_display_refuses_certain_probabilities():
+    with pytest.raises(ValueError, match="all 0 or all 1, got a mean of 1"):
+        PriorSensitivityDisplay.of(np.ones(3))
+
+
+def test_methods_are_compared_pairwise():
+    y = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
+    good, bad = y.copy(), 1 - y
+    good[0] = 0
+    display = MethodComparisonDisplay.from_predictions(y, {"bad $1": bad, "good": good})
+    assert display.reference == "good"
+    assert display.scores["good"] == argmaxf.f_interval(y, good)
+    assert display.differences["good"].value == 0
+    assert display.differences["bad $1"].high < 0
+    display.figure_.canvas.draw()  # a lone $ must not be taken for mathematics
+    with pytest.raises(ValueError, match="reference must be one of"):
+        MethodComparisonDisplay.of(y, {"good": good}, reference="best")
+
+
+def test_methods_from_estimators(data):
+    X, y, model = data
+    display = MethodComparisonDisplay.from_estimator({"plain": model}, X, y)
+    assert display.scores["plain"].value == argmaxf.f_interval(y, model.predict(X)).value
+
+
+def test_paired_interval_holds_the_true_difference():
+    """Two classifiers of known F on draws: the interval covers the difference as often as said."""
+    rng = np.random.default_rng(0)
+    n, covered = 1000, 0
+    recalls, false_alarms, rate = np.array([0.7, 0.6]), np.array([0.1, 0.05]), 0.2
+    found = rate * recalls
+    f = 2 * found / (found + (1 - rate) * false_alarms + rate)
+    for _ in range(400):
+        y = rng.random(n) < rate
+        luck = rng.random(n)  # shared: the two mostly agree
+        a, b = (luck < np.where(y, r, e) for r, e in zip(recalls, false_alarms, strict=True))
+        interval = f_difference(y, a, b)
+        covered += interval.low <= f[0] - f[1] <= interval.high
+    assert 0.92 < covered / 400 < 0.98
+
+
+def test_many_points_are_thinned_but_not_the_best():
+    shown = thinned(10**6, 123_457)
+    assert len(shown) <= MOST_POINTS + 3
+    assert {0, 123_457, 10**6 - 1} <= set(shown.tolist())
+
+
+def test_large_display_stays_small(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.3, 5, 200_000)
+    for name, display in {
+        "expected": ExpectedFDisplay.from_predictions(p),
+        "empirical": EmpiricalFDisplay.from_predictions(rng.random(p.size) < p, p),
+    }.items():
+        display.figure_.savefig(tmp_path / f"{name}.svg")
+        assert (tmp_path / f"{name}.svg").stat().st_size < 400_000
+
+
+def test_displays_load_matplotlib_only_to_draw():
+    code = "import sys, argmaxf.displays as d; d.ExpectedFDisplay.of([.1]); "
+    code += "print('matplotlib' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+    code = "import sys; sys.modules['matplotlib'] = None; sys.modules['matplotlib.pyplot'] = None; "
+    code += "import argmaxf.displays as d; d.ExpectedFDisplay.from_predictions([.1])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "pip install 'argmaxf[plot]'" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, y, m: ExpectedFDisplay.from_predictions([0.1], x="size"), "x must be one of"),
+        (lambda X, y, m: ReliabilityDisplay.of(y, y, n_bins=0), "n_bins must be at least 1, got 0"),
+        (lambda X, y, m: EmpiricalFDisplay.of([0, 1, 2], [0, 1, 2]), "y_true must have two"),
+        (lambda X, y, m: MethodComparisonDisplay.of(y, {}), "at least one method"),
+        (lambda X, y, m: ExpectedFDisplay.from_estimator(m, X, pos_label=7), "pos_label must be"),
+    ],
+)
+def test_bad_input_is_named(call, message, data):
+    with pytest.raises(ValueError, match=message):
+        call(*data)
