@@ -1,0 +1,64 @@
+"""python -m benchmarks [NAME …] [--out FILE]: time argmaxf beside other work, print the table.
+
+Each module of this folder with a `rows()` function is a benchmark; those with `ON_REQUEST = True`
+(hours of data, other packages) run only when named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+import sys
+from pathlib import Path
+
+import numpy as np
+import sklearn
+
+import argmaxf
+from benchmarks.harness import table
+
+SKIPPED = {"__init__", "__main__", "harness"}
+
+
+def main() -> int:
+    names = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
+    names = [name for name in names if name not in SKIPPED]
+    modules = {name: importlib.import_module(f"benchmarks.{name}") for name in names}
+    modules = {name: module for name, module in modules.items() if hasattr(module, "rows")}
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(modules))
+    parser.add_argument("--out", type=Path, help="write the tables to this file too")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(modules):
+        parser.error(
+            f"no benchmark is called {sorted(unknown)[0]!r}; there are {', '.join(modules)}"
+        )
+    chosen = options.names or [n for n, m in modules.items() if not getattr(m, "ON_REQUEST", False)]
+    text = [header()]
+    missed = False
+    for name in chosen:
+        title = (modules[name].__doc__ or name).strip().splitlines()[0]
+        print(f"{name} …", file=sys.stderr, flush=True)
+        rows = list(modules[name].rows())
+        missed |= any(row.verdict == "MISSED" for row in rows)
+        text.append(f"## {name}\n\n{title}\n\n{table(rows)}")
+        print(text[-1] + "\n", flush=True)
+    if options.out:
+        options.out.write_text("\n\n".join(text) + "\n", encoding="utf-8")
+    return 1 if missed else 0
+
+
+def header() -> str:
+    versions = (
+        f"argmaxf {argmaxf.__version__}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}"
+    )
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
+    return (
+        f"# Benchmarks\n\n{versions}; {machine}. Ratios within one run; times are for orientation."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

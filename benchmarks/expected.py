@@ -1,0 +1,83 @@
+"""The exact expected-F decision beside np.sort and the paper's Algorithm 1."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Iterator
+
+import numpy as np
+
+from argmaxf import expected_f_curve, maximize_expected_f
+from argmaxf.expected.references import ye_2012
+from benchmarks.harness import Row, best, best_pair
+
+SETS = "Beta(.5, 5)"
+
+
+def rows() -> Iterator[Row]:
+    yield first_call()
+    draw = np.random.RandomState(0).beta
+    times = {}
+    for n, at_most, aim, repeat in (
+        (10**7, 0.20, 0.10, 5),
+        (10**6, 0.40, 0.25, 9),
+        (10**4, 5.0, 2.0, 50),
+    ):
+        p = draw(0.5, 5, n)
+        ours, sort = best_pair(lambda p=p: maximize_expected_f(p), lambda p=p: np.sort(p), repeat)
+        times[n] = ours
+        yield Row(f"n = {n:,}, decision with mask", ours, "np.sort", sort, at_most, aim)
+    p = draw(0.5, 5, 100)
+    ours, other = best_pair(lambda: maximize_expected_f(p), lambda: ye_2012(p), 300)
+    yield Row("n = 100, one call", ours, "Algorithm 1 in NumPy", other, 0.15, 0.05)
+    p = draw(0.5, 5, 10**4)
+    ours, other = best_pair(lambda: maximize_expected_f(p), lambda: ye_2012(p), 2)
+    yield Row("n = 10,000", ours, "Algorithm 1 in NumPy", other)
+    q = draw(0.5, 5, (10_000, 100))
+    ours, sort = best_pair(
+        lambda: maximize_expected_f(q, average="samples"), lambda: np.sort(q, axis=1), 15
+    )
+    yield Row("10,000 × 100, average='samples'", ours, "np.sort(axis=1)", sort, 15, 8)
+    p = draw(0.5, 5, 10**5)
+    ours, sort = best_pair(lambda: expected_f_curve(p), lambda: np.sort(p), 7)
+    yield Row("expected_f_curve, n = 100,000", ours, "np.sort", sort, 40, 20)
+    yield Row("n = 10,000,000", times[10**7], "n = 1,000,000", times[10**6], 12, 10)
+    yield memory()
+    ties = np.random.RandomState(1).randint(0, 256, 10**7) / 255
+    ours, sort = best_pair(lambda: maximize_expected_f(ties), lambda: np.sort(ties), 3)
+    yield Row("n = 10,000,000 in 256 values", ours, "np.sort", sort)
+    jaccard = draw(0.5, 5, 10**6)
+    ours, sort = best_pair(
+        lambda: maximize_expected_f(jaccard, measure="jaccard"), lambda: np.sort(jaccard), 5
+    )
+    yield Row("Jaccard, n = 1,000,000", ours, "np.sort", sort)
+
+
+def memory() -> Row:
+    """Extra memory at n = 1e7, beyond the input and the mask."""
+    p = np.random.RandomState(0).beta(0.5, 5, 10**7)
+    tracemalloc.start()
+    decision = maximize_expected_f(p)
+    peak = tracemalloc.get_traced_memory()[1] - decision.selected.nbytes
+    tracemalloc.stop()
+    return Row("extra memory, n = 10,000,000", peak, "the input", p.nbytes, 0.25, 0.10, "B")
+
+
+def first_call() -> Row:
+    """The first call of a process, compiling, beside one that finds the compiled code on disk."""
+    code = "import argmaxf; argmaxf.maximize_expected_f([0.5]); "
+    code += "import numpy as np; argmaxf.maximize_expected_f(np.full(20_000, 0.5))"
+    with tempfile.TemporaryDirectory() as cache:
+
+        def run() -> float:
+            start = time.perf_counter()
+            environment = {"NUMBA_CACHE_DIR": cache, "PATH": ""}
+            subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+            return time.perf_counter() - start
+
+        compiling = run()
+        return Row("first process: compiles", compiling, "later processes", best(run, 2))

@@ -1,0 +1,91 @@
+"""Other packages on the families where they fail: time, and expected F1 lost against the optimum.
+
+Runs what is installed: pip install --group peers. Regret is (best E[F1] - theirs) / best.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from argmaxf import expected_f, maximize_expected_f
+from argmaxf.expected.references import descending, ye_2012
+from benchmarks.harness import Row, best
+
+ON_REQUEST = True
+SETS = 50  # sets of each family
+
+
+def families() -> dict[str, np.ndarray]:
+    """Return sets of probabilities, one in each row."""
+    rng = np.random.default_rng(0)
+    return {
+        "Beta(.5,5), n = 10": rng.beta(0.5, 5, (SETS, 10)),
+        "Beta(.5,5), n = 30": rng.beta(0.5, 5, (SETS, 30)),
+        "Beta(.5,5), n = 100": rng.beta(0.5, 5, (SETS, 100)),
+        "Beta(.1,5), n = 30": rng.beta(0.1, 5, (SETS, 30)),
+        "rare, n = 100": rng.dirichlet(np.ones(100), SETS) * 0.2,
+        "rare, n = 500": rng.dirichlet(np.ones(500), SETS) * 0.2,
+        "one and a tail": np.column_stack([np.full(SETS, 0.9), rng.random((SETS, 200)) * 0.02]),
+        "all equal": np.repeat(rng.random((SETS, 1)), 50, axis=1),
+        "tiny": rng.random((SETS, 50)) * 1e-6,
+    }
+
+
+def rows() -> Iterator[Row]:
+    for family, sets in families().items():
+        ours = best(lambda sets=sets: maximize_expected_f(sets, average="samples"), 3)
+        for name, decide in peers().items():
+            seconds = best(lambda sets=sets, decide=decide: decide(sets), 1)
+            yield Row(f"{family}: {SETS} sets", ours, name, seconds)
+            lost = regret(sets, decide(sets))
+            yield Row(f"{family}: regret of {name}", lost, "best", 1.0, unit="")
+
+
+def regret(sets: np.ndarray, selected: np.ndarray) -> float:
+    """Return the mean part of the best expected F1 that a selection loses."""
+    top = maximize_expected_f(sets, average="samples").expected
+    theirs = [expected_f(p, s).mean for p, s in zip(sets, selected, strict=True)]
+    return float(np.mean((top - theirs) / top))
+
+
+def peers() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """Return the ways to decide that are installed here."""
+    ways: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "threshold 0.5": lambda sets: sets >= 0.5,
+        "Algorithm 1 in NumPy": algorithm_1,
+    }
+    if importlib.util.find_spec("rankseg"):
+        ways["RankSEG"] = rankseg
+    if importlib.util.find_spec("xcolumns"):
+        ways["xCOLUMNs"] = xcolumns
+    return ways
+
+
+def algorithm_1(sets: np.ndarray) -> np.ndarray:
+    selected = []
+    for p in sets:
+        k = int(np.argmax(ye_2012(p)))
+        selected.append(p >= descending(p)[k - 1])
+    return np.array(selected)
+
+
+def rankseg(sets: np.ndarray) -> np.ndarray:
+    """RankSEG's default solver, each set a one-class image of one row."""
+    import torch
+    from rankseg import RankSEG
+
+    solver = RankSEG(metric="dice", output_mode="multilabel")
+    maps = torch.as_tensor(sets, dtype=torch.float64).reshape(len(sets), 1, 1, -1)
+    return solver.predict(maps).numpy().reshape(sets.shape).astype(bool)
+
+
+def xcolumns(sets: np.ndarray) -> np.ndarray:
+    """Macro-F1 by block coordinate ascent, each set a label (a column)."""
+    from xcolumns.block_coordinate import predict_optimizing_macro_f1_score_using_bc
+
+    answer = predict_optimizing_macro_f1_score_using_bc(np.ascontiguousarray(sets.T), k=0)
+    answer = answer[0] if isinstance(answer, tuple) else answer
+    return np.asarray(answer).T.astype(bool)
