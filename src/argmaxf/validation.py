@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,30 @@ class NotAProbability(Exception):
 
 def check_beta(beta: float) -> float:
     """Return β as a float; it must be positive and finite."""
-    value = _check_real("beta", beta)
+    return check_positive("beta", beta)
+
+
+def check_positive(name: str, number: float) -> float:
+    """Return a number that must be positive and finite as a float."""
+    value = _check_real(name, number)
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"beta must be positive and finite, got {beta!r}")
+        raise ValueError(f"{name} must be positive and finite, got {number!r}")
     return value
+
+
+def check_not_negative(name: str, number: float) -> float:
+    """Return a number that must be finite and not negative as a float."""
+    value = _check_real(name, number)
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} must be finite and not negative, got {number!r}")
+    return value
+
+
+def check_count(name: str, number: Any) -> int:
+    """Return a whole number that must be at least 1."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
+    return int(number)
 
 
 def check_unit_interval(name: str, number: float) -> float:
