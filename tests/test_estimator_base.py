@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from argmaxf.empirical.linear import LinearModel
 from argmaxf.estimators.base import LinearFClassifier
 from argmaxf.estimators.labels import Labels
 
@@ -19,7 +20,7 @@ class MeanDifference(LinearFClassifier):
     def _fit_label(self, X, y, weight):
         weight = np.ones(len(y)) if weight is None else weight
         sides = [np.asarray((weight * side) @ X) / (weight @ side) for side in (y, ~y)]
-        return sides[0] - sides[1], 0.0
+        return LinearModel(sides[0] - sides[1])
 
 
 @pytest.mark.filterwarnings("ignore:y has one class only")

@@ -15,26 +15,21 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 
+from argmaxf.empirical.linear import LinearModel, Scores, Vector
 from argmaxf.validation import check_beta, check_count, check_not_negative, check_positive
 
-Vector = NDArray[np.float64]
 FLAT = 64 * np.finfo(np.float64).eps  # relative gain of a step below which there is none
 
 
 @dataclass(frozen=True)
-class SoftF:
-    """A linear classifier trained on soft F: positive where `X @ coef + intercept > threshold`.
+class SoftF(LinearModel):
+    """A linear score trained on soft F, and the soft F it reached on the training data.
 
-    `threshold` is 0, probability one half, unless `sharpness` made it a parameter. `value` is the
-    soft F reached on the training data, penalty aside.
+    `threshold` is logit δ where `sharpness` made δ a parameter; otherwise it is left to be tuned,
+    and 0 stands for a probability of one half.
     """
 
-    coef: Vector
-    intercept: float
-    threshold: float
-    value: float
-    n_iter: int
-    converged: bool
+    value: float = np.nan
 
 
 def soft_f(
@@ -99,74 +94,81 @@ def fit_soft_f(
     --------
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
     >>> model = fit_soft_f(X, y, alpha=0.01)
-    >>> X @ model.coef + model.intercept > model.threshold
+    >>> X @ model.coef + model.intercept > 0
     array([False, False,  True,  True])
     """
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     strength = 1.0 / weight.sum() if alpha is None else check_not_negative("alpha", alpha)
-    objective = _Objective(
-        X=X,
+    objective = Objective(
+        scores=Scores(X, fit_intercept),
         y=np.asarray(y, np.float64),
         weight=weight,
         beta=check_beta(beta),
         alpha=strength,
+        intercept_alpha=strength if penalize_intercept else 0.0,
         sharpness=None if sharpness is None else check_positive("sharpness", sharpness),
-        intercept_alpha=strength * penalize_intercept if fit_intercept else None,
     )
     found, converged = _climb(
         objective, check_not_negative("tol", tol), check_count("max_iter", max_iter)
     )
-    coef, intercept, threshold = objective.unpack(found.x)
-    value = float(objective.penalty(found.x) - found.fun)
-    return SoftF(coef, intercept, threshold, value, int(found.nit), converged)
+    parameters, threshold = objective.split(found.x)
+    return SoftF(
+        *objective.scores.split(parameters),
+        threshold=None if sharpness is None else threshold,
+        n_iter=int(found.nit),
+        converged=converged,
+        value=objective.penalty(parameters) - float(found.fun),
+    )
 
 
 @dataclass
-class _Objective:
-    """-F + penalty, and its gradient in w, then b and logit δ where they are learned."""
+class Objective:
+    """-F + penalty, and its gradient: in w, in b and in logit δ, where those are learned."""
 
-    X: Any
+    scores: Scores
     y: Vector
     weight: Vector
-    beta: float
-    alpha: float
-    sharpness: float | None
-    intercept_alpha: float | None
-    stationarity: float = np.inf  # largest slope over F, where it was last evaluated
+    beta: float = 1.0
+    alpha: float = 0.0
+    intercept_alpha: float = 0.0
+    sharpness: float | None = None
+    stationarity: float = np.inf  # the largest slope over F, where last evaluated
+
+    def __post_init__(self) -> None:
+        self._alphas = np.full(self.scores.size, self.alpha)
+        if self.scores.fit_intercept:
+            self._alphas[-1] = self.intercept_alpha
 
     @property
     def size(self) -> int:
-        return int(self.X.shape[1]) + (self.intercept_alpha is not None) + bool(self.sharpness)
+        """Return the number of parameters."""
+        return self.scores.size + (self.sharpness is not None)
 
-    def unpack(self, parameters: Vector) -> tuple[Vector, float, float]:
-        """Return w, b and the threshold on w·x + b."""
-        d = self.X.shape[1]
-        intercept = 0.0 if self.intercept_alpha is None else float(parameters[d])
-        return parameters[:d], intercept, float(parameters[-1]) if self.sharpness else 0.0
+    def split(self, parameters: Vector) -> tuple[Vector, float]:
+        """Return the parameters of the scores, and logit δ."""
+        m = self.scores.size
+        return parameters[:m], 0.0 if self.sharpness is None else float(parameters[m])
 
     def penalty(self, parameters: Vector) -> float:
-        coef, intercept, _ = self.unpack(parameters)
-        return 0.5 * (self.alpha * float(coef @ coef) + (self.intercept_alpha or 0) * intercept**2)
+        """Return α/2 ‖w‖², and the intercept's share."""
+        return 0.5 * float(parameters @ (self._alphas * parameters))
 
     def __call__(self, parameters: Vector) -> tuple[float, Vector]:
-        coef, intercept, threshold = self.unpack(parameters)
-        decision, by_score, by_threshold = self._decide(self.X @ coef + intercept, threshold)
+        """Return the objective and its gradient."""
+        linear, threshold = self.split(parameters)
+        decision, by_score, by_threshold = self._decide(self.scores(linear), threshold)
         value, by_decision = soft_f(self.y, decision, self.weight, beta=self.beta)
-        residual = -by_decision * by_score
-        gradient = [self.X.T @ residual + self.alpha * coef]
-        if self.intercept_alpha is not None:
-            gradient.append([residual.sum() + self.intercept_alpha * intercept])
-        if self.sharpness:
-            gradient.append([-(by_decision @ by_threshold)])
-        slope = np.concatenate(gradient)
-        self.stationarity = float(np.abs(slope).max(initial=0.0)) / max(value, np.finfo(float).tiny)
-        return self.penalty(parameters) - value, slope
+        gradient = self._alphas * linear - self.scores.pull(by_decision * by_score)
+        if self.sharpness is not None:
+            gradient = np.append(gradient, -(by_decision @ by_threshold))
+        self.stationarity = float(np.abs(gradient).max()) / value if value > 0 else np.inf
+        return self.penalty(linear) - value, gradient
 
-    def _decide(self, score: Vector, threshold: float) -> tuple[Vector, Vector, Vector | float]:
+    def _decide(self, score: Vector, threshold: float) -> tuple[Vector, Vector, Vector]:
         """Return s and its derivatives in the score and in logit δ."""
         p, spread = _sigmoid(score)
         if self.sharpness is None:
-            return p, spread, 0.0
+            return p, spread, np.zeros(0)
         delta, delta_spread = _sigmoid(threshold)
         decision, steep = _sigmoid(self.sharpness * (p - delta))
         return decision, self.sharpness * steep * spread, -self.sharpness * steep * delta_spread
@@ -178,7 +180,7 @@ def _sigmoid(t: Any) -> tuple[Any, Any]:
     return p, p * expit(-t)
 
 
-def _climb(objective: _Objective, tol: float, max_iter: int) -> tuple[OptimizeResult, bool]:
+def _climb(objective: Objective, tol: float, max_iter: int) -> tuple[OptimizeResult, bool]:
     """Run L-BFGS from zero until the slope is small against F."""
     found = minimize(
         objective,

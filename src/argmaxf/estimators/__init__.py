@@ -1,6 +1,8 @@
 """scikit-learn estimators for both approaches."""
 
 from argmaxf.estimators.expected import ExpectedFClassifier
+from argmaxf.estimators.margin import MarginFClassifier
+from argmaxf.estimators.softf import SoftFClassifier
 from argmaxf.estimators.threshold import ThresholdFClassifier
 
-__all__ = ["ExpectedFClassifier", "ThresholdFClassifier"]
+__all__ = ["ExpectedFClassifier", "MarginFClassifier", "SoftFClassifier", "ThresholdFClassifier"]

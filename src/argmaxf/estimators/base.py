@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
@@ -25,6 +27,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from argmaxf.empirical.linear import LinearModel
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer, response_method
@@ -68,28 +71,55 @@ class LinearFClassifier(FClassifier):
     """A linear score per label, trained one label at a time, with its threshold tuned on them."""
 
     beta: float
+    n_jobs: int | None = None
 
     @abstractmethod
     def _fit_label(
         self, X: Any, y: NDArray[np.bool_], weight: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64], float]:
-        """Return (coefficients, intercept) for one label that has both positives and negatives."""
+    ) -> LinearModel:
+        """Return the score trained for one label that has both positives and negatives."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the coefficients, then the thresholds, for each label."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True)
         X, y, weight = _weighted_rows(X, y, as_weights(sample_weight, X.shape[0]))
         columns = self._read_target(y).columns(y)
-        fitted = [self._fit_column(X, column, weight) for column in columns.T]
-        self.coef_ = np.array([coef for coef, _ in fitted])
-        self.intercept_ = np.array([intercept for _, intercept in fitted])
-        self.threshold_ = tune(columns, self._scores(X), self.beta, weight)
+        self.models_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._fit_column)(X, column, weight) for column in columns.T
+        )
+        self.coef_ = np.array([model.coef for model in self.models_])
+        self.intercept_ = np.array([model.intercept for model in self.models_])
+        self.n_iter_ = np.array([model.n_iter for model in self.models_])
+        threshold = self._thresholds(columns, self._scores(X), weight)
+        self.threshold_ = float(threshold[0]) if self._labels.kind == "binary" else threshold
+        self._warn_if_unfinished()
         return self
 
-    def _fit_column(self, X: Any, column: NDArray[np.bool_], weight: Any) -> tuple[Any, float]:
+    def _fit_column(self, X: Any, column: NDArray[np.bool_], weight: Any) -> LinearModel:
         if is_constant(column):
-            return np.zeros(X.shape[1]), 0.0
+            return LinearModel(np.zeros(X.shape[1]), n_iter=1)
         return self._fit_label(X, column, weight)
+
+    def _thresholds(self, columns: Any, scores: Any, weight: Any) -> NDArray[np.float64]:
+        """Return the thresholds that were learned with the scores, and tune the others."""
+        tuned = tune(columns, scores, self.beta, weight)
+        for k, model in enumerate(self.models_):
+            tuned[k] = tuned[k] if model.threshold is None else model.threshold
+        return tuned
+
+    def _warn_if_unfinished(self) -> None:
+        names = [
+            str(name)
+            for name, model in zip(self._labels.names, self.models_, strict=True)
+            if not model.converged
+        ]
+        if names:
+            warnings.warn(
+                f"training stopped before it converged, for {', '.join(names)}: raise max_iter, "
+                "scale the features, or regularize more",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         return np.asarray(X @ self.coef_.T + self.intercept_)

@@ -1,0 +1,250 @@
+"""SVMperf (Joachims 2005): the structural SVM whose loss is 1 - F_β, with a certified optimum.
+
+    min_w  ½ ‖w‖² + C n ξ    so that, for every labelling,    w · g ≥ 1 - F_β(labelling) - ξ
+
+where w · g = (1/n) Σ_wrong ±w·x is the margin of the true labels over a labelling. With the error
+rate in place of 1 - F_β this is the ordinary linear SVM (hinge loss), which fixes the scale of C.
+
+There are 2ⁿ constraints. A cutting plane is one of them; the most violated is added until none
+matters. The planes give a lower bound on the optimum, any w an upper one, and the search ends when
+the two meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+
+from argmaxf.empirical.linear import LinearModel, Scores, Vector
+from argmaxf.empirical.violated import MostViolated, Violation
+from argmaxf.validation import check_beta, check_count, check_positive
+
+Oracle = Callable[[Vector], Violation]
+
+STEPS = 10  # tries of the line search: each costs a sort, no product with X
+AHEAD = 0.1  # the next plane is laid this far from the best point towards the planes' optimum
+IDLE = 20  # rounds after which a plane without weight is forgotten
+SAME = 1e-14  # squared distance of planes that differ by rounding only, over their squared length
+LITTLE = 1e-3  # a plane has no weight below this share of the average
+
+
+@dataclass(frozen=True)
+class MarginF(LinearModel):
+    """A linear score trained by SVMperf: the objective reached, and how far it may be from optimal.
+
+    `objective - gap` is a proven lower bound on what any w and b can reach.
+    """
+
+    objective: float = np.nan
+    gap: float = np.nan
+
+
+def fit_margin_f(
+    X: Any,
+    y: NDArray[Any],
+    *,
+    beta: float = 1.0,
+    C: float = 1.0,
+    fit_intercept: bool = True,
+    sample_weight: NDArray[Any] | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 5000,
+    verbose: bool = False,
+) -> MarginF:
+    r"""Return the linear score that maximizes the margin of F_β (Joachims 2005), to a proven gap.
+
+    Parameters
+    ----------
+    X : array or sparse matrix (n, d)
+    y : array of n zeros and ones, at least one of them one
+    C : cost of a loss of F, on the scale of `LinearSVC(loss="hinge")`
+    fit_intercept : whether to add an attribute that is always 1; its weight is penalized as others
+    sample_weight : copies of each row; n is their sum
+    tol : end when the gap is at most `tol` times the objective
+    max_iter : most planes to lay
+    verbose : print the objective and the gap every 50 planes
+
+    Notes
+    -----
+    A plane costs two products with X, some sorts, and a quadratic program over the planes in use (a
+    few hundred at most in practice), each a vector of d numbers. Plain cutting planes zigzag; here
+    each round first searches the line from the best point to the planes' optimum (Franc and
+    Sonnenburg 2009), which takes several times fewer planes.
+
+    References
+    ----------
+    T. Joachims (2005). A support vector method for multivariate performance measures. ICML.
+    V. Franc, S. Sonnenburg (2009). Optimized cutting plane algorithm for large-scale risk
+    minimization. JMLR 10.
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
+    >>> model = fit_margin_f(X, y, C=10.0)
+    >>> X @ model.coef + model.intercept > 0
+    array([False, False,  True,  True])
+    """
+    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    scores = Scores(X, fit_intercept)
+    found = lay_planes(
+        scores,
+        MostViolated(np.asarray(y, bool), weight, beta=check_beta(beta)),
+        budget=check_positive("C", C) * float(weight.sum()),
+        tol=check_positive("tol", tol),
+        max_iter=check_count("max_iter", max_iter),
+        verbose=verbose,
+    )
+    return MarginF(
+        *scores.split(found.best.w),
+        n_iter=found.n_iter,
+        converged=found.gap <= tol * found.best.objective,
+        objective=found.best.objective,
+        gap=found.gap,
+    )
+
+
+@dataclass(frozen=True)
+class Point:
+    """A w with its scores, the labelling it violates most, and ½‖w‖² + C n ξ there."""
+
+    w: Vector
+    score: Vector
+    violation: Violation
+    objective: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best point, its distance from the planes' lower bound, and how many were laid."""
+
+    best: Point
+    gap: float
+    n_iter: int
+
+
+def lay_planes(
+    scores: Scores,
+    oracle: Oracle,
+    *,
+    budget: float,
+    tol: float,
+    max_iter: int,
+    verbose: bool = False,
+) -> Found:
+    """Minimize ½‖w‖² + budget · max(0, largest violation), for any exact oracle."""
+
+    def at(w: Vector, score: Vector) -> Point:
+        violation = oracle(score)
+        slack = max(0.0, violation.over(score))
+        return Point(w, score, violation, 0.5 * float(w @ w) + budget * slack)
+
+    best = last = at(np.zeros(scores.size), np.zeros(scores.X.shape[0]))
+    planes, lower, n_iter = Planes(budget), 0.0, 0
+    while best.objective - lower > tol * best.objective and n_iter < max_iter:
+        n_iter += 1
+        planes.add(scores.pull(last.violation.residual), last.violation.loss)
+        w, bound = planes.minimum()
+        lower = max(lower, bound)
+        best, last = _look_along(best, w, scores(w), at)
+        if verbose and n_iter % 50 == 0:
+            gap = (best.objective - lower) / best.objective
+            print(f"{n_iter} planes: objective {best.objective:.6g}, gap {gap:.2%}", flush=True)
+    return Found(best, best.objective - lower, n_iter)
+
+
+def _look_along(
+    best: Point, w: Vector, score: Vector, at: Callable[..., Point]
+) -> tuple[Point, Point]:
+    """Return the best point on the way to `w`, and one a little ahead of it for a new plane."""
+
+    def on_the_way(start: Point, step: float) -> Point:
+        return at(start.w + step * (w - start.w), start.score + step * (score - start.score))
+
+    step = minimize_scalar(
+        lambda step: on_the_way(best, step).objective,
+        bounds=(0.0, 1.0),
+        method="bounded",
+        options={"maxiter": STEPS, "xatol": 1e-3},
+    ).x
+    best = min(best, on_the_way(best, step), key=lambda point: point.objective)
+    ahead = on_the_way(best, AHEAD)
+    return min(best, ahead, key=lambda point: point.objective), ahead
+
+
+@dataclass
+class Planes:
+    """The planes in use, and min_w ½‖w‖² + budget · max(0, max_k loss_k - w·g_k) over them."""
+
+    budget: float
+    planes: list[Vector] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    idle: list[int] = field(default_factory=list)
+    gram: Vector = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def add(self, plane: Vector, loss: float) -> None:
+        """Take in one more plane, unless it is there already."""
+        products = np.array([plane @ other for other in [*self.planes, plane]])
+        distance = np.diag(self.gram) + products[-1] - 2 * products[:-1]
+        if (distance <= SAME * products[-1]).any():
+            return
+        self.planes.append(plane)
+        self.losses.append(loss)
+        self.idle.append(0)
+        self.gram = np.block([[self.gram, products[:-1, None]], [products]])
+
+    def minimum(self) -> tuple[Vector, float]:
+        """Return the minimizing w, and a proven lower bound on the minimum.
+
+        The bound is the dual value Σ a_k loss_k - ½‖w‖², w = Σ a_k g_k, which is one for every
+        a ≥ 0 with Σ a ≤ budget, however well or badly the quadratic program was solved.
+        """
+        shares = solve_simplex_qp(self.budget * self.gram, np.array(self.losses))
+        a = self.budget * shares
+        w = np.zeros_like(self.planes[0])
+        for weight, plane in zip(a, self.planes, strict=True):
+            w += weight * plane
+        bound = float(a @ self.losses) - 0.5 * float(w @ w)
+        self._forget(shares)
+        return w, bound
+
+    def _forget(self, shares: Vector) -> None:
+        """Drop the planes that have had no weight for a while."""
+        little = shares < LITTLE / len(shares)
+        self.idle = [count + 1 if low else 0 for count, low in zip(self.idle, little, strict=True)]
+        used = np.flatnonzero(np.array(self.idle) <= IDLE)
+        if len(used) < len(shares):
+            for name in ("planes", "losses", "idle"):
+                setattr(self, name, [getattr(self, name)[k] for k in used])
+            self.gram = self.gram[np.ix_(used, used)]
+
+
+def solve_simplex_qp(gram: Vector, gain: Vector) -> Vector:
+    """Return the a ≥ 0 with Σ a ≤ 1 that maximizes gain·a - ½ aᵀ gram a; feasible exactly.
+
+    Clarabel is an interior-point solver that needs no strictly convex problem: planes are many and
+    may be linearly dependent.
+    """
+    import clarabel  # when first needed: `import argmaxf` stays light
+
+    m = len(gain)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    solution = clarabel.DefaultSolver(
+        sparse.csc_matrix(np.triu(gram)),
+        -gain,
+        sparse.csc_matrix(np.vstack([-np.eye(m), np.ones(m)])),
+        np.append(np.zeros(m), 1.0),
+        [clarabel.NonnegativeConeT(m + 1)],
+        settings,
+    ).solve()
+    a: Vector = np.array(solution.x)
+    if not np.isfinite(a).all():
+        raise RuntimeError(f"the quadratic program over {m} planes failed: {solution.status}")
+    a = np.maximum(a, 0.0)
+    return np.asarray(a / max(1.0, a.sum()))
