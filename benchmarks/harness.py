@@ -18,6 +18,7 @@ class Row(NamedTuple):
     at_most: float | None = None  # the ratio that must not be exceeded
     aim: float | None = None
     unit: str = "s"
+    note: str = ""
 
     @property
     def ratio(self) -> float:
@@ -76,7 +77,7 @@ def table(rows: Iterable[Row]) -> str:
             figure(row.other, row.unit),
             f"{row.ratio:.3g}",
             *limits,
-            row.verdict,
+            row.verdict or row.note,
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -88,5 +89,7 @@ def figure(value: float, unit: str) -> str:
         return f"{value / 1e6:.1f} MB"
     if unit != "s":
         return f"{value:.4g} {unit}".rstrip()
-    scale, name = next(s for s in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")) if value >= s[0])
-    return f"{value / scale:.3g} {name}"
+    scale, name = next(
+        s for s in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns")) if value >= s[0]
+    )
+    return f"{value / (scale or 1e-9):.3g} {name}"
