@@ -13,6 +13,7 @@ from argmaxf.metric import fbeta_from_counts, jaccard_from_counts
 __version__ = "0.1.0"
 
 __all__ = [
+    "CostSensitiveFClassifier",
     "Curve",
     "Decision",
     "ExpectedF",

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from argmaxf.empirical.spread import threshold_std
 from argmaxf.estimators.base import MetaFClassifier, macro_gain, margin, tune
 from argmaxf.estimators.folds import folds
+from argmaxf.metric import fbeta_from_counts
 from argmaxf.validation import check_choice
 
 # A multinomial model's decision_function is no score of one class against the rest.
@@ -43,6 +44,7 @@ class ThresholdFClassifier(MetaFClassifier):
     ----------
     estimators_ : the classifier fitted on all rows; one per label where it cannot hold them all
     threshold_ : the threshold on its scores; one per label, or a number for a binary target
+    f_ : the F_β reached there, on the scores the threshold was tuned on
     threshold_std_ : the standard deviation of the threshold, estimated from disjoint parts of the
         data; NaN where there are too few positives to say
     response_method_ : which scores these are
@@ -100,8 +102,10 @@ class ThresholdFClassifier(MetaFClassifier):
             threshold_std(y, score, rng, beta=self.beta, weight=weight)
             for y, score in zip(columns.T, scores.T, strict=True)
         ]
+        reached = _f_reached(columns, scores >= threshold, weight, self.beta)
         self._gain = self._class_gain(columns, scores >= threshold, weight)
         binary = self._labels.kind == "binary"
+        self.f_ = float(reached[0]) if binary else reached
         self.threshold_ = float(threshold[0]) if binary else threshold
         self.threshold_std_ = std[0] if binary else np.array(std)
 
@@ -114,3 +118,9 @@ class ThresholdFClassifier(MetaFClassifier):
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
         return margin(self._scorer.predict(X), self.threshold_, self._gain)
+
+
+def _f_reached(columns: Any, selected: Any, weight: Any, beta: float) -> NDArray[np.float64]:
+    weight = np.ones(len(columns)) if weight is None else weight
+    hits = weight @ (selected & columns)
+    return np.asarray(fbeta_from_counts(hits, weight @ selected, weight @ columns, beta=beta))

@@ -1,0 +1,55 @@
+"""F_β as a weighted error: the costs under which an ordinary classifier maximizes it.
+
+F_β is pseudo-linear in its errors. With S positives, FN of them missed and FP negatives taken,
+
+    F_β ≥ t   ⟺   (1 + β² - t) FN + t FP ≤ (1 + β²)(1 - t) S,
+
+so a classifier that minimizes the weighted error on the left for t = max F_β maximizes F_β
+(Parambath, Usunier and Grandvalet 2014). That t is not known, but it is one number: some are tried.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxf.empirical.linear import Vector
+from argmaxf.metric import fbeta_from_counts
+from argmaxf.validation import check_beta, check_count
+
+
+def error_costs(target_f: float, *, beta: float = 1.0) -> tuple[float, float]:
+    """Return the costs of missing a positive and of taking a negative, when F_β = t is aimed at.
+
+    >>> error_costs(0.5)
+    (1.5, 0.5)
+    """
+    return 1.0 + check_beta(beta) ** 2 - target_f, target_f
+
+
+def target_grid(positive_rate: float, n_costs: int, *, beta: float = 1.0) -> Vector:
+    """Return the values of t to try, from 1 down to the F of predicting everything positive.
+
+    The highest F lies between the two. For β = 1 the first value, t = 1, is the unweighted error.
+
+    >>> target_grid(0.2, 3)
+    array([1.        , 0.66666667, 0.33333333])
+    """
+    floor = fbeta_from_counts(positive_rate, 1.0, positive_rate, beta=beta)
+    return np.linspace(1.0, floor, check_count("n_costs", n_costs))
+
+
+def cost_weights(
+    y: NDArray[np.bool_], target_f: float, *, beta: float = 1.0, weight: Vector | None = None
+) -> Vector:
+    """Return the weight of each row under the costs of t, scaled to keep the sum of the weights.
+
+    Keeping the sum keeps the meaning of a classifier's own regularization.
+
+    >>> cost_weights(np.array([True, False, False, False]), 0.5)
+    array([2.        , 0.66666667, 0.66666667, 0.66666667])
+    """
+    weight = np.ones(len(y)) if weight is None else weight
+    miss, take = error_costs(target_f, beta=beta)
+    costs = weight * np.where(y, miss, take)
+    return np.asarray(costs * (weight.sum() / costs.sum()))
