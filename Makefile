@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench results clean
 
 demo: .venv/.demo  ## the main job: an example decided and explained on the terminal
 	.venv/bin/argmaxf demo
@@ -20,6 +20,10 @@ lint: .venv/.dev
 
 bench: .venv/.dev  ## speed, as ratios within one run
 	.venv/bin/python -m benchmarks
+
+results: .venv/.dev  ## the paper's experiments in full, and docs/results.md made from them
+	.venv/bin/argmaxf reproduce all --out out
+	rm -rf docs/results && cp -r out/results out/results.md docs/
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("argmaxf needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'

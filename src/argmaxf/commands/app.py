@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from argmaxf import __version__
-from argmaxf.commands import demo
+from argmaxf.commands import bounds, demo, reproduce
 from argmaxf.commands.output import complain
 
 app = typer.Typer(
@@ -16,6 +16,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo.demo)
+app.command()(reproduce.reproduce)
+app.command()(bounds.bounds)
 
 
 @app.callback(invoke_without_command=True)
