@@ -40,6 +40,12 @@ def test_reproduce_refuses_in_one_line(tmp_path, capsys, arguments, message):
     assert not (tmp_path / "out").exists()
 
 
+def test_reproduce_says_which_extra_is_missing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("argmaxf.commands.reproduce.find_spec", lambda name: None)
+    assert run(["reproduce", "figure1", "--out", str(tmp_path)]) == 2
+    assert "pip install 'argmaxf[plot,data]'" in capsys.readouterr().err
+
+
 def test_bounds_are_those_of_the_library(capsys):
     assert run(["bounds", "--n", "100000", "--positive-rate", "0.3", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,7 @@ def reproduce(
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Run the paper's experiments; an interrupted run goes on where it stopped."""
+    _check_extras()
     from argmaxf import experiments
 
     run = experiments.reproduce(
@@ -56,3 +58,12 @@ def reproduce(
     share = 100 * (spent["fit"] + spent["soft F"]) / max(spent["total"], 1e-9)
     terminal.print(f"{spent['total']:.0f} s of one core, {share:.0f} % of it training models")
     terminal.print(f"Tables, figures and verdicts: {out / 'results.md'}")
+
+
+def _check_extras() -> None:
+    """Say what is missing before any work is done."""
+    missing = [name for name in ("matplotlib", "pooch", "arff") if find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"reproduce needs {', '.join(missing)}; run pip install 'argmaxf[plot,data]'"
+        )
