@@ -40,6 +40,15 @@ def test_reproduce_refuses_in_one_line(tmp_path, capsys, arguments, message):
     assert not (tmp_path / "out").exists()
 
 
+def test_reproduce_stopped_by_hand(tmp_path, capsys, monkeypatch):
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("argmaxf.experiments.reproduce", stop)
+    assert run(["reproduce", "figure1", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == "argmaxf: stopped; the same command goes on from here\n"
+
+
 def test_reproduce_says_which_extra_is_missing(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("argmaxf.commands.reproduce.find_spec", lambda name: None)
     assert run(["reproduce", "figure1", "--out", str(tmp_path)]) == 2

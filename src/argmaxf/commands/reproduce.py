@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from argmaxf.commands.output import JSON_OPTION, console, print_json
+from argmaxf.commands.output import JSON_OPTION, complain, console, print_json
 
 
 def reproduce(
@@ -37,15 +37,19 @@ def reproduce(
     _check_extras()
     from argmaxf import experiments
 
-    run = experiments.reproduce(
-        names,
-        out,
-        seeds=seeds,
-        quick=quick,
-        jobs=(os.cpu_count() or 1) if jobs is None else jobs,
-        data_dir=None if data_dir is None else str(data_dir),
-        show_progress=sys.stderr.isatty(),
-    )
+    try:
+        run = experiments.reproduce(
+            names,
+            out,
+            seeds=seeds,
+            quick=quick,
+            jobs=(os.cpu_count() or 1) if jobs is None else jobs,
+            data_dir=None if data_dir is None else str(data_dir),
+            show_progress=sys.stderr.isatty(),
+        )
+    except KeyboardInterrupt:
+        complain("stopped; the same command goes on from here")
+        raise typer.Exit(130) from None
     if as_json:
         print_json(run.as_dict())
         return
