@@ -11,7 +11,7 @@ import pytest
 import argmaxf
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted(p for place in ("*.md", "docs/**/*.md", "examples/*.md") for p in ROOT.glob(place))
 MODULES = sorted(
     m.name for m in pkgutil.walk_packages(argmaxf.__path__, "argmaxf.") if "kernels" not in m.name
 )
