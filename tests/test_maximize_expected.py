@@ -17,7 +17,7 @@ from argmaxf.expected import maximize
 from argmaxf.expected.references import ye_2012
 
 probabilities = st.one_of(
-    st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, 1 - 1e-12, 1e-12, 1e-300, 0.5 - 1e-17]),
+    st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, 1 - 1e-12, 1e-12, 1e-300, 0.499, 0.5 - 2**-54]),
     st.floats(0.0, 1.0),
 )
 small_sets = st.lists(probabilities, min_size=1, max_size=12)
@@ -115,6 +115,12 @@ LARGE = {
     "near one": lambda rng: 1 - rng.random(20_000) * 1e-9,
     "around one half": lambda rng: 0.5 + rng.uniform(-1e-3, 1e-3, 40_000),
     "rare": lambda rng: rng.dirichlet(np.ones(20_000)) * 0.2,
+    "one half and just below": lambda rng: np.r_[
+        rng.beta(5, 0.5, 15_000),
+        np.full(9, 0.5),
+        0.5 - rng.random(9) * 0.007,
+        rng.random(3_000) / 3,
+    ],
 }
 
 
@@ -130,6 +136,7 @@ def test_large_sets_equal_the_whole_curve(name, beta):
         assert decision.expected == pytest.approx(curve.max(), rel=1e-12)
         assert curve[decision.k] == pytest.approx(curve.max(), rel=2e-14)
         assert decision.selected.sum() == decision.k
+        assert p[decision.selected].min() == decision.threshold
         spread = expected_f(p, decision.selected, beta=beta, measure=measure)
         assert spread.mean == pytest.approx(decision.expected, rel=1e-12)
         assert spread.std == pytest.approx(decision.std, rel=1e-8)

@@ -63,15 +63,17 @@ def table_groups(
         _number((key + 1) << shift),
         _number((key << shift) + ((1 << shift) >> 1)),
     )
-    low, high = np.where(upper, 1.0 - t_high, t_low), np.where(upper, 1.0 - t_low, t_high)
     centre, rest = np.where(upper, 1.0 - t, t), np.where(upper, t, 1.0 - t)
     half = np.where(upper, t_low - t, t - t_low)
     moments = np.column_stack([table[:, 1] + table[:, 2], table[:, 3:]])
+    # On the upper side t is at most 1/2: the key of 1/2 holds that one number.
+    low = np.where(upper, np.maximum(1.0 - t_high, 0.5), t_low)
+    high = np.where(upper, 1.0 - t_low, t_high)
     if extremes is not None:
         low, high = extremes
-        run = low == high
-        centre, rest = np.where(run, low, centre), np.where(run, 1.0 - low, rest)
-        half, moments = np.where(run, 0.0, half), np.where(run[:, None], 0.0, moments)
+    run = low == high
+    centre, rest = np.where(run, low, centre), np.where(run, 1.0 - low, rest)
+    half, moments = np.where(run, 0.0, half), np.where(run[:, None], 0.0, moments)
     size = len(key)
     groups = Groups(
         count=table[:, 0],
@@ -86,7 +88,7 @@ def table_groups(
         first=key,
         keys=np.ones(size, np.int64),
     )
-    return groups[np.argsort(-centre, kind="stable")]
+    return groups[np.lexsort([np.where(upper, key, -key), ~upper])]
 
 
 def _number(bits: Ints) -> Floats:
