@@ -8,6 +8,7 @@ from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.evaluate import expected_f, expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.frames import decide, summarize
 from argmaxf.metric import fbeta_from_counts, jaccard_from_counts
 
 __version__ = "0.1.0"
@@ -25,6 +26,7 @@ __all__ = [
     "Threshold",
     "ThresholdFClassifier",
     "__version__",
+    "decide",
     "empirical_f_curve",
     "expected_f",
     "expected_f_curve",
@@ -33,6 +35,7 @@ __all__ = [
     "jaccard_from_counts",
     "maximize_empirical_f",
     "maximize_expected_f",
+    "summarize",
 ]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from argmaxf import __version__
-from argmaxf.commands import bounds, demo, reproduce
+from argmaxf.commands import bounds, decide, demo, reproduce, sketch
 from argmaxf.commands.output import complain
 
 app = typer.Typer(
@@ -16,6 +16,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo.demo)
+app.command()(decide.decide)
+app.command()(sketch.sketch)
+app.command()(sketch.merge)
 app.command()(reproduce.reproduce)
 app.command()(bounds.bounds)
 

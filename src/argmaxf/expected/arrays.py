@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,14 @@ HELD = 16  # items are copied out once they are fewer than 1/HELD of all
 T = TypeVar("T")
 
 
+class Items(Protocol):
+    """Numbers that are read in slices: an array, or a file that is sliced like one."""
+
+    size: int
+
+    def __getitem__(self, where: slice, /) -> NDArray[Any]: ...
+
+
 def threads_for(n: int) -> int:
     """Return how many threads to use on n items."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on every platform
@@ -32,12 +40,20 @@ def threads_for(n: int) -> int:
 class ArraySource:
     """An array as the search sees it: a summary of all items, then closer looks at a few.
 
-    Holds no copy of the array; at most n / 16 items are copied out at a time.
+    Holds no copy of the array; at most n / 16 items, or `most_held`, are copied out at a time.
     """
 
-    def __init__(self, p: NDArray[Any], *, threads: int | None = None, chunk: int = CHUNK) -> None:
-        self.p = p.reshape(-1)
+    def __init__(
+        self,
+        p: NDArray[Any] | Items,
+        *,
+        threads: int | None = None,
+        chunk: int = CHUNK,
+        most_held: int | None = None,
+    ) -> None:
+        self.p: NDArray[Any] | Items = p.reshape(-1) if isinstance(p, np.ndarray) else p
         self.chunk = chunk
+        self.most_held = self.p.size // HELD if most_held is None else most_held
         self.threads = threads_for(self.p.size) if threads is None else threads
         self._held: list[tuple[Window, Floats]] = []
 
@@ -64,7 +80,7 @@ class ArraySource:
         if count <= SORTED:
             values, counts = np.unique(self._gather(window), return_counts=True)
             return Groups.of_values(values[::-1], counts[::-1].astype(np.float64))
-        if count <= self.p.size // HELD:
+        if count <= self.most_held:
             self._held.append((window, self._gather(window)))
         return self._summarize(window.refined())
 
@@ -107,7 +123,7 @@ class ArraySource:
         parts = self._fold(add, list, self._holding(window))
         return np.concatenate([values for part in parts for values in part])
 
-    def _holding(self, window: Window) -> NDArray[Any]:
+    def _holding(self, window: Window) -> NDArray[Any] | Items:
         """Return the smallest array that has every item of the window."""
         low, high = window.bounds
         for held, values in reversed(self._held):
@@ -119,16 +135,16 @@ class ArraySource:
         self,
         add: Callable[[T, Floats], T],
         start: Callable[[], T],
-        p: NDArray[Any] | None = None,
+        p: NDArray[Any] | Items | None = None,
     ) -> Iterator[T]:
         """Add up all chunks, in as many parts as there are threads; yield the parts in order."""
-        p = self.p if p is None else p
-        chunks = range(0, p.size, self.chunk)
+        items = self.p if p is None else p
+        chunks = range(0, items.size, self.chunk)
 
         def work(starts: range) -> T:
             total = start()
             for i in starts:
-                total = add(total, contiguous(p[i : i + self.chunk]))
+                total = add(total, contiguous(items[i : i + self.chunk]))
             return total
 
         if self.threads == 1 or len(chunks) < 2 * self.threads:

@@ -59,12 +59,12 @@ def groups_of_table(table: Floats) -> Groups:
     if ones:
         groups = Groups.joined([Groups.of_values(np.ones(1), np.array([ones])), groups])
     if tiny[0]:
-        groups = Groups.joined([groups, _tiny_group(tiny)])
+        groups = Groups.joined([groups, tiny_group(tiny, kernels.TINY)])
     return groups
 
 
-def _tiny_group(row: Floats) -> Groups:
-    """The items below 2^-64: their sum is all that counts."""
+def tiny_group(row: Floats, bound: float) -> Groups:
+    """The items below a tiny bound, in one group: their sum is all that counts."""
     from argmaxf.expected import kernels
 
     moments = np.zeros((1, 6))
@@ -74,10 +74,10 @@ def _tiny_group(row: Floats) -> Groups:
         count=row[:1],
         centre=0.0 * one,
         rest=one,
-        half=kernels.TINY * one,
+        half=bound * one,
         moments=moments,
         low=0.0 * one,
-        high=kernels.TINY * one,
+        high=bound * one,
         upper=np.zeros(1, np.bool_),
         shift=np.array([kernels.SHIFT]),
         first=np.zeros(1, np.int64),
@@ -112,7 +112,7 @@ def find_optimum(groups: Groups, question: Question, source: Source | None) -> O
         source,
         split_ties=question.split_ties,
     )
-    return nothing if f0 >= found.f else found
+    return nothing._replace(unsettled=found.unsettled) if f0 >= found.f else found
 
 
 def lowest_chosen(optimum: Optimum, source: Source) -> float:

@@ -148,7 +148,7 @@ class ProbabilitySketch:
         question = Question.of(beta, measure, zero_division)
         if (k is None) == (threshold is None):
             raise ValueError(f"give either k or threshold, got k={k!r}, threshold={threshold!r}")
-        groups = self._with_zeros()
+        groups = self.groups_with_zeros()
         if threshold is not None:
             size = _count_above(groups, check_unit_interval("threshold", threshold))
         elif k is not None and 0 <= k <= self.n:
@@ -172,7 +172,8 @@ class ProbabilitySketch:
         table[rows] = values
         return cls.from_table(table)
 
-    def _with_zeros(self) -> Groups:
+    def groups_with_zeros(self) -> Groups:
+        """Return the groups by falling probability, the items with p = 0 as the last one."""
         zeros = self._table[-1, 0]
         last = Groups.of_values(np.zeros(1), np.array([zeros]))
         return Groups.joined([self.groups(), last]) if zeros else self.groups()

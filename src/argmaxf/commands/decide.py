@@ -1,0 +1,170 @@
+"""argmaxf decide: the labels with the highest expected F for the rows of files."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from argmaxf.commands.output import JSON_OPTION, console, print_json
+from argmaxf.commands.progress import TerminalProgress
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.files import Options, decide_files, label_files
+
+SKETCH = ".argmaxf"
+
+FILES = typer.Argument(
+    help="CSV, TSV, Parquet or Arrow files, folders, patterns, or - for the standard input; "
+    "or one sketch.",
+    metavar="FILE...",
+)
+COLUMN = typer.Option("-p", "--probability", help="The column of probabilities.", metavar="COLUMN")
+BETA = typer.Option("--beta", help="Weight of recall against precision.")
+BY = typer.Option("--by", help="Decide each segment of this column on its own; may be repeated.")
+OUT = typer.Option("-o", "--output", help="Write the rows with their labels to this file.")
+LABEL = typer.Option("--label", help="Name of the column of labels.")
+MEASURE = typer.Option("--measure", help="What to maximize: fbeta or jaccard.")
+ZERO = typer.Option("--zero-division", help="Value of F if nothing is positive nor predicted.")
+TIES = typer.Option("--ties", help="Equal probabilities: together, or split by order of rows.")
+NULLS = typer.Option("--nulls", help="Rows without a probability: raise, or drop.")
+THRESHOLD = typer.Option("--threshold", help="Use this threshold instead of finding the best one.")
+ONLY = typer.Option("--threshold-only", help="Print the threshold and nothing else.")
+
+Key = tuple[Any, ...]
+
+
+def decide(
+    files: Annotated[list[str], FILES],
+    probability: Annotated[str | None, COLUMN] = None,
+    beta: Annotated[float, BETA] = 1.0,
+    output: Annotated[Path | None, OUT] = None,
+    by: Annotated[list[str] | None, BY] = None,
+    label: Annotated[str, LABEL] = "label",
+    measure: Annotated[str, MEASURE] = "fbeta",
+    zero_division: Annotated[float, ZERO] = 0.0,
+    ties: Annotated[str, TIES] = "together",
+    nulls: Annotated[str, NULLS] = "raise",
+    threshold: Annotated[float | None, THRESHOLD] = None,
+    threshold_only: Annotated[bool, ONLY] = False,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """Label the rows of files so that the expected F is the highest."""
+    start = time.perf_counter()
+    options = Options(beta, measure, zero_division, ties, nulls)
+    segments, progress = tuple(by or ()), TerminalProgress()
+    where: dict[str, Any] = {"output": output, "label": label, "progress": progress}
+    decisions: Mapping[Key, Decision]
+    if any(name.endswith(SKETCH) for name in files):
+        decisions = {(): _decide_sketch(files, output, segments, options)}
+    elif probability is None:
+        raise ValueError("name the column of probabilities with -p")
+    elif threshold is None:
+        decisions = decide_files(files, probability, options, by=segments, **where)
+    elif segments:
+        raise ValueError("give either --threshold or --by, got both")
+    else:
+        decisions = {(): label_files(files, probability, threshold, options, **where)}
+    seconds = time.perf_counter() - start
+    if threshold_only:
+        _print_thresholds(decisions)
+    elif as_json:
+        print_json(_as_json(decisions, segments, seconds, output))
+    else:
+        _print(decisions, segments, seconds, output)
+
+
+def _decide_sketch(
+    files: list[str], output: Path | None, by: tuple[str, ...], options: Options
+) -> Decision:
+    """Decide from a summary alone."""
+    if len(files) > 1:
+        raise ValueError(
+            f"give one sketch, got {len(files)} files; argmaxf merge makes one of many"
+        )
+    if output or by:
+        raise ValueError("a sketch holds no rows to label; give --threshold where the rows are")
+    return read_sketch(Path(files[0])).decide(
+        beta=options.beta,
+        measure=options.measure,
+        zero_division=options.zero_division,
+        ties=options.ties,
+    )
+
+
+def read_sketch(path: Path) -> ProbabilitySketch:
+    """Read a sketch; what is wrong with it is said with its name."""
+    try:
+        return ProbabilitySketch.from_bytes(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _print_thresholds(decisions: Mapping[Key, Decision]) -> None:
+    for key, decision in sorted(decisions.items(), key=_order):
+        typer.echo("\t".join([*map(str, key), repr(decision.threshold)]))
+
+
+def _order(item: tuple[Key, Decision]) -> tuple[str, ...]:
+    return tuple(map(str, item[0]))
+
+
+def _as_json(
+    decisions: Mapping[Key, Decision], by: tuple[str, ...], seconds: float, output: Path | None
+) -> dict[str, Any]:
+    rest = {"seconds": round(seconds, 3), "output": None if output is None else str(output)}
+    if not by:
+        return _fields(decisions[()]) | rest
+    segments = [
+        {"segment": dict(zip(by, map(str, key), strict=True))} | _fields(decision)
+        for key, decision in sorted(decisions.items(), key=_order)
+    ]
+    return {"segments": segments} | rest
+
+
+def _fields(decision: Decision) -> dict[str, Any]:
+    """Return a decision for programs; JSON has no infinity, so no threshold is null."""
+    fields = {
+        "rows": decision.n,
+        "k": decision.k,
+        "threshold": _finite(decision.threshold),
+        "expected": decision.expected,
+        "std": decision.std,
+        "beta": decision.beta,
+    }
+    if decision.bracket:
+        fields["bracket"] = [_finite(end) for end in decision.bracket]
+    return fields
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _print(
+    decisions: Mapping[Key, Decision], by: tuple[str, ...], seconds: float, output: Path | None
+) -> None:
+    out = console()
+    table = Table(box=None, pad_edge=False)
+    for name in by:
+        table.add_column(escape(name))
+    for name in ("rows", "k", "threshold", "E[F] ± std"):
+        table.add_column(name, justify="right")
+    for key, d in sorted(decisions.items(), key=_order):
+        value = f"{d.expected:.6g} ± {d.std:.2g}"
+        cells = [escape(str(part)) for part in key]
+        table.add_row(*cells, f"{d.n:,}", f"{d.k:,}", f"{d.threshold:.17g}", value)
+    out.print(table)
+    for decision in decisions.values():
+        if decision.bracket:
+            low, high = decision.bracket
+            out.print(f"The best threshold of all lies between {low:.6g} and {high:.6g}.")
+    rows = sum(decision.n for decision in decisions.values())
+    done = f"Labels in {escape(str(output))}. " if output else ""
+    out.print(f"{done}{seconds:.2f} s, {rows / seconds:,.0f} rows/s.", soft_wrap=True)

@@ -1,0 +1,60 @@
+"""argmaxf sketch and argmaxf merge: summaries of shards, made apart and put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from argmaxf.commands.decide import COLUMN, FILES, NULLS, SKETCH, read_sketch
+from argmaxf.commands.output import JSON_OPTION, console, print_json
+from argmaxf.commands.progress import TerminalProgress
+from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.files import summarize_files, written_whole
+
+OUT = typer.Option("-o", "--output", help=f"The sketch to write, a file {SKETCH}.")
+SKETCHES = typer.Argument(help="Sketches of disjoint rows.", metavar="SKETCH...")
+
+
+def sketch(
+    files: Annotated[list[str], FILES],
+    probability: Annotated[str, COLUMN],
+    output: Annotated[Path, OUT],
+    nulls: Annotated[str, NULLS] = "raise",
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """Summarize the probabilities of files, to be merged and decided elsewhere."""
+    _check(output)
+    made = summarize_files(files, probability, nulls=nulls, progress=TerminalProgress())
+    _write(made, output, as_json)
+
+
+def merge(
+    sketches: Annotated[list[Path], SKETCHES],
+    output: Annotated[Path, OUT],
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """Merge summaries of disjoint rows into one."""
+    _check(output)
+    merged = ProbabilitySketch()
+    for path in sketches:
+        merged.merge(read_sketch(path))
+    _write(merged, output, as_json)
+
+
+def _check(output: Path) -> None:
+    if output.suffix != SKETCH:
+        raise ValueError(f"{output}: a sketch must be named with {SKETCH}")
+
+
+def _write(made: ProbabilitySketch, output: Path, as_json: bool) -> None:
+    data = made.to_bytes()
+    with written_whole(output) as temporary:
+        temporary.write_bytes(data)
+    fields = {"rows": made.n, "mean_positives": made.mean_positives, "bytes": len(data)}
+    if as_json:
+        print_json(fields | {"output": str(output)})
+    else:
+        expected = f"{made.mean_positives:,.6g} of them expected to be positive"
+        console().print(f"{made.n:,} rows, {expected}: {len(data):,} bytes.", soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Data frames of any engine, summarized by that engine: Narwhals expressions and nothing else."""

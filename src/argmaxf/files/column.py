@@ -1,0 +1,181 @@
+"""The column of probabilities in files: read as a stream, every bad value named by file and row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import IO, NoReturn
+
+import numpy as np
+import polars as pl
+
+from argmaxf.expected.arrays import CHUNK
+from argmaxf.expected.groups import Floats
+from argmaxf.files.formats import SEPARATORS, Input
+from argmaxf.files.progress import Advance, Progress
+
+P, TEXT = "argmaxf_p", "argmaxf_text"
+
+
+class Spill:
+    """Numbers in a temporary file without a name, which vanishes with the process.
+
+    Sliced like an array; every slice is read from the file.
+    """
+
+    def __init__(self) -> None:
+        self.file: IO[bytes] = TemporaryFile(prefix="argmaxf-", buffering=0)  # noqa: SIM115 (see close)
+        self.size = 0
+
+    def close(self) -> None:
+        """Give the file back."""
+        self.file.close()
+
+    def append(self, values: Floats) -> None:
+        """Add numbers at the end."""
+        data = memoryview(np.ascontiguousarray(values, np.float64).view(np.uint8).data)
+        while data.nbytes:
+            data = data[self.file.write(data) :]
+        self.size += values.size
+
+    def __getitem__(self, where: slice) -> Floats:
+        start, stop, _ = where.indices(self.size)
+        data = os.pread(self.file.fileno(), 8 * (stop - start), 8 * start)
+        return np.frombuffer(data, np.float64)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of probabilities in one or more files."""
+
+    inputs: Sequence[Input]
+    name: str
+    drop_nulls: bool = False
+
+    def batches(self, advance: Advance) -> Iterator[Floats]:
+        """Yield the probabilities in order; at the end, refuse nulls if there were any."""
+        missing, where = 0, ""
+        for source in self.inputs:
+            row = 0
+            for values in self._read(source):
+                row += values.size
+                advance(values.size)
+                if values.min(initial=1.0) >= 0.0 and values.max(initial=0.0) <= 1.0:
+                    yield values
+                    continue
+                absent = np.isnan(values)
+                first = row - values.size + 1
+                _refuse_others(values, self.name, source, first)
+                where = where or f"{source.name}, row {first + int(absent.argmax())}"
+                missing += int(absent.sum())
+                yield values[~absent]
+        if missing and not self.drop_nulls:
+            raise ValueError(
+                f"column {self.name!r} must have a value in every row, got {missing} null or NaN, "
+                f"the first in {where}; --nulls drop leaves such rows out"
+            )
+
+    def _read(self, source: Input) -> Iterator[Floats]:
+        """Yield the column of one file, NaN for null."""
+        frame = self.scan(source)
+        with reading(source, self.name):
+            if source.is_text:
+                refuse_ragged(source)
+            columns = [P, TEXT] if source.is_text else [P]
+            row = 0
+            for batch in frame.select(columns).collect_batches(
+                chunk_size=CHUNK, maintain_order=True, engine="streaming"
+            ):
+                if source.is_text and batch[P].null_count() > batch[TEXT].null_count():
+                    self._refuse_text(batch, source, row)
+                row += batch.height
+                yield batch[P].fill_null(np.nan).to_numpy()
+
+    def check(self, progress: Progress) -> None:
+        """Read the column once, to name what is wrong with it."""
+        with progress.phase("checking", self.rows()) as advance:
+            for _ in self.batches(advance):
+                pass
+
+    def rows(self) -> int | None:
+        """Return the number of rows where files say it without being read."""
+        if any(source.is_text for source in self.inputs):
+            return None
+        counts = []
+        for source in self.inputs:
+            with reading(source):
+                counts.append(int(source.scan().select(pl.len()).collect().item()))
+        return sum(counts)
+
+    def frame(self, *, typed: bool = False) -> pl.LazyFrame:
+        """Scan all files as one, without the rows to drop."""
+        frames = [self.scan(source, typed=typed) for source in self.inputs]
+        frame = pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
+        if self.drop_nulls:
+            frame = frame.filter(pl.col(P).is_not_null() & pl.col(P).is_not_nan())
+        return frame
+
+    def scan(self, source: Input, *, typed: bool = False) -> pl.LazyFrame:
+        """Scan all columns of a file, and the probabilities in double precision as P."""
+        with reading(source, self.name):
+            frame = source.scan(typed=typed)
+            schema = frame.collect_schema()
+        if self.name not in schema:
+            raise ValueError(f"{source.name}: no column {self.name!r}; it has {list(schema)}")
+        kind = schema[self.name]
+        if source.is_text and not typed:
+            text = pl.col(self.name).str.strip_chars()
+            return frame.with_columns(
+                text.cast(pl.Float64, strict=False).alias(P), pl.col(self.name).alias(TEXT)
+            )
+        if not (kind.is_numeric() or kind == pl.Boolean):
+            raise ValueError(f"{source.name}: column {self.name!r} must hold numbers, got {kind}")
+        return frame.with_columns(pl.col(self.name).cast(pl.Float64).alias(P))
+
+    def _refuse_text(self, batch: pl.DataFrame, source: Input, row: int) -> NoReturn:
+        bad = (batch[P].is_null() & batch[TEXT].is_not_null()).arg_true()[0]
+        raise ValueError(
+            f"{source.name}, row {row + bad + 1}: column {self.name!r} must hold numbers, "
+            f"got {batch[TEXT][bad]!r}"
+        )
+
+
+def _refuse_others(values: Floats, name: str, source: Input, first: int) -> None:
+    """Refuse what is neither a probability nor missing; `first` is the row of the first value."""
+    bad = (values < 0.0) | (values > 1.0)
+    if bad.any():
+        place = int(bad.argmax())
+        raise ValueError(
+            f"{source.name}, row {first + place}: column {name!r} must be in [0, 1], "
+            f"got {float(values[place])!r}"
+        )
+
+
+def refuse_ragged(source: Input) -> None:
+    """Refuse a text file with a row that has too few or too many fields."""
+    from argmaxf.files.records import first_ragged  # compiled: not needed for other files
+
+    ragged = first_ragged(source.path, SEPARATORS[source.kind])
+    if ragged:
+        raise ValueError(
+            f"{source.name}, row {ragged.row}: a row must have {ragged.expected} fields "
+            f"like the header, got {ragged.fields}"
+        )
+
+
+@contextmanager
+def reading(source: Input, column: str | None = None) -> Iterator[None]:
+    """Say which file, and which column of it, could not be read."""
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        where = f", column {column!r}" if column else ""
+        raise ValueError(f"{source.name}{where}: cannot be read: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of a message."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,216 @@
+"""Files decided in two passes: one over the column of probabilities, one to write the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from argmaxf.expected.arrays import CHUNK, ArraySource, contiguous
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.evaluate import value_of_sets
+from argmaxf.expected.groups import Floats
+from argmaxf.expected.maximize import SMALL, maximize_expected_f
+from argmaxf.expected.optimum import Question, find_optimum, groups_of_table, lowest_chosen
+from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.files.column import Column, P, Spill
+from argmaxf.files.formats import find_inputs
+from argmaxf.files.progress import Progress, Silent
+from argmaxf.files.writing import Output
+from argmaxf.frames import solve
+from argmaxf.validation import check_choice, check_unit_interval
+
+HELD = 1 << 23  # items of a narrow band kept in memory: 64 MB, however many rows there are
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to decide, and how rows without a probability and equal ones are treated."""
+
+    beta: float = 1.0
+    measure: str = "fbeta"
+    zero_division: float = 0.0
+    ties: str = "together"
+    nulls: str = "raise"
+
+    @property
+    def question(self) -> Question:
+        """The question to the search, checked."""
+        check_choice("nulls", self.nulls, ("raise", "drop"))
+        return Question.of(self.beta, self.measure, self.zero_division, self.ties)
+
+
+def decide_files(
+    names: Sequence[str],
+    column: str,
+    options: Options | None = None,
+    *,
+    by: Sequence[str] = (),
+    output: Path | None = None,
+    label: str = "label",
+    progress: Progress | None = None,
+) -> dict[Key, Decision]:
+    """Decide the rows of files, folders, patterns or "-"; write them with labels to `output`.
+
+    Memory does not grow with the number of rows. Returns one decision for each segment of `by`,
+    or a single one under the empty tuple.
+    """
+    options = options or Options()
+    question = options.question
+    with ExitStack() as stack:
+        inputs = find_inputs(names, stack)
+        items = Column(inputs, column, options.nulls == "drop")
+        sink = Output.checked(output, label, items) if output else None
+        shown = progress or Silent()
+        if by:
+            return _decide_segments(items, options, by, sink, shown)
+        spill = stack.enter_context(closing(Spill()))
+        table = _read(items, spill, shown)
+        decision = _decide(spill, table, question)
+        if sink:
+            sink.write(sink.frame().with_columns(_label(spill, decision, question, label)), shown)
+    return {(): decision}
+
+
+def label_files(
+    names: Sequence[str],
+    column: str,
+    threshold: float,
+    options: Options | None = None,
+    *,
+    output: Path | None = None,
+    label: str = "label",
+    progress: Progress | None = None,
+) -> Decision:
+    """Label rows by a threshold decided elsewhere: p ≥ threshold is selected."""
+    options = options or Options()
+    question, cut = options.question, check_unit_interval("threshold", threshold)
+    with ExitStack() as stack:
+        items = Column(find_inputs(names, stack), column, options.nulls == "drop")
+        sink = Output.checked(output, label, items) if output else None
+        shown = progress or Silent()
+        chosen, rest = ProbabilitySketch(), ProbabilitySketch()
+        with shown.phase("reading", items.rows()) as advance:
+            for values in items.batches(advance):
+                chosen.update(values[values >= cut])
+                rest.update(values[values < cut])
+        _refuse_none(chosen.n + rest.n)
+        if sink:
+            sink.write(sink.frame().with_columns((pl.col(P) >= cut).alias(label)), shown)
+    value = value_of_sets(chosen.groups_with_zeros(), rest.groups_with_zeros(), question)
+    n = chosen.n + rest.n
+    return Decision(None, chosen.n, cut, value.mean, value.std, question.beta, n)
+
+
+def summarize_files(
+    names: Sequence[str], column: str, *, nulls: str = "raise", progress: Progress | None = None
+) -> ProbabilitySketch:
+    """Return the summary of a column of files, in one pass."""
+    drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
+    sketch = ProbabilitySketch()
+    with ExitStack() as stack:
+        items = Column(find_inputs(names, stack), column, drop)
+        with (progress or Silent()).phase("reading", items.rows()) as advance:
+            for values in items.batches(advance):
+                sketch.update(values)
+    return sketch
+
+
+def _read(items: Column, spill: Spill, progress: Progress) -> Floats:
+    """Read the column once: return its summary, and keep a copy for closer looks."""
+    from argmaxf.expected import kernels
+
+    table = np.zeros((kernels.ROWS, kernels.COLUMNS))
+    with progress.phase("reading", items.rows()) as advance:
+        for values in items.batches(advance):
+            part = np.zeros_like(table)
+            kernels.summarize(contiguous(values), part)
+            table += part
+            spill.append(values)
+    _refuse_none(spill.size)
+    return table
+
+
+def _decide(spill: Spill, table: Floats, question: Question) -> Decision:
+    """Find the optimum; so few items as an array would sort are decided as an array."""
+    if spill.size <= SMALL:
+        ties = "split" if question.split_ties else "together"
+        decision = maximize_expected_f(
+            spill[:],
+            beta=question.beta,
+            measure="jaccard" if question.jaccard else "fbeta",
+            zero_division=question.zero_division,
+            ties=ties,
+        )
+        return replace(decision, selected=None)
+    source = ArraySource(spill, most_held=HELD)
+    found = find_optimum(groups_of_table(table), question, source)
+    threshold = lowest_chosen(found, source)
+    return Decision(None, found.k, threshold, found.f, found.std, question.beta, spill.size)
+
+
+def _label(spill: Spill, decision: Decision, question: Question, label: str) -> pl.Expr:
+    """Return the expression of the labels; split ties go to the first rows."""
+    p, threshold = pl.col(P), decision.threshold
+    selected: pl.Expr = p >= threshold
+    if question.split_ties:
+        row = pl.int_range(pl.len(), dtype=pl.Int64)
+        selected = (p > threshold) | ((p == threshold) & (row <= _last_selected(spill, decision)))
+    return selected.alias(label)
+
+
+def _last_selected(spill: Spill, decision: Decision) -> int:
+    """Return the row of the last selected item, of those equal to the threshold."""
+    starts = range(0, spill.size, CHUNK)
+    above = sum(int((spill[i : i + CHUNK] > decision.threshold).sum()) for i in starts)
+    wanted = decision.k - above
+    for i in starts:
+        equal = np.flatnonzero(spill[i : i + CHUNK] == decision.threshold)
+        if equal.size >= wanted > 0:
+            return i + int(equal[wanted - 1])
+        wanted -= equal.size
+    return -1
+
+
+def _decide_segments(
+    items: Column, options: Options, by: Sequence[str], sink: Output | None, progress: Progress
+) -> dict[Key, Decision]:
+    """Decide each segment, in the passes of frames."""
+    if options.ties == "split":
+        raise ValueError("ties='split' is for decisions without by; use ties='together'")
+    if any(source.is_text for source in items.inputs):
+        items.check(progress)  # text that is no number would pass for null below
+    frame = sink.frame() if sink else items.frame()
+    for name in by:
+        if name not in frame.collect_schema():
+            raise ValueError(f"{items.inputs[0].name}: no column {name!r}")
+    try:
+        with progress.phase("deciding", None):
+            solved = solve(
+                frame,
+                P,
+                beta=options.beta,
+                by=by,
+                measure=options.measure,
+                zero_division=options.zero_division,
+                ties=options.ties,
+                nulls=options.nulls,
+            )
+    except ValueError:
+        items.check(progress)  # names the file and the row, if it is a value
+        raise
+    if sink:
+        sink.write(solved.labelled(sink.label), progress)
+    return solved.decisions
+
+
+def _refuse_none(rows: int) -> None:
+    if rows == 0:
+        raise ValueError("the files must hold at least one probability, got none")

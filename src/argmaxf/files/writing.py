@@ -1,0 +1,83 @@
+"""The rows of files with their labels, written whole or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from argmaxf.files.column import TEXT, Column, P, first_line, reading
+from argmaxf.files.formats import SEPARATORS, Input, kind_of, write
+from argmaxf.files.progress import Advance, Progress
+from argmaxf.files.whole import written_whole
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where labelled rows go."""
+
+    path: Path
+    label: str
+    items: Column
+
+    @classmethod
+    def checked(cls, path: Path, label: str, items: Column) -> Output:
+        """Refuse an output that cannot be, before any work is done."""
+        kind_of(path)
+        for source in items.inputs:
+            if path.exists() and path.samefile(source.path):
+                raise ValueError(f"{path}: the output must not be one of the inputs")
+            if label in items.scan(source).collect_schema():
+                raise ValueError(
+                    f"{source.name}: there is a column {label!r} already; choose another --label"
+                )
+        return cls(path, label, items)
+
+    def frame(self) -> pl.LazyFrame:
+        """Return the rows to write, and the probabilities in double precision as P."""
+        return self.items.frame(typed=not self._all_text)
+
+    @property
+    def _all_text(self) -> bool:
+        """Whether values can be copied as they are written, from text to text."""
+        texts = (source.is_text for source in self.items.inputs)
+        return kind_of(self.path) in SEPARATORS and all(texts)
+
+    def write(self, frame: pl.LazyFrame, progress: Progress) -> None:
+        """Write labelled rows."""
+        with progress.phase("writing", self.items.rows()) as advance:
+            if progress.active:
+                frame = frame.with_columns(_counting(self.label, advance))
+            frame = frame.drop(P, TEXT, strict=False)
+            with written_whole(self.path) as temporary:
+                self._sink(frame, temporary)
+
+    def _sink(self, frame: pl.LazyFrame, temporary: Path) -> None:
+        try:
+            write(frame, temporary, kind_of(self.path))
+        except OSError as error:
+            raise OSError(f"{self.path}: cannot be written: {first_line(error)}") from error
+        except pl.exceptions.PolarsError as error:
+            for source in self.items.inputs:
+                _read_all(source)
+            raise ValueError(f"{self.path}: cannot be written: {first_line(error)}") from error
+
+
+def _read_all(source: Input) -> None:
+    """Read every column on its own, to name the one that cannot be read."""
+    frame = source.scan(typed=True)
+    for name in frame.collect_schema():
+        with reading(source, name):
+            for _ in frame.select(name).collect_batches(engine="streaming"):
+                pass
+
+
+def _counting(label: str, advance: Advance) -> pl.Expr:
+    """Pass labels through, and tell how many came by."""
+
+    def passed(labels: pl.Series) -> pl.Series:
+        advance(labels.len())
+        return labels
+
+    return pl.col(label).map_batches(passed, return_dtype=pl.Boolean, is_elementwise=True)

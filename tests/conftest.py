@@ -1,0 +1,164 @@
+"""Every engine that can hold a frame, really running: one fixture for all tests that need them."""
+
+import itertools
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+ENGINES = ["pandas", "polars", "polars-lazy", "pyarrow", "duckdb", "duckdb-file", "dask", "pyspark"]
+PARTS = 5  # of a frame that an engine holds in parts; one of them stays empty
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How to hand a table to an engine, and get one back."""
+
+    name: str
+    frame: Callable[[pa.Table], Any]
+    collect: Callable[[Any], pa.Table]
+
+    @property
+    def lazy(self):
+        return self.name not in ("pandas", "polars", "pyarrow")
+
+    @property
+    def distributed(self):
+        return self.name in ("dask", "pyspark")
+
+    def columns(self, frame):
+        """Return the columns of a frame as lists, rows in the order of its column `row`."""
+        return self.collect(frame).sort_by("row").to_pydict()
+
+
+@pytest.fixture(scope="session")
+def spark():
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.fail(
+            "PySpark needs Java 17 or newer: install it, e.g. apt install openjdk-17-jre-headless"
+        )
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2, 4]")  # two threads, a task may fail three times
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.memory", "1g")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def dask_client():
+    import dask
+    from distributed import Client, LocalCluster
+
+    dask.config.set({"distributed.admin.system-monitor.gil.enabled": False})
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request, tmp_path):
+    makers = {
+        "pandas": _pandas,
+        "polars": _polars,
+        "polars-lazy": _polars_lazy,
+        "pyarrow": _pyarrow,
+        "duckdb": _duckdb,
+        "duckdb-file": lambda: _duckdb(tmp_path / "rows.duckdb"),
+        "dask": lambda: _dask(request.getfixturevalue("dask_client")),
+        "pyspark": lambda: _pyspark(request.getfixturevalue("spark")),
+    }
+    return makers[request.param]()
+
+
+def arrow(frame):
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def _pandas():
+    return Engine("pandas", lambda table: table.to_pandas(), arrow)
+
+
+def _polars():
+    import polars as pl
+
+    return Engine("polars", pl.from_arrow, lambda frame: frame.to_arrow())
+
+
+def _polars_lazy():
+    import polars as pl
+
+    return Engine(
+        "polars-lazy",
+        lambda table: pl.from_arrow(table).lazy(),
+        lambda frame: frame.collect().to_arrow(),
+    )
+
+
+def _pyarrow():
+    return Engine("pyarrow", lambda table: table, lambda table: table)
+
+
+def _duckdb(path=":memory:"):
+    import duckdb
+
+    connection = duckdb.connect(str(path))
+
+    def frame(table):
+        connection.execute("DROP TABLE IF EXISTS items")
+        connection.register("arrived", table)
+        connection.execute("CREATE TABLE items AS SELECT * FROM arrived")
+        return connection.table("items")
+
+    name = "duckdb" if path == ":memory:" else "duckdb-file"
+    return Engine(name, frame, lambda relation: relation.to_arrow_table())
+
+
+def parts_of(table):
+    """Cut a table into parts, the second one empty."""
+    cuts = np.linspace(0, table.num_rows, PARTS).astype(int)
+    cuts = np.insert(cuts, 1, cuts[1])
+    return [table.slice(a, b - a) for a, b in itertools.pairwise(cuts.tolist())]
+
+
+def _dask(client):
+    import dask.dataframe as dd
+    import pandas as pd
+
+    def frame(table):
+        parts = [client.submit(as_pandas, part, pure=False) for part in parts_of(table)]
+        return dd.from_delayed(parts, meta=as_pandas(table.slice(0, 0)))
+
+    def as_pandas(table):
+        # Dask keeps decimals in Arrow's own types.
+        decimals = {pa.types.is_decimal(t): t for t in table.schema.types}
+        mapper = pd.ArrowDtype if True in decimals else None
+        return table.to_pandas(types_mapper=mapper)
+
+    return Engine("dask", frame, lambda frame: arrow(frame.compute()))
+
+
+def _pyspark(session):
+    def frame(table):
+        return session.createDataFrame(table).repartition(PARTS)
+
+    return Engine("pyspark", frame, lambda frame: frame.toArrow())

@@ -1,0 +1,186 @@
+"""Frames: the same summary and the same decision on every engine as on the array."""
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize
+from argmaxf.frames import decisions
+
+EDGES = [0.0, 1.0, 0.5, np.nextafter(0.5, 0), 0.25, 1 - 2**-53, 2**-64, 2**-65, 1e-300, 5e-324]
+
+
+def scores(n, seed=0):
+    return np.random.default_rng(seed).beta(0.5, 5, n)
+
+
+def table_of(p, **columns):
+    return pa.table({"row": np.arange(len(p)), "p": p, **columns})
+
+
+def assert_same_summary(sketch, other):
+    np.testing.assert_array_equal(sketch.table[:, 0], other.table[:, 0])
+    np.testing.assert_allclose(sketch.table, other.table, rtol=1e-12, atol=1e-11)
+
+
+def assert_same_decision(found, exact):
+    assert (found.k, found.threshold, found.n) == (exact.k, exact.threshold, exact.n)
+    assert found.expected == pytest.approx(exact.expected, rel=1e-12)
+    assert found.std == pytest.approx(exact.std, rel=1e-9)
+
+
+def test_the_summary_of_two_parts_is_the_sum_of_theirs(engine):
+    p = np.concatenate([scores(3_000), EDGES, 1 - scores(500, seed=1)])
+    table = table_of(p)
+    a, b = (summarize(engine.frame(part), "p") for part in (table[:1_000], table[1_000:]))
+    whole = summarize(engine.frame(table), "p")
+    assert_same_summary(a + b, whole)
+    assert_same_summary(whole, ProbabilitySketch.from_array(p))
+
+
+def test_decision_and_labels_are_those_of_the_array(engine):
+    p = np.concatenate([scores(20_000), EDGES])
+    exact = maximize_expected_f(p, ties="together")
+    frame = engine.frame(table_of(p, name=[f"n{i}" for i in range(p.size)]))
+    result = decide(frame, "p", output="chosen")
+    assert type(result) is type(frame)
+    columns = engine.columns(result)
+    assert list(columns) == ["row", "p", "name", "chosen"]
+    assert columns["chosen"] == exact.selected.tolist()
+    assert columns["p"] == p.tolist()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"beta": 0.3}, {"beta": 4.0}, {"measure": "jaccard"}, {"beta": 0.5, "zero_division": 1.0}],
+)
+def test_every_question_gets_the_answer_of_the_array(engine, options):
+    if engine.distributed and "measure" not in options:
+        pytest.skip("the question does not reach the engine; one of them is enough here")
+    p = scores(30_000, seed=2)
+    exact = maximize_expected_f(p, ties="together", **options)
+    assert_same_decision(decisions(engine.frame(table_of(p)), "p", **options)[()], exact)
+
+
+def test_ties_across_partitions_stay_together(engine):
+    p = np.round(scores(5_000, seed=3), 1)
+    frame = engine.frame(table_of(p))
+    exact = maximize_expected_f(p, ties="together")
+    split = maximize_expected_f(p)
+    assert engine.columns(decide(frame, "p"))["label"] == exact.selected.tolist()
+    if engine.lazy:
+        with pytest.raises(ValueError, match="ties='split' needs rows in a fixed order"):
+            decide(frame, "p", ties="split")
+    else:
+        columns = engine.columns(decide(frame, "p", ties="split"))
+        assert columns["label"] == split.selected.tolist()
+
+
+def test_one_decision_for_each_segment(engine):
+    rng = np.random.default_rng(4)
+    p = scores(6_000, seed=4)
+    # macro-F over labels in long format: segments of very different sizes, one of a single row
+    name = rng.choice(["rare'x", "common", 'quo"te'], p.size, p=[0.01, 0.9, 0.09])
+    name[17] = "single"
+    year = rng.integers(2020, 2023, p.size).astype(np.int32)
+    frame = engine.frame(table_of(p, name=name, year=year))
+    answers = decisions(frame, "p", by=["name", "year"], beta=2.0)
+    label = np.array(engine.columns(decide(frame, "p", by=["name", "year"], beta=2.0))["label"])
+    assert set(answers) == set(zip(name.tolist(), year.tolist(), strict=True))
+    for key, found in answers.items():
+        where = (name == key[0]) & (year == key[1])
+        exact = maximize_expected_f(p[where], beta=2.0, ties="together")
+        assert_same_decision(found, exact)
+        np.testing.assert_array_equal(label[where], exact.selected)
+
+
+def test_split_ties_of_each_segment_go_to_its_first_rows(engine):
+    if engine.lazy:
+        pytest.skip("ties are split in eager frames only")
+    p = np.round(scores(2_000, seed=5), 1)
+    segment = np.random.default_rng(5).integers(0, 3, p.size)
+    frame = engine.frame(table_of(p, segment=segment))
+    label = np.array(engine.columns(decide(frame, "p", by="segment", ties="split"))["label"])
+    for s in range(3):
+        exact = maximize_expected_f(p[segment == s])
+        np.testing.assert_array_equal(label[segment == s], exact.selected)
+
+
+def test_null_and_nan_are_refused_with_a_count_or_dropped(engine):
+    p = scores(2_000, seed=6)
+    given = pa.array(p.tolist()).to_pylist()
+    given[5], given[700], given[701] = None, float("nan"), None
+    frame = engine.frame(table_of(given))
+    with pytest.raises(ValueError, match="got 3 null or NaN; nulls='drop'"):
+        decide(frame, "p")
+    with pytest.raises(ValueError, match="got 3 null or NaN; nulls='drop'"):
+        summarize(frame, "p")
+    kept = np.delete(p, [5, 700, 701])
+    exact = maximize_expected_f(kept, ties="together")
+    assert engine.columns(decide(frame, "p", nulls="drop"))["label"] == exact.selected.tolist()
+    assert_same_summary(summarize(frame, "p", nulls="drop"), ProbabilitySketch.from_array(kept))
+
+
+def test_a_null_segment_is_refused_with_a_count(engine):
+    names = ["a", None, "b", None]
+    frame = engine.frame(table_of([0.1, 0.2, 0.3, 0.4], name=pa.array(names, pa.string())))
+    with pytest.raises(ValueError, match=r"by=\['name'\] must not be null, got 2 such rows"):
+        decide(frame, "p", by="name")
+
+
+@pytest.mark.parametrize("bad", [1.5, -0.25, np.inf])
+def test_what_is_no_probability_is_named(engine, bad):
+    frame = engine.frame(table_of([0.5, bad, 0.1, bad]))
+    with pytest.raises(ValueError, match=rf"in \[0, 1\], got {bad} \(2 such rows\)"):
+        decide(frame, "p")
+
+
+def test_float32_is_computed_in_float64(engine):
+    p = scores(3_000, seed=7).astype(np.float32)
+    exact = maximize_expected_f(p, ties="together")
+    frame = engine.frame(table_of(p))
+    assert_same_decision(decisions(frame, "p")[()], exact)
+    assert engine.columns(decide(frame, "p"))["label"] == exact.selected.tolist()
+
+
+def test_decimals(engine):
+    p = np.round(scores(2_000, seed=8), 3)
+    column = pa.array([Decimal(f"{x:.3f}") for x in p], pa.decimal128(6, 3))
+    if engine.name == "pandas":
+        import pandas as pd
+
+        frame = table_of(column).to_pandas(types_mapper=pd.ArrowDtype)
+    else:
+        frame = engine.frame(table_of(column))
+    exact = maximize_expected_f(p, ties="together")
+    assert_same_decision(decisions(frame, "p")[()], exact)
+    assert engine.columns(decide(frame, "p"))["label"] == exact.selected.tolist()
+
+
+def test_bad_questions_are_named(engine):
+    frame = engine.frame(table_of([0.1, 0.2], name=["a", "b"]))
+    with pytest.raises(ValueError, match=r"no column 'q'; it has \['row', 'p', 'name'\]"):
+        decide(frame, "q")
+    with pytest.raises(ValueError, match="no column 'segment'"):
+        decide(frame, "p", by="segment")
+    with pytest.raises(ValueError, match="column 'name' must hold numbers, got String"):
+        decide(frame, "name")
+    with pytest.raises(ValueError, match="beta must be positive and finite, got -1"):
+        decide(frame, "p", beta=-1)
+    with pytest.raises(ValueError, match="nulls must be one of 'raise', 'drop'; got 'keep'"):
+        decide(frame, "p", nulls="keep")
+    with pytest.raises(ValueError, match="must not hold the column of probabilities"):
+        decide(frame, "p", by="p")
+
+
+def test_a_frame_without_rows_is_refused(engine):
+    frame = engine.frame(table_of(np.array([], np.float64)))
+    with pytest.raises(ValueError, match="at least one probability, got none"):
+        decide(frame, "p")
+
+
+def test_what_is_no_frame_is_refused():
+    with pytest.raises(TypeError, match="frame must be a data frame, got list"):
+        decide([0.1], "p")
