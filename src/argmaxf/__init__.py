@@ -1,6 +1,7 @@
 """argmaxf: the predictions with the highest F-measure, exact and fast, for any β."""
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
@@ -8,8 +9,10 @@ from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.evaluate import expected_f, expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.sketch import ProbabilitySketch
-from argmaxf.frames import decide, summarize
 from argmaxf.metric import fbeta_from_counts, jaccard_from_counts
+
+if TYPE_CHECKING:
+    from argmaxf.frames import decide, summarize
 
 __version__ = "0.1.0"
 
@@ -40,9 +43,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the estimators, and scikit-learn with them, when one is first asked for."""
-    if name.endswith("FClassifier") and name in __all__:
-        from argmaxf import estimators
-
-        return getattr(estimators, name)
+    """Import what needs scikit-learn or Narwhals when it is first asked for."""
+    if name in __all__:
+        part = "estimators" if name.endswith("FClassifier") else "frames"
+        return getattr(import_module(f"argmaxf.{part}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

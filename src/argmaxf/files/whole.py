@@ -22,16 +22,9 @@ def written_whole(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield temporary
-        _flush(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    """Bring a file to the disk before it gets its name."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _left_behind(path: Path) -> Iterator[Path]:

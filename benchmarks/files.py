@@ -1,0 +1,129 @@
+"""argmaxf decide on files of 1 to 100 million rows, beside Polars reading and copying them.
+
+The files are generated in a temporary folder (TMPDIR) and removed at the end: about 12 GB. Every
+run is a process of its own, timed from start to end; its peak memory is the kernel's figure. Polars
+sums the column, and copies the rows, in other processes, timed without their start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from benchmarks.harness import Row
+
+ON_REQUEST = True
+
+SIZES = (10**6, 10**7, 10**8)
+CSV_SIZES = (10**6, 10**7)
+GIGABYTE = 1e9
+COMMAND = "from argmaxf.cli import main; main()"
+TIMED = """
+import sys, time
+import polars as pl
+start = time.perf_counter()
+{}
+print(time.perf_counter() - start)
+"""
+SUM = TIMED.format("pl.scan_{0}(sys.argv[1]).select(pl.col('p').sum()).collect()")
+COPY = TIMED.format("pl.scan_{0}(sys.argv[1]).sink_{0}(sys.argv[2])")
+BATCH = 10**6
+
+
+class Run(NamedTuple):
+    """What one process took."""
+
+    seconds: float
+    peak: int  # bytes resident
+
+
+def rows() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(prefix="argmaxf-bench-") as folder:
+        yield from kind_rows(Path(folder), "parquet", SIZES)
+        yield from kind_rows(Path(folder), "csv", CSV_SIZES)
+
+
+def kind_rows(folder: Path, kind: str, sizes: tuple[int, ...]) -> Iterator[Row]:
+    """Sizes of one kind of file: time beside Polars, peak memory, and both against n."""
+    labelled: dict[int, Run] = {}
+    name = {"parquet": "Parquet", "csv": "CSV"}[kind]
+    for n in sizes:
+        source, out = folder / f"rows.{kind}", folder / f"out.{kind}"
+        generate(source, n)
+        decide = ["-c", COMMAND, "decide", str(source), "-p", "p", "--json"]
+        summed = polars(SUM.format(kind), source)
+        copied = polars(COPY.format(kind), source, out)
+        decided, labelled[n] = python(*decide), python(*decide, "-o", out)
+        work = f"{n:,} rows of {name}"
+        yield Row(f"{work}: threshold", decided.seconds, "sum of the column", summed)
+        budget, speed = 6 * summed + 1.5 * copied, n / labelled[n].seconds
+        at_most = 1.0 if n == sizes[-1] else None  # below, starting Python takes most of the time
+        label, note = labelled[n].seconds, f"{speed:,.0f} rows/s"
+        yield Row(f"{work}: labels", label, "6 sums + 1.5 copies", budget, at_most, note=note)
+        yield Row(f"{work}: labels", label, "copy", copied, note=note)
+        peak = max(decided.peak, labelled[n].peak)
+        yield Row(f"{work}: peak memory", peak, "1 GB", GIGABYTE, 1.0, unit="B")
+        source.unlink()
+        out.unlink()
+    few, many = sizes[-2:]
+    note = f"{many // few} times the rows"
+    work, beside = f"{name}, {many:,} rows", f"{few:,} rows"
+    yield Row(work, labelled[many].seconds, beside, labelled[few].seconds, note=note)
+    yield Row(work, labelled[many].peak, beside, labelled[few].peak, unit="B", note=note)
+
+
+def polars(code: str, *arguments: object, repeat: int = 3) -> float:
+    """Run a query in fresh processes; return its best time."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return min(
+        float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        for _ in range(repeat)
+    )
+
+
+def python(*arguments: object, repeat: int = 3) -> Run:
+    """Run Python a few times; return the best time and the largest peak."""
+    runs = [once([sys.executable, *map(str, arguments)]) for _ in range(repeat)]
+    return Run(min(run.seconds for run in runs), max(run.peak for run in runs))
+
+
+def once(command: list[str]) -> Run:
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{json.dumps(command)} failed")
+    return Run(seconds, usage.ru_maxrss * 1024)
+
+
+def generate(path: Path, n: int) -> None:
+    """Write n rows, an identifier, a segment and a probability, without holding them all."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for i, start in enumerate(range(0, n, BATCH)):
+        size = min(BATCH, n - start)
+        part = path.with_name(f"part-{i:04}.parquet")
+        pl.DataFrame(
+            {
+                "id": np.arange(start, start + size),
+                "segment": rng.integers(0, 50, size).astype(np.int32),
+                "p": rng.beta(0.5, 5, size),
+            }
+        ).write_parquet(part)
+        parts.append(part)
+    frame = pl.scan_parquet(parts)
+    frame.sink_parquet(path) if path.suffix == ".parquet" else frame.sink_csv(path)
+    for part in parts:
+        part.unlink()
