@@ -14,7 +14,7 @@ import polars as pl
 
 from argmaxf.expected.arrays import CHUNK
 from argmaxf.expected.groups import Floats
-from argmaxf.files.formats import SEPARATORS, Input
+from argmaxf.files.formats import SEPARATORS, Input, spilling
 from argmaxf.files.progress import Advance, Progress
 
 P, TEXT = "argmaxf_p", "argmaxf_text"
@@ -37,8 +37,9 @@ class Spill:
     def append(self, values: Floats) -> None:
         """Add numbers at the end."""
         data = memoryview(np.ascontiguousarray(values, np.float64).view(np.uint8).data)
-        while data.nbytes:
-            data = data[self.file.write(data) :]
+        with spilling():
+            while data.nbytes:
+                data = data[self.file.write(data) :]
         self.size += values.size
 
     def __getitem__(self, where: slice) -> Floats:

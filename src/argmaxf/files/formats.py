@@ -5,10 +5,10 @@ from __future__ import annotations
 import glob
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, gettempdir
 from typing import IO
 
 import polars as pl
@@ -103,12 +103,25 @@ def spilled_input(stream: IO[bytes], stack: ExitStack) -> Input:
     """Copy a stream to a temporary file, since it can be read only once."""
     spill = NamedTemporaryFile(prefix="argmaxf-")  # noqa: SIM115 (the stack closes it)
     stack.enter_context(spill)
-    while chunk := stream.read(COPY):
-        spill.write(chunk)
-    spill.flush()
+    with spilling():
+        while chunk := stream.read(COPY):
+            spill.write(chunk)
+        spill.flush()
     path = Path(spill.name)
     with path.open("rb") as file:
         return Input(path, _sniffed(file.readline(COPY)), "standard input")
+
+
+@contextmanager
+def spilling() -> Iterator[None]:
+    """Say which disk is full when a temporary file does not fit."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            f"{gettempdir()}: no room for a temporary file: {error.strerror}; "
+            "TMPDIR names another folder"
+        ) from error
 
 
 def _sniffed(line: bytes) -> str:

@@ -56,12 +56,11 @@ class Output:
     def _sink(self, frame: pl.LazyFrame, temporary: Path) -> None:
         try:
             write(frame, temporary, kind_of(self.path))
-        except OSError as error:
+        except (OSError, pl.exceptions.PolarsError) as error:
+            if "os error" not in str(error):  # nothing wrong with the disk: an input, perhaps
+                for source in self.items.inputs:
+                    _read_all(source)
             raise OSError(f"{self.path}: cannot be written: {first_line(error)}") from error
-        except pl.exceptions.PolarsError as error:
-            for source in self.items.inputs:
-                _read_all(source)
-            raise ValueError(f"{self.path}: cannot be written: {first_line(error)}") from error
 
 
 def _read_all(source: Input) -> None:
