@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
@@ -145,7 +146,7 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
 
     def _fit_params(self, weight: Any) -> dict[str, Any]:
         """Return what the wrapped classifier's `fit` gets of the weights."""
-        if weight is None:
+        if weight is None or isinstance(self.estimator, FrozenEstimator):
             return {}
         if get_config()["enable_metadata_routing"]:
             return dict(process_routing(self, "fit", sample_weight=weight).estimator.fit)

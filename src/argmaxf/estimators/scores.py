@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import cross_validate
 from sklearn.utils import get_tags
 
 from argmaxf.estimators.labels import Labels
@@ -41,17 +41,27 @@ class LabelScorer(BaseEstimator):
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return the scores; the name is what lets `cross_val_predict` ask for them."""
+        """Return the scores."""
         return self.scores(X, self.method)
 
     def scores(self, X: Any, method: str) -> NDArray[np.float64]:
         """Return the scores that `method` of the fitted classifier gives."""
         return np.concatenate([self._columns(model, X, method) for model in self.models_], axis=1)
 
-    def out_of_fold(self, X: Any, y: NDArray[Any], cv: Any, **options: Any) -> NDArray[np.float64]:
-        """Return each row's scores from models that did not see its fold."""
-        scores: NDArray[np.float64] = cross_val_predict(self, X, y, cv=cv, **options)
-        return scores
+    def out_of_fold(
+        self, X: Any, y: NDArray[Any], splits: list[Any], **options: Any
+    ) -> tuple[NDArray[np.float64], list[LabelScorer]]:
+        """Return each row's scores from a model that did not see it, and each fold's model."""
+        models = cross_validate(
+            self, X, y, cv=splits, scoring=_keep_scores, return_estimator=True,
+            error_score="raise", **options,
+        )["estimator"]  # fmt: skip
+        rows = np.concatenate([test for _, test in splits])
+        if not np.array_equal(np.sort(rows), np.arange(len(y))):
+            raise ValueError("cv must hold out every row exactly once")
+        scores = np.empty((len(y), self.labels.n_columns))
+        scores[rows] = np.concatenate([model.kept_scores_ for model in models])
+        return scores, models
 
     def _one_model_per_label(self) -> bool:
         tags = get_tags(self.estimator).classifier_tags
@@ -69,6 +79,12 @@ class LabelScorer(BaseEstimator):
             pairs = zip(response, classes, strict=True)
             return np.concatenate([_align(r, c, [1], method) for r, c in pairs], axis=1)
         return response if len(self.models_) == 1 else _align(response, classes, [1], method)
+
+
+def _keep_scores(model: LabelScorer, X: Any, y: Any) -> float:
+    """Stand in for a scorer in `cross_validate`: leave the held-out scores on the fold's model."""
+    model.kept_scores_ = model.predict(X)
+    return 0.0
 
 
 def response_method(estimator: Any, methods: Sequence[str]) -> str:

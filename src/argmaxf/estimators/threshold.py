@@ -92,7 +92,7 @@ class ThresholdFClassifier(MetaFClassifier):
         if self.cv is None or isinstance(self.estimator, FrozenEstimator) or lonely.all():
             return training
         splits = folds(self.cv, columns, target, self.random_state)
-        held_out = self._scorer.out_of_fold(X, target, splits, n_jobs=self.n_jobs, params=params)
+        held_out, _ = self._scorer.out_of_fold(X, target, splits, n_jobs=self.n_jobs, params=params)
         return np.where(lonely, training, held_out)
 
     def _set_thresholds(self, columns: Any, scores: Any, weight: Any) -> None:

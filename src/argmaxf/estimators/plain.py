@@ -1,0 +1,65 @@
+"""ML^.5: the classifier as it is, and a classifier whose scores are already there."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+
+from argmaxf.estimators.base import MetaFClassifier
+from argmaxf.estimators.labels import Labels
+
+NEUTRAL = {"predict_proba": 0.5, "decision_function": 0.0}
+
+
+class PlainClassifier(MetaFClassifier):
+    """Any classifier at its own threshold, for every kind of target (ML^.5 in the paper)."""
+
+    def __init__(self, estimator: Any, *, pos_label: Any = None) -> None:
+        self.estimator = estimator
+        self.pos_label = pos_label
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier."""
+        target, weight = self._read(X, y, sample_weight)
+        self._fit_scorer(X, target, self._fit_params(weight), tuple(NEUTRAL))
+        return self
+
+    def _margin(self, X: Any) -> NDArray[np.float64]:
+        return self._scorer.predict(X) - NEUTRAL[self._scorer.method]
+
+
+class GivenScores(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose input is its scores, one column per label.
+
+    With it, methods that wrap a classifier can be compared on one table of out-of-fold scores.
+    """
+
+    def __init__(self, labels: Labels, method: str) -> None:
+        self.labels = labels
+        self.method = method
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels' classes."""
+        return self.labels.classes
+
+    @available_if(lambda self: self.method == "predict_proba")
+    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores as probabilities."""
+        return self.labels.both(X)
+
+    @available_if(lambda self: self.method == "decision_function")
+    def decision_function(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores as decision scores."""
+        return self.labels.orient(X)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Do nothing: the scores are given."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True

@@ -1,0 +1,277 @@
+"""Choosing between the approaches: the comparison, the choice, the warning, and what it costs."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.datasets import make_classification, make_multilabel_classification
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import f1_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from argmaxf import (
+    AutoFClassifier,
+    ExpectedFClassifier,
+    SoftFClassifier,
+    ThresholdFClassifier,
+)
+from argmaxf.estimators import ShiftWarning
+from argmaxf.estimators.folds import folds
+from argmaxf.estimators.plain import PlainClassifier
+from argmaxf.estimators.report import Held, choose, rate_rows, rate_sets
+from argmaxf.theory import GaussianMixture
+
+SET_WISE = {
+    "check_methods_subset_invariance": "where ML^E is chosen a batch is decided jointly",
+}
+# Maximum likelihood as in the paper: no penalty, converged.
+LIKELIHOOD = LogisticRegression(C=np.inf, tol=1e-8, max_iter=10_000)
+
+
+@pytest.mark.filterwarnings("ignore:y has one class only", "ignore:this batch is unlike")
+@parametrize_with_checks(
+    [AutoFClassifier(GaussianNB())], expected_failed_checks=lambda estimator: SET_WISE
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rare():
+    return make_classification(1500, weights=[0.9], class_sep=0.6, flip_y=0.05, random_state=0)
+
+
+def test_the_report_has_every_score_and_a_reason(rare):
+    fitted = AutoFClassifier(LogisticRegression()).fit(*rare)
+    report = fitted.report_
+    assert list(report.scores) == ["ML^.5", "ML^δ", "ML^E", "F^δ"]
+    assert report.chosen == fitted.chosen_
+    assert min(report.behind.values()) == 0
+    text = str(report)
+    assert f"* {fitted.chosen_}" in text
+    assert f"{fitted.chosen_} is used" in report.reason
+    assert "agree" in text  # the probabilities with what was held out
+    kinds = {
+        "ML^.5": PlainClassifier, "ML^δ": ThresholdFClassifier,
+        "ML^E": ExpectedFClassifier, "F^δ": SoftFClassifier,
+    }  # fmt: skip
+    assert isinstance(fitted.classifier_, kinds[fitted.chosen_])
+
+
+def test_held_out_scores_are_those_of_the_methods(rare):
+    """F of ML^.5 from the comparison is F of scikit-learn's own out-of-fold predictions."""
+    X, y = rare
+    fitted = AutoFClassifier(LogisticRegression()).fit(X, y)
+    splits = folds(5, y[:, None] == 1, y, 0)
+    plain = cross_val_predict(LogisticRegression(), X, y, cv=splits)
+    assert fitted.report_.scores["ML^.5"] == pytest.approx(f1_score(y, plain), abs=1e-12)
+    soft = cross_val_predict(SoftFClassifier(), X, y, cv=splits)
+    assert fitted.report_.scores["F^δ"] == pytest.approx(f1_score(y, soft), abs=1e-12)
+    expected = cross_val_predict(ExpectedFClassifier(LogisticRegression()), X, y, cv=splits)
+    assert fitted.report_.scores["ML^E"] == pytest.approx(f1_score(y, expected), abs=1e-12)
+
+
+def test_paired_standard_error_is_the_spread_of_the_difference():
+    """Against the spread over many fresh samples of the same two predictors."""
+    rng = np.random.default_rng(0)
+    differences, errors = [], []
+    for _ in range(400):
+        truth = rng.random((800, 1)) < 0.2
+        score = rng.normal(size=(800, 1)) + 1.5 * truth
+        a, b = (rate_rows(truth, score > t, 1.0, None) for t in (0.9, 1.3))
+        differences.append(a.value - b.value)
+        errors.append(a.std_error(b))
+    assert np.mean(errors) == pytest.approx(np.std(differences), rel=0.1)
+
+
+def test_rating_sets_is_the_mean_of_their_f():
+    rng = np.random.default_rng(0)
+    truth, guess = rng.random((2, 300, 1)) < 0.3
+    sets = [rng.choice(300, 50, replace=False) for _ in range(40)]
+    held = rate_sets(truth, [guess[rows] for rows in sets], sets, 1.0)
+    want = [f1_score(truth[rows, 0], guess[rows, 0], zero_division=0.0) for rows in sets]
+    assert held.value == pytest.approx(np.mean(want))
+
+
+def held(value, pull):
+    return Held(value, np.array([pull, -pull]), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("proba", "chosen", "said"),
+    [
+        (np.full((100, 1), 0.5), "ML^E", "agree"),  # as calibrated as can be
+        (np.full((100, 1), 0.9), "F^δ", "off by"),  # expects 90 positives where there are 50
+        (None, "F^δ", "no predict_proba"),
+    ],
+)
+def test_near_ties_go_to_the_safer_method(proba, chosen, said):
+    truth = np.arange(100)[:, None] % 2 == 0
+    close = {"ML^δ": held(0.80, 0.0), "F^δ": held(0.79, 0.02), "ML^.5": held(0.5, 0.02)}
+    if proba is not None:
+        close["ML^E"] = held(0.78, 0.02)
+    report = choose(close, truth, proba)
+    assert report.chosen == chosen
+    assert said in str(report)
+    assert "two standard errors" in report.reason
+
+
+def test_a_clear_winner_is_used():
+    truth = np.arange(100)[:, None] % 2 == 0
+    clear = {"ML^δ": held(0.9, 0.0), "ML^E": held(0.5, 0.01), "F^δ": held(0.6, 0.01)}
+    assert choose(clear, truth, np.full((100, 1), 0.5)).chosen == "ML^δ"
+    added = {"mine": held(0.9, 0.0), "ML^E": held(0.5, 0.01)}
+    assert choose(added, truth, np.full((100, 1), 0.5)).chosen == "mine"
+
+
+@pytest.mark.parametrize("kind", ["multilabel", "multiclass"])
+def test_other_targets(kind):
+    if kind == "multilabel":
+        X, y = make_multilabel_classification(400, n_classes=3, random_state=0)
+    else:
+        X, y = make_classification(400, n_informative=5, n_classes=3, random_state=0)
+        y = np.array(["a", "b", "c"])[y]
+    fitted = AutoFClassifier(LogisticRegression(max_iter=500)).fit(X, y)
+    assert fitted.predict(X).shape == y.shape
+    assert f1_score(y, fitted.predict(X), average="macro") > 0.6
+    assert len(fitted.report_.scores) == 4
+
+
+def test_sets_of_the_size_to_be_predicted(rare):
+    X, y = rare
+    whole = AutoFClassifier(LogisticRegression()).fit(X, y)
+    small = AutoFClassifier(LogisticRegression(), set_size=20).fit(X, y)
+    # On sets of 20 a tenth of them positive, F is lower: some hold no positive at all.
+    assert small.report_.scores["ML^.5"] < whole.report_.scores["ML^.5"]
+    again = AutoFClassifier(LogisticRegression(), set_size=20).fit(X, y)
+    assert again.report_.scores == small.report_.scores
+
+
+def test_users_candidates_compete(rare):
+    X, y = rare
+    oracle = make_pipeline(FunctionTransformer(lambda X: X[:, -1:]), LogisticRegression())
+    X = np.column_stack([X, np.where(y == 1, 3.0, -3.0)])
+    blind = make_pipeline(FunctionTransformer(lambda X: X[:, :5]), LogisticRegression())
+    fitted = AutoFClassifier(blind, candidates={"oracle": oracle, "nb": GaussianNB()}).fit(X, y)
+    assert {"oracle", "nb"} <= set(fitted.report_.scores)
+    assert fitted.report_.scores["oracle"] == 1.0
+    assert fitted.report_.scores["F^δ"] < 1.0  # it sees the five columns that the classifier sees
+    assert fitted.chosen_ == "oracle"
+
+
+def test_without_probabilities_and_with_frozen_models(rare):
+    X, y = rare
+    ridge = AutoFClassifier(RidgeClassifier()).fit(X, y)
+    assert list(ridge.report_.scores) == ["ML^.5", "ML^δ", "F^δ"]
+    assert "no predict_proba" in str(ridge.report_)
+    model = LogisticRegression().fit(X[:700], y[:700])
+    frozen = AutoFClassifier(FrozenEstimator(model)).fit(X[700:], y[700:])
+    assert list(frozen.report_.scores) == ["ML^.5", "ML^δ", "ML^E"]
+
+
+def test_texts_frames_sparse_and_missing_numbers():
+    rng = np.random.default_rng(0)
+    words = np.array(["red", "green", "blue", "gold"])
+    texts = [" ".join(rng.choice(words, 6, p=[0.4, 0.3, 0.25, 0.05])) for _ in range(300)]
+    y = np.array(["gold" in text for text in texts])
+    fitted = AutoFClassifier(make_pipeline(CountVectorizer(), LogisticRegression())).fit(texts, y)
+    assert f1_score(y, fitted.predict(texts)) > 0.95
+    X, z = make_classification(400, random_state=0)
+    frame = pd.DataFrame(X).rename(columns="x{}".format)
+    framed = AutoFClassifier(LogisticRegression()).fit(frame, z)
+    assert framed.feature_names_in_[0] == "x0"
+    thin = AutoFClassifier(LogisticRegression()).fit(sparse.csr_array(X), z)
+    assert np.array_equal(thin.predict(sparse.csr_array(X)), framed.predict(frame))
+    X[::7, 0] = np.nan
+    missing = AutoFClassifier(HistGradientBoostingClassifier(max_iter=10)).fit(X, z)
+    assert "F^δ was left out" in str(missing.report_)
+
+
+def test_pipelines_search_pickle_and_wrapping(rare):
+    X, y = rare
+    pipe = make_pipeline(StandardScaler(), AutoFClassifier(GaussianNB()))
+    search = GridSearchCV(pipe, {"autofclassifier__beta": [1.0, 2.0]}, scoring="f1", cv=2)
+    restored = pickle.loads(pickle.dumps(search.fit(X, y)))
+    assert np.array_equal(restored.predict(X), search.predict(X))
+    Y = np.column_stack([y, X[:, 0] > 0])
+    wrapped = MultiOutputClassifier(AutoFClassifier(GaussianNB())).fit(X, Y).predict(X)
+    alone = AutoFClassifier(GaussianNB()).fit(X, Y[:, 0]).predict(X)
+    assert np.array_equal(wrapped[:, 0], alone)
+
+
+def test_weights_count_in_the_comparison(rare):
+    X, y = rare
+    weight = np.where(y == 1, 4.0, 1.0)
+    weighted = AutoFClassifier(LogisticRegression()).fit(X, y, sample_weight=weight)
+    plain = AutoFClassifier(LogisticRegression()).fit(X, y)
+    assert weighted.report_.scores["ML^δ"] > plain.report_.scores["ML^δ"]
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = LogisticRegression().set_fit_request(sample_weight=True)
+        routed = AutoFClassifier(asked).fit(X, y, sample_weight=weight)
+    assert routed.report_.scores["ML^E"] == weighted.report_.scores["ML^E"]
+
+
+@pytest.mark.filterwarnings("ignore:y has one class only")
+def test_nothing_to_compare(rare):
+    X, _ = rare
+    fitted = AutoFClassifier(LogisticRegression()).fit(X, np.ones(len(X), dtype=int))
+    assert "nothing to compare" in fitted.report_.reason
+    assert fitted.predict(X).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_warns_under_domain_adaptation(seed):
+    """Section 4.1.2: tested only where P(1|x) < 0.5, and not where the data are like training."""
+    mixture = GaussianMixture(D=10, S=4.0)
+    fitted = AutoFClassifier(LIKELIHOOD).fit(*mixture.sample(5000, seed=seed))
+    X, _ = mixture.sample(10_000, seed=100 + seed)
+    with pytest.warns(ShiftWarning, match="unlike the training data"):
+        fitted.predict(X[mixture.posterior(X) < 0.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ShiftWarning)
+        fitted.predict(X)
+        fitted.predict(X[:50])
+
+
+TABLE_1 = {
+    "Default": {},
+    "S=0.4": {"S": 0.4},
+    "D=100": {"D": 100},
+    "Ntr=100": {"n": 100},
+    "π₁=0.05": {"positive_rate": 0.05},
+    "O=50": {"O": 50.0},
+}
+
+
+def scores(setting, seed):
+    """Test F1 of each single method and of AutoF, for one draw of a row of Table 1 with R1."""
+    options = {"D": 10, "S": 4.0, "O": 0.0, "positive_rate": 0.5, "n": 1000, **setting}
+    mixture = GaussianMixture(**{k: v for k, v in options.items() if k != "n"})
+    X, y = mixture.sample(options["n"], seed=seed)
+    X_test, y_test = mixture.sample(3000, seed=1000 + seed)
+    methods = [
+        PlainClassifier(LIKELIHOOD), ThresholdFClassifier(LIKELIHOOD),
+        ExpectedFClassifier(LIKELIHOOD), SoftFClassifier(), AutoFClassifier(LIKELIHOOD),
+    ]  # fmt: skip
+    return [f1_score(y_test, method.fit(X, y).predict(X_test)) for method in methods]
+
+
+@pytest.mark.parametrize("name", TABLE_1)
+def test_close_to_the_best_single_method_on_table_1(name):
+    """Over 20 seeds, mean F1 within half a point of the best of ML^.5, ML^δ, ML^E and F^δ."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ShiftWarning)  # and no false alarm in any of them
+        mean = np.mean([scores(TABLE_1[name], seed) for seed in range(20)], axis=0)
+    assert mean[-1] >= mean[:-1].max() - 0.005
