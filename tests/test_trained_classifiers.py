@@ -24,7 +24,7 @@ from argmaxf.empirical.softf import fit_soft_f
 BOTH = pytest.mark.parametrize("model", [SoftFClassifier(), MarginFClassifier()])
 
 
-@pytest.mark.filterwarnings("ignore:y has one class only")
+@pytest.mark.filterwarnings("ignore:y has one class only", "ignore:the classes overlap too much")
 @parametrize_with_checks([SoftFClassifier(), SoftFClassifier(sharpness=10.0), MarginFClassifier()])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -157,3 +157,13 @@ def test_stopping_early_is_said(rare, model):
     X, y = rare
     with pytest.warns(ConvergenceWarning, match="stopped before it converged, for 1: raise max_it"):
         clone(model).set_params(max_iter=1).fit(X, y)
+
+
+def test_no_margin_to_be_had_is_said():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), rng.random(300) < 0.1
+    with pytest.warns(UserWarning, match="overlap too much for a margin, for True: all weights"):
+        fitted = MarginFClassifier().fit(X, y)
+    assert not fitted.coef_.any()
+    # it is the optimum all the same: nothing near or far does better than budget times loss 1
+    assert fitted.models_[0].objective == pytest.approx(300.0)

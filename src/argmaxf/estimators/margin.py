@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxf.empirical.linear import LinearModel
 from argmaxf.empirical.margin import MarginF, fit_margin_f
 from argmaxf.estimators.base import LinearFClassifier
 
@@ -16,6 +18,10 @@ class MarginFClassifier(LinearFClassifier):
 
     The convex upper bound on 1 - F_β is minimized by cutting planes, to a proven duality gap; then
     the threshold is set to the exact best on the training scores. One model per label.
+
+    The bound is only of use where the classes can be told apart well: where more than about half of
+    what any line selects is negative, no line has a better bound than the weights zero, which say
+    nothing. That is warned of; `SoftFClassifier` has no such limit.
 
     Parameters
     ----------
@@ -65,6 +71,19 @@ class MarginFClassifier(LinearFClassifier):
         self.pos_label = pos_label
         self.n_jobs = n_jobs
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the scores and thresholds for each label, and say where there is no margin."""
+        super().fit(X, y, sample_weight)
+        pairs = zip(self._labels.names, self.models_, strict=True)
+        names = [str(name) for name, model in pairs if _says_nothing(model)]
+        if names:
+            warnings.warn(
+                f"the classes overlap too much for a margin, for {', '.join(names)}: all weights "
+                "are zero (SoftFClassifier has no such limit)",
+                stacklevel=2,
+            )
+        return self
+
     def _fit_label(
         self, X: Any, y: NDArray[np.bool_], weight: NDArray[np.float64] | None
     ) -> MarginF:
@@ -79,3 +98,8 @@ class MarginFClassifier(LinearFClassifier):
             max_iter=self.max_iter,
             verbose=self.verbose,
         )
+
+
+def _says_nothing(model: LinearModel) -> bool:
+    """Whether weights zero are the optimum; a constant label has them without any training."""
+    return isinstance(model, MarginF) and model.converged and not model.coef.any()
