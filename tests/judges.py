@@ -63,6 +63,28 @@ def one_more_label(counts, p):
     return longer
 
 
+def all_label_vectors(n):
+    """The 2ⁿ label vectors, and so also the 2ⁿ sets that could be predicted."""
+    return np.array(list(itertools.product((0, 1), repeat=n)))
+
+
+def every_set(states, mass, beta=1.0, zero_division=0.0):
+    """Mean and standard deviation of F for each of the 2ⁿ sets, under any joint distribution."""
+    sets, b2 = all_label_vectors(states.shape[1]), beta**2
+    x = sets.sum(axis=1)[:, None] + b2 * states.sum(axis=1)
+    f = np.where(x > 0, (1 + b2) * (sets @ states.T) / np.where(x > 0, x, 1), zero_division)
+    mean = f @ mass
+    return mean, np.sqrt((f - mean[:, None]) ** 2 @ mass)
+
+
+def joint_parameters(states, mass):
+    """P(y_i = 1, S = s), n × n, and P(S = 0)."""
+    counts = states.sum(axis=1)
+    n = states.shape[1]
+    P = np.array([(states * mass[:, None])[counts == s].sum(axis=0) for s in range(1, n + 1)]).T
+    return P, mass[counts == 0].sum()
+
+
 def families(seed=0):
     """Small sets on which approximate methods fail."""
     rng = np.random.default_rng(seed)

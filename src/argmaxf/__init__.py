@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
 from argmaxf.expected.decision import Decision, ExpectedF
+from argmaxf.expected.dependent import (
+    maximize_expected_f_from_joint,
+    maximize_expected_f_from_mixture,
+    maximize_expected_f_from_samples,
+)
 from argmaxf.expected.evaluate import expected_f, expected_f_curve
+from argmaxf.expected.general import JointDecision
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.sketch import ProbabilitySketch
 from argmaxf.metric import fbeta_from_counts, jaccard_from_counts
@@ -24,6 +30,7 @@ __all__ = [
     "ExpectedF",
     "ExpectedFClassifier",
     "Interval",
+    "JointDecision",
     "MarginFClassifier",
     "ProbabilitySketch",
     "SoftFClassifier",
@@ -39,6 +46,9 @@ __all__ = [
     "jaccard_from_counts",
     "maximize_empirical_f",
     "maximize_expected_f",
+    "maximize_expected_f_from_joint",
+    "maximize_expected_f_from_mixture",
+    "maximize_expected_f_from_samples",
     "summarize",
 ]
 

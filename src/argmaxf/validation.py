@@ -103,18 +103,20 @@ def as_scores(name: str, values: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def as_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+def as_weights(
+    sample_weight: ArrayLike | None, n: int, name: str = "sample_weight"
+) -> NDArray[np.float64] | None:
     """Return one non-negative finite weight per row, or None."""
     if sample_weight is None:
         return None
-    weight = as_real_array("sample_weight", sample_weight).astype(np.float64)
+    weight = as_real_array(name, sample_weight).astype(np.float64)
     if weight.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}")
+        raise ValueError(f"{name} must have shape ({n},), got {weight.shape}")
     if not (np.isfinite(weight).all() and (weight >= 0).all()):
         bad = float(weight[~(np.isfinite(weight) & (weight >= 0))][0])
-        raise ValueError(f"sample_weight must be finite and not negative, got {bad!r}")
+        raise ValueError(f"{name} must be finite and not negative, got {bad!r}")
     if not weight.any():
-        raise ValueError("sample_weight must not be zero for every row")
+        raise ValueError(f"{name} must not be zero for every row")
     return weight
 
 

@@ -37,6 +37,17 @@ def threads_for(n: int) -> int:
     return max(1, min(cores, n // (2 * CHUNK)))
 
 
+def in_threads(work: Callable[[slice], None], rows: int, threads: int, first: int = 0) -> None:
+    """Share rows out among threads, `rows` of them from the first on."""
+    threads = min(threads, rows)
+    if threads == 1:
+        work(slice(first, first + rows))
+        return
+    cuts = np.linspace(first, first + rows, threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, [slice(a, b) for a, b in itertools.pairwise(cuts)]))
+
+
 class ArraySource:
     """An array as the search sees it: a summary of all items, then closer looks at a few.
 

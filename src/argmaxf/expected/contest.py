@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
 
 from argmaxf.expected.groups import Floats
@@ -23,14 +23,22 @@ def settle(
     candidates = sorted(rivals)
     if descending.size > LARGEST:
         return candidates[0]
+    p = [Decimal(v) for v in descending.tolist()]
+
+    def value(k: int) -> Decimal:
+        return _value(p, k, Decimal(beta) ** 2, jaccard, Decimal(zero_division))
+
+    return settle_values(candidates, value)
+
+
+def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) -> int:
+    """Return the candidate of highest value in 60 digits, the first of those exactly equal."""
+    best, highest = -1, Decimal(-1)
     with localcontext(prec=DIGITS):
-        p = [Decimal(v) for v in descending.tolist()]
-        b2, zero = Decimal(beta) ** 2, Decimal(zero_division)
-        best, value = candidates[0], _value(p, candidates[0], b2, jaccard, zero)
-        for k in candidates[1:]:
-            challenger = _value(p, k, b2, jaccard, zero)
-            if challenger - value > EQUAL * value:
-                best, value = k, challenger
+        for k in candidates:
+            challenger = value(k)
+            if challenger - highest > EQUAL * abs(highest):
+                best, highest = k, challenger
     return best
 
 

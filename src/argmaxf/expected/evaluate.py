@@ -49,13 +49,13 @@ def expected_f(
     question = Question.of(beta, measure, zero_division)
     p = _one_dimensional(proba)
     chosen = _mask(selected, p.size)
-    return value_of_sets(_groups(p[chosen]), _groups(p[~chosen]), question)
+    return value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), question)
 
 
 def value_of_sets(chosen: Groups, rest: Groups, question: Question) -> ExpectedF:
     """Return mean and standard deviation of F for a chosen set, given it and the rest in groups.
 
-    Items with p = 0 are in no group but count in `chosen` (see `_groups`).
+    Items with p = 0 are in no group but count in `chosen` (see `groups_of_items`).
     """
     k = float(chosen.count.sum())
     everything = Groups.joined([chosen, rest])
@@ -97,7 +97,7 @@ def expected_f_curve(
     ascending = np.sort(_one_dimensional(proba).astype(np.float64, copy=False))
     ascending = contiguous(ascending)
     f = np.zeros(ascending.size + 1)
-    groups = _groups(ascending)
+    groups = groups_of_items(ascending)
     f[0] = value_of_nothing(groups, question).mean
     mean = float(ascending.sum())
     if mean == 0.0:
@@ -135,7 +135,7 @@ def _mask(selected: ArrayLike, n: int) -> NDArray[np.bool_]:
     return mask.astype(np.bool_)
 
 
-def _groups(p: NDArray[Any]) -> Groups:
+def groups_of_items(p: NDArray[Any]) -> Groups:
     """Return items as groups: each distinct value one group, or the groups of a summary."""
     if p.size <= SMALL:
         values, counts = np.unique(p.astype(np.float64), return_counts=True)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.expected.arrays import ArraySource, contiguous, threads_for
+from argmaxf.expected.arrays import ArraySource, contiguous, in_threads, threads_for
 from argmaxf.expected.contest import settle
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.groups import Floats
@@ -188,7 +186,7 @@ def _decide_small_rows(p: NDArray[Any], question: Question) -> Decision:
             k[r], expected[r], std[r] = _settled(ascending[r], question)
         row_kernels.select_rows(proba[part], ascending[part], k[part], selected[part])
 
-    _in_threads(work, rows, threads_for(64 * p.size))
+    in_threads(work, rows, threads_for(64 * p.size))
     last = np.maximum(n - k, 0).clip(max=n - 1)
     threshold = np.where(k > 0, ascending[np.arange(rows), last], math.inf)
     return Decision(selected, k, threshold, expected, std, question.beta, n)
@@ -211,17 +209,6 @@ def _settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
     )
     _, expected, std, _ = row_kernels.decide_row(ascending, *options, k, f)
     return k, expected, std
-
-
-def _in_threads(work: Any, rows: int, threads: int) -> None:
-    """Share rows out among threads."""
-    threads = min(threads, rows)
-    if threads == 1:
-        work(slice(0, rows))
-        return
-    cuts = np.linspace(0, rows, threads + 1).astype(int).tolist()
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, [slice(a, b) for a, b in itertools.pairwise(cuts)]))
 
 
 def _stacked(decisions: list[Decision]) -> Decision:

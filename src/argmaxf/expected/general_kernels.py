@@ -1,0 +1,188 @@
+"""Compiled loops for dependent labels: the best set of every size, and which size wins.
+
+See kernels.py for the conventions, general.py for the mathematics.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from argmaxf.expected.kernels import factor, kernel, reordering_kernel
+from argmaxf.expected.row_kernels import CONTEST
+
+NEAR = 256  # items whose rows of B stay in the processor's cache
+SLACK = 1e-12  # a bound must lie below the best value by this part of it to close a range
+
+
+@reordering_kernel
+def add_component(p, scale, w, x, b):
+    """Add one model of a mixture to B: scale · p / (1 - p w), item by item and node by node."""
+    for i in range(p.size):
+        v = p[i]
+        a0, a1, a2 = factor(v, 1.0 - v)
+        for m in range(w.size):
+            b[i, m] += scale[m] * v / (a0 + a1 * x[m] + a2 * w[m])
+
+
+@kernel
+def add_draws(samples, decays, weight, b, marginals):
+    """Add draws to B and to the marginals, a few items at a time so that their B stays at hand."""
+    for start in range(0, samples.shape[1], NEAR):
+        stop = min(start + NEAR, samples.shape[1])
+        for r in range(samples.shape[0]):
+            for i in range(start, stop):
+                if samples[r, i]:
+                    add_one(decays[r], weight[r], b[i], marginals[i : i + 1])
+
+
+@kernel
+def add_sparse_draws(indptr, indices, data, decays, weight, b, marginals):
+    """Add draws given by the rows of a sparse matrix."""
+    for r in range(weight.size):
+        for j in range(indptr[r], indptr[r + 1]):
+            if data[j]:
+                i = indices[j]
+                add_one(decays[r], weight[r], b[i], marginals[i : i + 1])
+
+
+@kernel
+def add_one(decays, weight, b, marginal):
+    """Add a draw to an item that is positive in it."""
+    marginal[0] += weight
+    for m in range(decays.size):
+        b[m] += decays[m]
+
+
+@reordering_kernel
+def contributions(b, decay, out):
+    """Δ_i = Σ_m B_im e^{-u_m k}: what each item adds to the expected F of a set of k."""
+    for i in range(b.shape[0]):
+        total = 0.0
+        for m in range(decay.size):
+            total += b[i, m] * decay[m]
+        out[i] = total
+
+
+@kernel
+def top_sums(b, u, t, low, high):
+    """V(k, t), the sum of the k largest Δ at t, for k = low … high."""
+    n = b.shape[0]
+    delta = np.empty(n)
+    contributions(b, np.exp(-u * t), delta)
+    largest = delta if high == n else np.partition(delta, n - high)[n - high :]
+    largest = np.sort(largest)
+    sums = np.empty(high - low + 1)
+    total = 0.0
+    lost = 0.0  # what rounding drops is carried along (Kahan)
+    for k in range(1, high + 1):
+        y = largest[high - k] - lost
+        longer = total + y
+        lost = (longer - total) - y
+        total = longer
+        if k >= low:
+            sums[k - low] = total
+    return sums
+
+
+@kernel
+def ceiling(left, left_sums, left_low, right, right_sums, right_low):
+    """The highest bound on f_k strictly between two k whose V is known, and where it is.
+
+    V(k, t) is convex in t, so its chord lies above it: f_k = V(k, k) ≤ (1-λ) V(k, a) + λ V(k, b).
+    """
+    highest = -1.0
+    where = left
+    for k in range(left + 1, right):
+        share = (k - left) / (right - left)
+        bound = (1.0 - share) * left_sums[k - left_low] + share * right_sums[k - right_low]
+        if bound > highest:
+            highest = bound
+            where = k
+    return highest, where
+
+
+@kernel
+def last_useful_k(b, u, best):
+    """The largest k that Σ_i Δ_ik, the most that any set can have at k, leaves open."""
+    totals = np.zeros(u.size)
+    for i in range(b.shape[0]):
+        totals += b[i]
+    low, high = 1, b.shape[0]
+    while low < high:
+        k = (low + high + 1) // 2
+        if np.sum(totals * np.exp(-u * k)) >= best * (1.0 - SLACK):
+            low = k
+        else:
+            high = k - 1
+    return low
+
+
+@kernel
+def search(b, u, guess, floor, f):
+    """Fill f[k], the value of the best set of k items, for every k that may be the best.
+
+    What cannot win is -1. `guess` is where to look first; values below `floor` do not matter.
+    Ranges of k are cut in two until the chords over what remains lie below the best value.
+    """
+    f[1:] = -1.0
+    best = max(floor, top_sums(b, u, guess, guess, guess)[0])
+    reach = max(guess, last_useful_k(b, u, best))
+    left, left_low, left_sums = 1, 1, top_sums(b, u, 1, 1, reach)
+    rights = [reach]
+    right_lows = [1]
+    right_sums = [top_sums(b, u, reach, 1, reach)]
+    f[1] = left_sums[0]
+    f[reach] = right_sums[0][reach - 1]
+    best = max(best, f[1], f[reach])
+    while len(rights) > 0:
+        right, right_low, sums = rights[-1], right_lows[-1], right_sums[-1]
+        bound, k = ceiling(left, left_sums, left_low, right, sums, right_low)
+        if right - left < 2 or bound < best * (1.0 - SLACK):
+            left, left_low, left_sums = rights.pop(), right_lows.pop(), right_sums.pop()
+            continue
+        quarter = max(1, (right - left) // 4)
+        k = min(max(k, left + quarter), right - quarter)
+        sums = top_sums(b, u, k, left, right)
+        rights.append(k)
+        right_lows.append(left)
+        right_sums.append(sums)
+        f[k] = sums[k - left]
+        best = max(best, f[k])
+
+
+@kernel
+def select_top(delta, k, out):
+    """Mark the k largest, of those that agree to 13 digits the first; return the smallest."""
+    out[:] = False
+    if k == 0:
+        return np.inf
+    cut = np.partition(delta, delta.size - k)[delta.size - k]
+    high, low = cut * (1.0 + CONTEST), cut * (1.0 - CONTEST)
+    ties = k - np.sum(delta > high)
+    smallest = np.inf
+    for i in range(delta.size):
+        tied = low <= delta[i] <= high
+        if delta[i] > high or (tied and ties > 0):
+            out[i] = True
+            ties -= tied
+            smallest = min(smallest, delta[i])
+    return smallest
+
+
+@kernel
+def decide_instances(b, u, guess, nothing, k, rivals, delta, threshold, selected):
+    """Decide every instance: `nothing` is what the empty set is worth in each."""
+    f = np.empty(b.shape[1] + 1)
+    for r in range(b.shape[0]):
+        f[0] = nothing[r]
+        search(b[r], u, guess[r], nothing[r], f)
+        k[r] = np.argmax(f)
+        rivals[r] = np.sum(f >= f[k[r]] * (1.0 - CONTEST))
+        take(b[r], u, k[r], delta[r], selected[r], threshold[r : r + 1])
+
+
+@kernel
+def take(b, u, k, delta, selected, threshold):
+    """Mark the best set of k items of one instance."""
+    contributions(b, np.exp(-u * max(k, 1)), delta)
+    threshold[0] = select_top(delta, k, selected)
