@@ -31,6 +31,7 @@ __all__ = [
     "ExpectedFClassifier",
     "Interval",
     "JointDecision",
+    "JointFClassifier",
     "MarginFClassifier",
     "ProbabilitySketch",
     "SoftFClassifier",

@@ -160,10 +160,14 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
         return {}
 
     def _fit_scorer(self, X: Any, target: Any, params: dict[str, Any], methods: Any) -> None:
-        """Fit the wrapped classifier, and show it and the features it was fitted with."""
+        """Fit the wrapped classifier, and show it."""
         method = response_method(self.estimator, methods)
         self._scorer = LabelScorer(self.estimator, self._labels, method).fit(X, target, **params)
-        self.estimators_ = self._scorer.models_
+        self._show(self._scorer.models_)
+
+    def _show(self, models: list[Any]) -> None:
+        """Show the fitted models and the features they were fitted with."""
+        self.estimators_ = models
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimators_[0], name):
                 setattr(self, name, getattr(self.estimators_[0], name))

@@ -83,7 +83,7 @@ class ExpectedFClassifier(MetaFClassifier):
         proba = self._scorer.predict(X)
         decision = self._decide(proba[:, 0] if self._labels.kind == "binary" else proba)
         selected = np.asarray(decision.selected).reshape(proba.shape)
-        margin = _signed(proba - _boundary(proba, selected, self._average()), selected)
+        margin = signed(proba - boundary(proba, selected, self._average()), selected)
         if self._labels.kind == "multiclass":
             margin = margin * macro_gain(selected.sum(axis=0), proba.sum(axis=0), self.beta)
         return margin
@@ -95,7 +95,7 @@ class ExpectedFClassifier(MetaFClassifier):
         return self._labels.both(self._scorer.predict(X))
 
 
-def _boundary(proba: Any, selected: Any, average: str) -> Any:
+def boundary(proba: Any, selected: Any, average: str) -> Any:
     """Return the probability midway between the selected and the others of each decision."""
     axis = {"macro": 0, "samples": 1, "micro": None}[average]
     lowest = np.min(np.where(selected, proba, 1.0), axis=axis, keepdims=True)
@@ -103,6 +103,6 @@ def _boundary(proba: Any, selected: Any, average: str) -> Any:
     return (lowest + highest) / 2
 
 
-def _signed(margin: Any, selected: Any) -> NDArray[np.float64]:
+def signed(margin: Any, selected: Any) -> NDArray[np.float64]:
     """Return margins whose sign is the decision, also for items tied across the boundary."""
     return np.asarray(np.where(selected, np.maximum(margin, TINY), np.minimum(margin, -TINY)))

@@ -104,7 +104,8 @@ class JointFClassifier(MetaFClassifier):
         """Return the probability of each label, or of each class."""
         check_is_fitted(self)
         if self._labels.kind == "multilabel-indicator":
-            return self._parameters(X)[0].sum(axis=2).clip(max=1.0)
+            marginals: NDArray[np.float64] = np.minimum(self._parameters(X)[0].sum(axis=2), 1.0)
+            return marginals
         return self._labels.both(self._scorer.predict(X))
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
