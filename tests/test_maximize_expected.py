@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from judges import BETAS, curve_40_digits, families
 
@@ -85,6 +85,7 @@ def test_a_million_items():
     st.sampled_from(["fbeta", "jaccard"]),
     st.sampled_from([0.0, 1.0]),
 )
+@example(p=[0.5, 0.49609375], beta=1.0, ties="split", measure="fbeta", zero=0.0)
 @settings(max_examples=300, deadline=None)
 def test_the_search_without_sorting_finds_what_sorting_finds(p, beta, ties, measure, zero):
     """The way of millions of items, taken on few, where both can run."""
