@@ -4,7 +4,7 @@ PIP := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-slow lint bench results clean
 
-demo: .venv/.demo  ## the main job: an example decided and explained on the terminal
+demo: .venv/.demo  ## the main job: methods compared on real data, explained, with a report
 	.venv/bin/argmaxf demo
 
 test: .venv/.dev lint  ## style, types and the test suite
@@ -31,7 +31,7 @@ results: .venv/.dev  ## the paper's experiments in full, and docs/results.md mad
 	$(PIP) --upgrade 'pip>=25.1'
 
 .venv/.demo: pyproject.toml | .venv/bin/python
-	$(PIP) --editable '.[cli]'
+	$(PIP) --editable '.[cli,report]'
 	@touch $@
 
 .venv/.dev: pyproject.toml | .venv/bin/python
@@ -39,4 +39,4 @@ results: .venv/.dev  ## the paper's experiments in full, and docs/results.md mad
 	@touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis out
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis out argmaxf-demo.html

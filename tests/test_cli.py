@@ -1,4 +1,3 @@
-import json
 import subprocess
 import sys
 
@@ -6,20 +5,6 @@ import pytest
 
 import argmaxf
 from argmaxf.commands.app import run
-
-
-def test_demo_explains_the_best_set(capsys):
-    assert run(["demo"]) == 0
-    text = capsys.readouterr().out
-    assert "Which of these twelve" in text
-    assert "The best set is the top" in text
-
-
-def test_demo_as_json_is_the_best_set(capsys):
-    assert run(["demo", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert len(result["selected"]) == result["k"]
-    assert 0 < result["expected"] < 1
 
 
 def test_version(capsys):

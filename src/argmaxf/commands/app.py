@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from argmaxf import __version__
-from argmaxf.commands import bounds, decide, demo, reproduce, sketch
+from argmaxf.commands import bounds, compare, decide, demo, reproduce, sketch
 from argmaxf.commands.output import complain
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app.command()(demo.demo)
 app.command()(decide.decide)
 app.command()(sketch.sketch)
 app.command()(sketch.merge)
+app.command()(compare.compare)
 app.command()(reproduce.reproduce)
 app.command()(bounds.bounds)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from argmaxf.displays.drawing import BLUE, GREY, ORANGE, name_of_f, new_axes, tidy
+from argmaxf.displays.drawing import BLUE, ORANGE, name_of_f, new_axes, tidy
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.empirical.paired import f_difference
 from argmaxf.estimators.labels import Labels
@@ -115,7 +115,7 @@ class MethodComparisonDisplay:
             transform=ax.get_yaxis_transform(),
             va="center",
             fontsize="small",
-            color=GREY,
+            style="italic",
         )
         ax.set_yticks(range(len(self.scores)), [_plain(name) for name in self.scores])
         ax.set_ylim(len(self.scores) - 0.5, -0.75)

@@ -181,12 +181,12 @@ def _wilson(hits: Any, count: Any) -> tuple[NDArray[np.float64], NDArray[np.floa
 
 
 def _short(count: int) -> str:
-    """Return a count in at most four characters.
+    """Return a count in few characters.
 
-    >>> _short(87), _short(123456)
-    ('87', '123k')
+    >>> _short(1987), _short(123456)
+    ('1987', '123k')
     """
     for size, suffix in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if count >= size:
+        if count >= 10 * size:
             return f"{count / size:.0f}{suffix}"
     return str(count)

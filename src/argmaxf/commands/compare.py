@@ -1,0 +1,50 @@
+"""argmaxf compare: both approaches on a table of data, which to use, and why."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from argmaxf.commands.output import JSON_OPTION
+
+
+def compare(
+    train: Annotated[Path, typer.Argument(help="Training rows: CSV, TSV, Parquet or Arrow.")],
+    target: Annotated[
+        list[str], typer.Option(help="The column to predict; several for several labels (0/1).")
+    ],
+    test: Annotated[
+        Path | None, typer.Option(help="Rows to compare on; without it, cross-validation.")
+    ] = None,
+    estimator: Annotated[
+        str, typer.Option(help="The classifier: logistic, forest, boosting or nb.")
+    ] = "logistic",
+    beta: Annotated[float, typer.Option(help="How much recall counts against precision.")] = 1.0,
+    positive: Annotated[
+        str | None, typer.Option(help="The class that F counts; else the last one in order.")
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    svmperf: Annotated[bool, typer.Option("--svmperf", help="Also train SVMperf.")] = False,
+    cost: Annotated[
+        bool, typer.Option("--cost-sensitive", help="Also train with a cost for each class.")
+    ] = False,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report here.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Save the chosen model here, fitted on all training rows.")
+    ] = None,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """Compare both approaches on your data, and say which to use and why."""
+    from argmaxf.commands.answer import answer
+    from argmaxf.report.comparison import Options
+    from argmaxf.report.tables import read_table, split_like, split_table
+
+    rows = split_table(read_table(train), target, train.name)
+    test_rows = None if test is None else split_like(read_table(test), rows, test.name)
+    options = Options(estimator, beta, folds, seed, positive, svmperf, cost)
+    command = ["argmaxf", *sys.argv[1:]]
+    answer(rows, test_rows, options, command=command, report=report, save=save, as_json=as_json)

@@ -1,0 +1,1 @@
+"""From a table of data to a comparison of methods, in words and as a page."""

@@ -1,0 +1,100 @@
+"""The numbers behind the page's controls: what the library answers for each β and threshold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from argmaxf.expected.evaluate import expected_f_curve
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.operating import recall_shares
+
+Floats = NDArray[np.float64]
+BETAS = 49  # from 0.1 to 10
+THRESHOLDS = 161
+
+
+def beta_grid(beta: float) -> list[float]:
+    """Return the values of β that the page offers: round ones, 1 and the one asked for included.
+
+    >>> len(beta_grid(1.0)), beta_grid(3.0)[0], 3.0 in beta_grid(3.0)
+    (49, 0.1, True)
+    """
+    grid = {_rounded(b) for b in np.geomspace(0.1, 10.0, BETAS)}
+    return sorted(grid | {beta})
+
+
+def threshold_grid(proba: Floats) -> list[float]:
+    """Return the thresholds that the page offers: round, and dense where decisions are made."""
+    falling = np.sort(proba)[::-1]
+    inside = falling[(falling > 0) & (falling < 1)]
+    if not inside.size:
+        return [0.5]
+    low, high = inside[int(0.98 * (inside.size - 1))], inside[0]
+    spread = expit(np.linspace(logit(low), logit(high), THRESHOLDS))
+    return sorted({_rounded(t) for t in spread})
+
+
+def live_numbers(proba: Floats, truth: NDArray[np.bool_], beta: float) -> dict[str, Any]:
+    """Return the library's answers for one label, ready to be written into the page.
+
+    `decisions` has, for each β, the best set: k, threshold, E[F], its standard deviation, expected
+    precision and recall, expected and found true positives. `cuts` has, for each threshold, k,
+    expected precision and recall, expected and found true positives, and E[F] for each β.
+
+    Cost: one decision and one curve for each β.
+    """
+    betas = beta_grid(beta)
+    order = np.argsort(-proba, kind="stable")
+    falling = proba[order]
+    top = _TopSets(falling, truth[order])
+    decisions = [maximize_expected_f(falling, beta=b) for b in betas]
+    thresholds = threshold_grid(proba)
+    sizes = np.searchsorted(-falling, -np.array(thresholds), side="right")
+    curves = np.array([expected_f_curve(falling, beta=b)[sizes] for b in betas])
+    return {
+        "n": int(truth.size),
+        "positives": int(truth.sum()),
+        "mean": float(falling.sum()),
+        "beta": beta,
+        "betas": betas,
+        "decisions": [
+            {
+                "threshold": float(d.threshold) if d.k else None,
+                "f": float(d.expected),
+                "std": float(d.std),
+                **top.at(d.k),
+            }
+            for d in decisions
+        ],
+        "cuts": [
+            {"threshold": t, "f": [round(f, 7) for f in values], **top.at(int(k))}
+            for t, k, values in zip(thresholds, sizes, curves.T.tolist(), strict=True)
+        ],
+    }
+
+
+class _TopSets:
+    """Expected and found counts of every top-k set."""
+
+    def __init__(self, falling: Floats, truth: NDArray[np.bool_]) -> None:
+        self.mass = np.concatenate([[0.0], np.cumsum(falling)])
+        self.recall = np.concatenate([[0.0], np.cumsum(recall_shares(falling))])
+        self.found = np.concatenate([[0], np.cumsum(truth)])
+
+    def at(self, k: int) -> dict[str, Any]:
+        """Return k, expected precision and recall, expected and found true positives."""
+        return {
+            "k": k,
+            "precision": float(self.mass[k] / k) if k else 0.0,
+            "recall": float(self.recall[k]),
+            "mass": float(self.mass[k]),
+            "tp": int(self.found[k]),
+        }
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.3g}")

@@ -1,0 +1,174 @@
+"""Files of rows: read, checked, and taken apart into features and target.
+
+Every way in which a table cannot be used ends here, in one sentence that names the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from polars import selectors
+
+from argmaxf.files.formats import SEPARATORS, kind_of
+
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
+MOSTLY = 0.9  # a text column with so many numbers is a column of numbers with mistakes in it
+MOST_CLASSES = 20
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Features and target of a table.
+
+    `X` has the columns that can be learned from, `y` the target: one column of classes, or a 0/1
+    table with one column for each target. `left_out` names the columns of other kinds.
+    """
+
+    name: str
+    X: pl.DataFrame
+    y: NDArray[Any]
+    targets: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def read_table(path: Path) -> pl.DataFrame:
+    """Read a CSV, TSV, Parquet or Arrow file."""
+    kind = kind_of(path)
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    try:
+        frame = _read(path, kind)
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{path} cannot be read: {reason}") from None
+    if not frame.height:
+        raise ValueError(f"{path} has no rows")
+    return frame.with_columns(
+        selectors.float().fill_nan(None), selectors.decimal().cast(pl.Float64)
+    )
+
+
+def _read(path: Path, kind: str) -> pl.DataFrame:
+    if kind not in SEPARATORS:
+        return pl.read_parquet(path) if kind == "parquet" else pl.read_ipc(path)
+    return pl.read_csv(
+        path,
+        separator=SEPARATORS[kind],
+        infer_schema_length=None,  # all rows: a late text must not be cut off
+        null_values=MISSING,
+        try_parse_dates=True,
+    )
+
+
+def split_table(frame: pl.DataFrame, targets: Sequence[str], name: str) -> Rows:
+    """Return features and target of a training table, or say why it is none."""
+    _check_targets(frame, targets, name)
+    X = frame.drop(targets)
+    _check_columns(X, name)
+    features = selectors.numeric() | selectors.boolean() | selectors.string()
+    usable = X.select(features | selectors.categorical() | selectors.enum())
+    if not usable.width:
+        raise ValueError(f"{name} has no column besides the target that can be learned from")
+    left_out = tuple(column for column in X.columns if column not in usable.columns)
+    return Rows(name, usable, _target(frame, targets, name), tuple(targets), left_out)
+
+
+def split_like(frame: pl.DataFrame, train: Rows, name: str) -> Rows:
+    """Return features and target of a test table with the columns of a training table."""
+    missing = [c for c in train.X.columns if c not in frame.columns]
+    if missing:
+        raise ValueError(f"{name} lacks column {missing[0]!r} of {train.name}")
+    _check_targets(frame, train.targets, name)
+    X = frame.select(train.X.columns)
+    for column, kind in train.X.schema.items():
+        if kind.is_numeric() and not X.schema[column].is_numeric():
+            bad = X[column].drop_nulls()
+            if len(bad):
+                raise ValueError(
+                    f"column {column!r} of {name} must hold numbers, as in {train.name}; "
+                    f"got {bad[0]!r}"
+                )
+            X = X.with_columns(pl.col(column).cast(pl.Float64))
+    y = _target(frame, train.targets, name)
+    return Rows(name, X, y, train.targets)
+
+
+def _check_targets(frame: pl.DataFrame, targets: Sequence[str], name: str) -> None:
+    for target in targets:
+        if target not in frame.columns:
+            raise ValueError(f"{name} has no column {target!r}{_hint(target, frame.columns)}")
+        missing = frame[target].null_count()
+        if missing == frame.height:
+            raise ValueError(f"target {target!r} of {name} has no values")
+        if missing:
+            row = int(frame[target].is_null().arg_max() or 0) + 1
+            raise ValueError(
+                f"target {target!r} of {name} has {missing} missing values, first in row {row}"
+            )
+    if len(set(targets)) < len(targets):
+        raise ValueError(f"each target must be given once, got {', '.join(targets)}")
+
+
+def _hint(wrong: str, columns: Sequence[str]) -> str:
+    close = get_close_matches(wrong, columns, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    shown = ", ".join(map(repr, columns[:10]))
+    return f"; its columns are {shown}{' and others' if len(columns) > 10 else ''}"
+
+
+def _check_columns(X: pl.DataFrame, name: str) -> None:
+    for column in X.columns:
+        values = X[column]
+        if values.null_count() == X.height:
+            raise ValueError(f"column {column!r} of {name} has no values: remove it")
+        if values.dtype == pl.String:
+            _check_text(values, name)
+        if values.dtype.is_float() and (bad := values.is_infinite().fill_null(False)).any():
+            row = int(bad.arg_max() or 0) + 1
+            raise ValueError(
+                f"column {column!r} of {name} must hold finite numbers, got {values[row - 1]} "
+                f"in row {row}"
+            )
+
+
+def _check_text(values: pl.Series, name: str) -> None:
+    """Refuse a column of numbers in which some cell is no number."""
+    is_number = values.str.strip_chars().cast(pl.Float64, strict=False).is_not_null()
+    known = values.is_not_null()
+    if int(is_number.sum()) >= MOSTLY * int(known.sum()):
+        row = int((known & ~is_number).arg_max() or 0) + 1
+        raise ValueError(
+            f"column {values.name!r} of {name} holds numbers, but row {row} has "
+            f"{values[row - 1]!r}: correct it or leave it empty"
+        )
+
+
+def _target(frame: pl.DataFrame, targets: Sequence[str], name: str) -> NDArray[Any]:
+    if len(targets) == 1:
+        return _classes(frame[targets[0]], name)
+    for target in targets:
+        values = set(frame[target].unique().to_list())
+        if not values <= {0, 1}:
+            odd = sorted(map(str, values - {0, 1}))[0]
+            raise ValueError(f"several targets must hold 0 and 1; {target!r} of {name} has {odd!r}")
+    return frame.select(pl.col(list(targets)).cast(pl.Int64)).to_numpy()
+
+
+def _classes(values: pl.Series, name: str) -> NDArray[Any]:
+    classes = values.n_unique()
+    if classes > MOST_CLASSES:
+        raise ValueError(
+            f"target {values.name!r} of {name} has {classes} different values; "
+            f"it must be a class, with at most {MOST_CLASSES}"
+        )
+    if values.dtype.is_numeric() or values.dtype == pl.Boolean:
+        return values.to_numpy()
+    return np.array(values.cast(pl.String).to_list())

@@ -1,0 +1,383 @@
+"""argmaxf compare and demo: what they say, and every way to fail."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.metrics import fbeta_score
+
+from argmaxf.commands.app import run
+from argmaxf.datasets.rare import rare_digits
+from argmaxf.report.comparison import Options, compare, fit_chosen
+from argmaxf.report.tables import read_table, split_like, split_table
+
+N = 400
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Numbers, categories and truths with gaps, and a rare target."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N, 2))
+    colour = rng.choice(["red", "green", "blue"], N)
+    p = 1 / (1 + np.exp(4.5 - 2 * x[:, 0] - 1.5 * (colour == "red")))
+    y = (rng.random(N) < p).astype(int)
+    gaps = rng.random(N) < 0.1
+    return pl.DataFrame(
+        {
+            "age": [None if g else v for g, v in zip(gaps, x[:, 0].round(3).tolist(), strict=True)],
+            "size": (10 * x[:, 1]).astype(int),
+            "colour": [None if v > 1.8 else c for v, c in zip(x[:, 1], colour, strict=True)],
+            "member": rng.random(N) < 0.5,
+            "y": y,
+            "second": (rng.random(N) < 0.3).astype(int),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def rows(frame):
+    return split_table(frame.drop("second"), ["y"], "train.csv")
+
+
+@pytest.fixture(scope="module")
+def found(rows):
+    return compare(rows)
+
+
+@pytest.fixture
+def csv(frame, tmp_path):
+    def write(change=lambda frame: frame, name="train.csv"):
+        path = tmp_path / name
+        change(frame.drop("second")).write_csv(path)
+        return path
+
+    return write
+
+
+def test_every_method_is_rated_on_rows_its_model_has_not_seen(rows, found):
+    assert [m.name for m in found.methods] == ["ML^.5", "ML^δ", "ML^E", "F^δ"]
+    assert found.truth[:, 0].tolist() == (rows.y == 1).tolist()
+    for m in found.methods:
+        table = found.predictions[m.name]
+        assert m.score.value == pytest.approx(fbeta_score(found.truth, table, beta=1))
+        assert m.tp + m.fn == rows.y.sum()
+        assert m.tp + m.fp == table.sum()
+        assert m.tp + m.fp + m.fn + m.tn == N
+        gap = m.score.value - found.method.score.value
+        assert m.difference.value == pytest.approx(gap)
+    assert (found.predictions["ML^.5"] == (found.proba >= 0.5)).all()
+
+
+def test_out_of_fold_means_out_of_fold():
+    """A feature that tells each training row apart helps nobody on other rows."""
+    y = np.arange(120) % 4 == 0
+    frame = pl.DataFrame({"id": [f"row {i}" for i in range(120)], "y": y.astype(int)})
+    found = compare(split_table(frame, ["y"], "t"), options=Options(estimator="forest", n_folds=3))
+    assert max(m.score.value for m in found.methods) <= 0.45  # all positive gives 0.4
+
+
+def test_a_test_table_is_what_counts_where_there_is_one(frame):
+    train = split_table(frame[:250].drop("second"), ["y"], "train")
+    test = split_like(frame[250:], train, "test")
+    found = compare(train, test)
+    assert found.rated_on == "test"
+    assert found.truth[:, 0].tolist() == (frame[250:]["y"] == 1).to_list()
+    model = fit_chosen(found, train)
+    assert (model.predict(test.X) == 1).tolist() == found.predictions[found.chosen][:, 0].tolist()
+
+
+def test_shift_between_tables_is_noted(frame):
+    train = split_table(frame[:250].drop("second"), ["y"], "train")
+    moved = frame[250:].with_columns(pl.col("age") + 2.0)
+    found = compare(train, split_like(moved, train, "test"))
+    assert any("unlike the training data" in note for note in found.notes)
+    calm = compare(train, split_like(frame[250:], train, "test"))
+    assert not any("unlike" in note for note in calm.notes)
+
+
+def test_larger_beta_finds_more(rows, found):
+    eager = compare(rows, options=Options(beta=3.0))
+    assert eager.predictions["ML^E"].sum() > found.predictions["ML^E"].sum()
+    truth, table = eager.truth, eager.predictions["ML^E"]
+    score = next(m for m in eager.methods if m.name == "ML^E").score
+    assert score.value == pytest.approx(fbeta_score(truth, table, beta=3))
+
+
+@pytest.mark.parametrize("estimator", ["forest", "boosting", "nb"])
+def test_other_classifiers(estimator, rows):
+    assert compare(rows, options=Options(estimator=estimator, n_folds=2)).chosen
+
+
+def test_svmperf_and_costs_on_request(rows):
+    found = compare(rows, options=Options(svmperf=True, cost=True, n_folds=2))
+    assert list(found.predictions)[-2:] == ["SVMperf", "cost"]
+
+
+def test_several_targets_are_compared_by_macro_f(frame):
+    found = compare(split_table(frame, ["y", "second"], "t"))
+    assert found.names == ("y", "second")
+    for m in found.methods:
+        table = found.predictions[m.name]
+        macro = fbeta_score(found.truth, table, beta=1, average="macro", zero_division=0)
+        assert m.score.value == pytest.approx(macro)
+
+
+def test_classes_of_text_are_one_against_the_rest(frame):
+    kinds = frame.with_columns(kind=pl.col("colour").fill_null("none")).drop("colour")
+    kinds = kinds.filter(pl.col("kind") != "none")
+    found = compare(split_table(kinds, ["kind"], "t"))
+    assert found.names == ("blue", "green", "red")
+    assert (found.predictions["ML^.5"].sum(axis=1) == 1).all()
+
+
+def test_the_positive_class_can_be_chosen(frame):
+    words = frame.drop("second").with_columns(
+        y=pl.when(pl.col("y") == 1).then(pl.lit("bad")).otherwise(pl.lit("good"))
+    )
+    rows = split_table(words, ["y"], "t")
+    assert (
+        compare(rows, options=Options(positive="bad", n_folds=2)).truth.sum()
+        == (rows.y == "bad").sum()
+    )
+    assert compare(rows, options=Options(n_folds=2)).truth.sum() == (rows.y == "good").sum()
+    with pytest.raises(ValueError, match="positive must be one of two classes, bad, good; got 'x'"):
+        compare(rows, options=Options(positive="x"))
+
+
+def test_the_same_seed_gives_the_same_comparison(rows, found):
+    again = compare(rows)
+    assert [m.score for m in again.methods] == [m.score for m in found.methods]
+
+
+# The command
+
+
+def test_command_prints_table_sentence_and_reason(csv, capsys):
+    assert run(["compare", str(csv()), "--target", "y"]) == 0
+    text = capsys.readouterr().out
+    for expected in ("ML^.5", "ML^δ", "ML^E", "F^δ", "Use ", "is used", "rows rated (5 folds"):
+        assert expected in text
+
+
+def test_json_is_the_record(csv, capsys, found):
+    assert run(["compare", str(csv()), "--target", "y", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["chosen"] == found.chosen
+    for shown, m in zip(result["methods"], found.methods, strict=True):
+        assert shown["score"]["value"] == pytest.approx(m.score.value, abs=1e-9)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "tsv"])
+def test_other_kinds_of_files(frame, tmp_path, suffix):
+    path = tmp_path / f"train.{suffix}"
+    data = frame.drop("second")
+    writers = {
+        "parquet": data.write_parquet,
+        "arrow": data.write_ipc,
+        "tsv": lambda p: data.write_csv(p, separator="\t"),
+    }
+    writers[suffix](path)
+    assert read_table(path).equals(data)
+
+
+def test_saved_model_predicts_as_the_fitted_one(csv, tmp_path, rows, capsys):
+    import skops.io
+
+    path = tmp_path / "model.skops"
+    arguments = ["compare", str(csv()), "--target", "y", "--save", str(path), "--json"]
+    assert run(arguments) == 0
+    types = skops.io.get_untrusted_types(file=path)
+    assert all(name.startswith(("argmaxf.", "numpy.")) for name in types)
+    model = skops.io.load(path, trusted=types)
+    chosen = fit_chosen(compare(rows), rows)
+    assert (model.predict(rows.X) == chosen.predict(rows.X)).all()
+    assert (model.predict(rows.X.to_pandas()) == chosen.predict(rows.X)).all()
+
+
+def spoil(column, row, value):
+    def change(frame):
+        values = frame[column].cast(pl.String).to_list()
+        values[row] = value
+        return frame.with_columns(pl.Series(column, values))
+
+    return change
+
+
+BAD = {
+    "wrong target": (
+        lambda f: f,
+        ["--target", "yy"],
+        "train.csv has no column 'yy'; did you mean 'y'?",
+    ),
+    "unknown target": (
+        lambda f: f,
+        ["--target", "price"],
+        "train.csv has no column 'price'; its columns are 'age', 'size', 'colour', 'member', 'y'",
+    ),
+    "constant target": (
+        lambda f: f.with_columns(y=pl.lit(0)),
+        ["--target", "y"],
+        "target 'y' of train.csv is always 0: nothing to learn",
+    ),
+    "all missing": (
+        lambda f: f.with_columns(empty=pl.lit(None, dtype=pl.Float64)),
+        ["--target", "y"],
+        "column 'empty' of train.csv has no values: remove it",
+    ),
+    "text that is no number": (
+        spoil("size", 7, "twelve"),
+        ["--target", "y"],
+        "column 'size' of train.csv holds numbers, but row 8 has 'twelve': "
+        "correct it or leave it empty",
+    ),
+    "three rows": (
+        lambda f: f.sort("y", descending=True)[[0, 1, N - 1]],
+        ["--target", "y"],
+        "train.csv has 3 rows; 5 folds need at least 10",
+    ),
+    "no positives in a fold": (
+        lambda f: pl.concat([f.filter(pl.col("y") == 0), f.filter(pl.col("y") == 1)[:3]]),
+        ["--target", "y"],
+        "'y' has 3 positive rows in train.csv, too few for one in each of 5 folds",
+    ),
+    "missing target": (
+        spoil("y", 4, None),
+        ["--target", "y"],
+        "target 'y' of train.csv has 1 missing values, first in row 5",
+    ),
+    "a number as target": (
+        lambda f: f,
+        ["--target", "size"],
+        "target 'size' of train.csv has",
+    ),
+    "nothing to learn from": (
+        lambda f: f.select("y"),
+        ["--target", "y"],
+        "train.csv has no column besides the target that can be learned from",
+    ),
+    "beta": (lambda f: f, ["--target", "y", "--beta", "-1"], "beta must be positive and finite"),
+    "folds": (lambda f: f, ["--target", "y", "--folds", "1"], "folds must be at least 2, got 1"),
+    "estimator": (
+        lambda f: f,
+        ["--target", "y", "--estimator", "magic"],
+        "estimator must be one of 'logistic', 'forest', 'boosting', 'nb'; got 'magic'",
+    ),
+    "several targets": (
+        lambda f: f,
+        ["--target", "y", "--target", "size"],
+        "several targets must hold 0 and 1; 'size' of train.csv has",
+    ),
+    "no folder": (
+        lambda f: f,
+        ["--target", "y", "--report", "nowhere/out.html"],
+        "there is no folder nowhere",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence_and_no_report(case, csv, capsys, tmp_path):
+    change, arguments, message = BAD[case]
+    report = tmp_path / "out.html"
+    if "--report" not in arguments:
+        arguments = [*arguments, "--report", str(report)]
+    assert run(["compare", str(csv(change)), *arguments]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.startswith("argmaxf: ")
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["train.csv"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.drop("age"), "test.csv lacks column 'age' of train.csv"),
+        (lambda f: f.with_columns(y=pl.lit(0)), "test.csv has no positive row of 'y'"),
+        (lambda f: f.with_columns(y=pl.lit(7)), "has the class '7', never seen in training"),
+        (spoil("size", 3, "big"), "column 'size' of test.csv must hold numbers, as in train.csv"),
+    ],
+)
+def test_bad_test_tables(change, message, csv, capsys):
+    test = csv(change, "test.csv")
+    assert run(["compare", str(csv()), "--target", "y", "--test", str(test)]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.csv", None, "there is no file"),
+        ("a.xlsx", b"", "the extension must be one of .csv"),
+        ("a.parquet", b"no parquet", "a.parquet cannot be read"),
+        ("a.csv", b"a,y\n", "has no rows"),
+        ("a.csv", b"", "a.csv cannot be read"),
+    ],
+)
+def test_unreadable_files(name, content, message, tmp_path, capsys):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    assert run(["compare", str(path), "--target", "y"]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_infinite_numbers_are_named(frame, tmp_path):
+    frame[["age", "y"]].with_columns(age=pl.lit(float("inf"))).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="column 'age' of a must hold finite numbers, got inf in"):
+        split_table(read_table(tmp_path / "a.parquet"), ["y"], "a")
+
+
+def test_dates_are_left_out_and_named(frame):
+    dated = frame.drop("second").with_columns(when=pl.date(2026, 1, 1))
+    found = compare(split_table(dated, ["y"], "t"))
+    assert any("left out: when" in note for note in found.notes)
+
+
+def test_ctrl_c_ends_cleanly(csv, tmp_path):
+    code = (
+        "import sys, time; from argmaxf.commands.app import run;"
+        "from argmaxf.report import comparison;"
+        "fit = lambda self: print('fitting', flush=True) or time.sleep(60);"
+        "comparison.Fit.run = fit; sys.exit(run(sys.argv[1:]))"
+    )
+    arguments = ["compare", str(csv()), "--target", "y", "--report", str(tmp_path / "out.html")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "fitting\n"
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in error
+    assert [p.name for p in tmp_path.iterdir()] == ["train.csv"]
+
+
+# The demo
+
+
+def test_demo_data_are_real_digits_with_few_positives():
+    frame = rare_digits(seed=3)
+    assert frame["is_1"].sum() == 60
+    assert 0.03 < frame["is_1"].mean() < 0.04
+    assert not frame.equals(rare_digits(seed=4))
+
+
+def test_demo_ends_with_where_the_report_is(tmp_path, capsys):
+    path = tmp_path / "demo.html"
+    assert run(["demo", "--report", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "Which of these handwritten digits" in text
+    assert text.rstrip().endswith(str(path))
+    assert path.stat().st_size < 3_000_000

@@ -1,0 +1,301 @@
+"""The report as a reader sees it: opened in a real browser, its controls moved."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+
+import argmaxf
+from argmaxf.commands.app import run
+from argmaxf.expected.operating import operating_point
+from argmaxf.report.comparison import Options, compare
+from argmaxf.report.live import beta_grid, live_numbers, threshold_grid
+from argmaxf.report.tables import read_table, split_table
+
+SCRIPT = "<script>alert(1)</script>"
+IMAGE = "<img src=x onerror=alert(2)>"
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A table whose target, columns and file name would be code if they were not text."""
+    rng = np.random.default_rng(0)
+    n = 300
+    x = rng.normal(size=(n, 3))
+    frame = pl.DataFrame(x, schema=["a", "b", SCRIPT + " b"]).with_columns(
+        pl.date(2026, 1, 1).alias(IMAGE),
+        pl.Series(SCRIPT, (x[:, 0] + rng.normal(size=n) > 1.6).astype(int)),
+        pl.Series("<b>second</b>", (x[:, 1] + rng.normal(size=n) > 1.0).astype(int)),
+    )
+    path = tmp_path_factory.mktemp("report") / "<i>train.parquet"
+    frame.write_parquet(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def one_label(table):
+    path = table.with_name("one.html")
+    assert run(["compare", str(table), "--target", SCRIPT, "--report", str(path), "--json"]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def two_labels(table):
+    path = table.with_name("two.html")
+    targets = ["--target", SCRIPT, "--target", "<b>second</b>", "--beta", "2"]
+    assert run(["compare", str(table), *targets, "--report", str(path), "--json"]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def compared(table):
+    return compare(split_table(read_table(table), [SCRIPT], table.name))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        message = "needs Chromium: apt install chromium chromium-driver"
+        if os.environ.get("ARGMAXF_REQUIRE_BROWSER"):
+            pytest.fail(message)
+        pytest.skip(message)
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with webdriver.Chrome(options=options, service=Service(driver)) as chrome:
+        yield Reader(chrome)
+
+
+class Reader:
+    """Someone in front of the page."""
+
+    def __init__(self, chrome):
+        self.chrome = chrome
+
+    def open(self, path, *, width=1280, scheme="light"):
+        view = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", view)
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        self.chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        self.requests(), self.messages()  # what earlier pages left
+        self.chrome.get(path.as_uri())
+
+    def text(self, name):
+        return self.chrome.find_element("id", name).text
+
+    def number(self, name):
+        return float(self.text(name).replace(",", ""))
+
+    def press(self, name, *keys):
+        self.chrome.find_element("id", name).send_keys(*keys)
+
+    def script(self, code):
+        return self.chrome.execute_script(code)
+
+    def messages(self):
+        return self.chrome.get_log("browser")
+
+    def requests(self):
+        """The addresses asked for since the last call."""
+        log = [
+            json.loads(entry["message"])["message"] for entry in self.chrome.get_log("performance")
+        ]
+        return [
+            event["params"]["request"]["url"]
+            for event in log
+            if event["method"] == "Network.requestWillBeSent"
+        ]
+
+
+def shown(value, digits=4):
+    """What a number may look like that is shown with so many digits."""
+    return pytest.approx(value, abs=0.5 * 10**-digits + 2e-7)
+
+
+def check_decision(browser, proba, truth, beta):
+    """Compare every number on the page with the library's for this β."""
+    decision = argmaxf.maximize_expected_f(proba, beta=beta)
+    point = operating_point(proba, decision.selected)
+    tp = int(np.sum(truth & decision.selected))
+    assert float(browser.text("threshold-value")) == pytest.approx(decision.threshold, rel=5e-4)
+    assert f"{decision.k:,} of {len(proba):,} rows" in browser.text("live-sentence")
+    assert browser.number("expected-f") == shown(decision.expected)
+    assert float(browser.text("expected-std").lstrip("± ")) == shown(decision.std)
+    assert browser.number("expected-precision") == shown(point.precision)
+    assert browser.number("expected-recall") == shown(point.recall)
+    mass = proba[decision.selected].sum()
+    assert browser.number("expected-tp") == shown(mass, 1)
+    assert browser.number("expected-fp") == shown(decision.k - mass, 1)
+    assert browser.number("expected-fn") == shown(proba.sum() - mass, 1)
+    check_found(browser, truth, decision.selected, beta)
+    assert browser.number("found-tp") == tp
+
+
+def check_found(browser, truth, selected, beta):
+    tp, k, s = int(np.sum(truth & selected)), int(selected.sum()), int(truth.sum())
+    counts = [browser.number(f"found-{cell}") for cell in ("tp", "fp", "fn", "tn")]
+    assert counts == [tp, k - tp, s - tp, len(truth) - k - s + tp]
+    assert browser.number("found-f") == shown(argmaxf.fbeta_from_counts(tp, k, s, beta=beta))
+    assert browser.number("found-precision") == shown(tp / k if k else 0.0)
+    assert browser.number("found-recall") == shown(tp / s)
+
+
+def test_moving_beta_shows_what_the_library_says(browser, one_label, compared):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open(one_label)
+    proba, truth = compared.proba[:, 0], compared.truth[:, 0]
+    assert browser.text("beta-value") == "1"
+    check_decision(browser, proba, truth, 1.0)
+    for keys in [[Keys.ARROW_RIGHT] * 5, [Keys.END], [Keys.HOME], [Keys.ARROW_RIGHT] * 9]:
+        browser.press("beta", *keys)
+        check_decision(browser, proba, truth, float(browser.text("beta-value")))
+
+
+def test_moving_the_threshold_shows_what_it_would_give(browser, one_label, compared):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open(one_label)
+    proba, truth = compared.proba[:, 0], compared.truth[:, 0]
+    browser.press("beta", *[Keys.ARROW_LEFT] * 3)
+    beta = float(browser.text("beta-value"))
+    for keys in [[Keys.ARROW_LEFT] * 7, [Keys.HOME], [Keys.END], [Keys.ARROW_LEFT] * 4]:
+        browser.press("threshold", *keys)
+        selected = proba >= float(browser.text("threshold-value"))
+        mean = argmaxf.expected_f(proba, selected, beta=beta).mean
+        assert browser.number("expected-f") == shown(mean)
+        assert browser.number("expected-recall") == shown(operating_point(proba, selected).recall)
+        check_found(browser, truth, selected, beta)
+    browser.press("best", Keys.ENTER)
+    check_decision(browser, proba, truth, beta)
+
+
+def test_each_label_has_its_own_numbers(browser, two_labels, table):
+    targets = [SCRIPT, "<b>second</b>"]
+    rows = split_table(read_table(table), targets, table.name)
+    found = compare(rows, options=Options(beta=2.0))
+    browser.open(two_labels)
+    assert browser.script("return document.getElementById('label').options[1].text") == targets[1]
+    for i in (0, 1, 0):
+        browser.script(
+            f"const s = document.getElementById('label'); s.value = {i};"
+            "s.dispatchEvent(new Event('change'))"
+        )
+        assert browser.text("beta-value") == "2"
+        check_decision(browser, found.proba[:, i], found.truth[:, i], 2.0)
+
+
+@pytest.mark.parametrize("page", ["one_label", "two_labels"])
+def test_nothing_leaves_the_page_and_nothing_fails(browser, page, request):
+    path = request.getfixturevalue(page)
+    browser.open(path)
+    asked = [url for url in browser.requests() if not url.startswith("data:")]
+    assert asked == [path.as_uri()]
+    assert browser.messages() == []
+
+
+def test_names_stay_text(browser, one_label):
+    browser.open(one_label)
+    assert browser.script("return document.querySelector('h1').textContent") == SCRIPT
+    assert browser.script("return document.title").endswith(SCRIPT)
+    body = browser.script("return document.body.innerText")
+    assert IMAGE in body  # a date, left out and named
+    assert "<i>train.parquet" in body
+    assert browser.script("return document.querySelectorAll('script').length") == 2
+    assert browser.script("return document.querySelectorAll('img, i, b').length") == 0
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_readable_on_phone_and_desk_in_light_and_dark(browser, two_labels, width, scheme):
+    browser.open(two_labels, width=width, scheme=scheme)
+    assert browser.script("return document.documentElement.scrollWidth <= innerWidth")
+    background = browser.script("return getComputedStyle(document.body).backgroundColor")
+    assert (luminance(background) < 0.1) == (scheme == "dark")
+    colours = browser.script(
+        "return [...document.querySelectorAll('p, li, th, td, dt, dd, label, small, pre, button,"
+        " figcaption, svg text, .tag')].filter(e => !e.disabled).map(e => [e.tagName,"
+        " e.closest('svg') ? getComputedStyle(e).fill : getComputedStyle(e).color,"
+        " getComputedStyle(e.closest('.cards > div, pre, tr.chosen, button') || document.body)"
+        ".backgroundColor, e.textContent])"
+    )
+    faint = [row for row in colours if contrast(row[1], row[2]) < 4.5]
+    assert faint == []
+
+
+def test_controls_are_labelled_and_reached_by_keyboard(browser, two_labels):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open(two_labels)
+    assert browser.script(
+        "return [...document.querySelectorAll('input, select')].every(e => e.labels.length == 1)"
+    )
+    assert browser.script(
+        "return [...document.querySelectorAll('figure svg')].every(e => e.ariaLabel)"
+    )
+    reached = []
+    for _ in range(8):
+        browser.chrome.switch_to.active_element.send_keys(Keys.TAB)
+        reached.append(browser.chrome.switch_to.active_element.get_attribute("id"))
+    assert [name for name in reached if name] == ["label", "beta", "threshold"]
+    assert browser.chrome.find_element(By.ID, "beta").get_attribute("aria-valuetext") == "beta 2"
+
+
+def test_the_page_is_one_small_file(one_label, two_labels):
+    for path in (one_label, two_labels):
+        assert path.stat().st_size < 3_000_000
+        text = path.read_text(encoding="utf-8")
+        assert "http://" not in text.replace("http://www.w3.org", "")
+        assert "https://" not in text
+
+
+def test_the_page_says_how_to_repeat_it(browser, one_label, compared):
+    browser.open(one_label)
+    body = browser.script("return document.body.innerText")
+    assert f"argmaxf {argmaxf.__version__}" in body
+    assert "Seed 0" in body
+    assert f"Use {compared.chosen}: " in body
+    assert f"{compared.method.score.value:.3f}" in body
+    assert ".fit(X, y)" in body
+
+
+def test_live_numbers_where_everything_is_certain():
+    numbers = live_numbers(np.array([0.0, 1.0, 1.0]), np.array([False, True, True]), 1.0)
+    assert numbers["decisions"][0]["k"] == 2
+    cut = numbers["cuts"][0]
+    assert (cut["threshold"], cut["k"], cut["precision"], cut["tp"]) == (0.5, 2, 1.0, 2)
+    assert cut["recall"] == pytest.approx(1.0)
+    json.dumps(numbers, allow_nan=False)
+
+
+def test_grids_hold_what_is_asked_for():
+    assert 0.731 in beta_grid(0.731)
+    grid = threshold_grid(np.random.default_rng(0).beta(0.2, 5, 1000))
+    assert grid == sorted(set(grid))
+    assert 0 < grid[0] < grid[-1] <= 1
+
+
+def luminance(colour):
+    parts = [float(v) for v in colour[colour.index("(") + 1 : -1].split(",")][:3]
+    linear = [v / 255 / 12.92 if v <= 10 else ((v / 255 + 0.055) / 1.055) ** 2.4 for v in parts]
+    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+
+def contrast(a, b):
+    """The contrast of two colours as WCAG defines it."""
+    low, high = sorted([luminance(a), luminance(b)])
+    return (high + 0.05) / (low + 0.05)
