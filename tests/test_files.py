@@ -407,3 +407,13 @@ def test_no_progress_bar_when_piped_and_one_on_a_terminal(files):
     assert b"writing" in shown
     assert b"20,000 rows" in shown
     assert b"rows/s" in shown
+
+
+@pytest.mark.parametrize("order", ["any", "rising", "falling"])
+def test_above_a_million_rows_only_a_band_is_kept(tmp_path, capsys, order):
+    rng = np.random.default_rng(2)
+    p = np.concatenate([rng.beta(0.5, 5, 1_500_000), np.full(100_000, 0.2), [0.0, 1.0]])
+    p = {"any": rng.permutation, "rising": np.sort, "falling": lambda p: -np.sort(-p)}[order](p)
+    pl.DataFrame({"p": p}).write_parquet(tmp_path / "in.parquet")
+    best = maximize_expected_f(p, beta=1.5, ties="together")
+    assert_same(decided(capsys, tmp_path / "in.parquet", "-p", "p", "--beta", 1.5), best)

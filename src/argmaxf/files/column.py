@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from tempfile import TemporaryFile
-from typing import IO, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import polars as pl
 
 from argmaxf.expected.arrays import CHUNK
 from argmaxf.expected.groups import Floats
-from argmaxf.files.formats import SEPARATORS, Input, spilling
+from argmaxf.files.formats import SEPARATORS, Input
 from argmaxf.files.progress import Advance, Progress
 
 P, TEXT = "argmaxf_p", "argmaxf_text"
-
-
-class Spill:
-    """Numbers in a temporary file without a name, which vanishes with the process.
-
-    Sliced like an array; every slice is read from the file.
-    """
-
-    def __init__(self) -> None:
-        self.file: IO[bytes] = TemporaryFile(prefix="argmaxf-", buffering=0)  # noqa: SIM115 (see close)
-        self.size = 0
-
-    def close(self) -> None:
-        """Give the file back."""
-        self.file.close()
-
-    def append(self, values: Floats) -> None:
-        """Add numbers at the end."""
-        data = memoryview(np.ascontiguousarray(values, np.float64).view(np.uint8).data)
-        with spilling():
-            while data.nbytes:
-                data = data[self.file.write(data) :]
-        self.size += values.size
-
-    def __getitem__(self, where: slice) -> Floats:
-        start, stop, _ = where.indices(self.size)
-        data = os.pread(self.file.fileno(), 8 * (stop - start), 8 * start)
-        return np.frombuffer(data, np.float64)
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from argmaxf.expected.arrays import CHUNK, ArraySource, contiguous
+from argmaxf.expected.arrays import CHUNK, contiguous
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import value_of_sets
 from argmaxf.expected.groups import Floats
 from argmaxf.expected.maximize import SMALL, maximize_expected_f
 from argmaxf.expected.optimum import Question, find_optimum, groups_of_table, lowest_chosen
 from argmaxf.expected.sketch import ProbabilitySketch
-from argmaxf.files.column import Column, P, Spill
+from argmaxf.files.column import Column, P
 from argmaxf.files.formats import find_inputs
 from argmaxf.files.progress import Progress, Silent
+from argmaxf.files.spill import SAMPLE, Band, BandSource, OutsideBand, Spill
 from argmaxf.files.writing import Output
 from argmaxf.frames import solve
 from argmaxf.validation import check_choice, check_unit_interval
-
-HELD = 1 << 23  # items of a narrow band kept in memory: 64 MB, however many rows there are
 
 Key = tuple[Any, ...]
 
@@ -72,8 +71,7 @@ def decide_files(
         if by:
             return _decide_segments(items, options, by, sink, shown)
         spill = stack.enter_context(closing(Spill()))
-        table = _read(items, spill, shown)
-        decision = _decide(spill, table, question)
+        decision = _decide(items, spill, question, shown)
         if sink:
             sink.write(sink.frame().with_columns(_label(spill, decision, question, label)), shown)
     return {(): decision}
@@ -123,37 +121,57 @@ def summarize_files(
     return sketch
 
 
-def _read(items: Column, spill: Spill, progress: Progress) -> Floats:
-    """Read the column once: return its summary, and keep a copy for closer looks."""
+def _decide(items: Column, spill: Spill, question: Question, progress: Progress) -> Decision:
+    """Decide in one pass over the column, or two if the first rows mislead."""
+    with closing(Spill()) as kept:
+        # To split ties, rows are counted in the spill: all are kept.
+        if not question.split_ties:
+            table, band = _read(items, kept, question, progress)
+            try:
+                return _decide_kept(kept, band, table, question)
+            except OutsideBand:
+                pass
+    table, band = _read(items, spill, None, progress)
+    return _decide_kept(spill, band, table, question)
+
+
+def _read(
+    items: Column, spill: Spill, question: Question | None, progress: Progress
+) -> tuple[Floats, Band]:
+    """Read the column: return its summary; keep what may be asked for, everything by default."""
     from argmaxf.expected import kernels
 
+    band, n = Band(), 0
     table = np.zeros((kernels.ROWS, kernels.COLUMNS))
     with progress.phase("reading", items.rows()) as advance:
         for values in items.batches(advance):
             part = np.zeros_like(table)
             kernels.summarize(contiguous(values), part)
             table += part
-            spill.append(values)
-    _refuse_none(spill.size)
-    return table
+            if question and n < SAMPLE <= n + values.size:
+                band = Band.likely(table, question)
+            n += values.size
+            spill.append(band.of(values))
+    _refuse_none(n)
+    return table, band
 
 
-def _decide(spill: Spill, table: Floats, question: Question) -> Decision:
+def _decide_kept(spill: Spill, band: Band, table: Floats, question: Question) -> Decision:
     """Find the optimum; so few items as an array would sort are decided as an array."""
-    if spill.size <= SMALL:
-        ties = "split" if question.split_ties else "together"
+    n = int(table[:, 0].sum())
+    if n <= SMALL:
         decision = maximize_expected_f(
             spill[:],
             beta=question.beta,
             measure="jaccard" if question.jaccard else "fbeta",
             zero_division=question.zero_division,
-            ties=ties,
+            ties="split" if question.split_ties else "together",
         )
         return replace(decision, selected=None)
-    source = ArraySource(spill, most_held=HELD)
+    source = BandSource(spill, band)
     found = find_optimum(groups_of_table(table), question, source)
     threshold = lowest_chosen(found, source)
-    return Decision(None, found.k, threshold, found.f, found.std, question.beta, spill.size)
+    return Decision(None, found.k, threshold, found.f, found.std, question.beta, n)
 
 
 def _label(spill: Spill, decision: Decision, question: Question, label: str) -> pl.Expr:
