@@ -101,6 +101,19 @@ def test_one_decision_for_each_segment(engine):
         np.testing.assert_array_equal(label[where], exact.selected)
 
 
+def test_several_columns_at_once(engine):
+    a, b = scores(4_000, seed=10), 1 - scores(4_000, seed=11)
+    frame = engine.frame(table_of(a, q=b.astype(np.float32), s=np.arange(a.size) % 2))
+    columns = engine.columns(decide(frame, ["p", "q"], output="chosen"))
+    assert list(columns) == ["row", "p", "q", "s", "p_chosen", "q_chosen"]
+    for name, values in (("p", a), ("q", b.astype(np.float32))):
+        exact = maximize_expected_f(values, ties="together")
+        assert columns[f"{name}_chosen"] == exact.selected.tolist()
+    for (s, name), found in decisions(frame, ["p", "q"], by="s").items():
+        values = {"p": a, "q": b.astype(np.float32)}[name]
+        assert_same_decision(found, maximize_expected_f(values[s::2], ties="together"))
+
+
 def test_split_ties_of_each_segment_go_to_its_first_rows(engine):
     if engine.lazy:
         pytest.skip("ties are split in eager frames only")

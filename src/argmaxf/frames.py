@@ -27,7 +27,9 @@ from argmaxf.expected.sketch import ProbabilitySketch
 from argmaxf.validation import check_choice
 
 THRESHOLD, TIES = "argmaxf_threshold", "argmaxf_ties"
-ROW, SEGMENT = "argmaxf_row", "argmaxf_segment"
+ROW, SEGMENT, COLUMN = "argmaxf_row", "argmaxf_segment", "argmaxf_column"
+
+Limits = dict[Key, tuple[float, float]]  # threshold and selected ties of each segment
 
 T = TypeVar("T")
 
@@ -63,7 +65,7 @@ def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySk
 
 def decide(
     frame: T,
-    column: str,
+    column: str | Sequence[str],
     *,
     beta: float = 1.0,
     by: str | Sequence[str] | None = None,
@@ -83,13 +85,14 @@ def decide(
     frame
         Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
     column
-        Its column of probabilities; decimals and float32 are computed in float64.
+        Its column of probabilities; decimals and float32 are computed in float64. Several columns,
+        one for each label of a multilabel problem, are decided each on its own in the same passes.
     beta, measure, zero_division
         As in `maximize_expected_f`.
     by
         Columns that part the rows into segments, each decided on its own, all in the same passes.
     output
-        Name of the column of booleans to add.
+        Name of the column of booleans to add; for several columns ``"{column}_{output}"``.
     ties
         ``"together"`` gives equal probabilities of a segment the same label, so that the answer
         does not depend on the order of rows; ``"split"``, for eager frames only, may select just
@@ -125,7 +128,7 @@ def decide(
 
 def decisions(
     frame: Any,
-    column: str,
+    column: str | Sequence[str],
     *,
     beta: float = 1.0,
     by: str | Sequence[str] | None = None,
@@ -136,8 +139,8 @@ def decisions(
 ) -> dict[Key, Decision]:
     """Return k, threshold, expected F and its spread of each segment, without labels.
 
-    The keys are tuples of the values of `by`; without `by` there is one, the empty tuple. The
-    parameters are those of `decide`.
+    The keys are tuples of the values of `by`, and the column where there are several; without
+    either there is one, the empty tuple. The parameters are those of `decide`.
 
     Examples
     --------
@@ -160,7 +163,7 @@ def decisions(
 
 def solve(
     frame: Any,
-    column: str,
+    column: str | Sequence[str],
     *,
     beta: float,
     by: str | Sequence[str] | None,
@@ -177,68 +180,103 @@ def solve(
             "ties='split' needs rows in a fixed order, which a lazy frame of "
             f"{table.frame.implementation.value} does not promise; use ties='together'"
         )
-    return Solved(table, decide_segments(table.items, table.by, question), question)
+    return Solved(table, decide_segments(table.items, table.keys, question), question)
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A frame, its column of probabilities, and the columns that part it into segments."""
+    """A frame, its columns of probabilities, and the columns that part it into segments."""
 
     frame: Frame
-    column: str
+    columns: tuple[str, ...]
     by: tuple[str, ...]
 
     @classmethod
-    def of(cls, frame: Any, column: str, by: str | Sequence[str] | None, nulls: str) -> _Table:
+    def of(
+        cls, frame: Any, column: str | Sequence[str], by: str | Sequence[str] | None, nulls: str
+    ) -> _Table:
         """Check what a user gave."""
         try:
             narwhal = nw.from_native(frame)
         except TypeError:
             raise TypeError(f"frame must be a data frame, got {type(frame).__name__}") from None
-        names = () if by is None else (by,) if isinstance(by, str) else tuple(by)
-        schema = narwhal.collect_schema()
-        for name in (column, *names):
-            if name not in schema:
-                raise ValueError(f"the frame has no column {name!r}; it has {list(schema)}")
-        if column in names:
-            raise ValueError(f"by must not hold the column of probabilities, got {list(names)}")
-        if not (schema[column].is_numeric() or schema[column] == nw.Boolean):
-            raise ValueError(f"column {column!r} must hold numbers, got {schema[column]}")
+        columns, names = _names(column), _names(by)
+        _check_columns(narwhal.collect_schema(), columns, names)
         if check_choice("nulls", nulls, ("raise", "drop")) == "drop":
-            narwhal = narwhal.filter(~_missing(column))
-        return cls(narwhal, column, names)
+            narwhal = narwhal.filter(*(~_missing(name) for name in columns))
+        return cls(narwhal, columns, names)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of `items` that tell segments apart."""
+        return (*self.by, COLUMN) if len(self.columns) > 1 else self.by
 
     @property
     def items(self) -> Frame:
-        """The probabilities in double precision, with their segments."""
-        return self.frame.select(*self.by, _number(self.column).alias(P))
+        """The probabilities in double precision, with their segments; columns one after another."""
+        if len(self.columns) == 1:
+            return self.frame.select(*self.by, _number(self.columns[0]).alias(P))
+        parts: list[Any] = [
+            self.frame.select(*self.by, nw.lit(name).alias(COLUMN), _number(name).alias(P))
+            for name in self.columns
+        ]
+        stacked: Frame = nw.concat(parts)
+        return stacked
 
-    def labelled(self, limits: dict[Key, tuple[float, float]], output: str) -> Frame:
+    def labelled(self, limits: Limits, output: str) -> Frame:
         """Add the labels, given the threshold and the selected ties of each segment."""
-        if isinstance(self.frame, nw.DataFrame):
-            label = self._labels(self.frame, limits)
-            backend = self.frame.implementation
-            return self.frame.with_columns(
-                nw.new_series(output, label, nw.Boolean, backend=backend)
-            )
-        p = _number(self.column)
-        if not self.by:
-            return self.frame.with_columns((p >= limits[()][0]).alias(output))
-        joined = joined_to(self.frame, self.by, limits, (THRESHOLD, TIES), how="left")
-        selected = (p >= nw.col(THRESHOLD)).alias(output)
-        return joined.with_columns(selected).drop(THRESHOLD, TIES)
+        if len(self.columns) == 1:
+            return _labelled(self.frame, self.columns[0], self.by, limits, output)
+        frame = self.frame
+        for name in self.columns:
+            own = {key[:-1]: limit for key, limit in limits.items() if key[-1] == name}
+            frame = _labelled(frame, name, self.by, own, f"{name}_{output}")
+        return frame
 
-    def _labels(self, frame: nw.DataFrame[Any], limits: dict[Key, tuple[float, float]]) -> Bools:
-        """Return the labels of a frame in memory, in the order of its rows."""
-        p = frame.select(_number(self.column)).to_numpy()[:, 0]
-        segment = np.zeros(p.size, np.int64)
-        if self.by:
-            numbers = {key: (float(i),) for i, key in enumerate(limits)}
-            rows = frame.select(*self.by).with_row_index(ROW)
-            joined = joined_to(rows, self.by, numbers, (SEGMENT,), how="left").sort(ROW)
-            segment = eager(joined)[SEGMENT].to_numpy().astype(np.int64)
-        threshold, ties = np.array(list(limits.values())).T
-        return top_items(p, segment, threshold, ties)
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+def _check_columns(schema: nw.Schema, columns: tuple[str, ...], by: tuple[str, ...]) -> None:
+    """Refuse names that the frame does not have, and columns that hold no numbers."""
+    if not columns:
+        raise ValueError("name at least one column of probabilities, got none")
+    for name in (*columns, *by):
+        if name not in schema:
+            raise ValueError(f"the frame has no column {name!r}; it has {list(schema)}")
+    for name in columns:
+        if name in by:
+            raise ValueError(f"by must not hold the column of probabilities, got {list(by)}")
+        if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
+            raise ValueError(f"column {name!r} must hold numbers, got {schema[name]}")
+
+
+def _labelled(frame: Frame, column: str, by: tuple[str, ...], limits: Limits, output: str) -> Frame:
+    """Add the labels of one column."""
+    if isinstance(frame, nw.DataFrame):
+        label = _labels(frame, column, by, limits)
+        return frame.with_columns(
+            nw.new_series(output, label, nw.Boolean, backend=frame.implementation)
+        )
+    p = _number(column)
+    if not by:
+        return frame.with_columns((p >= limits[()][0]).alias(output))
+    joined = joined_to(frame, by, limits, (THRESHOLD, TIES), how="left")
+    return joined.with_columns((p >= nw.col(THRESHOLD)).alias(output)).drop(THRESHOLD, TIES)
+
+
+def _labels(frame: nw.DataFrame[Any], column: str, by: tuple[str, ...], limits: Limits) -> Bools:
+    """Return the labels of a frame in memory, in the order of its rows."""
+    p = frame.select(_number(column)).to_numpy()[:, 0]
+    segment = np.zeros(p.size, np.int64)
+    if by:
+        numbers = {key: (float(i),) for i, key in enumerate(limits)}
+        rows = frame.select(*by).with_row_index(ROW)
+        joined = joined_to(rows, by, numbers, (SEGMENT,), how="left").sort(ROW)
+        segment = eager(joined)[SEGMENT].to_numpy().astype(np.int64)
+    threshold, ties = np.array(list(limits.values())).T
+    return top_items(p, segment, threshold, ties)
 
 
 @dataclass(frozen=True)
@@ -256,7 +294,7 @@ class Solved:
 
     def labelled(self, output: str) -> Any:
         """Return the frame with its labels."""
-        if output == self.table.column or output in self.table.by:
+        if output in (*self.table.columns, *self.table.by):
             raise ValueError(f"output must be the name of a new column, got {output!r}")
         limits = {key: segment.limits() for key, segment in self.segments.items()}
         return self.table.labelled(limits, output).to_native()

@@ -82,7 +82,15 @@ def segment_keys(frame: nw.DataFrame[Any], by: Sequence[str]) -> list[tuple[Any,
     """Return the values of the `by` columns of each row."""
     if not by:
         return [()] * len(frame)
-    return list(zip(*(frame[name].to_list() for name in by), strict=True))
+    return list(zip(*(_values(frame[name]) for name in by), strict=True))
+
+
+def _values(column: nw.Series[Any]) -> list[Any]:
+    """Return a column as a list, None for every kind of null."""
+    if not column.null_count():
+        return column.to_list()
+    pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
+    return [None if null else value for value, null in pairs]
 
 
 def eager(frame: Frame) -> nw.DataFrame[Any]:
