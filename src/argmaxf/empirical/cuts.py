@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +20,7 @@ class Cuts:
 
     edge: Floats  # +inf stands for the empty cut, which comes first
     fbeta: Floats
-    precision: Floats
-    recall: Floats
+    rates: Callable[[Any], tuple[Any, Any]]  # precision and recall of the cuts asked for
 
 
 def useful_cuts(y: Any, score: Any, weight: Any, beta: float, zero_division: float) -> Cuts:
@@ -66,8 +66,10 @@ def mean_cuts(y: Any, score: Any, weight: Any, beta: float, zero_division: float
     return Cuts(
         edge=np.concatenate([[np.inf], falling[order][last]], dtype=score.dtype),
         fbeta=running(fbeta_from_counts(t, k, s, beta=beta, zero_division=zero_division)),
-        precision=running(precision_from_counts(t, k, zero_division=zero_division)),
-        recall=running(recall_from_counts(t, s, zero_division=zero_division)),
+        rates=lambda i: (
+            running(precision_from_counts(t, k, zero_division=zero_division))[i],
+            running(recall_from_counts(t, s, zero_division=zero_division))[i],
+        ),
     )
 
 
@@ -86,8 +88,8 @@ def between(low: Any, high: Any) -> Any:
 
 def below(edge: Any, score: Any) -> Any:
     """Return a threshold that selects what scores at least `edge`, and nothing else."""
-    lower = score[score < edge]
-    return between(lower.max(), edge) if len(lower) else edge
+    lower = score < edge
+    return between(np.max(score, where=lower, initial=-np.inf), edge) if lower.any() else edge
 
 
 def above(highest: Any) -> Any:
@@ -102,8 +104,10 @@ def _rated(edge: Any, true: Any, false: Any, beta: float, zero_division: float) 
     return Cuts(
         edge=np.concatenate([[np.inf], edge], dtype=edge.dtype),
         fbeta=fbeta_from_counts(true, predicted, positives, beta=beta, zero_division=zero_division),
-        precision=precision_from_counts(true, predicted, zero_division=zero_division),
-        recall=recall_from_counts(true, positives, zero_division=zero_division),
+        rates=lambda i: (
+            precision_from_counts(true[i], predicted[i], zero_division=zero_division),
+            recall_from_counts(true[i], positives, zero_division=zero_division),
+        ),
     )
 
 

@@ -31,17 +31,14 @@ def threshold_std(
     parts = min(PARTS, y.sum() // FEWEST, (~y).sum() // FEWEST)
     if parts < 2:
         return float("nan")
-    part = _deal(y, parts, rng)
-    found = [_best_threshold(y, score, weight, part == i, beta) for i in range(parts)]
+    found = [_best_threshold(y, score, weight, rows, beta) for rows in _deal(y, parts, rng)]
     return float(np.std(found, ddof=1) * parts ** (-1 / 3))
 
 
-def _deal(y: NDArray[np.bool_], parts: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Deal the items out, positives and negatives apart, so that no part lacks either."""
-    part = np.empty(len(y), dtype=np.int64)
-    for side in (y, ~y):
-        part[side] = rng.permutation(side.sum()) % parts
-    return part
+def _deal(y: NDArray[np.bool_], parts: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Deal the rows out, positives and negatives apart, so that no part lacks either."""
+    sides = [rng.permutation(np.flatnonzero(side)) for side in (y, ~y)]
+    return [np.concatenate([side[i::parts] for side in sides]) for i in range(parts)]
 
 
 def _best_threshold(y: Any, score: Any, weight: Any, rows: Any, beta: float) -> float:

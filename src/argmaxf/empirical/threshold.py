@@ -157,19 +157,29 @@ def _check_limit(name: str, limit: float | None) -> float:
 
 
 def _best(cuts: Cuts, score: Any, min_precision: float, min_recall: float) -> Threshold:
-    allowed = cuts.recall >= min_recall - SLACK
-    _need_some(allowed, "min_recall", min_recall, cuts.recall.max())
-    precise = allowed & (cuts.precision >= min_precision - SLACK)
-    _need_some(precise, "min_precision", min_precision, cuts.precision[allowed].max())
-    i = int(np.argmax(np.where(precise, cuts.fbeta, -1.0)))
+    value = cuts.fbeta
+    if min_precision > 0 or min_recall > 0:
+        value = np.where(_allowed(cuts, min_precision, min_recall), value, -1.0)
+    i = int(np.argmax(value))
     edge, none = cuts.edge[i], i == 0
+    precision, recall = cuts.rates(i)
     return Threshold(
         threshold=float(above(score.max()) if none else below(edge, score)),
         value=float(cuts.fbeta[i]),
-        precision=float(cuts.precision[i]),
-        recall=float(cuts.recall[i]),
+        precision=float(precision),
+        recall=float(recall),
         k=0 if none else int(np.count_nonzero(score >= edge)),
     )
+
+
+def _allowed(cuts: Cuts, min_precision: float, min_recall: float) -> NDArray[np.bool_]:
+    """Return which cuts meet the constraints; say what is reachable where none does."""
+    precision, recall = cuts.rates(slice(None))
+    found = recall >= min_recall - SLACK
+    _need_some(found, "min_recall", min_recall, recall.max())
+    both = found & (precision >= min_precision - SLACK)
+    _need_some(both, "min_precision", min_precision, precision[found].max())
+    return np.asarray(both)
 
 
 def _need_some(allowed: Any, name: str, limit: float, reachable: float) -> None:
@@ -180,7 +190,7 @@ def _need_some(allowed: Any, name: str, limit: float, reachable: float) -> None:
 def _curve(cuts: Cuts) -> Curve:
     edges = cuts.edge[1:]
     threshold = np.concatenate([[above(edges[0])], between(edges[1:], edges[:-1]), edges[-1:]])
-    return Curve(threshold, cuts.precision, cuts.recall, cuts.fbeta)
+    return Curve(threshold, *cuts.rates(slice(None)), cuts.fbeta)
 
 
 def _stack(found: list[Threshold]) -> Threshold:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Labels:
     @classmethod
     def of(cls, y: Any, pos_label: Any = None) -> Labels:
         """Read the kind of target and its classes from `y`."""
-        check_classification_targets(y)
         kind = type_of_target(y, input_name="y")
         if kind == "multilabel-indicator":
             return cls(kind, np.arange(np.shape(y)[1]), is_sparse=sparse.issparse(y))
         if kind not in ("binary", "multiclass"):
             raise ValueError(
-                f"y must be binary, multiclass or a multilabel indicator, got a {kind} target"
+                "Unknown label type: y must be binary, multiclass or a multilabel indicator, "
+                f"got a {kind} target"
             )
         classes = np.unique(column_or_1d(y, warn=True))
         positive = _positive_class(classes, pos_label) if kind == "binary" else None

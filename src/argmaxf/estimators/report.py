@@ -58,7 +58,8 @@ class Report:
 
     `scores` is each method's F; `behind` how far it is behind the best, `std_error` the standard
     error of that difference, paired over the same rows. `reason` says in words why `chosen` was
-    chosen, `notes` what else the data show.
+    chosen, `notes` what else the data show. `calibration` is how far the out-of-fold probabilities
+    are off, in standard errors.
     """
 
     chosen: str
@@ -67,6 +68,7 @@ class Report:
     std_error: dict[str, float]
     reason: str
     notes: tuple[str, ...] = ()
+    calibration: float = float("nan")
 
     def __str__(self) -> str:
         rows = [
@@ -96,6 +98,7 @@ def choose(held: dict[str, Held], truth: NDArray[np.bool_], proba: Floats | None
         error,
         _reason(best, chosen, close, behind, error),
         tuple(_notes(truth, proba, calibration)),
+        calibration,
     )
 
 
