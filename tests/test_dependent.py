@@ -164,21 +164,32 @@ def test_the_hair_that_decides():
 # --- where independence loses ---
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 100, 1000])
-def test_the_worst_case_of_the_literature(n):
-    """All labels or none, with 0/0 = 1: independence predicts everything and gets 1 - q, not q.
+# The largest q, cut after its last digit, and one unit of that digit.
+WORST = {
+    2: (0.651, 0.001), 3: (0.720, 0.001), 5: (0.791, 0.001), 10: (0.862, 0.001),
+    100: (0.971, 0.001), 1000: (0.9953, 0.0001),
+}  # fmt: skip
 
-    Dembczyński et al. (2011). The independent E[F] of predicting all n labels is a binomial sum.
-    """
-    q = {2: 0.65, 3: 0.72, 5: 0.79, 10: 0.86, 100: 0.97, 1000: 0.995}[n]
-    binomial = sum(
+
+def everything_if_independent(n, q):
+    """E[F] of predicting all of n independent labels, each positive with probability 1 - q."""
+    return sum(
         math.exp(
             math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1)
             + (n - i) * math.log(q) + i * math.log1p(-q)
         ) * 2 * i / (n + i)
         for i in range(1, n + 1)
     )  # fmt: skip
-    assert binomial > q**n  # so independence does not predict nothing
+
+
+@pytest.mark.parametrize("n", WORST)
+def test_the_worst_case_of_the_literature(n):
+    """All labels or none, with 0/0 = 1: independence predicts everything and gets 1 - q, not q.
+
+    Dembczyński et al. (2011). The independent E[F] of predicting all n labels is a binomial sum.
+    """
+    q, step = WORST[n]
+    assert everything_if_independent(n, q) > q**n  # so independence does not predict nothing
     draws, weights = np.repeat([[0], [1]], n, axis=1), [q, 1 - q]
     decision = maximize_expected_f_from_samples(draws, weights=weights, zero_division=1.0)
     assert decision.k == 0
@@ -188,6 +199,11 @@ def test_the_worst_case_of_the_literature(n):
     P[:, -1] = 1 - q
     joint = maximize_expected_f_from_joint(P, q, zero_division=1.0)
     assert joint.gain == pytest.approx(2 * q - 1)
+    # The numbers of docs/dependent-labels.md: one step further there is no loss any more.
+    q += step
+    assert everything_if_independent(n, q) < q**n
+    beyond = maximize_expected_f_from_samples(draws, weights=[q, 1 - q], zero_division=1.0)
+    assert beyond.gain == 0.0
 
 
 @pytest.mark.parametrize(("n", "others"), [(11, 4), (101, 45)])
@@ -240,6 +256,20 @@ def test_every_size_can_win():
         decision = maximize_expected_f_from_samples((np.arange(400) < k)[None])
         assert decision.k == k
         assert decision.expected == 1.0
+
+
+def test_nothing_positive_anywhere():
+    for zero_division in (0.0, 1.0):
+        options = {"zero_division": zero_division}
+        decisions = [
+            maximize_expected_f_from_samples(np.zeros((3, 100_000), bool), **options),
+            maximize_expected_f_from_mixture(np.zeros((2, 100_000)), **options),
+            maximize_expected_f_from_joint(np.zeros((50, 50)), 1.0, **options),
+        ]
+        for decision in decisions:
+            assert decision.k == 0
+            assert decision.expected == zero_division
+            assert decision.std == 0.0
 
 
 def test_large_mixture_of_one_equals_the_search_without_sorting():

@@ -137,7 +137,7 @@ def search(b, u, guess, floor, f):
     while len(rights) > 0:
         right, right_low, sums = rights[-1], right_lows[-1], right_sums[-1]
         bound, k = ceiling(left, left_sums, left_low, right, sums, right_low)
-        if right - left < 2 or bound < best * (1.0 - SLACK):
+        if right - left < 2 or bound <= 0.0 or bound < best * (1.0 - SLACK):
             left, left_low, left_sums = rights.pop(), right_lows.pop(), right_sums.pop()
             continue
         quarter = max(1, (right - left) // 4)

@@ -10,6 +10,7 @@ from B.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -64,34 +65,31 @@ class JointParameters:
         return self.joint[part] @ _decays(self.nodes, self._counts, self.beta)
 
     def value(self, selected: Bools) -> Value:
-        """Return E[F], and bounds on its spread.
+        """Return E[F], and bounds on its spread."""
+        empty, zero = ~selected.any(axis=1), self.zero_division
+        k, s, b2 = selected.sum(axis=1)[:, None], self._counts, self.beta**2
+        hits = np.einsum("ris,ri->rs", self.joint, selected)  # E[T; S = s]
+        share = (1.0 + b2) / (k + b2 * s)
+        f = (share * hits).sum(axis=1)
+        alone = zero * np.sqrt(self.none * (1.0 - self.none))
+        low, high = (np.where(empty, alone, std) for std in self._spread(hits, share, k, f))
+        return Value(np.where(empty, zero * self.none, f), low, high)
+
+    def _spread(self, hits: Floats, share: Floats, k: Any, f: Floats) -> Iterator[Floats]:
+        """Yield the least and the largest standard deviation of F.
 
         Given S = s, the true positives T have a known mean t. Their variance is at least that of
         the two whole numbers next to t, which some distribution attains, and at most that of the
         two ends of T's range.
         """
-        k, s, b2 = selected.sum(axis=1)[:, None], self._counts, self.beta**2
-        n = selected.shape[1]
-        hits = np.einsum("ris,ri->rs", self.joint, selected)  # E[T; S = s]
+        s, n = self._counts, self.joint.shape[1]
         mass = self.joint.sum(axis=1) / s  # P(S = s)
-        share = (1.0 + b2) / (k + b2 * s)
-        f = (share * hits).sum(axis=1)
         t = np.divide(hits, mass, out=np.zeros_like(hits), where=mass > 0)
-        fraction = t - np.floor(t)
-        between = mass * (share * t - f[:, None]) ** 2
-        least = fraction * (1.0 - fraction)
+        least = (t - np.floor(t)) * (np.floor(t) + 1.0 - t)
         most = (np.minimum(k, s) - t) * (t - np.maximum(0, s - (n - k)))
-        low, high = (
-            np.sqrt((between + mass * share**2 * variance).sum(axis=1) + self.none * f**2)
-            for variance in (least, np.maximum(most, least))
-        )
-        empty, none = k[:, 0] == 0, self.none
-        alone = self.zero_division * np.sqrt(none * (1.0 - none))
-        return Value(
-            np.where(empty, self.zero_division * none, f),
-            np.where(empty, alone, low),
-            np.where(empty, alone, high),
-        )
+        for variance in (least, np.maximum(most, least)):
+            given_s = share**2 * variance + (share * t - f[:, None]) ** 2
+            yield np.sqrt((mass * given_s).sum(axis=1) + self.none * f**2)
 
     def decimals(self, size: int) -> int:
         """Return how many decimal operations `exact_value` takes for a set of this size."""
