@@ -1,6 +1,8 @@
 """The general F maximizer as a scikit-learn classifier."""
 
+import os
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,7 +28,9 @@ from argmaxf import (
     maximize_expected_f_from_joint,
     maximize_expected_f_from_samples,
 )
+from argmaxf.datasets import load_mulan
 
+FOLDER = Path(os.environ.get("ARGMAXF_DATA", "data"))
 MODEL = LogisticRegression(solver="newton-cholesky", tol=1e-10)
 
 
@@ -183,3 +187,22 @@ def test_bad_options_are_named(table):
         JointFClassifier(LinearSVC()).fit(*table)
     with pytest.raises(ValueError, match="trains a model for each label: it cannot be frozen"):
         JointFClassifier(FrozenEstimator(MODEL.fit(*make_classification()))).fit(*table)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (FOLDER / "scene").is_dir(), reason="ARGMAXF_DATA has no data sets")
+@pytest.mark.parametrize("name", ["yeast", "scene"])
+def test_both_decisions_beat_one_half_on_real_rows(name):
+    data = load_mulan(name)
+    scaler = StandardScaler().fit(data.X_train)
+    X, X_test = scaler.transform(data.X_train), scaler.transform(data.X_test)
+
+    def score(predicted):
+        return f1_score(data.Y_test, predicted, average="samples", zero_division=0.0)
+
+    base = LogisticRegression(C=0.01, tol=1e-3, max_iter=500)
+    independent = ExpectedFClassifier(base, average="samples").fit(X, data.Y_train)
+    dependent = JointFClassifier(base).fit(X, data.Y_train)
+    at_half = score(independent.predict_proba(X_test) > 0.5)
+    assert score(independent.predict(X_test)) > at_half + 0.02
+    assert score(dependent.predict(X_test)) > at_half + 0.02
