@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from argmaxf import fbeta_from_counts
 from argmaxf.empirical.linear import Scores
-from argmaxf.empirical.margin import fit_margin_f, lay_planes, solve_simplex_qp
+from argmaxf.empirical.margin import Planes, fit_margin_f, lay_planes, solve_simplex_qp
 from argmaxf.empirical.violated import MostViolated, Violation
 
 scored_labels = st.lists(
@@ -171,6 +171,16 @@ def test_small_programs_by_hand():
     a = solve_simplex_qp(np.full((2, 2), 2.0), np.array([1.0, 1.0]))
     assert a.sum() == pytest.approx(0.5, abs=1e-6)
     assert (a >= 0).all()
+
+
+def test_the_higher_of_two_parallel_planes_counts():
+    planes = Planes(budget=10.0)
+    for loss in (0.5, 0.5, 1.0, 0.7):
+        planes.add(np.array([1.0, 0.0]), loss)
+    assert planes.losses == [0.5, 1.0]
+    w, bound = planes.minimum()
+    np.testing.assert_allclose(w, [1.0, 0.0], atol=1e-6)  # ½‖w‖² where w·g = 1
+    assert bound == pytest.approx(0.5, abs=1e-6)
 
 
 def test_too_few_planes_are_admitted_and_progress_is_said(capsys):

@@ -188,10 +188,10 @@ class Planes:
     gram: Vector = field(default_factory=lambda: np.zeros((0, 0)))
 
     def add(self, plane: Vector, loss: float) -> None:
-        """Take in one more plane, unless it is there already."""
+        """Take in one more plane, unless it is there already or lies below one that is."""
         products = np.array([plane @ other for other in [*self.planes, plane]])
         distance = np.diag(self.gram) + products[-1] - 2 * products[:-1]
-        if (distance <= SAME * products[-1]).any():
+        if ((distance <= SAME * products[-1]) & (np.array(self.losses) >= loss)).any():
             return
         self.planes.append(plane)
         self.losses.append(loss)
