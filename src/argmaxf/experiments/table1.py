@@ -274,8 +274,8 @@ def _draw_stopped(ax: Any, stopped: Any) -> None:
     ax.set_xscale("log")
     ax.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
     ax.minorticks_off()
-    ax.set_title("O=50, R1: stopped early (mean ± sd)")
-    ax.set_xlabel("iterations; dotted: printed")
+    ax.set_title("O=50, R1: stopped early")
+    ax.set_xlabel("iterations (mean ± sd; dotted: printed)")
 
 
 EXPERIMENT = Experiment("table1", "Table 1: mixtures of Gaussians", cells, report)
