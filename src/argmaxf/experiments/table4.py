@@ -161,6 +161,9 @@ def report(outcomes: Sequence[Outcome]) -> Report:
                 findings[f"{kind}: E-δ on {group} labels"] = gain.as_tuple()
                 findings[f"{group} labels"] = len(chosen)
     findings |= {f"{r['row']} {r['method']}": r["macro-F1"] for r in records}
+    findings["label counts as printed"] = len(records) == len(rows("table4")) * len(
+        COLUMNS
+    ) and all(r["labels"] == published("table4", r["row"], "labels") for r in records)
     findings["bracketed higher, ours"] = _bracketed_higher(records, "macro-F1")
     findings["bracketed higher, printed"] = _bracketed_higher(records, "paper")
     headline = "ML^E - ML^δ over {} labels: {:+.1f} [{:.1f}, {:.1f}] (default)".format(
@@ -221,9 +224,12 @@ def _text(records: Sequence[Record], findings: Any) -> str:
     )
     higher, pairs = findings["bracketed higher, ours"]
     printed, _ = findings["bracketed higher, printed"]
+    part = "A look at some labels only, not comparable with the printed columns. "
     return (
         _table(records, ("paper-like", "default"))
-        + f"\n\nMacro-F1 in %, means over {seeds} fold seeds (F^δ {max(1, seeds // 2)}).\n\n"
+        + "\n\n"
+        + ("" if findings["label counts as printed"] else part)
+        + f"Macro-F1 in %, means over {seeds} fold seeds (F^δ {max(1, seeds // 2)}).\n\n"
         + _table(records, ("bracketed",))
         + "\n\nThe bracketed scores: for each label the penalty with the least log-loss on the "
         f"test data.\n\nML^E - ML^δ with 95 % bootstrap intervals over labels: {gains}.\n\n"
