@@ -70,7 +70,7 @@ def _fit(model: str, X: Any, y: Any, X_test: Any) -> Scores:
 
 def cells(plan: Plan) -> list[Cell]:
     """One cell for each positive rate and training size."""
-    seeds = plan.repeats(full=50, quick=3)
+    seeds = plan.repeats(full=30, quick=3)
     return [
         Cell(
             f"{rate}-{n}-{seeds}",

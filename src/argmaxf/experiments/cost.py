@@ -95,7 +95,7 @@ def cells(plan: Plan) -> list[Cell]:
     """One cell for each mixture and seed, and one for each real label: a common and a rare one."""
     mixtures = [
         Cell(f"mixture-{rate}-{seed:02d}", run_mixture, {"rate": rate, "seed": seed}, cost=0.2)
-        for seed in range(plan.repeats(full=50, quick=3))
+        for seed in range(plan.repeats(full=20, quick=3))
         for rate in RATES
     ]
     return mixtures + [
