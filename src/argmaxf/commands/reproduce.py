@@ -60,7 +60,7 @@ def reproduce(
         part: sum(s[part] for s in run.seconds.values()) for part in ("total", "fit", "soft F")
     }
     share = 100 * (spent["fit"] + spent["soft F"]) / max(spent["total"], 1e-9)
-    terminal.print(f"{spent['total']:.0f} s of one core, {share:.0f} % of it training models")
+    terminal.print(f"{spent['total']:.0f} s in all processes, {share:.0f} % of it training models")
     terminal.print(f"Tables, figures and verdicts: {out / 'results.md'}")
 
 

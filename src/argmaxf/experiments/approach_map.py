@@ -12,7 +12,7 @@ from argmaxf.experiments.clock import timed
 from argmaxf.experiments.harness import Cell, Experiment, Outcome, Plan
 from argmaxf.experiments.models import Scores, by_expectation, by_threshold, f1, logistic
 from argmaxf.experiments.paired import t_interval
-from argmaxf.experiments.reports import Record, Report, markdown_table
+from argmaxf.experiments.reports import Record, Report, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
 
 if TYPE_CHECKING:
@@ -112,7 +112,9 @@ def report(outcomes: Sequence[Outcome]) -> Report:
             findings[f"{model}, {size}"] = [
                 sum(r["better"] == word for r in chosen) for word in ("E", "δ", "")
             ]
-            findings[f"{model}, {size}: mean"] = float(np.mean([r["E-δ"] for r in chosen]))
+            gains = [r["E-δ"] for r in chosen]
+            findings[f"{model}, {size}: mean"] = float(np.mean(gains))
+            findings[f"{model}, {size}: range"] = (min(gains), max(gains))
     small, large = (findings[f"R1, {size}: mean"] for size in (TEST_SIZES[0], TEST_SIZES[-1]))
     headline = (
         f"with a good model E - δ is {small:+.1f} points on test sets of {TEST_SIZES[0]} and "
@@ -143,7 +145,24 @@ def _text(findings: Any) -> str:
         + f"\n\nPlaces of the map ({len(RATES)} positive rates × {len(TRAIN_SIZES)} training "
         "sizes) where the 95 % interval of the difference in F1 (points) over "
         f"{findings['seeds']} seeds lies above 0, below 0, or holds 0. Mixture of Gaussians, "
-        f"D = {D}, S = {S:g}; training sets are drawn until both classes occur."
+        f"D = {D}, S = {S:g}; training sets are drawn until both classes occur.\n\n"
+        + _words(findings)
+    )
+
+
+def _words(findings: Any) -> str:
+    """Say what the map shows."""
+    small, large = TEST_SIZES[0], TEST_SIZES[-1]
+    good = findings[f"R1, {small}: range"], findings[f"R1, {large}: range"]
+    wrong = findings[f"R0, {large}: range"]
+    sure = findings[f"NB, {small}: range"], findings[f"NB, {large}: range"]
+    return (
+        f"In words: with a good model ML^E is better by up to {good[0][1]:.1f} points on test sets "
+        f"of {small}, most where positives are rare, and differs by {good[1][0]:+.1f} to "
+        f"{good[1][1]:+.1f} on sets of {large}. A model whose level is wrong (no intercept) costs "
+        f"ML^E up to {-wrong[0]:.1f} points, and larger sets make it worse. An overconfident model "
+        f"still gains up to {sure[0][1]:.1f} on small sets; on sets of {large}, with enough "
+        f"training examples to tune a threshold, it loses up to {-sure[1][0]:.1f}."
     )
 
 
@@ -164,8 +183,8 @@ def _draw(records: Sequence[Record]) -> Figure:
         ax.set_xlabel("training examples")
     bar = figure.colorbar(image, ax=axes, shrink=0.5, aspect=40, location="bottom", extend="both")
     bar.set_label(
-        "← ML^δ better    F1 of ML^E minus F1 of ML^δ in points    ML^E better →\n"
-        "bold: the 95 % interval does not hold 0"
+        f"← {pretty('ML^δ')} better    F1 of {pretty('ML^E')} minus F1 of {pretty('ML^δ')}, points"
+        f"    {pretty('ML^E')} better →\nbold: the 95 % interval does not hold 0"
     )
     return figure
 

@@ -45,7 +45,7 @@ def _misspecification(f: Findings) -> tuple[str, str]:
         f"{_gap(gaps[1])}; far from the origin (O = 50, R0) only F^δ survives, {_gap(gaps[2])} "
         f"above ML^E. On the map ML^δ wins at {wins} of 90 places without an intercept, but at "
         f"only {overconfident} of 90 where the model is overconfident: a wrong level hurts ML^E, a "
-        "wrong scale hardly does. The paper's own example, O = 50 with R1, is not one: a "
+        "wrong scale seldom does. The paper's own example, O = 50 with R1, is not one: a "
         f"converged fit shows no difference ({_gap(valley)})."
     )
     return (PARTLY if all(_above(g) for g in gaps) else NO), evidence

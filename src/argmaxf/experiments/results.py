@@ -51,11 +51,12 @@ def timing_page(seconds: Mapping[str, Mapping[str, float]]) -> str:
     for name, spent in [*seconds.items(), ("all", total)]:
         shares = [f"{100 * spent[part] / max(spent['total'], 1e-9):.0f} %" for part in PARTS]
         lines.append([name, f"{spent['total']:.1f}", *shares])
-    header = ["experiment", "seconds of one core", "fitting models", "training soft F", "deciding"]
+    header = ["experiment", "seconds", "fitting models", "training soft F", "deciding"]
     return (
         "# Where the time went\n\n"
         + markdown_table(header, lines)
-        + "\n\nThe rest is sampling, loading and judging. Times differ from run to run.\n"
+        + "\n\nWall-clock seconds of all processes together; the rest is sampling, loading and "
+        "judging. Times differ from run to run, and grow where the machine does other work.\n"
     )
 
 

@@ -236,8 +236,7 @@ def _text(records: Sequence[Record], findings: Any) -> str:
         f"A bracketed score is higher than its counterpart in {printed} of {pairs} printed pairs "
         f"and in {higher} of {pairs} of ours (paper-like).\n\nWhether k = 0 is allowed decides the "
         "rows with the rarest labels, above all of medical. Not explained: the printed F^δ of "
-        "enron "
-        "at C = 1 is lower than anything tried gives."
+        "enron at C = 1 is lower than anything tried gives."
     )
 
 
