@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from argmaxf.report.comparison import Comparison, Fit, compare
+from argmaxf.report.comparison import Comparison, compare
+from argmaxf.report.contest import Fit
 from argmaxf.report.page import render
 from argmaxf.report.tables import read_table, split_table
 from benchmarks.harness import Row

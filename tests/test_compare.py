@@ -12,7 +12,8 @@ from sklearn.metrics import fbeta_score
 
 from argmaxf.commands.app import run
 from argmaxf.datasets.rare import rare_digits
-from argmaxf.report.comparison import Options, compare, fit_chosen
+from argmaxf.report.comparison import compare, fit_chosen
+from argmaxf.report.contest import Options
 from argmaxf.report.tables import read_table, split_like, split_table
 
 N = 400
@@ -345,9 +346,9 @@ def test_dates_are_left_out_and_named(frame):
 def test_ctrl_c_ends_cleanly(csv, tmp_path):
     code = (
         "import sys, time; from argmaxf.commands.app import run;"
-        "from argmaxf.report import comparison;"
+        "from argmaxf.report import contest;"
         "fit = lambda self: print('fitting', flush=True) or time.sleep(60);"
-        "comparison.Fit.run = fit; sys.exit(run(sys.argv[1:]))"
+        "contest.Fit.run = fit; sys.exit(run(sys.argv[1:]))"
     )
     arguments = ["compare", str(csv()), "--target", "y", "--report", str(tmp_path / "out.html")]
     process = subprocess.Popen(

@@ -11,8 +11,10 @@ import pytest
 import argmaxf
 from argmaxf.commands.app import run
 from argmaxf.expected.operating import operating_point
-from argmaxf.report.comparison import Options, compare
+from argmaxf.report.comparison import compare
+from argmaxf.report.contest import Options
 from argmaxf.report.live import beta_grid, live_numbers, threshold_grid
+from argmaxf.report.page import render
 from argmaxf.report.tables import read_table, split_table
 
 SCRIPT = "<script>alert(1)</script>"
@@ -261,6 +263,20 @@ def test_the_page_is_one_small_file(one_label, two_labels):
         text = path.read_text(encoding="utf-8")
         assert "http://" not in text.replace("http://www.w3.org", "")
         assert "https://" not in text
+
+
+def test_many_rows_and_labels_still_fit_in_the_page():
+    rng = np.random.default_rng(0)
+    n, labels = 6_000, 8
+    x = rng.normal(size=(n, 2))
+    names = [f"label {i}" for i in range(labels)]
+    y = rng.random((n, labels)) < 1 / (1 + np.exp(np.arange(1, labels + 1) / 2 - x[:, :1]))
+    frame = pl.DataFrame(x, schema=["a", "b"]).hstack(pl.DataFrame(y * 1, schema=names))
+    found = compare(split_table(frame, names, "t"), options=Options(n_folds=2))
+    page = render(found, command=["argmaxf"])
+    assert len(page.encode()) < 3_000_000
+    assert "Shown are the 6 rarest labels; 2 more took part" in page
+    assert 'value="0">label 2<' in page
 
 
 def test_the_page_says_how_to_repeat_it(browser, one_label, compared):

@@ -11,4 +11,6 @@ def main() -> None:
         from argmaxf.commands.app import run
     except ModuleNotFoundError as error:
         sys.exit(f"argmaxf: the command needs {error.name}; run pip install 'argmaxf[cli]'")
+    except KeyboardInterrupt:  # while it still loads
+        sys.exit(130)
     sys.exit(run())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from rich.table import Table
 from argmaxf.commands.output import console, print_json
 from argmaxf.empirical.interval import Interval
 from argmaxf.files.whole import written_whole
-from argmaxf.report.comparison import Comparison, Fit, Options, compare, fit_chosen
+from argmaxf.report.comparison import Comparison, compare, fit_chosen
+from argmaxf.report.contest import Fit, Options
 from argmaxf.report.tables import Rows
 from argmaxf.report.words import sentence, summary
 
@@ -37,10 +38,12 @@ def answer(
         outputs = {p: stack.enter_context(written_whole(p)) for p in (report, save) if p}
         comparison = compare(rows, test_rows, options, track=_show_progress)
         if save is not None:
-            _save(comparison, rows, outputs[save])
+            with _working(f"fitting {comparison.chosen} on all rows"):
+                _save(comparison, rows, outputs[save])
         if report is not None:
-            page = _render(comparison, command, save)
-            outputs[report].write_text(page, encoding="utf-8")
+            with _working("writing the report"):
+                page = _render(comparison, command, save)
+                outputs[report].write_text(page, encoding="utf-8")
     if as_json:
         print_json(as_record(comparison, report, save))
     else:
@@ -96,6 +99,12 @@ def _show_progress(fits: list[Fit]) -> Iterator[Fit]:
             bar.update(task, description=f"fitting {escape(fit.name)}")
             yield fit
             bar.advance(task)
+
+
+def _working(what: str) -> AbstractContextManager[Any]:
+    """Show that something is being done, on a terminal only."""
+    terminal = Console(stderr=True)
+    return terminal.status(what) if terminal.is_terminal else nullcontext()
 
 
 def _print(comparison: Comparison, report: Path | None, save: Path | None) -> None:

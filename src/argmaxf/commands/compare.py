@@ -40,7 +40,7 @@ def compare(
 ) -> None:
     """Compare both approaches on your data, and say which to use and why."""
     from argmaxf.commands.answer import answer
-    from argmaxf.report.comparison import Options
+    from argmaxf.report.contest import Options
     from argmaxf.report.tables import read_table, split_like, split_table
 
     rows = split_table(read_table(train), target, train.name)

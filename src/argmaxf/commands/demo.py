@@ -25,7 +25,7 @@ def demo(
     """Compare both approaches on bundled real data with rare positives, and write a report."""
     from argmaxf.commands.answer import answer
     from argmaxf.datasets.rare import rare_digits
-    from argmaxf.report.comparison import Options
+    from argmaxf.report.contest import Options
     from argmaxf.report.tables import split_table
 
     rows = split_table(rare_digits(seed), ["is_1"], "digits")
