@@ -238,6 +238,17 @@ def test_readable_on_phone_and_desk_in_light_and_dark(browser, two_labels, width
     assert faint == []
 
 
+def test_nothing_is_cut_off_on_paper(browser, one_label):
+    browser.open(one_label, width=718)  # A4 less its margins, at 96 dots an inch
+    browser.chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    wide = browser.script(
+        "return [...document.querySelectorAll('table, svg, pre, p')]"
+        ".filter(e => e.getBoundingClientRect().right > innerWidth).map(e => e.outerHTML)"
+    )
+    browser.chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert wide == []
+
+
 def test_controls_are_labelled_and_reached_by_keyboard(browser, two_labels):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
