@@ -1,4 +1,4 @@
-"""Every engine that can hold a frame, really running: one fixture for all tests that need them."""
+"""Settings of all tests; and every engine that can hold a frame, really running, as one fixture."""
 
 import itertools
 import os
@@ -11,6 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Timings never decide a test: a busy machine is no counterexample.
+settings.register_profile("argmaxf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("argmaxf")
 
 ENGINES = ["pandas", "polars", "polars-lazy", "pyarrow", "duckdb", "duckdb-file", "dask", "pyspark"]
 PARTS = 5  # of a frame that an engine holds in parts; one of them stays empty

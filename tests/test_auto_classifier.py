@@ -260,7 +260,7 @@ def scores(setting, seed):
     options = {"D": 10, "S": 4.0, "O": 0.0, "positive_rate": 0.5, "n": 1000, **setting}
     mixture = GaussianMixture(**{k: v for k, v in options.items() if k != "n"})
     X, y = mixture.sample(options["n"], seed=seed)
-    X_test, y_test = mixture.sample(3000, seed=1000 + seed)
+    X_test, y_test = mixture.sample(3000, seed=10_000 + seed)
     methods = [
         PlainClassifier(LIKELIHOOD), ThresholdFClassifier(LIKELIHOOD),
         ExpectedFClassifier(LIKELIHOOD), SoftFClassifier(), AutoFClassifier(LIKELIHOOD),

@@ -111,7 +111,7 @@ def _reason(best: str, chosen: str, close: list[str], behind: Any, error: Any) -
     if chosen != best:
         return (
             f"{chosen} is used: {best} scored higher by {behind[chosen]:.4f}, but that is within "
-            f"two standard errors ({error[chosen]:.4f}) of the difference, and of methods so close "
+            f"two standard errors (of {error[chosen]:.4f}) of none, and of methods so close "
             f"{chosen} is the safer one on such data."
         )
     others = [name for name in close if name != best]
