@@ -4,17 +4,20 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 from sklearn.metrics import fbeta_score
 
+import argmaxf
 from argmaxf.commands.app import run
 from argmaxf.datasets.rare import rare_digits
 from argmaxf.report.comparison import compare, fit_chosen
 from argmaxf.report.contest import Options
 from argmaxf.report.tables import read_table, split_like, split_table
+from argmaxf.report.words import code, sentence
 
 N = 400
 
@@ -148,6 +151,22 @@ def test_the_positive_class_can_be_chosen(frame):
     assert compare(rows, options=Options(n_folds=2)).truth.sum() == (rows.y == "good").sum()
     with pytest.raises(ValueError, match="positive must be one of two classes, bad, good; got 'x'"):
         compare(rows, options=Options(positive="x"))
+
+
+def test_the_sentence_promises_only_what_the_method_rests_on(found):
+    on_proba = sentence(replace(found, chosen="ML^E"))
+    expected = argmaxf.expected_f(found.proba[:, 0], found.predictions["ML^E"][:, 0])
+    assert f"the model expects F1 {expected.mean:.3f} ± {expected.std:.3f}" in on_proba
+    assert "expects" not in sentence(replace(found, chosen="F^δ"))
+
+
+@pytest.mark.parametrize("name", ["ML^.5", "ML^δ", "ML^E", "F^δ", "SVMperf", "cost"])
+def test_the_code_runs_as_it_is_shown(found, name):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    names = {"X": X, "y": (X[:, 0] > 0.5) * 1, "X_new": X}
+    exec(code(replace(found, chosen=name)), names)
+    assert len(names["labels"]) == 60
 
 
 def test_the_same_seed_gives_the_same_comparison(rows, found):

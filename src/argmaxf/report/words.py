@@ -22,6 +22,7 @@ ESTIMATORS = {
     "cost": "CostSensitiveFClassifier",
 }
 WRAPPING = ("ML^δ", "ML^E", "cost")
+ON_PROBABILITIES = ("ML^.5", "ML^δ", "ML^E")
 
 
 def sentence(comparison: Comparison) -> str:
@@ -36,12 +37,12 @@ def _selection(comparison: Comparison) -> str:
     chosen = comparison.predictions[comparison.chosen]
     if chosen.shape[1] > 1:
         return f"it selects {chosen.sum():,} of {chosen.size:,} labels"
+    selects = f"it selects {chosen.sum():,} of {len(chosen):,} rows"
+    if comparison.chosen not in ON_PROBABILITIES:  # the classifier's expectations are not its own
+        return selects
     expected = expected_f(comparison.proba[:, 0], chosen[:, 0], beta=comparison.options.beta)
     f = name_of_f(comparison.options.beta)
-    return (
-        f"it selects {chosen.sum():,} of {len(chosen):,} rows, where the model expects "
-        f"{f} {expected.mean:.3f} ± {expected.std:.3f}"
-    )
+    return f"{selects}, where the model expects {f} {expected.mean:.3f} ± {expected.std:.3f}"
 
 
 def code(comparison: Comparison, saved: str | None = None) -> str:
