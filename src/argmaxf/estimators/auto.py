@@ -20,6 +20,7 @@ from argmaxf.estimators.base import MetaFClassifier
 from argmaxf.estimators.compare import HeldOut, draw_sets
 from argmaxf.estimators.expected import ExpectedFClassifier
 from argmaxf.estimators.folds import folds
+from argmaxf.estimators.labels import constants_said
 from argmaxf.estimators.plain import NEUTRAL, PlainClassifier
 from argmaxf.estimators.report import Held, Report, choose
 from argmaxf.estimators.shift import Familiar
@@ -150,10 +151,9 @@ class AutoFClassifier(MetaFClassifier):
     def _predict_out_of_fold(self, candidate: Any, X: Any, held_out: HeldOut) -> Any:
         takes = held_out.weight is not None and has_fit_parameter(candidate, "sample_weight")
         params = {"sample_weight": held_out.weight} if takes else {}
-        splits = held_out.splits
-        return cross_val_predict(
-            candidate, X, held_out.target, cv=splits, n_jobs=self.n_jobs, params=params
-        )
+        options = {"cv": held_out.splits, "n_jobs": self.n_jobs, "params": params}
+        with constants_said():
+            return cross_val_predict(candidate, X, held_out.target, **options)
 
     def _wrappers(self) -> dict[str, Callable[[Any], Any]]:
         """Return the methods that wrap the classifier, as functions of it."""
@@ -185,6 +185,6 @@ class AutoFClassifier(MetaFClassifier):
 
 
 def _fit(classifier: Any, X: Any, target: Any, weight: Any) -> Any:
-    if weight is not None and has_fit_parameter(classifier, "sample_weight"):
-        return classifier.fit(X, target, sample_weight=weight)
-    return classifier.fit(X, target)
+    takes = weight is not None and has_fit_parameter(classifier, "sample_weight")
+    with constants_said():
+        return classifier.fit(X, target, **({"sample_weight": weight} if takes else {}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
-from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.labels import Labels, constants_said
 from argmaxf.estimators.plain import GivenScores
 from argmaxf.estimators.report import Held, rate_rows, rate_sets
 
@@ -47,8 +46,7 @@ class HeldOut:
 
     def _fit(self, classifier: Any, rows: Any) -> Any:
         weight = None if self.weight is None else self.weight[rows]
-        with warnings.catch_warnings():  # of labels that only this fold lacks
-            warnings.filterwarnings("ignore", message="labels with|y has one class only")
+        with constants_said():
             return classifier.fit(self.scores[rows], self.target[rows], sample_weight=weight)
 
     def _rate(self, guesses: list[Any], beta: float) -> Held:

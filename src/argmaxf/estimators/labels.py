@@ -7,6 +7,8 @@ class (one-vs-rest). Everything else in this package sees columns only.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
+
+
+@contextmanager
+def constants_said() -> Iterator[None]:
+    """Keep quiet about constant labels: the caller has said it, or only a fold lacks them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="labels with|y has one class only")
+        yield
 
 
 @dataclass(frozen=True)

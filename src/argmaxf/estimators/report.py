@@ -108,21 +108,21 @@ def _rank(name: str, order: tuple[str, ...]) -> int:
 
 
 def _reason(best: str, chosen: str, close: list[str], behind: Any, error: Any) -> str:
-    if chosen != best:
+    if behind[chosen] > 0:
         return (
             f"{chosen} is used: {best} scored higher by {behind[chosen]:.4f}, but that is within "
             f"two standard errors (of {error[chosen]:.4f}) of none, and of methods so close "
             f"{chosen} is the safer one on such data."
         )
-    others = [name for name in close if name != best]
+    others = [name for name in close if name != chosen]
     if others:
-        return f"{best} is used: it scored highest, {', '.join(others)} too close to tell apart."
-    return f"{best} is used: it scored highest, by more than two standard errors."
+        return f"{chosen} is used: none scored higher, {', '.join(others)} too close to tell apart."
+    return f"{chosen} is used: it scored highest, by more than two standard errors."
 
 
 def _notes(truth: Any, proba: Floats | None, calibration: float) -> Iterator[str]:
     """Say what the data show that bears on the choice: rare labels, bad probabilities."""
-    rate = float(truth.mean(axis=0).min())
+    rate = float(truth[:, truth.any(axis=0)].mean(axis=0).min())
     if rate < RARE:
         yield (
             f"The rarest label is positive in {rate:.1%} of rows: a threshold tuned on few "
@@ -141,10 +141,10 @@ def _notes(truth: Any, proba: Floats | None, calibration: float) -> Iterator[str
 
 
 def _calibration(truth: NDArray[np.bool_], proba: Floats) -> float:
-    """Return the worst z of two tests of calibration: of the total, and Spiegelhalter's (1986)."""
+    """Return the worse z of two tests of calibration: of the total, and Spiegelhalter's (1986)."""
     variance = proba * (1 - proba)
-    z = []
-    for a in (np.ones_like(proba), 1 - 2 * proba):
-        spread = np.sqrt(np.sum(a**2 * variance, axis=0))
-        z.append(np.abs(np.sum(a * (truth - proba), axis=0)) / np.maximum(spread, 1e-12))
-    return float(np.max(z))
+    z = [
+        abs(np.sum(a * (truth - proba))) / max(np.sqrt(np.sum(a**2 * variance)), 1e-12)
+        for a in (np.ones_like(proba), 1 - 2 * proba)
+    ]
+    return float(max(z))
