@@ -116,6 +116,15 @@ def test_text_is_copied_as_it_is_written(tmp_path, capsys):
     assert labelled["label"].to_list() == ["true", "false", "true"]
 
 
+def test_numbers_in_text_become_numbers_elsewhere(tmp_path, capsys):
+    ones = "".join(f"{i % 2},{i}\n" for i in range(12_000))  # types are guessed from 10,000 rows
+    (tmp_path / "in.csv").write_text(f"p,i\n{ones} 0.5,7\n")
+    decided(capsys, tmp_path / "in.csv", "-p", "p", "-o", tmp_path / "out.parquet")
+    labelled = pl.read_parquet(tmp_path / "out.parquet")
+    assert dict(labelled.schema) == {"p": pl.Float64, "i": pl.Int64, "label": pl.Boolean}
+    assert labelled["p"][-1] == 0.5
+
+
 def test_folders_patterns_and_several_files(files, rows, tmp_path, capsys):
     shards = tmp_path / "shards" / "deep"
     shards.mkdir(parents=True)

@@ -206,6 +206,32 @@ def test_what_is_no_frame_is_refused():
         decide([0.1], "p")
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-25, 1e-300])
+@pytest.mark.parametrize("gather", [1 << 17, 200, 0])
+def test_bands_of_many_items_are_grouped_more_finely_first(monkeypatch, gather, scale):
+    # in segments of different shapes, down to probabilities below the first pass's groups
+    monkeypatch.setattr("argmaxf.engines.segments.GATHER", gather)
+    p = np.concatenate([scale * scores(40_000), 1 - scale * scores(20_000, seed=1)])
+    p = np.concatenate([p, np.full(3_000, np.median(p)), EDGES])
+    segment = np.repeat([0, 1], [40_000, p.size - 40_000])
+    for (s,), found in decisions(table_of(p, s=segment), "p", by="s", beta=0.7).items():
+        exact = maximize_expected_f(p[segment == s], beta=0.7, ties="together")
+        assert_same_decision(found, exact)
+
+
+def test_a_frame_that_changes_between_passes_is_refused():
+    import polars as pl
+
+    counter = iter(range(100))
+
+    def other_each_time(frame):
+        return pl.Series(scores(20_000, seed=next(counter)))
+
+    frame = pl.LazyFrame({"p": scores(20_000)}).select(pl.col("p").map_batches(other_each_time))
+    with pytest.raises(ValueError, match="must have the same rows each time it is read"):
+        decide(frame, "p")
+
+
 def test_a_billion_equal_values_twice():
     # counts in the summary stand for rows: 0.3 and 0.1, a billion times each
     values, counts = np.array([0.3, 0.1]), np.array([1e9, 1e9])

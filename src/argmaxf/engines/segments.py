@@ -81,7 +81,12 @@ class Segment:
         """Put finer groups in the place of those of a band."""
         inside = np.flatnonzero(self.in_band(band))
         above, below = self.groups[: inside[0]], self.groups[inside[-1] + 1 :]
-        assert finer.count.sum() == self.groups[inside].count.sum(), "the frame changed meanwhile"
+        before, after = self.groups[inside].count.sum(), finer.count.sum()
+        if before != after:
+            raise ValueError(
+                "the frame must have the same rows each time it is read, "
+                f"got {before:.0f} and then {after:.0f} between {band.low!r} and {band.high!r}"
+            )
         self.groups = Groups.joined([above, finer, below])
 
     def decision(self, question: Question) -> Decision:

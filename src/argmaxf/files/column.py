@@ -96,15 +96,15 @@ class Column:
             schema = frame.collect_schema()
         if self.name not in schema:
             raise ValueError(f"{source.name}: no column {self.name!r}; it has {list(schema)}")
-        kind = schema[self.name]
-        if source.is_text and not typed:
-            text = pl.col(self.name).str.strip_chars()
-            return frame.with_columns(
-                text.cast(pl.Float64, strict=False).alias(P), pl.col(self.name).alias(TEXT)
-            )
+        column, kind = pl.col(self.name), schema[self.name]
+        if source.is_text:
+            number = column.str.strip_chars().cast(pl.Float64, strict=False)
+            kept = number.alias(self.name) if typed else column
+            frame = source.scan(typed=typed, text=self.name)
+            return frame.with_columns(kept, number.alias(P), column.alias(TEXT))
         if not (kind.is_numeric() or kind == pl.Boolean):
             raise ValueError(f"{source.name}: column {self.name!r} must hold numbers, got {kind}")
-        return frame.with_columns(pl.col(self.name).cast(pl.Float64).alias(P))
+        return frame.with_columns(column.cast(pl.Float64).alias(P))
 
     def _refuse_text(self, batch: pl.DataFrame, source: Input, row: int) -> NoReturn:
         bad = (batch[P].is_null() & batch[TEXT].is_not_null()).arg_true()[0]

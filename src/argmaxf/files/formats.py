@@ -40,8 +40,8 @@ class Input:
         """Whether every value is text until it is parsed."""
         return self.kind in SEPARATORS
 
-    def scan(self, *, typed: bool = False) -> pl.LazyFrame:
-        """Scan the file; values of text files stay text unless `typed`."""
+    def scan(self, *, typed: bool = False, text: str | None = None) -> pl.LazyFrame:
+        """Scan the file; values of text files stay text unless `typed`, and in column `text`."""
         if self.kind == "parquet":
             return pl.scan_parquet(self.path, glob=False)
         if self.kind == "arrow":
@@ -51,6 +51,7 @@ class Input:
             separator=SEPARATORS[self.kind],
             infer_schema=typed,
             infer_schema_length=INFERRED,
+            schema_overrides={text: pl.String} if typed and text else None,
             glob=False,
         )
 
