@@ -331,6 +331,7 @@ def test_questions_that_make_no_sense(files, tmp_path, capsys):
             ([rows, "-p", "p", "--nulls", "keep"], "nulls must be one of"),
             ([rows, "-p", "p", "--threshold", 2], "threshold must lie in [0, 1], got 2.0"),
             ([files / "none*.csv", "-p", "p"], "there is no such file"),
+            ([files, "-p", "p", "-o", out], "must all come from text files, or none of them"),
             ([files / "rows.parquet", sketch, "-p", "p"], "give one sketch"),
             ([sketch, "-o", out], "a sketch holds no rows to label"),
         ]:

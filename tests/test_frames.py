@@ -219,6 +219,15 @@ def test_bands_of_many_items_are_grouped_more_finely_first(monkeypatch, gather, 
         assert_same_decision(found, exact)
 
 
+def test_a_lazy_polars_frame_can_be_streamed():
+    import polars as pl
+
+    p = scores(20_000, seed=12)
+    labelled = decide(pl.LazyFrame({"p": p}), "p").collect(engine="streaming")
+    exact = maximize_expected_f(p, ties="together")
+    assert labelled["label"].to_list() == exact.selected.tolist()
+
+
 def test_a_frame_that_changes_between_passes_is_refused():
     import polars as pl
 

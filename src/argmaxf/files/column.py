@@ -99,9 +99,9 @@ class Column:
         column, kind = pl.col(self.name), schema[self.name]
         if source.is_text:
             number = column.str.strip_chars().cast(pl.Float64, strict=False)
-            kept = number.alias(self.name) if typed else column
+            given = number.alias(self.name) if typed else column.alias(TEXT)
             frame = source.scan(typed=typed, text=self.name)
-            return frame.with_columns(kept, number.alias(P), column.alias(TEXT))
+            return frame.with_columns(given, number.alias(P))
         if not (kind.is_numeric() or kind == pl.Boolean):
             raise ValueError(f"{source.name}: column {self.name!r} must hold numbers, got {kind}")
         return frame.with_columns(column.cast(pl.Float64).alias(P))

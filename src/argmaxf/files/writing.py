@@ -25,6 +25,8 @@ class Output:
     def checked(cls, path: Path, label: str, items: Column) -> Output:
         """Refuse an output that cannot be, before any work is done."""
         kind_of(path)
+        if len({source.is_text for source in items.inputs}) > 1:
+            raise ValueError("rows to write must all come from text files, or none of them")
         for source in items.inputs:
             if path.exists() and path.samefile(source.path):
                 raise ValueError(f"{path}: the output must not be one of the inputs")
