@@ -114,6 +114,52 @@ def test_exact_ties_go_to_the_smallest_set(draws, beta, zero_division):
         assert joint.k == smallest
 
 
+def exact_mixture_values(quarters, weights, beta_squared):
+    """E[F] of each of the 2ⁿ sets under a mixture, as fractions, with its size."""
+    states = all_label_vectors(len(quarters[0])).tolist()
+    masses = [
+        sum(
+            weight
+            * math.prod(Fraction(q if yi else 4 - q, 4) for q, yi in zip(model, y, strict=True))
+            for model, weight in zip(quarters, weights, strict=True)
+        )
+        for y in states
+    ]
+    for chosen in states:
+        k = sum(chosen)
+        true = [sum(a * b for a, b in zip(y, chosen, strict=True)) for y in states]
+        yield (
+            sum(
+                m * (1 + beta_squared) * t / (k + beta_squared * sum(y))
+                for m, t, y in zip(masses, true, states, strict=True)
+                if t
+            ),
+            k,
+        )
+
+
+@given(
+    st.tuples(st.integers(1, 4), st.integers(1, 3)).flatmap(
+        lambda shape: st.lists(
+            st.lists(st.integers(0, 4), min_size=shape[0], max_size=shape[0]),
+            min_size=shape[1],
+            max_size=shape[1],
+        )
+    ),
+    st.lists(st.integers(1, 3), min_size=3, max_size=3),
+    st.sampled_from([0.5, 1.0, 2.0]),
+)
+@settings(max_examples=200, deadline=None)
+def test_exact_ties_of_mixtures_go_to_the_smallest_set(quarters, weights, beta):
+    """Probabilities in quarters give exact ties, which fractions tell from near ones."""
+    weights = weights[: len(quarters)]
+    values = list(exact_mixture_values(quarters, weights, Fraction(beta) ** 2))
+    best = max(value for value, _ in values)
+    decision = maximize_expected_f_from_mixture(np.array(quarters) / 4, weights=weights, beta=beta)
+    assert decision.k == min(k for value, k in values if value == best)
+    assert decision.expected == pytest.approx(float(best) / sum(weights), rel=1e-13)
+
+
 # --- the independent case is the foundation's decision ---
 
 
@@ -438,7 +484,7 @@ GOOD = np.array([[0.5, 0.0], [0.0, 0.5], [0.0, 0.5]])
     [
         (-GOOD, 0.0, r"P must be finite and in \[0, 1\], got -0.5 at position \(0, 0\)"),
         (GOOD * np.nan, 0.0, "P must be finite and in"),
-        (GOOD, -0.1, r"p0 must lie in \[0, 1\], got -0.1"),
+        (GOOD, -0.1, r"p0 must be finite and in \[0, 1\], got -0.1$"),
         (GOOD, 0.2, "must add up to 1, got 1.2"),
         (GOOD / 2, 0.2, "must add up to 1, got 0.7"),
         (
@@ -448,7 +494,7 @@ GOOD = np.array([[0.5, 0.0], [0.0, 0.5], [0.0, 0.5]])
         ),
         (np.full((2, 3), 0.1), 0.0, "at most 2 columns, got 3"),
         ([0.5], 0.0, "P must have two dimensions, or three for a batch, got 1"),
-        (GOOD[None], 0.0, r"p0 must have shape \(1,\) as P has, got \(\)"),
+        (GOOD[None], 0.0, r"p0 must have shape \(1,\) to go with P, got \(\)"),
         (GOOD[None], [1.5], r"p0 must be finite and in \[0, 1\], got 1.5 at position 0"),
         (np.stack([GOOD, GOOD]), [0.0, 0.3], "got 1.3 in instance 1"),
         ([["a"]], 0.0, "P must hold real numbers"),
@@ -468,6 +514,13 @@ def test_parameters_of_a_distribution_are_not_refused(seed):
     mass = rng.dirichlet(np.full(len(states), rng.choice([0.01, 0.1, 1.0])))
     P, p0 = joint_parameters(states, mass)
     maximize_expected_f_from_joint(P.astype(np.float32), p0)
+
+
+def test_rounding_is_not_refused():
+    for p0 in (1.0000000000000002, 1 - 1e-9):
+        assert maximize_expected_f_from_joint(np.zeros((3, 3)), p0).k == 0
+    decision = maximize_expected_f_from_joint([[1.0000000000000002]], -1e-17)
+    assert decision.expected == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

@@ -125,9 +125,8 @@ def first_bad_probability(name: str, array: NDArray[Any]) -> ValueError:
     bad = ~((array >= 0.0) & (array <= 1.0))
     position = np.argwhere(bad)[0].tolist()
     value = float(array[tuple(position)])
-    return ValueError(
-        f"{name} must be finite and in [0, 1], got {value!r} at position {_plain(position)}"
-    )
+    place = f" at position {_plain(position)}" if position else ""
+    return ValueError(f"{name} must be finite and in [0, 1], got {value!r}{place}")
 
 
 def _plain(position: list[int]) -> int | tuple[int, ...]:

@@ -15,7 +15,6 @@ from argmaxf.validation import (
     as_labels,
     as_real_array,
     as_weights,
-    check_unit_interval,
     first_bad_probability,
 )
 
@@ -230,16 +229,14 @@ def _as_joint(P: ArrayLike, p0: ArrayLike) -> tuple[Floats, NDArray[Any]]:
     n, counts = joint.shape[-2:]
     if not 1 <= counts <= n:
         raise ValueError(f"P must have one row per label and at most {n} columns, got {counts}")
-    if joint.size and not (joint.min() >= 0.0 and joint.max() <= 1.0):
+    if joint.size and not (joint.min() >= 0.0 and joint.max() <= 1.0 + ROUNDING):
         raise first_bad_probability("P", joint)
-    if joint.ndim == 2:
-        return joint.astype(np.float64, copy=False), np.array(check_unit_interval("p0", p0))  # type: ignore[arg-type]
     none = as_real_array("p0", p0)
-    if none.shape != joint.shape[:1]:
-        raise ValueError(f"p0 must have shape {joint.shape[:1]} as P has, got {none.shape}")
-    if not ((none >= 0.0) & (none <= 1.0)).all():
+    if none.shape != joint.shape[:-2]:
+        raise ValueError(f"p0 must have shape {joint.shape[:-2]} to go with P, got {none.shape}")
+    if not ((none >= -ROUNDING) & (none <= 1.0 + ROUNDING)).all():
         raise first_bad_probability("p0", none)
-    return joint.astype(np.float64, copy=False), none.astype(np.float64)
+    return joint.astype(np.float64, copy=False), none.astype(np.float64).clip(0.0, 1.0)
 
 
 def _check_consistent(joint: Floats, none: Floats, one: bool) -> None:
