@@ -159,7 +159,7 @@ def _print(
     for key, d in sorted(decisions.items(), key=_order):
         value = f"{d.expected:.6g} ± {d.std:.2g}"
         cells = [escape(str(part)) for part in key]
-        table.add_row(*cells, f"{d.n:,}", f"{d.k:,}", f"{d.threshold:.17g}", value)
+        table.add_row(*cells, f"{d.n:,}", f"{d.k:,}", repr(d.threshold), value)
     out.print(table)
     for decision in decisions.values():
         if decision.bracket:
