@@ -43,6 +43,29 @@ def test_equal_to_the_sum_over_all_label_vectors(pairs, beta, zero_division, jac
     assert ours.std == pytest.approx(float(std), rel=1e-9, abs=2e-14)
 
 
+@pytest.mark.parametrize("beta", [1e-9, 1e-6, 1e-3, 1e3, 1e5, 1e6, 1e9])
+@pytest.mark.parametrize("p", [[0.9, 0.2, 0.55, 0.3], [1.0, 0.5, 1e-3], [1 - 1e-9, 1.0, 0.7]])
+def test_extreme_beta_is_as_exact(p, beta):
+    for selected in ([True] * len(p), [True] + [False] * (len(p) - 1)):
+        mean, std = definition(p, selected, beta)
+        ours = expected_f(p, selected, beta=beta)
+        assert abs(ours.mean / mean - 1) < 1e-12
+        assert ours.std == pytest.approx(float(std), rel=1e-9, abs=2e-14)
+    truth = curve_40_digits(p, beta)
+    decision = maximize_expected_f(p, beta=beta)
+    assert truth[decision.k] == max(truth)
+    assert abs(decision.expected / max(truth) - 1) < 1e-12
+    std = float(definition(p, decision.selected, beta)[1])
+    assert decision.std == pytest.approx(std, rel=1e-9, abs=2e-14)
+
+
+def test_beta_beyond_double_precision_is_refused():
+    with pytest.raises(
+        ValueError, match=r"beta must lie between 1e-09 and 1e\+09, got 1000000000000.0"
+    ):
+        expected_f([0.5], [True], beta=1e12)
+
+
 @pytest.mark.parametrize("beta", BETAS)
 def test_spread_of_the_optimum_equals_the_definition_at_n_12(beta):
     p = np.random.default_rng(0).beta(0.5, 2, 12)

@@ -97,13 +97,14 @@ def group_sums(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, Floats]:
     return log_terms, pi
 
 
-def group_variances(groups: Groups, w: Floats, x: Floats) -> Floats:
-    """Return Σ π (1 - π) of each group at each node."""
+def group_variances(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, Floats]:
+    """Return Σ π (1 - π) and Σ (1 - π) of each group at each node."""
     from argmaxf.expected import kernels
 
-    variance = np.empty((len(groups), w.size))
-    kernels.group_variances(*_arguments(groups), w, x, variance)
-    return variance
+    shape = (len(groups), w.size)
+    variance, negative = np.empty(shape), np.empty(shape)
+    kernels.group_variances(*_arguments(groups), w, x, variance, negative)
+    return variance, negative
 
 
 def tilt(nodes: Nodes, b2: float) -> tuple[Floats, Floats]:

@@ -23,7 +23,7 @@ reordering_kernel = numba.njit(
     nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"}
 )
 
-LEAST_X = math.exp(-45.0)  # below this a tilted term is lost in rounding; keeps 0/0 away
+LEAST_X = math.exp(-120.0)  # below this a tilted term is lost even times β⁴; keeps 0/0 away
 
 # Rows of the summary's table (see sketch.py): p = 1, then p in [1/2, 1) by falling p, then
 # p in [2^-64, 1/2) by falling p, then 0 < p < 2^-64, then p = 0.
@@ -209,8 +209,8 @@ def group_terms(count, centre, rest, half, moments, w, x, log_terms, pi):
 
 
 @kernel
-def group_variances(count, centre, rest, half, moments, w, x, variance):
-    """For each group and node: Σ π (1 - π) = x Σ p (1 - p) / (1 - p w)².
+def group_variances(count, centre, rest, half, moments, w, x, variance, negative):
+    """For each group and node: Σ π (1 - π) = x Σ p (1 - p) / (1 - p w)², and Σ (1 - π).
 
     1/(1 - ζy)² = Σ_j (j+1) ζ^j y^j and p (1 - p) = c q + h (q - c) y - h² y², to order five.
     """
@@ -228,3 +228,5 @@ def group_variances(count, centre, rest, half, moments, w, x, variance):
             z = h * w[m] * inverse
             series = d[0] + z * (d[1] + z * (d[2] + z * (d[3] + z * (d[4] + z * d[5]))))
             variance[i, m] = x[m] * inverse * inverse * series
+            powers = s[1] + z * (s[2] + z * (s[3] + z * (s[4] + z * (s[5] + z * s[6]))))
+            negative[i, m] = inverse * (q * (s[0] + z * powers) - h * powers)

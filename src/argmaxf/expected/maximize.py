@@ -43,7 +43,7 @@ def maximize_expected_f(
         Probabilities of being positive: a list, NumPy array, or column of pandas, polars or Arrow.
         Two-dimensional input needs `average`.
     beta
-        Weight of recall against precision; any positive real number.
+        Weight of recall against precision; any real number between 1e-9 and 1e9.
     measure
         ``"fbeta"``, or ``"jaccard"`` for the expected intersection over union.
     average

@@ -88,10 +88,13 @@ class FBeta:
 
     def spread(self, chosen: Groups, rest: Groups, f: float) -> float:
         """Return the standard deviation of F_β for a chosen set, f being its mean."""
-        inside, outside = 1.0 + self.b2 - f * self.b2, -f * self.b2
-        _, pi_in, var_in = _totals(chosen, self.w, self.x)
-        _, pi_out, var_out = _totals(rest, self.w, self.x)
+        _, pi_in, var_in, negative = _totals(chosen, self.w, self.x)
+        _, pi_out, var_out, _ = _totals(rest, self.w, self.x)
         k = chosen.count.sum()
+        # 1 - f = E[(k - T + β² R) / (k + β² S)], summed anew: it is multiplied by β²
+        u, weight = self.nodes
+        loss = weight * np.exp(self.log_g - u * k) @ (negative + self.b2 * pi_out)
+        inside, outside = 1.0 + self.b2 * loss, -f * self.b2
         mean = inside * pi_in + outside * pi_out - f * k
         second = inside**2 * var_in + outside**2 * var_out + mean**2
         return _root_mean(self.nodes, self.log_g, k, second)
@@ -147,8 +150,8 @@ class Jaccard:
     def spread(self, chosen: Groups, rest: Groups, f: float) -> float:
         """Return the standard deviation of Jaccard for a chosen set, f being its mean."""
         # The labels inside the set are not in the denominator: no tilt for them.
-        _, pi_in, var_in = _totals(chosen, np.zeros_like(self.w), np.ones_like(self.x))
-        log_out, pi_out, var_out = _totals(rest, self.w, self.x)
+        _, pi_in, var_in, _ = _totals(chosen, np.zeros_like(self.w), np.ones_like(self.x))
+        log_out, pi_out, var_out, _ = _totals(rest, self.w, self.x)
         k = chosen.count.sum()
         mean = pi_in - f * pi_out - f * k
         second = var_in + f**2 * var_out + mean**2
@@ -173,10 +176,10 @@ def _factor(p: Floats, w: Floats, x: Floats) -> Floats:
     return np.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
 
 
-def _totals(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, Floats, Floats]:
-    """Σ log(1 - p w), Σ π and Σ π (1 - π) over all groups, at each node."""
-    log_terms, pi = group_sums(groups, w, x)
-    return log_terms.sum(axis=0), pi.sum(axis=0), group_variances(groups, w, x).sum(axis=0)
+def _totals(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, ...]:
+    """Σ log(1 - p w), Σ π, Σ π (1 - π) and Σ (1 - π) over all groups, at each node."""
+    sums = *group_sums(groups, w, x), *group_variances(groups, w, x)
+    return tuple(each.sum(axis=0) for each in sums)
 
 
 def _root_mean(nodes: Nodes, log_g: Floats, k: float, second: Floats) -> float:

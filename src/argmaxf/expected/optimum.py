@@ -14,6 +14,8 @@ from argmaxf.expected.search import Optimum, Source, search
 from argmaxf.expected.windows import table_groups
 from argmaxf.validation import check_beta, check_choice, check_zero_division
 
+LEAST_BETA, MOST_BETA = 1e-9, 1e9
+
 
 @dataclass(frozen=True)
 class Question:
@@ -29,8 +31,14 @@ class Question:
         cls, beta: float, measure: str, zero_division: float = 0.0, ties: str = "split"
     ) -> Question:
         """Check the options of a public function."""
+        value = check_beta(beta)
+        if not LEAST_BETA <= value <= MOST_BETA:
+            raise ValueError(
+                f"beta must lie between {LEAST_BETA:g} and {MOST_BETA:g}, got {beta!r}; beyond, "
+                "F is precision or recall to the last digit"
+            )
         return cls(
-            beta=check_beta(beta),
+            beta=value,
             jaccard=check_choice("measure", measure, ("fbeta", "jaccard")) == "jaccard",
             zero_division=check_zero_division(zero_division),
             split_ties=check_choice("ties", ties, ("split", "together")) == "split",

@@ -20,10 +20,11 @@ from argmaxf.expected.kernels import (
 from argmaxf.expected.nodes import plausible_positives, reciprocal_nodes
 
 BLOCK = 64  # items between two fresh evaluations of e^{-uk}, so that rounding cannot build up
-# A product is multiplied by RESCALE once it is below SMALL: eight more factors cannot underflow.
+# A product is multiplied by RESCALE once it is below SMALL: three more factors cannot underflow.
 SMALL = 2.0**-400
 RESCALE = 2.0**540
 LOG_RESCALE = 540.0 * math.log(2.0)
+LARGE_B2 = 100.0  # above, 1 - f is summed anew where it is multiplied by β²
 CONTEST = 1e-13  # values of f nearer than this are told apart in decimals (see contest.py)
 
 
@@ -45,7 +46,7 @@ def log_product(ascending, w, x, log_g):
             a, b, c = factor(ascending[i], 1.0 - ascending[i])
             for m in range(w.size):
                 product[m] *= a + b * x[m] + c * w[m]
-            if i & 7 == 7:
+            if i % 3 == 2:
                 for m in range(w.size):
                     if product[m] < SMALL:
                         product[m] *= RESCALE
@@ -222,6 +223,19 @@ def row_nodes(ascending, mean, b2, jaccard, reach):
 
 
 @kernel
+def expected_loss(chosen, b2, u, weight, w, x, log_g, pi_out):
+    """1 - f = E[(k - T + β² R) / (k + β² S)] without cancellation, since β² multiplies it."""
+    total = 0.0
+    for m in range(u.size):
+        missed = b2 * pi_out[m]
+        for p in chosen:
+            a, b, c = factor(p, 1.0 - p)
+            missed += (1.0 - p) / (a + b * x[m] + c * w[m])
+        total += weight[m] * math.exp(log_g[m] - u[m] * chosen.size) * missed
+    return total
+
+
+@kernel
 def top_spread(ascending, k, f, b2, jaccard, u, weight, w, x, log_g):
     """Standard deviation of F (or of Jaccard) for the top k of a sorted row."""
     n = ascending.size
@@ -236,7 +250,10 @@ def top_spread(ascending, k, f, b2, jaccard, u, weight, w, x, log_g):
         inside, outside = 1.0, -f
     else:
         tilted_sums(chosen, w, x, pi_in, var_in)
-        inside, outside = 1.0 + b2 - f * b2, -f * b2
+        loss = 1.0 - f
+        if b2 > LARGE_B2:
+            loss = expected_loss(chosen, b2, u, weight, w, x, log_g, pi_out)
+        inside, outside = 1.0 + b2 * loss, -f * b2
     return math.sqrt(
         squared_deviation(u, weight, log_g, k, f, inside, outside, pi_in, var_in, pi_out, var_out)
     )
