@@ -5,7 +5,7 @@ import itertools
 import mpmath
 import numpy as np
 
-mpmath.mp.dps = 40
+mpmath.mp.dps = 70  # so that sets whose values differ in the 48th digit are still told apart
 
 
 def definition(p, selected, beta=1.0, *, jaccard=False, zero_division=0.0):
