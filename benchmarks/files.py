@@ -39,6 +39,7 @@ print(time.perf_counter() - start)
 SUM = TIMED.format("pl.scan_{0}(sys.argv[1]).select(pl.col('p').sum()).collect()")
 COPY = TIMED.format("pl.scan_{0}(sys.argv[1]).sink_{0}(sys.argv[2])")
 BATCH = 10**6
+TURNS = 4
 
 
 class Run(NamedTuple):
@@ -61,10 +62,7 @@ def kind_rows(folder: Path, kind: str, sizes: tuple[int, ...]) -> Iterator[Row]:
     for n in sizes:
         source, out = folder / f"rows.{kind}", folder / f"out.{kind}"
         generate(source, n)
-        decide = ["-c", COMMAND, "decide", str(source), "-p", "p", "--json"]
-        summed = polars(SUM.format(kind), source)
-        copied = polars(COPY.format(kind), source, out)
-        decided, labelled[n] = python(*decide), python(*decide, "-o", out)
+        summed, copied, decided, labelled[n] = measured(kind, source, out)
         work = f"{n:,} rows of {name}"
         yield Row(f"{work}: threshold", decided.seconds, "sum of the column", summed)
         budget, speed = 6 * summed + 1.5 * copied, n / labelled[n].seconds
@@ -83,19 +81,27 @@ def kind_rows(folder: Path, kind: str, sizes: tuple[int, ...]) -> Iterator[Row]:
     yield Row(work, labelled[many].peak, beside, labelled[few].peak, 1.2, unit="B", note=note)
 
 
-def polars(code: str, *arguments: object, repeat: int = 3) -> float:
-    """Run a query in fresh processes; return its best time."""
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return min(
-        float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        for _ in range(repeat)
-    )
+def measured(kind: str, source: Path, out: Path) -> tuple[float, float, Run, Run]:
+    """Sum, copy, threshold and labels, in turns so that a disturbance hits all; best of each."""
+    decide = [sys.executable, "-c", COMMAND, "decide", str(source), "-p", "p", "--json"]
+    turns = []
+    for _ in range(TURNS):
+        summed, copied = polars(SUM, kind, source), polars(COPY, kind, source, out)
+        out.unlink()
+        turns.append((summed, copied, once(decide), once([*decide, "-o", str(out)])))
+    sums, copies, decided, labelled = zip(*turns, strict=True)
+    return min(sums), min(copies), best_of(decided), best_of(labelled)
 
 
-def python(*arguments: object, repeat: int = 3) -> Run:
-    """Run Python a few times; return the best time and the largest peak."""
-    runs = [once([sys.executable, *map(str, arguments)]) for _ in range(repeat)]
+def best_of(runs: tuple[Run, ...]) -> Run:
+    """Return the best time and the largest peak."""
     return Run(min(run.seconds for run in runs), max(run.peak for run in runs))
+
+
+def polars(code: str, kind: str, *arguments: object) -> float:
+    """Run a query in a fresh process; return its time."""
+    command = [sys.executable, "-c", code.format(kind), *map(str, arguments)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def once(command: list[str]) -> Run:
