@@ -110,9 +110,9 @@ def _rank(name: str, order: tuple[str, ...]) -> int:
 def _reason(best: str, chosen: str, close: list[str], behind: Any, error: Any) -> str:
     if behind[chosen] > 0:
         return (
-            f"{chosen} is used: {best} scored higher by {behind[chosen]:.4f}, but that is within "
-            f"two standard errors (of {error[chosen]:.4f}) of none, and of methods so close "
-            f"{chosen} is the safer one on such data."
+            f"{chosen} is used: {best} scored higher by {behind[chosen]:.4f}, less than two "
+            f"standard errors (of {error[chosen]:.4f} each); of methods so close, {chosen} is "
+            "the safer one on such data."
         )
     others = [name for name in close if name != chosen]
     if others:
