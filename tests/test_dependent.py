@@ -513,7 +513,9 @@ def test_parameters_of_a_distribution_are_not_refused(seed):
     states = all_label_vectors(n)
     mass = rng.dirichlet(np.full(len(states), rng.choice([0.01, 0.1, 1.0])))
     P, p0 = joint_parameters(states, mass)
-    maximize_expected_f_from_joint(P.astype(np.float32), p0)
+    rounded = maximize_expected_f_from_joint(P.astype(np.float32), p0)
+    exact = maximize_expected_f_from_joint(P, p0)
+    assert rounded.expected == pytest.approx(exact.expected, rel=1e-5, abs=1e-6)
 
 
 def test_rounding_is_not_refused():
