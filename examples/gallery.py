@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from argmaxf import ExpectedFClassifier, SoftFClassifier, ThresholdFClassifier
-from argmaxf.datasets.rare import rare_digits
+from argmaxf.commands.rare import rare_digits
 from argmaxf.displays import (
     BetaDisplay,
     EmpiricalFDisplay,

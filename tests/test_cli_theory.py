@@ -44,7 +44,7 @@ def test_reproduce_stopped_by_hand(tmp_path, capsys, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("argmaxf.experiments.reproduce", stop)
+    monkeypatch.setattr("argmaxf.paper.reproduce", stop)
     assert run(["reproduce", "figure1", "--out", str(tmp_path)]) == 130
     assert capsys.readouterr().err == "argmaxf: stopped; the same command goes on from here\n"
 

@@ -13,7 +13,7 @@ from sklearn.metrics import fbeta_score
 
 import argmaxf
 from argmaxf.commands.app import run
-from argmaxf.datasets.rare import rare_digits
+from argmaxf.commands.rare import rare_digits
 from argmaxf.report.comparison import compare, fit_chosen
 from argmaxf.report.contest import Options
 from argmaxf.report.tables import read_table, split_like, split_table

@@ -14,10 +14,10 @@ import pytest
 from scipy import sparse
 
 from argmaxf.datasets import DataNotFoundError, load_mulan, load_reuters
-from argmaxf.datasets.mulan import read_mulan
-from argmaxf.datasets.reuters import count_words, read_archive, read_sgml
-from argmaxf.datasets.sources import REUTERS_MEMBERS, SOURCES, Source
-from argmaxf.datasets.storage import locate, sha256_of
+from argmaxf.paper.datasets.mulan import read_mulan
+from argmaxf.paper.datasets.reuters import count_words, read_archive, read_sgml
+from argmaxf.paper.datasets.sources import REUTERS_MEMBERS, SOURCES, Source
+from argmaxf.paper.datasets.storage import locate, sha256_of
 
 DENSE = """% a comment
 @relation toy
@@ -158,8 +158,8 @@ def alone(tmp_path, monkeypatch):
     """No data on this machine, an empty cache, and one small data set published nowhere yet."""
     monkeypatch.delenv("ARGMAXF_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("argmaxf.datasets.storage.cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr("argmaxf.datasets.storage.RETRIES", 0)
+    monkeypatch.setattr("argmaxf.paper.datasets.storage.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 0)
 
     def publish(url, content=b"hello"):
         source = Source(url, {"toy.txt": sha256_of(content)})
@@ -230,7 +230,7 @@ def server(tmp_path):
 
 
 def test_download_retries_and_caches(alone, server, tmp_path, monkeypatch):
-    monkeypatch.setattr("argmaxf.datasets.storage.RETRIES", 1)
+    monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 1)
     alone(server)
     path = locate("toy", "toy.txt")
     assert path == tmp_path / "cache" / "toy" / "toy.txt"
@@ -240,7 +240,7 @@ def test_download_retries_and_caches(alone, server, tmp_path, monkeypatch):
 
 
 def test_download_with_other_content_is_refused(alone, server, tmp_path, monkeypatch):
-    monkeypatch.setattr("argmaxf.datasets.storage.RETRIES", 1)
+    monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 1)
     alone(server, content=b"something else")
     logging.getLogger("pooch").setLevel("CRITICAL")
     with pytest.raises(ValueError, match=r"toy.txt"):

@@ -11,16 +11,17 @@ PACKAGE = Path(argmaxf.__file__).parent
 
 # A module may import from its own layer and from the layers above it in this list.
 LAYERS = [
-    {"validation"},
+    {"validation", "whole"},
     {"metric"},
-    {"expected", "empirical", "theory", "datasets"},
+    {"expected", "empirical", "theory"},
     {"engines"},
     {"frames"},
     {"files"},
     {"estimators"},
     {"displays"},
-    {"experiments", "report"},
-    {"commands"},
+    {"report"},
+    {"paper"},
+    {"commands", "datasets"},
     {"cli"},
 ]
 HEAVY = ["numba", "matplotlib", "pandas", "polars", "pyarrow", "duckdb", "dask", "pyspark", "typer"]
@@ -60,6 +61,15 @@ def test_wings_do_not_know_each_other():
     for wing, other in [("expected", "empirical"), ("empirical", "expected")]:
         for path in (PACKAGE / wing).rglob("*.py"):
             assert other not in set(imported_parts(path)), f"{path.name} imports {other}"
+
+
+def test_the_paper_is_imported_by_its_command_and_its_public_name_only():
+    others = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if path.relative_to(PACKAGE).parts[0] != "paper" and "paper" in imported_parts(path)
+    }
+    assert others == {"commands/reproduce.py", "datasets.py"}
 
 
 def test_import_is_light():

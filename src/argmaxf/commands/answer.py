@@ -16,11 +16,11 @@ from rich.table import Table
 
 from argmaxf.commands.output import console, print_json
 from argmaxf.empirical.interval import Interval
-from argmaxf.files.whole import written_whole
 from argmaxf.report.comparison import Comparison, compare, fit_chosen
 from argmaxf.report.contest import Fit, Options
 from argmaxf.report.tables import Rows
 from argmaxf.report.words import sentence, summary
+from argmaxf.whole import written_whole
 
 
 def answer(

@@ -24,7 +24,7 @@ def demo(
 ) -> None:
     """Compare both approaches on bundled real data with rare positives, and write a report."""
     from argmaxf.commands.answer import answer
-    from argmaxf.datasets.rare import rare_digits
+    from argmaxf.commands.rare import rare_digits
     from argmaxf.report.contest import Options
     from argmaxf.report.tables import split_table
 

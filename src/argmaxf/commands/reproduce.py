@@ -35,10 +35,10 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments; an interrupted run goes on where it stopped."""
     _check_extras()
-    from argmaxf import experiments
+    from argmaxf import paper
 
     try:
-        run = experiments.reproduce(
+        run = paper.reproduce(
             names,
             out,
             seeds=seeds,

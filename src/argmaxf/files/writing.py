@@ -10,7 +10,7 @@ import polars as pl
 from argmaxf.files.column import TEXT, Column, P, first_line, reading
 from argmaxf.files.formats import SEPARATORS, Input, kind_of, write
 from argmaxf.files.progress import Advance, Progress
-from argmaxf.files.whole import written_whole
+from argmaxf.whole import written_whole
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import KFold
 
-from argmaxf.datasets import MultilabelData, load_mulan
-from argmaxf.experiments.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.experiments.models import (
+from argmaxf.paper.datasets import MultilabelData, load_mulan
+from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
+from argmaxf.paper.models import (
     Scores,
     by_expectation,
     by_threshold,
@@ -20,9 +20,9 @@ from argmaxf.experiments.models import (
     soft_f,
     with_dummy,
 )
-from argmaxf.experiments.paired import paired_difference
-from argmaxf.experiments.published import columns, published, rows
-from argmaxf.experiments.reports import COLOURS, Record, Report, markdown_table, pretty
+from argmaxf.paper.paired import paired_difference
+from argmaxf.paper.published import columns, published, rows
+from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

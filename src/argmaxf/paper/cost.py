@@ -10,11 +10,11 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import spearmanr
 
-from argmaxf.datasets import MultilabelData, load_mulan
 from argmaxf.expected.evaluate import expected_f
-from argmaxf.experiments.harness import Cell, Experiment, Outcome, Plan
-from argmaxf.experiments.models import by_expectation, f1, logistic, with_dummy
-from argmaxf.experiments.reports import Record, Report, markdown_table
+from argmaxf.paper.datasets import MultilabelData, load_mulan
+from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
+from argmaxf.paper.models import by_expectation, f1, logistic, with_dummy
+from argmaxf.paper.reports import Record, Report, markdown_table
 from argmaxf.theory import GaussianMixture, mean_kl, shift_prior
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.naive_bayes import GaussianNB
 
-from argmaxf.experiments.clock import timed
-from argmaxf.experiments.harness import Cell, Experiment, Outcome, Plan
-from argmaxf.experiments.models import Scores, by_expectation, by_threshold, f1, logistic
-from argmaxf.experiments.paired import t_interval
-from argmaxf.experiments.reports import Record, Report, markdown_table, pretty
+from argmaxf.paper.clock import timed
+from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
+from argmaxf.paper.models import Scores, by_expectation, by_threshold, f1, logistic
+from argmaxf.paper.paired import t_interval
+from argmaxf.paper.reports import Record, Report, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Outputs written whole or not at all."""
+"""Files written whole or not at all: a reader sees the old content or the new, never a part."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ def written_whole(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a text or some bytes to a file; the folders on the way are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as temporary:
+        temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def _left_behind(path: Path) -> Iterator[Path]:

@@ -8,13 +8,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from argmaxf.experiments.clock import PARTS
-from argmaxf.experiments.harness import Experiment, Outcome, Plan, run_cells
-from argmaxf.experiments.progress import progress_bar
-from argmaxf.experiments.reports import Report, plain, write_report
-from argmaxf.experiments.results import results_page, timing_page
-from argmaxf.experiments.writing import write_whole
+from argmaxf.paper.clock import PARTS
+from argmaxf.paper.harness import Experiment, Outcome, Plan, run_cells
+from argmaxf.paper.progress import progress_bar
+from argmaxf.paper.reports import Report, plain, write_report
+from argmaxf.paper.results import results_page, timing_page
 from argmaxf.validation import check_choice
+from argmaxf.whole import write_whole
 
 _MODULES = {
     "table1": "table1",
@@ -110,7 +110,7 @@ def _chosen(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _load(name: str) -> Experiment:
-    module: Any = import_module(f"argmaxf.experiments.{_MODULES[name]}")
+    module: Any = import_module(f"argmaxf.paper.{_MODULES[name]}")
     experiment: Experiment = module.EXPERIMENT
     return experiment
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.naive_bayes import MultinomialNB
 
-from argmaxf.datasets import MultilabelData, load_reuters
-from argmaxf.experiments.clock import timed
-from argmaxf.experiments.harness import Cell, Experiment, Outcome, Plan
-from argmaxf.experiments.models import (
+from argmaxf.paper.clock import timed
+from argmaxf.paper.datasets import MultilabelData, load_reuters
+from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
+from argmaxf.paper.models import (
     Scores,
     by_expectation,
     by_threshold,
@@ -23,9 +23,9 @@ from argmaxf.experiments.models import (
     soft_f,
     with_dummy,
 )
-from argmaxf.experiments.paired import Difference, paired_difference
-from argmaxf.experiments.published import columns, published, rows, topics
-from argmaxf.experiments.reports import COLOURS, Record, Report, markdown_table, pretty
+from argmaxf.paper.paired import Difference, paired_difference
+from argmaxf.paper.published import columns, published, rows, topics
+from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from argmaxf.datasets.sources import SOURCES, Source
+from argmaxf.paper.datasets.sources import SOURCES, Source
 
 PathLike = str | os.PathLike[str]
 RETRIES = 2

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from argmaxf.experiments import clock
-from argmaxf.experiments.fingerprint import code_digest
-from argmaxf.experiments.writing import write_whole
+from argmaxf.paper import clock
+from argmaxf.paper.fingerprint import code_digest
+from argmaxf.whole import write_whole
 
 if TYPE_CHECKING:
-    from argmaxf.experiments.reports import Report
+    from argmaxf.paper.reports import Report
 
 PACKAGES = ("argmaxf", "numpy", "scipy", "scikit-learn")
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from argmaxf.datasets.sources import REUTERS_MEMBERS
-from argmaxf.datasets.storage import PathLike, corrupted, locate, sha256_of
-from argmaxf.datasets.tables import MultilabelData
+from argmaxf.paper.datasets.sources import REUTERS_MEMBERS
+from argmaxf.paper.datasets.storage import PathLike, corrupted, locate, sha256_of
+from argmaxf.paper.datasets.tables import MultilabelData
 from argmaxf.validation import check_choice
 
 Text = Literal["title and body", "body"]

@@ -36,5 +36,5 @@ def topics() -> int:
 
 @cache
 def _paper() -> dict[str, Any]:
-    text = files("argmaxf.experiments").joinpath("paper.json").read_text(encoding="utf-8")
+    text = files("argmaxf.paper").joinpath("paper.json").read_text(encoding="utf-8")
     return dict(json.loads(text))

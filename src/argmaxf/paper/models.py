@@ -16,8 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from argmaxf.empirical.softf import fit_soft_f
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.experiments.clock import timed
 from argmaxf.metric import fbeta_from_counts
+from argmaxf.paper.clock import timed
 
 Array = NDArray[Any]
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxf.empirical.threshold import maximize_empirical_f
-from argmaxf.experiments.clock import timed
-from argmaxf.experiments.harness import Cell, Experiment, Outcome, Plan
-from argmaxf.experiments.reports import Record, Report, markdown_table
 from argmaxf.metric import fbeta_from_counts
+from argmaxf.paper.clock import timed
+from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
+from argmaxf.paper.reports import Record, Report, markdown_table
 from argmaxf.theory import GaussianMixture, deviation_bound, regret_bound, sample_size
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import spearmanr
 
-from argmaxf.experiments.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.experiments.models import by_expectation, f1
-from argmaxf.experiments.reports import Record, Report, markdown_table
+from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
+from argmaxf.paper.models import by_expectation, f1
+from argmaxf.paper.reports import Record, Report, markdown_table
 from argmaxf.theory import GaussianMixture, mean_kl
 
 if TYPE_CHECKING:

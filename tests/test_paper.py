@@ -9,18 +9,18 @@ import pytest
 from scipy import sparse
 from scipy.special import expit
 
-import argmaxf.experiments
-from argmaxf.experiments import NAMES, adaptation, figure1, harness, reproduce, table1, table4
-from argmaxf.experiments.claims import CLAIMS, answers
-from argmaxf.experiments.fingerprint import code_digest
-from argmaxf.experiments.harness import Cell, Plan, mean_sd, run_cells
-from argmaxf.experiments.models import Scores, by_expectation, by_threshold, f1, logistic
-from argmaxf.experiments.paired import paired_difference, t_interval
-from argmaxf.experiments.published import columns, published, rows
-from argmaxf.experiments.reports import markdown_table
+import argmaxf.paper
+from argmaxf.paper import NAMES, adaptation, figure1, harness, reproduce, table1, table4
+from argmaxf.paper.claims import CLAIMS, answers
+from argmaxf.paper.fingerprint import code_digest
+from argmaxf.paper.harness import Cell, Plan, mean_sd, run_cells
+from argmaxf.paper.models import Scores, by_expectation, by_threshold, f1, logistic
+from argmaxf.paper.paired import paired_difference, t_interval
+from argmaxf.paper.published import columns, published, rows
+from argmaxf.paper.reports import markdown_table
 from argmaxf.theory import GaussianMixture
 
-FOLDER = Path(argmaxf.experiments.__file__).parent
+FOLDER = Path(argmaxf.paper.__file__).parent
 
 
 # ------------------------------------------------------------------ the harness

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.experiments.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.experiments.models import Scores, by_expectation, by_threshold, f1, logistic
-from argmaxf.experiments.published import columns, published
-from argmaxf.experiments.reports import COLOURS, Record, Report, markdown_table, pretty
+from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
+from argmaxf.paper.models import Scores, by_expectation, by_threshold, f1, logistic
+from argmaxf.paper.published import columns, published
+from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from argmaxf.experiments.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.experiments.models import Scores, by_expectation, by_threshold, f1, logistic, soft_f
-from argmaxf.experiments.paired import t_interval
-from argmaxf.experiments.published import columns, published, rows
-from argmaxf.experiments.reports import COLOURS, Record, Report, markdown_table, pretty
+from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
+from argmaxf.paper.models import Scores, by_expectation, by_threshold, f1, logistic, soft_f
+from argmaxf.paper.paired import t_interval
+from argmaxf.paper.published import columns, published, rows
+from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
 
 if TYPE_CHECKING:

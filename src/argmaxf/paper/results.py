@@ -6,11 +6,11 @@ import platform
 from collections.abc import Mapping
 from importlib.resources import files
 
-from argmaxf.experiments.claims import answers
-from argmaxf.experiments.clock import PARTS
-from argmaxf.experiments.harness import Plan, versions
-from argmaxf.experiments.published import place
-from argmaxf.experiments.reports import Report, markdown_table
+from argmaxf.paper.claims import answers
+from argmaxf.paper.clock import PARTS
+from argmaxf.paper.harness import Plan, versions
+from argmaxf.paper.published import place
+from argmaxf.paper.reports import Report, markdown_table
 
 CAPTIONS = {
     "table1": "Ours with 2 sd, and the printed numbers (diamonds).",
@@ -39,7 +39,7 @@ def results_page(reports: Mapping[str, Report], titles: Mapping[str, str], plan:
         parts.append("## The claims\n\n" + _left_table(lines))
         parts += [f"**{claim.statement}** {evidence}" for claim, _, evidence in found]
     parts += [_section(name, titles[name], report) for name, report in reports.items()]
-    errata = files("argmaxf.experiments").joinpath("errata.md").read_text(encoding="utf-8")
+    errata = files("argmaxf.paper").joinpath("errata.md").read_text(encoding="utf-8")
     parts.append("## Errata of the paper\n\n" + errata.strip())
     return "\n\n".join(parts) + "\n"
 

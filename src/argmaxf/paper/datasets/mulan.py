@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import numpy as np
 from scipy import sparse
 
-from argmaxf.datasets.storage import PathLike, locate
-from argmaxf.datasets.tables import MultilabelData
+from argmaxf.paper.datasets.storage import PathLike, locate
+from argmaxf.paper.datasets.tables import MultilabelData
 from argmaxf.validation import check_choice
 
 NAMES = ("yeast", "scene", "medical", "enron")
