@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize
-from argmaxf.engines.grouping import Rows
-from argmaxf.engines.segments import Segment, groups_of_rows
 from argmaxf.expected.optimum import Question
 from argmaxf.frames import decisions
+from argmaxf.frames.grouping import Rows
+from argmaxf.frames.segments import Segment, groups_of_rows
 
 EDGES = [0.0, 1.0, 0.5, np.nextafter(0.5, 0), 0.25, 1 - 2**-53, 2**-64, 2**-65, 1e-300, 5e-324]
 
@@ -210,7 +210,7 @@ def test_what_is_no_frame_is_refused():
 @pytest.mark.parametrize("gather", [1 << 17, 200, 0])
 def test_bands_of_many_items_are_grouped_more_finely_first(monkeypatch, gather, scale):
     # in segments of different shapes, down to probabilities below the first pass's groups
-    monkeypatch.setattr("argmaxf.engines.segments.GATHER", gather)
+    monkeypatch.setattr("argmaxf.frames.segments.GATHER", gather)
     p = np.concatenate([scale * scores(40_000), 1 - scale * scores(20_000, seed=1)])
     p = np.concatenate([p, np.full(3_000, np.median(p)), EDGES])
     segment = np.repeat([0, 1], [40_000, p.size - 40_000])

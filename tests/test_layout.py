@@ -14,7 +14,6 @@ LAYERS = [
     {"validation", "whole"},
     {"metric"},
     {"expected", "empirical", "theory"},
-    {"engines"},
     {"frames"},
     {"files"},
     {"estimators"},

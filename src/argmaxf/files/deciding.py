@@ -23,7 +23,7 @@ from argmaxf.files.formats import find_inputs
 from argmaxf.files.progress import Progress, Silent
 from argmaxf.files.spill import SAMPLE, Band, BandSource, OutsideBand, Spill
 from argmaxf.files.writing import Output
-from argmaxf.frames import solve
+from argmaxf.frames.deciding import solve
 from argmaxf.validation import check_choice, check_unit_interval
 
 Key = tuple[Any, ...]

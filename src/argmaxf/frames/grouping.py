@@ -14,8 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from argmaxf.expected.groups import Floats
-
-Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+from argmaxf.frames.engines import Frame, engine_of
 
 P = "argmaxf_p"
 KEY = "argmaxf_key"
@@ -70,7 +69,7 @@ def slices(frame: Frame) -> Iterator[Frame]:
 
 def collected(parts: Iterator[Frame], by: Sequence[str]) -> Rows:
     """Bring groups into this process."""
-    frames = [eager(part) for part in parts]
+    frames = [engine_of(part).run(part) for part in parts]
     names = [COUNT, *SUMS, LOWEST, HIGHEST, KEY]
     numbers = [np.column_stack([f[name].to_numpy() for name in names]) for f in frames]
     values = np.concatenate(numbers).astype(np.float64)
@@ -91,20 +90,6 @@ def _values(column: nw.Series[Any]) -> list[Any]:
         return column.to_list()
     pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
     return [None if null else value for value, null in pairs]
-
-
-def eager(frame: Frame) -> nw.DataFrame[Any]:
-    """Run a query; Polars runs it out of core."""
-    if not isinstance(frame, nw.LazyFrame):
-        return frame
-    options: dict[str, Any] = {"engine": "streaming"} if frame.implementation.is_polars() else {}
-    return frame.collect(**options)
-
-
-def as_frame(native: Any) -> Frame:
-    """Wrap a frame of any engine."""
-    frame: Frame = nw.from_native(native)
-    return frame
 
 
 def _sums(frame: Frame, by: Sequence[str], bits: int, least: float) -> Frame:

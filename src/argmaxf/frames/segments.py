@@ -15,24 +15,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from argmaxf.engines.grouping import (
-    INVALID,
-    MISSING,
-    ONE,
-    TINY,
-    ZERO,
-    Frame,
-    P,
-    Rows,
-    counted,
-    summarized,
-)
-from argmaxf.engines.lookup import within
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.groups import Floats, Groups
 from argmaxf.expected.optimum import Question, find_optimum, tiny_group
 from argmaxf.expected.search import Optimum
 from argmaxf.expected.windows import table_groups
+from argmaxf.frames.engines import Frame
+from argmaxf.frames.grouping import (
+    INVALID,
+    MISSING,
+    ONE,
+    TINY,
+    ZERO,
+    P,
+    Rows,
+    counted,
+    summarized,
+)
+from argmaxf.frames.lookup import within
 
 BITS = 6  # of the mantissa, in the first pass: the groups of the sketch
 LEAST = 2.0**-64  # probabilities below are one group, in the first pass

@@ -1,0 +1,197 @@
+"""The public functions on frames: the exact decision where the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import narwhals as nw
+
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.optimum import Question
+from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.frames.grouping import summarized
+from argmaxf.frames.labels import with_labels
+from argmaxf.frames.segments import (
+    BITS,
+    LEAST,
+    Key,
+    Segment,
+    checked,
+    decide_segments,
+    sketch_table,
+)
+from argmaxf.frames.table import Table
+
+T = TypeVar("T")
+
+
+def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySketch:
+    """Return the mergeable summary of a column of probabilities, made by the frame's engine.
+
+    Parameters
+    ----------
+    frame
+        Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
+    column
+        Its column of probabilities; decimals and float32 are computed in float64.
+    nulls
+        ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
+
+    Notes
+    -----
+    One pass, a group-by in the engine; at most 7,364 groups come back.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> a = summarize(pl.DataFrame({"p": [0.05, 0.45, 0.1]}), "p")
+    >>> b = summarize(pl.LazyFrame({"p": [0.3, 0.4]}), "p")
+    >>> (a + b).n
+    5
+    """
+    table = Table.of(frame, column, None, nulls)
+    rows = checked(summarized(table.items, (), BITS, LEAST), ())
+    return ProbabilitySketch.from_table(sketch_table(rows))
+
+
+def decide(
+    frame: T,
+    column: str | Sequence[str],
+    *,
+    beta: float = 1.0,
+    by: str | Sequence[str] | None = None,
+    output: str = "label",
+    measure: str = "fbeta",
+    zero_division: float = 0.0,
+    ties: str = "together",
+    nulls: str = "raise",
+) -> T:
+    """Return the frame with a column of labels added, those with the highest expected F.
+
+    The labels are those of `maximize_expected_f`. The engine of the frame does the work, and a lazy
+    frame stays lazy: the threshold is found now, the labels are made when the frame is collected.
+
+    Parameters
+    ----------
+    frame
+        Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
+    column
+        Its column of probabilities; decimals and float32 are computed in float64. Several columns,
+        one for each label of a multilabel problem, are decided each on its own in the same passes.
+    beta, measure, zero_division
+        As in `maximize_expected_f`.
+    by
+        Columns that part the rows into segments, each decided on its own, all in the same passes.
+    output
+        Name of the column of booleans to add; for several columns ``"{column}_{output}"``.
+    ties
+        ``"together"`` gives equal probabilities of a segment the same label, so that the answer
+        does not depend on the order of rows; ``"split"``, for eager frames only, may select just
+        the first ones of them.
+    nulls
+        ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out of the result.
+
+    Notes
+    -----
+    Two or three passes over the column: a group-by of all rows, then one of a narrow band of
+    probabilities, until at most 131,072 items are left to be counted one by one.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"p": [0.05, 0.45, 0.1, 0.3, 0.4]})
+    >>> decide(frame, "p")["label"].to_list()
+    [False, True, False, True, True]
+    """
+    solved = solve(
+        frame,
+        column,
+        beta=beta,
+        by=by,
+        measure=measure,
+        zero_division=zero_division,
+        ties=ties,
+        nulls=nulls,
+    )
+    labelled: T = solved.labelled(output)
+    return labelled
+
+
+def decisions(
+    frame: Any,
+    column: str | Sequence[str],
+    *,
+    beta: float = 1.0,
+    by: str | Sequence[str] | None = None,
+    measure: str = "fbeta",
+    zero_division: float = 0.0,
+    ties: str = "together",
+    nulls: str = "raise",
+) -> dict[Key, Decision]:
+    """Return k, threshold, expected F and its spread of each segment, without labels.
+
+    The keys are tuples of the values of `by`, and the column where there are several; without
+    either there is one, the empty tuple. The parameters are those of `decide`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"p": [0.9, 0.2, 0.3, 0.4], "s": ["a", "a", "b", "b"]})
+    >>> {key: d.k for key, d in sorted(decisions(frame, "p", by="s").items())}
+    {('a',): 1, ('b',): 2}
+    """
+    return solve(
+        frame,
+        column,
+        beta=beta,
+        by=by,
+        measure=measure,
+        zero_division=zero_division,
+        ties=ties,
+        nulls=nulls,
+    ).decisions
+
+
+def solve(
+    frame: Any,
+    column: str | Sequence[str],
+    *,
+    beta: float,
+    by: str | Sequence[str] | None,
+    measure: str,
+    zero_division: float,
+    ties: str,
+    nulls: str,
+) -> Solved:
+    """Find the threshold of each segment; the parameters are those of `decide`."""
+    question = Question.of(beta, measure, zero_division, ties)
+    table = Table.of(frame, column, by, nulls)
+    if question.split_ties and isinstance(table.frame, nw.LazyFrame):
+        raise ValueError(
+            "ties='split' needs rows in a fixed order, which a lazy frame of "
+            f"{table.frame.implementation.value} does not promise; use ties='together'"
+        )
+    return Solved(table, decide_segments(table.items, table.keys, question), question)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The thresholds of a frame's segments, found; labels still to be made."""
+
+    table: Table
+    segments: dict[Key, Segment]
+    question: Question
+
+    @property
+    def decisions(self) -> dict[Key, Decision]:
+        """The decision of each segment."""
+        return {key: segment.decision(self.question) for key, segment in self.segments.items()}
+
+    def labelled(self, output: str) -> Any:
+        """Return the frame with its labels."""
+        if output in (*self.table.columns, *self.table.by):
+            raise ValueError(f"output must be the name of a new column, got {output!r}")
+        limits = {key: segment.limits() for key, segment in self.segments.items()}
+        return with_labels(self.table, limits, output).to_native()
