@@ -11,7 +11,8 @@ PACKAGE = Path(argmaxf.__file__).parent
 
 # A module may import from its own layer and from the layers above it in this list.
 LAYERS = [
-    {"validation", "whole"},
+    {"validation", "whole", "sources"},
+    {"compiled"},
     {"metric"},
     {"expected", "empirical", "theory"},
     {"frames"},

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxf.expected.kernels import factor, kernel, reordering_kernel
+from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf.expected.kernels import factor
 from argmaxf.expected.row_kernels import CONTEST
 
 NEAR = 256  # items whose rows of B stay in the processor's cache

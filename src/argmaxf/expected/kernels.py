@@ -1,7 +1,8 @@
 """Compiled loops: arrays in, arrays out, no validation. Imported when the first one is needed.
 
 Every kernel releases the interpreter lock and takes read-only inputs (see `readonly`), so that one
-compiled version serves memory maps, frozen arrays and plain ones. Compilation is cached on disk.
+compiled version serves memory maps, frozen arrays and plain ones. `compiled.py` says how they are
+compiled and kept.
 
 The label of an item, tilted by x = e^{-β²u}, is positive with probability π = p x / (1 - p w),
 w = 1 - x. Each loop over items below runs over the nodes inside, where the compiler vectorizes.
@@ -12,16 +13,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-# Division by zero gives infinity as in NumPy: a check for it would keep loops from vectorizing.
-kernel = numba.njit(nogil=True, cache=True, error_model="numpy")
-# Sums over nodes may be reordered (they vectorize then); sums over items keep their order.
-reordering_kernel = numba.njit(
-    nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"}
-)
+from argmaxf.compiled import kernel
 
 LEAST_X = math.exp(-120.0)  # below this a tilted term is lost even times β⁴; keeps 0/0 away
 

@@ -9,14 +9,8 @@ import math
 
 import numpy as np
 
-from argmaxf.expected.kernels import (
-    factor,
-    kernel,
-    log_factor,
-    reordering_kernel,
-    select,
-    tilt,
-)
+from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf.expected.kernels import factor, log_factor, select, tilt
 from argmaxf.expected.nodes import plausible_positives, reciprocal_nodes
 
 BLOCK = 64  # items between two fresh evaluations of e^{-uk}, so that rounding cannot build up

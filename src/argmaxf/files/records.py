@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import numba
 import numpy as np
+
+from argmaxf.compiled import kernel
 
 CHUNK = 1 << 22  # bytes read at a time
 QUOTE, LINE_FEED, RETURN = ord('"'), ord("\n"), ord("\r")
@@ -41,7 +42,7 @@ def _described(state: np.ndarray) -> Ragged:
     return Ragged(int(state[1]), int(state[2]) + 1, int(state[0]))
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def scan_records(data, separator, state):
     """Go through bytes; stop and return True at the end of a row with a wrong number of fields."""
     fields, row, separators, quoted, filled = state

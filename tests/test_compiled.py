@@ -1,0 +1,199 @@
+"""Compiled code: never stale, kept where it can be, and no worse where it cannot."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import argmaxf
+from argmaxf.sources import imported_modules, source_file, sources_digest
+
+PACKAGE = Path(argmaxf.__file__).parent
+NOBODY = "65534"
+CALLEE = """
+from argmaxf.compiled import kernel
+STEP = 1.0
+@kernel
+def shifted(x):
+    return x + STEP
+"""
+CALLER = """
+from argmaxf.compiled import kernel
+from argmaxf.callee import shifted
+@kernel
+def total(x):
+    return shifted(x) + 10.0
+"""
+TOTAL = "from argmaxf.caller import total; print(total(1.0))"
+HITS = TOTAL + "; print(sum(total.stats.cache_hits.values()))"
+DECIDE = "import argmaxf; print(argmaxf.maximize_expected_f([.2, .5]).expected)"
+
+
+@pytest.fixture
+def library(tmp_path):
+    """A folder with a copy of argmaxf that has two small kernels, one calling the other."""
+    copy = tmp_path / "lib" / "argmaxf"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "callee.py").write_text(CALLEE)
+    (copy / "caller.py").write_text(CALLER)
+    return copy.parent
+
+
+def environment(library, **extra):
+    kept = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    own = {"PYTHONPATH": str(library), "PYTHONDONTWRITEBYTECODE": "1"}
+    return kept | own | extra
+
+
+def run(library, code, *before, **extra):
+    command = [*before, sys.executable, "-c", code]
+    env = environment(library, **extra)
+    done = subprocess.run(command, env=env, cwd=library, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [float(word) for word in done.stdout.split()]
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+# ------------------------------------------------------------------ never stale
+
+
+def test_a_changed_callee_gives_the_new_answer(library):
+    assert run(library, HITS) == [12.0, 0]
+    assert run(library, HITS) == [12.0, 1]
+    edit(library / "argmaxf" / "callee.py", "x + STEP", "x - STEP")
+    assert run(library, HITS) == [10.0, 0]
+    edit(library / "argmaxf" / "callee.py", "STEP = 1.0", "STEP = 5.0")
+    assert run(library, HITS) == [6.0, 0]
+    kept = [path.name for path in (library / "argmaxf" / "__pycache__" / "kernels").iterdir()]
+    assert len([name for name in kept if "total" in name]) == 1  # the older ones are gone
+
+
+@pytest.mark.slow
+def test_a_changed_rule_of_quadrature_changes_the_decision(library):
+    (before,) = run(library, DECIDE)
+    nodes = library / "argmaxf" / "expected" / "nodes.py"
+    edit(nodes, "SHORT_WEIGHT / low", "0.5 * SHORT_WEIGHT / low")
+    assert run(library, DECIDE)[0] == pytest.approx(before / 2)
+
+
+def test_sources_are_followed_through_imports_however_deep():
+    modules = [
+        ".".join(("argmaxf", *path.relative_to(PACKAGE).with_suffix("").parts))
+        for path in PACKAGE.rglob("*kernels.py")
+    ]
+    assert modules
+    for module in modules:
+        assert "argmaxf.compiled" in set(imported_modules(module))
+        assert sources_digest(module) is not None
+    assert source_file("argmaxf.expected") == PACKAGE / "expected" / "__init__.py"
+    assert source_file("argmaxf.not_there") is None
+
+
+def test_damaged_code_is_compiled_again(library):
+    run(library, TOTAL)
+    kept = list((library / "argmaxf" / "__pycache__" / "kernels").glob("*total*"))
+    content = kept[0].read_bytes()
+    for damage in (b"", content[:-9], content[:-9] + b"x" * 9):
+        kept[0].write_bytes(damage)
+        assert run(library, HITS) == [12.0, 0]
+
+
+# ------------------------------------------------------------------ nowhere to write
+
+
+@pytest.fixture
+def as_nobody(library, tmp_path):
+    """Run code as a user who can read everything, and write nothing but `tmp`."""
+    if os.name != "posix" or os.getuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("needs root and setpriv, to become another user")
+    temporary = tmp_path / "tmp"
+    temporary.mkdir(mode=0o777)
+    temporary.chmod(0o1777)
+    reading = ["--inh-caps", "+dac_read_search", "--ambient-caps", "+dac_read_search"]
+    become = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", *reading]
+
+    def run_as_nobody(code, tmpdir=temporary):
+        return run(library, code, *become, HOME="/nonexistent", TMPDIR=str(tmpdir))
+
+    return run_as_nobody, temporary
+
+
+def test_without_a_home_compiled_code_is_kept_in_a_temporary_folder(as_nobody):
+    run_as_nobody, temporary = as_nobody
+    assert run_as_nobody(HITS) == [12.0, 0]
+    assert run_as_nobody(HITS) == [12.0, 1]
+    (folder,) = temporary.glob("argmaxf-*")
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_temporary_folder_that_others_can_write_to_is_not_trusted(as_nobody):
+    run_as_nobody, temporary = as_nobody
+    (temporary / f"argmaxf-{NOBODY}").mkdir()
+    (temporary / f"argmaxf-{NOBODY}").chmod(0o777)
+    assert run_as_nobody(HITS) == [12.0, 0]
+    assert run_as_nobody(HITS) == [12.0, 0]
+    assert not list((temporary / f"argmaxf-{NOBODY}").iterdir())
+
+
+def test_code_compiled_by_the_owner_serves_those_who_cannot_write(library, as_nobody):
+    run(library, TOTAL)
+    assert as_nobody[0](HITS) == [12.0, 1]
+
+
+def nowhere(code, library):
+    """The code, where the temporary folder cannot be written to either."""
+    return f"import tempfile; tempfile.tempdir = {str(library)!r}\n{code}"
+
+
+def test_where_nothing_at_all_can_be_written(library, as_nobody):
+    assert as_nobody[0](nowhere(HITS, library)) == [12.0, 0]
+    assert as_nobody[0](nowhere(HITS, library)) == [12.0, 0]
+
+
+@pytest.mark.slow
+def test_a_decision_where_nothing_at_all_can_be_written(library, as_nobody):
+    expected = as_nobody[0](nowhere(DECIDE, library))
+    assert expected == pytest.approx(run(library, DECIDE))
+
+
+# ------------------------------------------------------------------ several processes
+
+
+def test_two_processes_at_once(library):
+    command = [sys.executable, "-c", TOTAL]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen(command, env=environment(library), **pipes) for _ in range(2)]
+    assert [process.communicate()[0] for process in both] == ["12.0\n", "12.0\n"]
+    assert run(library, HITS) == [12.0, 1]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers(library, method):
+    if method == "fork" and not hasattr(os, "fork"):
+        pytest.skip("no fork here")
+    (library / "work.py").write_text(
+        "import multiprocessing as mp\n"
+        "from argmaxf.caller import total\n"
+        "def work(x):\n"
+        "    return total(x)\n"
+        "if __name__ == '__main__':\n"
+        "    total(1.0)\n"
+        f"    with mp.get_context('{method}').Pool(2) as pool:\n"
+        "        print(*pool.map(work, [1.0, 2.0]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "work.py"],
+        env=environment(library),
+        cwd=library,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["12.0", "13.0"], done.stderr
