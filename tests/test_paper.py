@@ -1,7 +1,11 @@
 """The experiments: the harness, what is written, and the methods against their definitions."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,15 +16,17 @@ from scipy.special import expit
 import argmaxf.paper
 from argmaxf.paper import NAMES, adaptation, figure1, harness, reproduce, table1, table4
 from argmaxf.paper.claims import CLAIMS, answers
-from argmaxf.paper.fingerprint import code_digest
+from argmaxf.paper.fingerprint import behind, code_digest
 from argmaxf.paper.harness import Cell, Plan, mean_sd, run_cells
 from argmaxf.paper.models import Scores, by_expectation, by_threshold, f1, logistic
 from argmaxf.paper.paired import paired_difference, t_interval
 from argmaxf.paper.published import columns, published, rows
 from argmaxf.paper.reports import markdown_table
+from argmaxf.sources import modules_behind, source_file
 from argmaxf.theory import GaussianMixture
 
 FOLDER = Path(argmaxf.paper.__file__).parent
+LIBRARY = FOLDER.parent
 
 
 # ------------------------------------------------------------------ the harness
@@ -90,6 +96,43 @@ def test_fingerprint_follows_what_the_work_uses_and_nothing_else(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(table1, "by_threshold", by_expectation)
     assert digest(table1.run_setting) != before
+
+
+def test_every_module_that_the_work_loads_is_behind_its_fingerprint():
+    code = (
+        "import sys\n"
+        "from argmaxf.paper import table1\n"
+        "table1.run_setting('Default', 1)\n"
+        "print(*(name for name in sys.modules if name.startswith('argmaxf.')))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    library = {name for name in run.stdout.split() if not name.startswith("argmaxf.paper")}
+    assert "argmaxf.compiled" in library
+    behind_it = modules_behind(*behind(table1.run_setting).modules)
+    packages = {name for name in library if source_file(name).name == "__init__.py"}
+    assert library - packages <= behind_it
+
+
+def test_a_changed_kernel_is_computed_again(tmp_path):
+    copy = tmp_path / "argmaxf"
+    shutil.copytree(LIBRARY, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    code = "from argmaxf.paper import table1, harness\n"
+    code += "print(harness.Cell('default', table1.run_setting).fingerprint())"
+
+    def fingerprint():
+        env = os.environ | {"PYTHONPATH": str(tmp_path)}
+        run = [sys.executable, "-c", code]
+        return subprocess.run(run, env=env, capture_output=True, text=True, check=True).stdout
+
+    before = fingerprint()
+    assert fingerprint() == before
+    kernels = [m for m in modules_behind(*behind(table1.run_setting).modules) if "kernels" in m]
+    assert kernels
+    for module in kernels:
+        path = copy / source_file(module).relative_to(LIBRARY)
+        path.write_text(path.read_text().replace("1.0", "1.5"))
+        assert fingerprint() != before, module
+        before = fingerprint()
 
 
 def test_seeds_and_quick_choose_the_work():

@@ -23,7 +23,7 @@ def sources_digest(*modules: str) -> str | None:
 
     None where a source is not a file beside this one (in an archive, for instance).
     """
-    files = {name: source_file(name) for name in sorted(_closure(modules))}
+    files = {name: source_file(name) for name in sorted(modules_behind(*modules))}
     digest = hashlib.sha256()
     for name, file in files.items():
         if file is None:
@@ -38,28 +38,27 @@ def source_file(module: str) -> Path | None:
     return next((f for f in (place.with_suffix(".py"), place / "__init__.py") if f.is_file()), None)
 
 
-def imported_modules(module: str) -> Iterator[str]:
-    """Yield the modules of argmaxf that a module imports, at its top or inside a function.
+def imports_in(text: str) -> Iterator[str]:
+    """Yield the modules of argmaxf that a source imports, at its top or inside a function.
 
     The package itself is not among them: it names everything and defines nothing.
     """
-    file = source_file(module)
-    text = "" if file is None else file.read_text(encoding="utf-8")
     for base, names in _FROM.findall(text):
-        for name in re.findall(r"\w+", names):
-            if source_file(f"{base}.{name}"):
-                yield f"{base}.{name}"
+        inside = (f"{base}.{name}" for name in re.findall(r"\w+", names))
+        yield from (module for module in inside if source_file(module))
         if base != PACKAGE.name:
             yield base
     yield from (name for name in _IMPORT.findall(text) if name != PACKAGE.name)
 
 
-def _closure(modules: tuple[str, ...]) -> set[str]:
+def modules_behind(*modules: str) -> set[str]:
+    """Return modules and all that they import of argmaxf, however deep."""
     found: set[str] = set()
     waiting = list(modules)
     while waiting:
         module = waiting.pop()
         if module not in found:
             found.add(module)
-            waiting += imported_modules(module)
+            file = source_file(module)
+            waiting += imports_in(file.read_text(encoding="utf-8")) if file else []
     return found

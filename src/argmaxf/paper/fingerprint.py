@@ -1,4 +1,9 @@
-"""What a kept result depends on: the code it was computed by, followed through argmaxf."""
+"""What a kept result depends on: the code it was computed by, followed through argmaxf.
+
+In the paper's room it is followed function by function, so that drawing and reporting code beside a
+cell's work does not count. The rest of the library counts module by module, with all that those
+modules import: what they choose at run time (measures, sources, kernels) cannot be missed.
+"""
 
 from __future__ import annotations
 
@@ -6,39 +11,60 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
+from argmaxf.sources import PACKAGE, imports_in, sources_digest
+
+ROOM = __name__.rpartition(".")[0]
+
+
+@dataclass
+class Behind:
+    """What lies behind a function: sources of the room's functions, and the library's modules."""
+
+    texts: set[str] = field(default_factory=set)
+    modules: set[str] = field(default_factory=set)
+
+    def follow(self, thing: Any) -> None:
+        """Add a function or class with all it uses."""
+        thing = inspect.unwrap(getattr(thing, "py_func", thing))  # compiled, cached or plain
+        if not isinstance(thing, FunctionType | type):
+            return
+        home = str(thing.__module__)
+        if home.startswith(f"{ROOM}."):
+            self._follow_source(thing)
+        elif home.split(".")[0] == PACKAGE.name:
+            self.modules.add(home)
+
+    def _follow_source(self, thing: Any) -> None:
+        text = inspect.getsource(thing)
+        if text in self.texts:
+            return
+        self.texts.add(text)
+        self.modules.update(imports_in(text))
+        for name, used in _uses(thing):
+            if name.isupper() and " at 0x" not in (value := repr(used)):
+                self.texts.add(f"{name} = {value}")
+            else:
+                self.follow(used)
+
+
+def behind(function: Callable[..., Any]) -> Behind:
+    """Return what a function was made of when it ran."""
+    found = Behind()
+    found.follow(function)
+    return found
+
 
 @cache
 def code_digest(function: Callable[..., Any]) -> str:
-    """Return a digest of a function and of every function, class and constant of argmaxf it uses.
-
-    Drawing or reporting code in the same module is not part of it unless the function calls it.
-    """
-    digest = hashlib.sha256()
-    for text in sorted(_reachable(function, set())):
-        digest.update(text.encode())
-    return digest.hexdigest()
-
-
-def _reachable(thing: Any, seen: set[int]) -> Iterator[str]:
-    """Yield the source of every function and class reached from here, and their constants."""
-    thing = inspect.unwrap(getattr(thing, "py_func", thing))  # compiled, cached or plain
-    if id(thing) in seen or not isinstance(thing, FunctionType | type) or not _is_ours(thing):
-        return
-    seen.add(id(thing))
-    yield inspect.getsource(thing)
-    for name, used in _uses(thing):
-        if name.isupper() and " at 0x" not in (text := repr(used)):
-            yield f"{name} = {text}"
-        else:
-            yield from _reachable(used, seen)
-
-
-def _is_ours(thing: Any) -> bool:
-    return str(thing.__module__).split(".")[0] == __name__.split(".")[0]
+    """Return a digest of a function and of everything of argmaxf it uses."""
+    found = behind(function)
+    texts = [*sorted(found.texts), str(sources_digest(*sorted(found.modules)))]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def _uses(thing: Any) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,41 @@
+# The public surface, one line for each name: type checkers and editors read it here, and
+# __init__.py imports from here what is asked for. To add a name, add its line.
+
+from argmaxf import datasets as datasets
+from argmaxf import displays as displays
+from argmaxf import theory as theory
+from argmaxf.empirical.interval import Interval as Interval
+from argmaxf.empirical.interval import f_interval as f_interval
+from argmaxf.empirical.threshold import Curve as Curve
+from argmaxf.empirical.threshold import Threshold as Threshold
+from argmaxf.empirical.threshold import empirical_f_curve as empirical_f_curve
+from argmaxf.empirical.threshold import maximize_empirical_f as maximize_empirical_f
+from argmaxf.estimators.auto import AutoFClassifier as AutoFClassifier
+from argmaxf.estimators.cost_sensitive import CostSensitiveFClassifier as CostSensitiveFClassifier
+from argmaxf.estimators.expected import ExpectedFClassifier as ExpectedFClassifier
+from argmaxf.estimators.joint import JointFClassifier as JointFClassifier
+from argmaxf.estimators.margin import MarginFClassifier as MarginFClassifier
+from argmaxf.estimators.softf import SoftFClassifier as SoftFClassifier
+from argmaxf.estimators.threshold import ThresholdFClassifier as ThresholdFClassifier
+from argmaxf.expected.decision import Decision as Decision
+from argmaxf.expected.decision import ExpectedF as ExpectedF
+from argmaxf.expected.dependent import (
+    maximize_expected_f_from_joint as maximize_expected_f_from_joint,
+)
+from argmaxf.expected.dependent import (
+    maximize_expected_f_from_mixture as maximize_expected_f_from_mixture,
+)
+from argmaxf.expected.dependent import (
+    maximize_expected_f_from_samples as maximize_expected_f_from_samples,
+)
+from argmaxf.expected.evaluate import expected_f as expected_f
+from argmaxf.expected.evaluate import expected_f_curve as expected_f_curve
+from argmaxf.expected.general import JointDecision as JointDecision
+from argmaxf.expected.maximize import maximize_expected_f as maximize_expected_f
+from argmaxf.expected.sketch import ProbabilitySketch as ProbabilitySketch
+from argmaxf.frames import decide as decide
+from argmaxf.frames import summarize as summarize
+from argmaxf.metric import fbeta_from_counts as fbeta_from_counts
+from argmaxf.metric import jaccard_from_counts as jaccard_from_counts
+
+__version__: str
