@@ -24,6 +24,7 @@ from argmaxf.files.progress import Progress, Silent
 from argmaxf.files.spill import SAMPLE, Band, BandSource, OutsideBand, Spill
 from argmaxf.files.writing import Output
 from argmaxf.frames.deciding import solve
+from argmaxf.frames.table import Table
 from argmaxf.validation import check_choice, check_unit_interval
 
 Key = tuple[Any, ...]
@@ -211,21 +212,14 @@ def _decide_segments(
             raise ValueError(f"{items.inputs[0].name}: no column {name!r}")
     try:
         with progress.phase("deciding", None):
-            solved = solve(
-                frame,
-                P,
-                beta=options.beta,
-                by=by,
-                measure=options.measure,
-                zero_division=options.zero_division,
-                ties=options.ties,
-                nulls=options.nulls,
-            )
+            label = sink.label if sink else None
+            table = Table.of(frame, P, by, options.nulls, label)
+            solved = solve(table, options.question)
     except ValueError:
         items.check(progress)  # names the file and the row, if it is a value
         raise
     if sink:
-        sink.write(solved.labelled(sink.label), progress)
+        sink.write(solved.labelled(), progress)
     return solved.decisions
 
 

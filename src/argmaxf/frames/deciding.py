@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import narwhals as nw
+import numpy as np
 
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.optimum import Question
 from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.frames.engines import CHANGED
 from argmaxf.frames.grouping import summarized
+from argmaxf.frames.keys import Key
 from argmaxf.frames.labels import with_labels
 from argmaxf.frames.segments import (
     BITS,
     LEAST,
-    Key,
     Segment,
     checked,
     decide_segments,
@@ -52,7 +54,7 @@ def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySk
     5
     """
     table = Table.of(frame, column, None, nulls)
-    rows = checked(summarized(table.items, (), BITS, LEAST), ())
+    rows = checked(summarized(table.items, (), BITS, LEAST))
     return ProbabilitySketch.from_table(sketch_table(rows))
 
 
@@ -84,8 +86,10 @@ def decide(
         As in `maximize_expected_f`.
     by
         Columns that part the rows into segments, each decided on its own, all in the same passes.
+        Segments are what the engine's own group-by makes of them; null and NaN are refused.
     output
-        Name of the column of booleans to add; for several columns ``"{column}_{output}"``.
+        Name of the column of booleans to add; for several columns ``"{column}_{output}"``. A name
+        that the frame has already is refused.
     ties
         ``"together"`` gives equal probabilities of a segment the same label, so that the answer
         does not depend on the order of rows; ``"split"``, for eager frames only, may select just
@@ -96,7 +100,9 @@ def decide(
     Notes
     -----
     Two or three passes over the column: a group-by of all rows, then one of a narrow band of
-    probabilities, until at most 131,072 items are left to be counted one by one.
+    probabilities, until at most 131,072 items are left to be counted one by one. With `by`, one
+    more pass first finds the segments and numbers them; their keys stay in the engine, for DuckDB
+    in a temporary table of its connection.
 
     Examples
     --------
@@ -105,17 +111,9 @@ def decide(
     >>> decide(frame, "p")["label"].to_list()
     [False, True, False, True, True]
     """
-    solved = solve(
-        frame,
-        column,
-        beta=beta,
-        by=by,
-        measure=measure,
-        zero_division=zero_division,
-        ties=ties,
-        nulls=nulls,
-    )
-    labelled: T = solved.labelled(output)
+    question = Question.of(beta, measure, zero_division, ties)
+    table = Table.of(frame, column, by, nulls, output)
+    labelled: T = solve(table, question).labelled()
     return labelled
 
 
@@ -135,6 +133,10 @@ def decisions(
     The keys are tuples of the values of `by`, and the column where there are several; without
     either there is one, the empty tuple. The parameters are those of `decide`.
 
+    Keys are for people: numbers, texts, dates and so on as Python has them; time stamps with a zone
+    in UTC, since clocks that are set back show an hour twice; nanoseconds as `numpy.datetime64` and
+    `numpy.timedelta64`; what Python cannot hold or tell apart as text.
+
     Examples
     --------
     >>> import polars as pl
@@ -142,38 +144,21 @@ def decisions(
     >>> {key: d.k for key, d in sorted(decisions(frame, "p", by="s").items())}
     {('a',): 1, ('b',): 2}
     """
-    return solve(
-        frame,
-        column,
-        beta=beta,
-        by=by,
-        measure=measure,
-        zero_division=zero_division,
-        ties=ties,
-        nulls=nulls,
-    ).decisions
-
-
-def solve(
-    frame: Any,
-    column: str | Sequence[str],
-    *,
-    beta: float,
-    by: str | Sequence[str] | None,
-    measure: str,
-    zero_division: float,
-    ties: str,
-    nulls: str,
-) -> Solved:
-    """Find the threshold of each segment; the parameters are those of `decide`."""
     question = Question.of(beta, measure, zero_division, ties)
-    table = Table.of(frame, column, by, nulls)
+    return solve(Table.of(frame, column, by, nulls), question).decisions
+
+
+def solve(table: Table, question: Question) -> Solved:
+    """Find the threshold of each segment."""
     if question.split_ties and isinstance(table.frame, nw.LazyFrame):
         raise ValueError(
             "ties='split' needs rows in a fixed order, which a lazy frame of "
             f"{table.frame.implementation.value} does not promise; use ties='together'"
         )
-    return Solved(table, decide_segments(table.items, table.keys, question), question)
+    segments = decide_segments(table.items, table.by, question)
+    if table.segments != len(segments):
+        raise ValueError(f"{CHANGED}, got {table.segments} segments and then {len(segments)}")
+    return Solved(table, [segments[i] for i in range(table.segments)], question)
 
 
 @dataclass(frozen=True)
@@ -181,17 +166,16 @@ class Solved:
     """The thresholds of a frame's segments, found; labels still to be made."""
 
     table: Table
-    segments: dict[Key, Segment]
+    segments: Sequence[Segment]
     question: Question
 
     @property
     def decisions(self) -> dict[Key, Decision]:
         """The decision of each segment."""
-        return {key: segment.decision(self.question) for key, segment in self.segments.items()}
+        found = (segment.decision(self.question) for segment in self.segments)
+        return dict(zip(self.table.python_keys(), found, strict=True))
 
-    def labelled(self, output: str) -> Any:
+    def labelled(self) -> Any:
         """Return the frame with its labels."""
-        if output in (*self.table.columns, *self.table.by):
-            raise ValueError(f"output must be the name of a new column, got {output!r}")
-        limits = {key: segment.limits() for key, segment in self.segments.items()}
-        return with_labels(self.table, limits, output).to_native()
+        threshold, ties = np.array([segment.limits() for segment in self.segments]).T
+        return with_labels(self.table, threshold, ties).to_native()

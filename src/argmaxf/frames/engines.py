@@ -1,102 +1,229 @@
-"""What is particular to each engine, in one table; everything else is Narwhals."""
+"""What is particular to each engine, in one table; everything else is Narwhals.
+
+Segments are numbered inside the engine, by its own group-by: no value of a key ever leaves it for
+a comparison, so whatever the engine takes for equal is one segment. Only numbers travel.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import narwhals as nw
+import numpy as np
 from narwhals import Implementation
 
+from argmaxf.expected.groups import Floats, Ints
+
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
-Columns = dict[str, list[Any]]
+Values = Mapping[str, Floats]  # columns with one number for each segment
+
+NAMELESS = -1  # the number of rows with a null or NaN key
+CHANGED = "the frame must have the same rows each time it is read"
+
+
+class Numbered(NamedTuple):
+    """A frame with the number of each row's segment, and the keys in the order of numbers."""
+
+    frame: Frame
+    keys: nw.DataFrame[Any]
 
 
 class Engine:
-    """How an engine runs a query, joins a small table, and gets one from here."""
+    """A lazy frame whose engine has no quirks we know of."""
+
+    folds_case = False  # whether "Label" and "label" are the same column
 
     def run(self, frame: Frame) -> nw.DataFrame[Any]:
         """Run a query; a frame in memory is its own result."""
         return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
 
-    def join(self, frame: Frame, small: Frame, on: Sequence[str], how: Any) -> Frame:
+    def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:
+        """Number the segments of `by` from 0, in a new column; NAMELESS where a key is missing."""
+        keys = self.settle(distinct(frame, by), name)
+        rows = self.join(frame, keys, by).with_columns(nw.col(name).fill_null(NAMELESS))
+        return Numbered(rows, self.run(keys).sort(name).select(*by))
+
+    def look_up(self, frame: Frame, name: str, values: Values) -> Frame:
+        """Add to each row the values of the segment with its number."""
+        return self.join(frame, self.bring(frame, _with_numbers(name, values)), [name])
+
+    def refusals(self) -> tuple[type[Exception], ...]:
+        """Return what the engine raises when it cannot group by a type."""
+        return (TypeError, NotImplementedError)
+
+    def settle(self, keys: Frame, name: str) -> Frame:
+        """Number distinct keys once and for all, so that every pass sees the same numbers."""
+        numbered: Frame = keys.with_row_index(name, order_by=keys.collect_schema().names())
+        return numbered
+
+    def bring(self, frame: Frame, table: Mapping[str, Any]) -> Frame:
+        """Make a table of numbers that can be joined to a frame."""
+        return nw.from_dict(table, backend="pyarrow").lazy(frame.implementation)
+
+    def join(self, frame: Frame, small: Frame, on: Sequence[str]) -> Frame:
         """Join a small table to each row."""
-        joined: Frame = frame.join(small, on=list(on), how=how)  # type: ignore[arg-type]
+        joined: Frame = frame.join(small, on=list(on), how="left")  # type: ignore[arg-type]
         return joined
 
-    def bring(self, table: Columns, frame: Frame, by: Sequence[str]) -> Frame:
-        """Make a table that can be joined to a frame on the columns `by`."""
-        schema = frame.collect_schema()
-        small = nw.from_dict(table, backend=frame.implementation)
-        return small.with_columns(nw.col(name).cast(schema[name]) for name in by)
+
+class InMemory(Engine):
+    """Frames in memory: numbers are arrays beside the rows, and nothing is joined."""
+
+    def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
+        keys = self.run(frame.select(*(_key(frame, column) for column in by)))
+        ids = self.codes(keys, name)
+        first = np.zeros(ids.max(initial=-1) + 1, np.int64)
+        first[ids[::-1]] = np.arange(ids.size)[::-1]
+        kept = ~keys[first].select(missing(keys, by))["missing"].to_numpy().astype(bool)
+        new = np.full(first.size, NAMELESS)
+        new[kept] = np.arange(kept.sum())
+        return Numbered(with_arrays(frame, {name: new[ids]}), keys[first[kept]])
+
+    def look_up(self, frame: Frame, name: str, values: Values) -> Frame:  # noqa: D102
+        ids = self.run(frame.select(name))[name].to_numpy()
+        return with_arrays(frame, {column: array[ids] for column, array in values.items()})
+
+    def codes(self, keys: nw.DataFrame[Any], name: str) -> Ints:
+        """Return the number of each row's group, from 0 without gaps."""
+        raise NotImplementedError
 
 
-class Polars(Engine):
-    """Polars: queries run out of core; joins may shuffle rows unless told not to."""
+class Pandas(InMemory):
+    """pandas and its like."""
+
+    def codes(self, keys: nw.DataFrame[Any], name: str) -> Ints:  # noqa: D102
+        native = keys.to_native()
+        groups = native.groupby(list(native.columns), dropna=False, sort=False, observed=True)
+        return np.asarray(groups.ngroup().to_numpy(), np.int64)
+
+
+class Arrow(InMemory):
+    """PyArrow."""
+
+    def codes(self, keys: nw.DataFrame[Any], name: str) -> Ints:  # noqa: D102
+        table = keys.to_native()
+        rows = with_arrays(keys, {name: np.arange(len(keys))}).to_native()
+        groups = rows.group_by(table.column_names).aggregate([(name, "list")])[f"{name}_list"]
+        lists = groups.combine_chunks()
+        sizes = lists.value_lengths().to_numpy(zero_copy_only=False)
+        return _scattered(lists.flatten().to_numpy(), sizes)
+
+
+class Polars(InMemory):
+    """Polars, eager."""
+
+    def codes(self, keys: nw.DataFrame[Any], name: str) -> Ints:  # noqa: D102
+        native = keys.to_native()
+        lists = native.with_row_index(name).group_by(native.columns).agg(name)[name]
+        rows = lists.explode(empty_as_null=False).to_numpy()
+        return _scattered(rows.astype(np.int64), lists.list.len().to_numpy())
+
+
+class PolarsLazy(Engine):
+    """Polars, lazy: queries run out of core; joins may shuffle rows unless told not to."""
 
     def run(self, frame: Frame) -> nw.DataFrame[Any]:  # noqa: D102
         return frame.collect(engine="streaming") if isinstance(frame, nw.LazyFrame) else frame
 
-    def join(self, frame: Frame, small: Frame, on: Sequence[str], how: Any) -> Frame:  # noqa: D102
-        rows, other = frame.to_native(), small.to_native()
-        return as_frame(rows.join(other, on=list(on), how=how, maintain_order="left"))
+    def refusals(self) -> tuple[type[Exception], ...]:  # noqa: D102
+        import polars as pl
 
-    def bring(self, table: Columns, frame: Frame, by: Sequence[str]) -> Frame:  # noqa: D102
-        small = super().bring(table, frame, by)
-        return small.lazy() if isinstance(frame, nw.LazyFrame) else small
+        return (pl.exceptions.InvalidOperationError, pl.exceptions.SchemaError)
+
+    def settle(self, keys: Frame, name: str) -> Frame:  # noqa: D102
+        return self.run(keys).with_row_index(name).with_columns(nw.col(name).cast(nw.Int64)).lazy()
+
+    def bring(self, frame: Frame, table: Mapping[str, Any]) -> Frame:  # noqa: D102
+        return nw.from_dict(table, backend="polars").lazy()
+
+    def join(self, frame: Frame, small: Frame, on: Sequence[str]) -> Frame:  # noqa: D102
+        rows, other = frame.to_native(), small.to_native()
+        return as_frame(rows.join(other, on=list(on), how="left", maintain_order="left"))
 
 
 class DuckDB(Engine):
-    """DuckDB: relations of different connections cannot be joined, so tables go into the query."""
+    """DuckDB: relations of different connections cannot be joined; a relation runs queries in its.
 
-    def bring(self, table: Columns, frame: Frame, by: Sequence[str]) -> Frame:  # noqa: D102
-        relation = frame.to_native()
-        types = dict(zip(relation.columns, map(str, relation.types), strict=True))
-        casts = [f"CAST({{}} AS {types.get(name, 'DOUBLE')})" for name in table]
-        rows = (
-            ", ".join(
-                cast.format(_quoted(str(value), "'"))
-                for cast, value in zip(casts, row, strict=True)
-            )
-            for row in zip(*table.values(), strict=True)
-        )
-        names = ", ".join(_quoted(name, '"') for name in table)
-        query = f"SELECT * FROM (VALUES ({'), ('.join(rows)})) AS segments({names})"
-        return as_frame(relation.query("argmaxf_rows", query))
+    Keys wait in a temporary table of that connection, in their own types.
+    """
+
+    folds_case = True
+
+    def settle(self, keys: Frame, name: str) -> Frame:  # noqa: D102
+        relation, table, view = keys.to_native(), _new_name(), _new_name()
+        number = f'row_number() OVER () - 1 AS "{name}"'
+        relation.query(view, f"CREATE TEMP TABLE {table} AS SELECT *, {number} FROM {view}")
+        return as_frame(relation.query(view, f"SELECT * FROM temp.{table}"))
+
+    def bring(self, frame: Frame, table: Mapping[str, Any]) -> Frame:  # noqa: D102
+        return as_frame(_scanned(frame.to_native(), dict(table)))
 
 
 class Dask(Engine):
-    """Dask: minds if text is not of the same kind on both sides of a join."""
+    """Dask: each part is a pandas frame, numbered and looked up where it is."""
 
-    def bring(self, table: Columns, frame: Frame, by: Sequence[str]) -> Frame:  # noqa: D102
-        small = nw.from_dict(table, backend="pandas").lazy(frame.implementation)
-        dtypes = {name: frame.to_native().dtypes[name] for name in by}
-        return as_frame(small.to_native().astype(dtypes))
+    def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
+        rows = frame.to_native()
+        plain = as_frame(rows).select(*(_key(frame, column) for column in by)).to_native()
+        found = as_frame(plain.drop_duplicates().compute().reset_index(drop=True))
+        keys = self.run(found.filter(~missing(found, by)))
+        numbers = with_arrays(keys, {name: np.arange(len(keys))}).to_native()
+        ids = plain.map_partitions(_merged, numbers, name, meta=(name, "int64"))
+        return Numbered(as_frame(rows.assign(**{name: ids})), keys)
+
+    def look_up(self, frame: Frame, name: str, values: Values) -> Frame:  # noqa: D102
+        rows = frame.to_native()
+        for column, array in values.items():
+            taken = rows[name].map_partitions(_taken, array, meta=(column, "float64"))
+            rows = rows.assign(**{column: taken})
+        return as_frame(rows)
 
 
 class Spark(Engine):
-    """Spark: tables arrive as Arrow, in the frame's own session."""
+    """Spark: small tables arrive as Arrow, in the frame's own session and types."""
 
-    def bring(self, table: Columns, frame: Frame, by: Sequence[str]) -> Frame:  # noqa: D102
-        small = nw.from_dict(table, backend="pyarrow")
-        session = getattr(frame.to_native(), "sparkSession", None)
-        return small.lazy(frame.implementation, session=session)
+    folds_case = True
+
+    def refusals(self) -> tuple[type[Exception], ...]:  # noqa: D102
+        from pyspark.errors import PySparkException
+
+        return (PySparkException,)
+
+    def settle(self, keys: Frame, name: str) -> Frame:  # noqa: D102
+        from pyspark.sql.types import LongType
+
+        native = keys.to_native()
+        table = native.toArrow()
+        numbers = nw.new_series(name, np.arange(len(table)), backend="pyarrow").to_native()
+        schema = native.schema.add(name, LongType())
+        return as_frame(_session(keys).createDataFrame(table.append_column(name, numbers), schema))
+
+    def bring(self, frame: Frame, table: Mapping[str, Any]) -> Frame:  # noqa: D102
+        small = nw.from_dict(table, backend="pyarrow").to_native()
+        return as_frame(_session(frame).createDataFrame(small))
 
 
 PLAIN = Engine()
-ENGINES: dict[Implementation, Engine] = {
+EAGER: dict[Implementation, Engine] = {
     Implementation.POLARS: Polars(),
+    Implementation.PYARROW: Arrow(),
+}
+LAZY: dict[Implementation, Engine] = {
+    Implementation.POLARS: PolarsLazy(),
     Implementation.DUCKDB: DuckDB(),
     Implementation.DASK: Dask(),
     Implementation.PYSPARK: Spark(),
     Implementation.PYSPARK_CONNECT: Spark(),
-    Implementation.SQLFRAME: Spark(),
 }
 
 
 def engine_of(frame: Frame) -> Engine:
     """Return what is particular to the engine that holds a frame."""
-    return ENGINES.get(frame.implementation, PLAIN)
+    if isinstance(frame, nw.LazyFrame):
+        return LAZY.get(frame.implementation, PLAIN)
+    return EAGER.get(frame.implementation, Pandas())
 
 
 def as_frame(native: Any) -> Frame:
@@ -105,5 +232,69 @@ def as_frame(native: Any) -> Frame:
     return frame
 
 
-def _quoted(text: str, mark: str) -> str:
-    return mark + text.replace(mark, 2 * mark) + mark
+def with_arrays(frame: Frame, arrays: Mapping[str, Any]) -> Frame:
+    """Add arrays to a frame in memory as columns."""
+    backend = frame.implementation
+    series = [nw.new_series(name, array, backend=backend) for name, array in arrays.items()]
+    return frame.with_columns(*series)
+
+
+def distinct(frame: Frame, by: Iterable[str]) -> Frame:
+    """Return the keys of segments, each once, in the engine's own types; none with a null."""
+    names = list(by)
+    keys = frame.select(*names).group_by(*names).agg(nw.len().alias("argmaxf_rows"))
+    found: Frame = keys.filter(~missing(frame, names)).select(*names)
+    return found
+
+
+def missing(frame: Frame, by: Iterable[str]) -> nw.Expr:
+    """Tell where some key is null or NaN."""
+    schema = frame.collect_schema()
+    tests = [nw.col(name).is_null() for name in by]
+    tests += [nw.col(name).is_nan() for name in by if schema[name].is_float()]
+    return nw.any_horizontal(*tests, ignore_nulls=True).alias("missing")
+
+
+def _key(frame: Frame, name: str) -> nw.Expr:
+    """Return a column with one zero only: -0.0 + 0.0 is 0.0, and Arrow tells them apart."""
+    return nw.col(name) + 0.0 if frame.collect_schema()[name].is_float() else nw.col(name)
+
+
+def _with_numbers(name: str, values: Values) -> dict[str, Any]:
+    return {name: np.arange(len(next(iter(values.values())))), **values}
+
+
+def _scattered(rows: Ints, sizes: Any) -> Ints:
+    """Return the group of each row, given the rows of one group after another."""
+    ids = np.empty(rows.size, np.int64)
+    ids[rows] = np.repeat(np.arange(len(sizes)), sizes)
+    return ids
+
+
+def _merged(part: Any, numbers: Any, name: str) -> Any:
+    """Return the number of each row of a pandas frame."""
+    ids = part.merge(numbers, on=list(part.columns), how="left")[name]
+    return ids.fillna(NAMELESS).astype("int64").set_axis(part.index)
+
+
+def _taken(ids: Any, array: Floats) -> Any:
+    """Return the numbers of the segments of a pandas series."""
+    if (ids < 0).any():
+        raise ValueError(CHANGED)
+    taken = ids.astype("float64")
+    taken[:] = array[ids.to_numpy()]
+    return taken
+
+
+def _scanned(relation: Any, argmaxf_numbers_9d5f: dict[str, Any]) -> Any:
+    """Return arrays as a relation; DuckDB finds them by the name that they have here."""
+    return relation.query(_new_name(), "SELECT * FROM argmaxf_numbers_9d5f")
+
+
+def _new_name() -> str:
+    """Return a name that no table or view has."""
+    return f"argmaxf_{secrets.token_hex(8)}"
+
+
+def _session(frame: Frame) -> Any:
+    return frame.to_native().sparkSession

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from argmaxf.expected.groups import Floats
+from argmaxf.expected.groups import Floats, Ints
 from argmaxf.frames.engines import Frame, engine_of
 
-P = "argmaxf_p"
+P, SEGMENT = "argmaxf_p", "argmaxf_segment"
 KEY = "argmaxf_key"
 T, POWER, PLACE, CELL, Y, Y2 = (
     f"argmaxf_{name}" for name in ("t", "power", "place", "cell", "y", "y2")
@@ -35,7 +35,7 @@ SLICE = 1 << 20  # rows of an eager frame taken at a time: bounds the memory of 
 class Rows(NamedTuple):
     """Groups as they come back from an engine, one row each; rows of one group may repeat."""
 
-    segments: list[tuple[Any, ...]]
+    segment: Ints  # its number, 0 where there is one segment only
     key: Floats
     table: Floats  # count, Σy in two parts, Σy² … Σy⁶, as in the sketch
     lowest: Floats
@@ -43,9 +43,7 @@ class Rows(NamedTuple):
 
     def at(self, where: Any) -> Rows:
         """Return some of the rows."""
-        segments = [self.segments[i] for i in np.arange(self.key.size)[where].tolist()]
-        arrays = (self.key, self.table, self.lowest, self.highest)
-        return Rows(segments, *(array[where] for array in arrays))
+        return Rows(*(array[where] for array in self))
 
 
 def summarized(frame: Frame, by: Sequence[str], bits: int, least: float) -> Rows:
@@ -70,26 +68,17 @@ def slices(frame: Frame) -> Iterator[Frame]:
 def collected(parts: Iterator[Frame], by: Sequence[str]) -> Rows:
     """Bring groups into this process."""
     frames = [engine_of(part).run(part) for part in parts]
-    names = [COUNT, *SUMS, LOWEST, HIGHEST, KEY]
-    numbers = [np.column_stack([f[name].to_numpy() for name in names]) for f in frames]
-    values = np.concatenate(numbers).astype(np.float64)
-    segments = [row for f in frames for row in segment_keys(f, by)]
-    return Rows(segments, values[:, -1], values[:, :8], values[:, 8], values[:, 9])
+    values = np.concatenate([_numbers(f, [COUNT, *SUMS, LOWEST, HIGHEST, KEY]) for f in frames])
+    segment = np.concatenate([_numbers(f, by).sum(axis=1) for f in frames]).astype(np.int64)
+    return Rows(segment, values[:, -1], values[:, :8], values[:, 8], values[:, 9])
 
 
-def segment_keys(frame: nw.DataFrame[Any], by: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return the values of the `by` columns of each row."""
-    if not by:
-        return [()] * len(frame)
-    return list(zip(*(_values(frame[name]) for name in by), strict=True))
-
-
-def _values(column: nw.Series[Any]) -> list[Any]:
-    """Return a column as a list, None for every kind of null."""
-    if not column.null_count():
-        return column.to_list()
-    pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
-    return [None if null else value for value, null in pairs]
+def _numbers(frame: nw.DataFrame[Any], names: Sequence[str]) -> Floats:
+    """Return columns of a frame as a table of doubles."""
+    table = np.empty((len(frame), len(names)))
+    for j, name in enumerate(names):
+        table[:, j] = frame[name].to_numpy()
+    return table
 
 
 def _sums(frame: Frame, by: Sequence[str], bits: int, least: float) -> Frame:

@@ -8,53 +8,41 @@ import narwhals as nw
 import numpy as np
 
 from argmaxf.expected.groups import Bools, Floats, Ints
-from argmaxf.frames.engines import Frame, engine_of
-from argmaxf.frames.lookup import joined_to
-from argmaxf.frames.segments import Key
-from argmaxf.frames.table import Table, number
-
-THRESHOLD, TIES = "argmaxf_threshold", "argmaxf_ties"
-ROW, SEGMENT = "argmaxf_row", "argmaxf_segment"
-
-Limits = dict[Key, tuple[float, float]]  # threshold and selected ties of each segment
+from argmaxf.frames.engines import Frame, engine_of, with_arrays
+from argmaxf.frames.table import Table, number, unused
 
 
-def with_labels(table: Table, limits: Limits, output: str) -> Frame:
+def with_labels(table: Table, threshold: Floats, ties: Floats) -> Frame:
     """Add the labels, given the threshold and the selected ties of each segment."""
-    if len(table.columns) == 1:
-        return labelled(table.frame, table.columns[0], table.by, limits, output)
-    frame = table.frame
-    for name in table.columns:
-        own = {key[:-1]: limit for key, limit in limits.items() if key[-1] == name}
-        frame = labelled(frame, name, table.by, own, f"{name}_{output}")
-    return frame
+    names = table.outputs
+    if isinstance(table.frame, nw.DataFrame):
+        labels = {
+            name: _labels(table, table.frame, j, threshold, ties) for j, name in enumerate(names)
+        }
+        return _without_number(table, with_arrays(table.frame, labels))
+    if table.number is None:
+        cuts = zip(table.columns, threshold.tolist(), names, strict=True)
+        return table.frame.with_columns((number(c) >= cut).alias(name) for c, cut, name in cuts)
+    m, taken = len(names), table.frame.collect_schema().names()
+    cut_names = unused([*taken, *names], [f"argmaxf_threshold_{j}" for j in range(m)])
+    values = {cut: threshold[j::m] for j, cut in enumerate(cut_names)}
+    rows = engine_of(table.frame).look_up(table.frame, table.number, values)
+    pairs = zip(table.columns, cut_names, names, strict=True)
+    labelled = rows.with_columns((number(c) >= nw.col(cut)).alias(name) for c, cut, name in pairs)
+    return _without_number(table, labelled.drop(*cut_names))
 
 
-def labelled(frame: Frame, column: str, by: tuple[str, ...], limits: Limits, output: str) -> Frame:
-    """Add the labels of one column."""
-    if isinstance(frame, nw.DataFrame):
-        label = _labels(frame, column, by, limits)
-        return frame.with_columns(
-            nw.new_series(output, label, nw.Boolean, backend=frame.implementation)
-        )
-    p = number(column)
-    if not by:
-        return frame.with_columns((p >= limits[()][0]).alias(output))
-    joined = joined_to(frame, by, limits, (THRESHOLD, TIES), how="left")
-    return joined.with_columns((p >= nw.col(THRESHOLD)).alias(output)).drop(THRESHOLD, TIES)
+def _without_number(table: Table, frame: Frame) -> Frame:
+    return frame.drop(table.number) if table.number else frame
 
 
-def _labels(frame: nw.DataFrame[Any], column: str, by: tuple[str, ...], limits: Limits) -> Bools:
-    """Return the labels of a frame in memory, in the order of its rows."""
-    p = frame.select(number(column)).to_numpy()[:, 0]
-    segment = np.zeros(p.size, np.int64)
-    if by:
-        numbers = {key: (float(i),) for i, key in enumerate(limits)}
-        rows = frame.select(*by).with_row_index(ROW)
-        joined = joined_to(rows, by, numbers, (SEGMENT,), how="left").sort(ROW)
-        segment = engine_of(joined).run(joined)[SEGMENT].to_numpy().astype(np.int64)
-    threshold, ties = np.array(list(limits.values())).T
-    return top_items(p, segment, threshold, ties)
+def _labels(
+    table: Table, frame: nw.DataFrame[Any], j: int, threshold: Floats, ties: Floats
+) -> Bools:
+    """Return the labels of column j of a frame in memory, in the order of its rows."""
+    p = frame.select(number(table.columns[j])).to_numpy()[:, 0]
+    rows = frame[table.number].to_numpy() if table.number else np.zeros(p.size, np.int64)
+    return top_items(p, rows * len(table.columns) + j, threshold, ties)
 
 
 def top_items(p: Floats, segment: Ints, threshold: Floats, ties: Floats) -> Bools:

@@ -1,39 +1,20 @@
-"""Small tables with one row for each segment, brought to the engine and joined there."""
+"""The values of segments, brought to the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import narwhals as nw
 
+from argmaxf.expected.groups import Floats
 from argmaxf.frames.engines import Frame, engine_of
+from argmaxf.frames.grouping import SEGMENT, P
 
 LOW, HIGH = "argmaxf_low", "argmaxf_high"
 
 
-def within(
-    frame: Frame, by: Sequence[str], column: str, bands: Mapping[tuple[Any, ...], tuple[float, ...]]
-) -> Frame:
-    """Keep the rows whose probability lies in the band of their segment."""
-    p = nw.col(column)
-    if not by:
-        low, high = bands[()]
-        return frame.filter((p >= low) & (p <= high))
-    joined = joined_to(frame, by, bands, (LOW, HIGH), how="inner")
-    return joined.filter((p >= nw.col(LOW)) & (p <= nw.col(HIGH))).drop(LOW, HIGH)
-
-
-def joined_to(
-    frame: Frame,
-    by: Sequence[str],
-    values: Mapping[tuple[Any, ...], tuple[float, ...]],
-    names: Sequence[str],
-    *,
-    how: Any,
-) -> Frame:
-    """Add to each row the values of its segment, as columns of the given names."""
-    columns = [*zip(*values, strict=True), *zip(*values.values(), strict=True)]
-    table = dict(zip([*by, *names], map(list, columns), strict=True))
-    engine = engine_of(frame)
-    return engine.join(frame, engine.bring(table, frame, by), by, how)
+def within(frame: Frame, low: Floats, high: Floats, *, segmented: bool) -> Frame:
+    """Keep the rows of P and SEGMENT whose probability lies in the band of their segment."""
+    p = nw.col(P)
+    if not segmented:
+        return frame.filter((p >= low[0]) & (p <= high[0]))
+    wide = engine_of(frame).look_up(frame, SEGMENT, {LOW: low, HIGH: high})
+    return wide.filter((p >= nw.col(LOW)) & (p <= nw.col(HIGH))).select(SEGMENT, P)

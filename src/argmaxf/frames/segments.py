@@ -7,8 +7,8 @@ once they are few.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,14 +20,13 @@ from argmaxf.expected.groups import Floats, Groups
 from argmaxf.expected.optimum import Question, find_optimum, tiny_group
 from argmaxf.expected.search import Optimum
 from argmaxf.expected.windows import table_groups
-from argmaxf.frames.engines import Frame
+from argmaxf.frames.engines import CHANGED, Frame
 from argmaxf.frames.grouping import (
     INVALID,
     MISSING,
     ONE,
     TINY,
     ZERO,
-    P,
     Rows,
     counted,
     summarized,
@@ -40,8 +39,6 @@ LEAST_FINER = 2.0**-960  # and in the later ones
 FINEST = 40  # beyond so many bits, values are counted one by one
 GATHER = 1 << 17  # so many items are counted one by one
 ANSWER = 1 << 20  # an engine should not return more groups than about this
-
-Key = tuple[Any, ...]
 
 
 class Band(NamedTuple):
@@ -84,8 +81,8 @@ class Segment:
         before, after = self.groups[inside].count.sum(), finer.count.sum()
         if before != after:
             raise ValueError(
-                "the frame must have the same rows each time it is read, "
-                f"got {before:.0f} and then {after:.0f} between {band.low!r} and {band.high!r}"
+                f"{CHANGED}, got {before:.0f} and then {after:.0f} "
+                f"between {band.low!r} and {band.high!r}"
             )
         self.groups = Groups.joined([above, finer, below])
 
@@ -102,34 +99,39 @@ class Segment:
         return threshold, self.found.k - float(self.groups.count[self.groups.low > threshold].sum())
 
 
-def decide_segments(frame: Frame, by: Sequence[str], question: Question) -> dict[Key, Segment]:
+def decide_segments(frame: Frame, by: Sequence[str], question: Question) -> dict[int, Segment]:
     """Decide every segment of a frame of `by` and P, all of them in the same passes."""
     segments = first_pass(frame, by)
     if not segments:
         raise ValueError("the frame must hold at least one probability, got none")
     waiting, bits = segments, BITS
     while True:
-        looks = ((key, segment.look(question)) for key, segment in waiting.items())
-        bands = {key: band for key, band in looks if band is not None}
+        looks = ((i, segment.look(question)) for i, segment in waiting.items())
+        bands = {i: band for i, band in looks if band is not None}
         if not bands:
             return segments
-        waiting = {key: segments[key] for key in bands}
+        waiting = {i: segments[i] for i in bands}
         look, bits = _closer(waiting, bands, by, bits)
-        for key, rows in by_segment(look(within(frame, by, P, bands))).items():
-            finer = groups_of_rows(rows, bits, LEAST_FINER)
-            waiting[key].refine(bands[key], finer)
+        low, high = np.full(len(segments), np.inf), np.full(len(segments), -np.inf)
+        for i, band in bands.items():
+            low[i], high[i] = band
+        rows = look(within(frame, low, high, segmented=bool(by)))
+        found, none = by_segment(rows), rows.at(slice(0))
+        for i, band in bands.items():
+            finer = groups_of_rows(found.get(i, none), bits, LEAST_FINER)
+            waiting[i].refine(band, finer)
 
 
-def first_pass(frame: Frame, by: Sequence[str]) -> dict[Key, Segment]:
+def first_pass(frame: Frame, by: Sequence[str]) -> dict[int, Segment]:
     """Group all items as the sketch does."""
     return {
-        key: Segment(groups_of_rows(rows, BITS, LEAST), _count(rows, ZERO))
-        for key, rows in by_segment(checked(summarized(frame, by, BITS, LEAST), by)).items()
+        i: Segment(groups_of_rows(rows, BITS, LEAST), _count(rows, ZERO))
+        for i, rows in by_segment(checked(summarized(frame, by, BITS, LEAST))).items()
     }
 
 
 def _closer(
-    segments: dict[Key, Segment], bands: dict[Key, Band], by: Sequence[str], bits: int
+    segments: dict[int, Segment], bands: dict[int, Band], by: Sequence[str], bits: int
 ) -> tuple[Callable[[Frame], Rows], int]:
     """Return the next, closer look at the bands, and the bits of the mantissa it tells apart."""
     inside = [segment.groups[segment.in_band(bands[key])] for key, segment in segments.items()]
@@ -141,7 +143,7 @@ def _closer(
     return lambda frame: summarized(frame, by, bits, LEAST_FINER), bits
 
 
-def checked(rows: Rows, by: Sequence[str]) -> Rows:
+def checked(rows: Rows) -> Rows:
     """Return the rows if every item is a probability in a segment; say what is wrong otherwise."""
     missing = _count(rows, MISSING)
     if missing:
@@ -155,19 +157,18 @@ def checked(rows: Rows, by: Sequence[str]) -> Rows:
         bad = lowest if lowest < 0.0 else highest
         count = _count(rows, INVALID)
         raise ValueError(f"probabilities must be in [0, 1], got {bad!r} ({count:.0f} such rows)")
-    nameless = [i for i, key in enumerate(rows.segments) if any(k is None or k != k for k in key)]
+    nameless = rows.table[rows.segment < 0, 0].sum()
     if nameless:
-        count = rows.table[nameless, 0].sum()
-        raise ValueError(f"by={list(by)} must not be null, got {count:.0f} such rows")
+        raise ValueError(f"by must not be null or NaN, got {nameless:.0f} such rows")
     return rows
 
 
-def by_segment(rows: Rows) -> dict[Key, Rows]:
+def by_segment(rows: Rows) -> dict[int, Rows]:
     """Part the rows by segment."""
-    places: dict[Key, list[int]] = defaultdict(list)
-    for i, key in enumerate(rows.segments):
-        places[key].append(i)
-    return {key: rows.at(np.array(where)) for key, where in places.items()}
+    rows = rows.at(np.argsort(rows.segment, kind="stable"))
+    numbers, starts = np.unique(rows.segment, return_index=True)
+    parts = [slice(a, b) for a, b in itertools.pairwise([*starts.tolist(), rows.key.size])]
+    return {i: rows.at(part) for i, part in zip(numbers.tolist(), parts, strict=True)}
 
 
 def groups_of_rows(rows: Rows, bits: int, least: float) -> Groups:
@@ -203,7 +204,7 @@ def added(rows: Rows) -> Rows:
     lowest, highest = np.full(key.size, np.inf), np.full(key.size, -np.inf)
     np.minimum.at(lowest, where, rows.lowest)
     np.maximum.at(highest, where, rows.highest)
-    return Rows([()] * key.size, key, table, lowest, highest)
+    return Rows(np.zeros(key.size, np.int64), key, table, lowest, highest)
 
 
 def sketch_table(rows: Rows) -> Floats:

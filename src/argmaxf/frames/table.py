@@ -1,59 +1,89 @@
-"""A frame as a user gives it: checked, its probabilities beside their segments."""
+"""A frame as a user gives it: checked, and the probabilities beside the number of their segment."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 
-from argmaxf.frames.engines import Frame
-from argmaxf.frames.grouping import P
+from argmaxf.frames.engines import Frame, Numbered, engine_of
+from argmaxf.frames.grouping import SEGMENT, P
+from argmaxf.frames.keys import Key, python_keys
 from argmaxf.validation import check_choice
-
-COLUMN = "argmaxf_column"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A frame, its columns of probabilities, and the columns that part it into segments."""
+    """A frame, its columns of probabilities, and the segments of its rows.
+
+    With m columns, segment s of the rows has the numbers m s, …, m s + m - 1: one for each column.
+    """
 
     frame: Frame
     columns: tuple[str, ...]
-    by: tuple[str, ...]
+    outputs: tuple[str, ...]  # the columns of labels, one for each of `columns`
+    number: str | None = None  # the column of `frame` with the number of each row's segment
+    keys: nw.DataFrame[Any] | None = None  # of the segments, in the order of their numbers
 
     @classmethod
     def of(
-        cls, frame: Any, column: str | Sequence[str], by: str | Sequence[str] | None, nulls: str
+        cls,
+        frame: Any,
+        column: str | Sequence[str],
+        by: str | Sequence[str] | None = None,
+        nulls: str = "raise",
+        output: str | None = None,
     ) -> Table:
-        """Check what a user gave."""
+        """Check what a user gave, and number the segments."""
         try:
             narwhal = nw.from_native(frame)
         except TypeError:
             raise TypeError(f"frame must be a data frame, got {type(frame).__name__}") from None
         columns, names = names_of(column), names_of(by)
         _check_columns(narwhal.collect_schema(), columns, names)
+        outputs = () if output is None else _outputs(narwhal, columns, output)
         if check_choice("nulls", nulls, ("raise", "drop")) == "drop":
             narwhal = narwhal.filter(*(~missing(name) for name in columns))
-        return cls(narwhal, columns, names)
+        if not names:
+            return cls(narwhal, columns, outputs)
+        (number_name,) = unused([*narwhal.collect_schema(), *outputs], ["argmaxf_segment"])
+        numbered = _numbered(narwhal, names, number_name)
+        return cls(numbered.frame, columns, outputs, number_name, numbered.keys)
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns of `items` that tell segments apart."""
-        return (*self.by, COLUMN) if len(self.columns) > 1 else self.by
+    def by(self) -> tuple[str, ...]:
+        """The column of `items` that tells segments apart, if there is more than one."""
+        return (SEGMENT,) if self.number or len(self.columns) > 1 else ()
+
+    @property
+    def segments(self) -> int:
+        """How many segments there are, each column on its own."""
+        return len(self.columns) * (1 if self.keys is None else len(self.keys))
 
     @property
     def items(self) -> Frame:
         """The probabilities in double precision, with their segments; columns one after another."""
-        if len(self.columns) == 1:
-            return self.frame.select(*self.by, number(self.columns[0]).alias(P))
         parts: list[Any] = [
-            self.frame.select(*self.by, nw.lit(name).alias(COLUMN), number(name).alias(P))
-            for name in self.columns
+            self.frame.select(*self._segment(j), number(name).alias(P))
+            for j, name in enumerate(self.columns)
         ]
-        stacked: Frame = nw.concat(parts)
+        stacked: Frame = nw.concat(parts) if len(parts) > 1 else parts[0]
         return stacked
+
+    def _segment(self, j: int) -> list[nw.Expr]:
+        """Return the number of the segment of column j, if there is more than one."""
+        if self.number:
+            return [(nw.col(self.number) * len(self.columns) + j).alias(SEGMENT)]
+        return [nw.lit(j, nw.Int64).alias(SEGMENT)] if self.by else []
+
+    def python_keys(self) -> list[Key]:
+        """Return the key of each segment as Python values, for people."""
+        keys = [()] if self.keys is None else python_keys(self.keys)
+        if len(self.columns) == 1:
+            return keys
+        return [(*key, column) for key in keys for column in self.columns]
 
 
 def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -61,18 +91,13 @@ def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
-def _check_columns(schema: nw.Schema, columns: tuple[str, ...], by: tuple[str, ...]) -> None:
-    """Refuse names that the frame does not have, and columns that hold no numbers."""
-    if not columns:
-        raise ValueError("name at least one column of probabilities, got none")
-    for name in (*columns, *by):
-        if name not in schema:
-            raise ValueError(f"the frame has no column {name!r}; it has {list(schema)}")
-    for name in columns:
-        if name in by:
-            raise ValueError(f"by must not hold the column of probabilities, got {list(by)}")
-        if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
-            raise ValueError(f"column {name!r} must hold numbers, got {schema[name]}")
+def unused(taken: Iterable[str], wanted: Sequence[str]) -> list[str]:
+    """Return names like those wanted that are not taken, in any case of letters."""
+    there = {name.lower() for name in taken}
+    suffix = ""
+    while any((name + suffix).lower() in there for name in wanted):
+        suffix += "_"
+    return [name + suffix for name in wanted]
 
 
 def number(column: str) -> nw.Expr:
@@ -83,3 +108,44 @@ def number(column: str) -> nw.Expr:
 def missing(column: str) -> nw.Expr:
     """Tell which rows have no probability."""
     return number(column).is_null() | number(column).is_nan()
+
+
+def _check_columns(schema: nw.Schema, columns: tuple[str, ...], by: tuple[str, ...]) -> None:
+    """Refuse names that the frame does not have, and columns that hold no numbers."""
+    if not columns:
+        raise ValueError("name at least one column of probabilities, got none")
+    for name in (*columns, *by):
+        if name not in schema:
+            raise ValueError(f"the frame has no column {name!r}; it has {list(schema)}")
+    for what, names in (("column", columns), ("by", by)):
+        if len(set(names)) < len(names):
+            raise ValueError(f"{what} must name each column once, got {list(names)}")
+    for name in columns:
+        if name in by:
+            raise ValueError(f"by must not hold the column of probabilities, got {list(by)}")
+        if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
+            raise ValueError(f"column {name!r} must hold numbers, got {schema[name]}")
+
+
+def _outputs(frame: Frame, columns: tuple[str, ...], output: str) -> tuple[str, ...]:
+    """Return the names of the columns of labels; refuse those that the frame has already."""
+    several = len(columns) > 1
+    outputs = tuple(f"{column}_{output}" if several else output for column in columns)
+    there = frame.collect_schema().names()
+    if engine_of(frame).folds_case:
+        there = [name.lower() for name in there]
+    for name in outputs:
+        if (name.lower() if engine_of(frame).folds_case else name) in there:
+            raise ValueError(f"output must be the name of a new column, got {name!r}")
+    return outputs
+
+
+def _numbered(frame: Frame, by: tuple[str, ...], name: str) -> Numbered:
+    """Number the segments, or say why the engine cannot."""
+    engine, schema = engine_of(frame), frame.collect_schema()
+    try:
+        return engine.number(frame, by, name)
+    except engine.refusals() as error:
+        kinds = ", ".join(f"{each} ({schema[each]})" for each in by)
+        kind = frame.implementation.value
+        raise ValueError(f"by must be of types that {kind} can group, got {kinds}") from error
