@@ -2,16 +2,22 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow lint bench results clean
+# Tests of one file stay on one core, since they share what is slow to set up.
+PYTEST := .venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
+
+.PHONY: demo test test-slow coverage lint bench results clean
 
 demo: .venv/.demo  ## the main job: methods compared on real data, explained, with a report
 	.venv/bin/argmaxf demo
 
 test: .venv/.dev lint  ## style, types and the test suite
-	.venv/bin/python -m pytest -q
+	$(PYTEST)
+
+coverage: .venv/.dev lint  ## the same, and which lines and branches of the library it ran
+	$(PYTEST) --cov --cov-report=term
 
 test-slow: .venv/.dev  ## the checks that take minutes
-	.venv/bin/python -m pytest -q -m slow
+	$(PYTEST) -m slow
 
 lint: .venv/.dev
 	.venv/bin/ruff check .

@@ -26,6 +26,26 @@ def fbeta_from_counts(
     nothing is there to find (k = S = 0), F is `zero_division`. Counts may be weighted, and arrays
     broadcast.
 
+    Parameters
+    ----------
+    true_positives : array-like
+        T, how many of the predicted are positive.
+    predicted : array-like
+        k, how many are predicted positive.
+    positives : array-like
+        S, how many are positive.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    zero_division : float, default=0.0
+        The value where nothing is predicted and nothing is there to find.
+
+    Returns
+    -------
+    float or ndarray
+        A number for numbers, an array for arrays.
+
+    Examples
+    --------
     >>> fbeta_from_counts(true_positives=3, predicted=4, positives=6)
     0.6
     >>> fbeta_from_counts([0, 2], [0, 2], [0, 2], zero_division=1.0)
@@ -46,6 +66,24 @@ def jaccard_from_counts(
 ) -> Any:
     """Return the Jaccard index (IoU) T / (k + S - T), with the same 0/0 convention.
 
+    Parameters
+    ----------
+    true_positives : array-like
+        T, how many of the predicted are positive.
+    predicted : array-like
+        k, how many are predicted positive.
+    positives : array-like
+        S, how many are positive.
+    zero_division : float, default=0.0
+        The value where nothing is predicted and nothing is there to find.
+
+    Returns
+    -------
+    float or ndarray
+        A number for numbers, an array for arrays.
+
+    Examples
+    --------
     >>> jaccard_from_counts(true_positives=3, predicted=4, positives=6)
     0.42857142857142855
     """

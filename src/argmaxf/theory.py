@@ -24,6 +24,17 @@ from argmaxf.validation import (
     first_bad_probability,
 )
 
+__all__ = [
+    "Bound",
+    "GaussianMixture",
+    "Optimum",
+    "deviation_bound",
+    "mean_kl",
+    "regret_bound",
+    "sample_size",
+    "shift_prior",
+]
+
 Representation = Literal["R0", "R1", "R2"]
 
 
@@ -31,8 +42,16 @@ Representation = Literal["R0", "R1", "R2"]
 class Bound:
     """A bound on F, and why it is infinite where it is.
 
-    `value` holds with the probability asked for. `radius` is r(n, η) of the paper and `limit` the
-    number it must stay below; `reason` is empty where it does, and one sentence where it does not.
+    Attributes
+    ----------
+    value : float
+        The bound, which holds with the probability asked for.
+    radius : float
+        r(n, η) of the paper.
+    limit : float
+        The number that the radius must stay below for the bound to say anything.
+    reason : str
+        Why the bound is infinite, in a sentence; empty where it is not.
     """
 
     value: float
@@ -47,6 +66,24 @@ def deviation_bound(n: int, positive_rate: float, beta: float = 1.0, eta: float 
     One fixed classifier, n i.i.d. examples. The bound says something only where
     r = √(ln(6/η)/2n) is below β²π₁/(2(1+β²)); elsewhere it is infinite and `reason` says so.
 
+    Parameters
+    ----------
+    n : int
+        Number of examples.
+    positive_rate : float
+        Share of positives π₁, above 0 and at most 1.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    eta : float, default=0.05
+        Probability with which the bound may fail, between 0 and 1.
+
+    Returns
+    -------
+    Bound
+        The largest difference, and the reason where there is none.
+
+    Examples
+    --------
     >>> round(deviation_bound(100_000, positive_rate=0.5).value, 4)
     0.0611
     >>> deviation_bound(1000, positive_rate=0.05).reason
@@ -69,6 +106,26 @@ def regret_bound(
     only where r̄ = √((ln(12/η) + d ln(2en/d))/n) is below β²π₁/(2(1+β²)); elsewhere it is infinite
     and `reason` says so.
 
+    Parameters
+    ----------
+    n : int
+        Number of training examples.
+    vc_dimension : int
+        VC dimension d of the family of classifiers; 1 for a threshold on a score.
+    positive_rate : float
+        Share of positives π₁, above 0 and at most 1.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    eta : float, default=0.05
+        Probability with which the bound may fail, between 0 and 1.
+
+    Returns
+    -------
+    Bound
+        The largest loss, and the reason where there is none.
+
+    Examples
+    --------
     >>> round(regret_bound(1_000_000, 11, positive_rate=0.5).value, 3)
     0.326
     >>> regret_bound(1000, 11, positive_rate=0.5).value
@@ -92,9 +149,26 @@ def sample_size(
 ) -> int:
     """Return the smallest n whose bound is at most `accuracy`.
 
-    Lemma 2's bound, or Theorem 3's where a VC dimension is given. `accuracy=math.inf` asks where
-    the bound begins to say anything.
+    Parameters
+    ----------
+    accuracy : float
+        Difference in F to reach; `math.inf` asks where the bound begins to say anything.
+    positive_rate : float
+        Share of positives π₁, above 0 and at most 1.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    eta : float, default=0.05
+        Probability with which the bound may fail, between 0 and 1.
+    vc_dimension : int, optional
+        VC dimension of the family of classifiers: Theorem 3's bound. By default it is Lemma 2's.
 
+    Returns
+    -------
+    int
+        The number of examples.
+
+    Examples
+    --------
     >>> sample_size(math.inf, positive_rate=0.05)
     15320
     >>> sample_size(0.05, positive_rate=0.5, vc_dimension=11)
@@ -121,6 +195,20 @@ def mean_kl(true: ArrayLike, assumed: ArrayLike) -> float:
     The conditional KL of section 4.1.1, in nats: infinite where the assumed model rules out what
     the true one allows.
 
+    Parameters
+    ----------
+    true : array-like
+        True probabilities of being positive.
+    assumed : array-like
+        Those of the model, in the same shape.
+
+    Returns
+    -------
+    float
+        The mean over all entries.
+
+    Examples
+    --------
     >>> round(mean_kl([0.5, 0.5], [0.5, 0.9]), 4)
     0.2554
     """
@@ -135,6 +223,22 @@ def shift_prior(proba: ArrayLike, positive_rate: float, assumed_rate: float) -> 
 
     Bayes' rule with P(x|y) kept: the log-odds move by logit(assumed) - logit(positive_rate).
 
+    Parameters
+    ----------
+    proba : array-like
+        Probabilities of being positive.
+    positive_rate : float
+        The rate that they hold for, between 0 and 1.
+    assumed_rate : float
+        The rate that the model believes in, between 0 and 1.
+
+    Returns
+    -------
+    ndarray of float
+        The moved probabilities, in the same shape.
+
+    Examples
+    --------
     >>> shift_prior([0.5, 0.9], positive_rate=0.5, assumed_rate=0.1)
     array([0.1, 0.5])
     """
@@ -146,7 +250,15 @@ def shift_prior(proba: ArrayLike, positive_rate: float, assumed_rate: float) -> 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best classifier of a known distribution: its F_β and where it cuts P(1|x)."""
+    """The best classifier of a known distribution: its F_β and where it cuts P(1|x).
+
+    Attributes
+    ----------
+    fbeta : float
+        The highest F_β that any classifier can have.
+    threshold : float
+        An item is predicted positive where P(1|x) is above it.
+    """
 
     fbeta: float
     threshold: float
@@ -159,6 +271,19 @@ class GaussianMixture:
     P(Y=1) = `positive_rate`, X given Y is N(μ_Y, I), μ₁ = (S+O)·1/√(4D), μ₀ = -(S-O)·1/√(4D): the
     centres lie S apart, O/2 from the origin.
 
+    Attributes
+    ----------
+    D : int
+        Number of dimensions.
+    S : float
+        Distance between the centres.
+    O : float
+        Offset: twice the distance of the point between the centres from the origin.
+    positive_rate : float
+        Share of positives, between 0 and 1.
+
+    Examples
+    --------
     >>> mixture = GaussianMixture(D=10, S=4.0)
     >>> best = mixture.optimum()
     >>> round(100 * best.fbeta, 4), round(best.threshold, 4)
@@ -187,6 +312,20 @@ class GaussianMixture:
         """Return n i.i.d. examples: X (n × D) and labels in {0, 1}.
 
         The same seed gives the same labels and noise for every S and O.
+
+        Parameters
+        ----------
+        n : int
+            Number of examples.
+        seed : int or Generator, optional
+            Seed of everything random.
+
+        Returns
+        -------
+        X : ndarray of shape (n, D)
+            The examples.
+        y : ndarray of shape (n,)
+            Their labels.
         """
         rng = np.random.default_rng(seed)
         y = (rng.random(n) < self.positive_rate).astype(np.int64)
@@ -199,6 +338,20 @@ class GaussianMixture:
 
         R2 adds every monomial of degree two to R1: D(D+1)/2 further columns.
 
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Examples.
+        representation : {"R0", "R1", "R2"}
+            Which attributes.
+
+        Returns
+        -------
+        ndarray
+            The attributes, one row for each example.
+
+        Examples
+        --------
         >>> GaussianMixture.represent([[2.0, 3.0]], "R2")
         array([[2., 3., 1., 4., 6., 9.]])
         """
@@ -213,16 +366,49 @@ class GaussianMixture:
         return np.hstack(parts)
 
     def log_odds(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(1|x)/P(0|x) = logit π₁ + S·t, t the place of x between the centres."""
+        """Return log P(1|x)/P(0|x) = logit π₁ + S·t, t the place of x between the centres.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The log-odds of each.
+        """
         t = np.asarray(X, dtype=np.float64).sum(axis=1) / math.sqrt(self.D) - self.O / 2.0
         return np.asarray(logit(self.positive_rate) + self.S * t)
 
     def posterior(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the true P(1|x) of each row."""
+        """Return the true P(1|x) of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The probability of each.
+        """
         return np.asarray(expit(self.log_odds(X)))
 
     def confusion(self, threshold: float) -> tuple[float, float, float, float]:
-        """Return p₁₁, p₁₀, p₀₁, p₀₀ of P(1|x) > threshold: shares of (true class, predicted)."""
+        """Return p₁₁, p₁₀, p₀₁, p₀₀ of P(1|x) > threshold: shares of (true class, predicted).
+
+        Parameters
+        ----------
+        threshold : float
+            Where P(1|x) is cut.
+
+        Returns
+        -------
+        tuple of float
+            The four shares.
+        """
         odds = float(logit(threshold) - logit(self.positive_rate))
         t = odds / self.S if self.S > 0 else math.copysign(math.inf, odds)
         pi, a, b = self.positive_rate, t - self.S / 2.0, t + self.S / 2.0
@@ -230,7 +416,20 @@ class GaussianMixture:
         return tuple(map(float, shares))  # type: ignore[return-value]
 
     def fbeta(self, threshold: float, beta: float = 1.0) -> float:
-        """Return F_β of the classifier P(1|x) > threshold on unlimited data (eq. 2)."""
+        """Return F_β of the classifier P(1|x) > threshold on unlimited data (eq. 2).
+
+        Parameters
+        ----------
+        threshold : float
+            Where P(1|x) is cut, in [0, 1].
+        beta : float, default=1.0
+            Weight of recall against precision.
+
+        Returns
+        -------
+        float
+            F_β.
+        """
         b2 = check_beta(beta) ** 2
         delta = check_unit_interval("threshold", threshold)
         p11, _, p01, _ = self.confusion(delta)
@@ -241,6 +440,16 @@ class GaussianMixture:
 
         By Theorem 4 a threshold on P(1|x) is best. F* is the root of the largest value of
         (1+β²)p₁₁ - F·(β²π₁ + p₁₁ + p₀₁), which falls in F and is reached by the cut F/(1+β²).
+
+        Parameters
+        ----------
+        beta : float, default=1.0
+            Weight of recall against precision.
+
+        Returns
+        -------
+        Optimum
+            The F_β and the threshold.
         """
         b2 = check_beta(beta) ** 2
 

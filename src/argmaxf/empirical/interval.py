@@ -31,7 +31,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval [low, high] around `value`, the F_β of the predictions."""
+    """A confidence interval around a value.
+
+    Attributes
+    ----------
+    low : float
+        Lower end.
+    value : float
+        The value itself: the F_β of the predictions.
+    high : float
+        Upper end.
+    """
 
     low: float
     value: float
@@ -54,11 +64,23 @@ def f_interval(
 
     Parameters
     ----------
-    y_true, y_pred : 0/1 labels, (n,); with `average` a table of them, (n, labels), or class labels
-        of any kind, (n,)
-    average : `"macro"`, the mean F of the labels or classes, or `"micro"`, the F of all cells
-    level : how often the interval shall hold the true F
-    zero_division : F of a label that is neither there nor predicted
+    y_true : array-like of shape (n,) or (n, labels)
+        True 0/1 labels; with `average` a table of them, or class labels of any kind.
+    y_pred : array-like of the same shape
+        Predicted labels.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    average : {"macro", "micro"}, optional
+        `"macro"` is the mean F of the labels or classes, `"micro"` the F of all cells.
+    level : float, default=0.95
+        How often the interval shall hold the true F.
+    zero_division : float, default=0.0
+        F of a label that is neither there nor predicted.
+
+    Returns
+    -------
+    Interval
+        The F_β of the predictions and both ends.
 
     Notes
     -----
@@ -72,6 +94,8 @@ def f_interval(
     Feuer, "Confidence intervals for directly standardized rates" (1997). Zou and Donner,
     "Construction of confidence limits about effect measures: a general approach" (2008).
 
+    Examples
+    --------
     >>> interval = f_interval([1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 0, 0, 0, 0, 1, 1])
     >>> round(interval.low, 2), interval.value, round(interval.high, 2)
     (0.37, 0.75, 0.94)

@@ -32,8 +32,20 @@ SLACK = 1e-12  # the rounding of weighted sums must not decide whether a constra
 class Threshold:
     """The best cut: an item is predicted positive where its score is at least `threshold`.
 
-    `value` is its F_β, `k` how many of the given items it selects. For `average="macro"` each field
-    is an array with one entry per label.
+    For `average="macro"` each field is an array with one entry per label.
+
+    Attributes
+    ----------
+    threshold : float or ndarray
+        Midway between neighbouring scores; above all of them where nothing is selected.
+    value : float or ndarray
+        F_β of the cut.
+    precision : float or ndarray
+        Its precision.
+    recall : float or ndarray
+        Its recall.
+    k : int or ndarray
+        How many of the given items it selects.
     """
 
     threshold: Any
@@ -45,7 +57,19 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Curve:
-    """Precision, recall and F_β for every cut, from the one that selects nothing downwards."""
+    """Precision, recall and F_β for every cut, from the one that selects nothing downwards.
+
+    Attributes
+    ----------
+    threshold : ndarray
+        An item is selected where its score is at least this.
+    precision : ndarray
+        Precision of each cut.
+    recall : ndarray
+        Recall of each cut.
+    fbeta : ndarray
+        F_β of each cut.
+    """
 
     threshold: NDArray[np.float64]
     precision: NDArray[np.float64]
@@ -68,14 +92,24 @@ def maximize_empirical_f(
 
     Parameters
     ----------
-    y_true : 0/1 labels, (n,) or (n, labels)
-    score : scores of the same shape, larger meaning more positive; probabilities, log-odds, margins
-    average : for a table, what F means: `"macro"` finds one threshold per label, `"micro"` one for
-        all cells together, `"samples"` one for the mean F of the rows
-    sample_weight : one weight per row
-    zero_division : F of predicting nothing where there is nothing to find
-    min_precision, min_recall : only cuts that reach them count; with a large `beta` (1e6, say) F is
-        recall, so ``beta=1e6, min_precision=0.9`` asks for the best recall at precision 0.9
+    y_true : array-like of shape (n,) or (n, labels)
+        True 0/1 labels.
+    score : array-like of the same shape
+        Scores, larger meaning more positive: probabilities, log-odds, margins.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    average : {"macro", "micro", "samples"}, optional
+        For a table, what F means: `"macro"` takes each label by itself, `"micro"` all cells
+        together, `"samples"` the mean F of the rows.
+    sample_weight : array-like of shape (n,), optional
+        One weight per row.
+    zero_division : float, default=0.0
+        F of predicting nothing where there is nothing to find.
+    min_precision : float, optional
+        Only cuts of at least this precision count. With a large `beta` (1e6, say) F is recall, so
+        ``beta=1e6, min_precision=0.9`` asks for the best recall at precision 0.9.
+    min_recall : float, optional
+        Only cuts of at least this recall count.
 
     Returns
     -------
@@ -87,6 +121,8 @@ def maximize_empirical_f(
     -----
     Cost: one sort; an argsort with weights, two for `average="samples"`.
 
+    Examples
+    --------
     >>> best = maximize_empirical_f([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.5, 0.6, 0.9])
     >>> best.threshold, best.value, best.k
     (0.25, 0.8571428571428571, 4)
@@ -114,9 +150,33 @@ def empirical_f_curve(
 ) -> Curve | list[Curve]:
     """Return precision, recall and F_β for every cut of labelled scores.
 
-    The arguments are those of `maximize_empirical_f`; `average="macro"` gives a list with one curve
-    per label. Cost: one argsort.
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or (n, labels)
+        True 0/1 labels.
+    score : array-like of the same shape
+        Scores, larger meaning more positive: probabilities, log-odds, margins.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    average : {"macro", "micro", "samples"}, optional
+        For a table, what F means: `"macro"` takes each label by itself, `"micro"` all cells
+        together, `"samples"` the mean F of the rows.
+    sample_weight : array-like of shape (n,), optional
+        One weight per row.
+    zero_division : float, default=0.0
+        F of predicting nothing where there is nothing to find.
 
+    Returns
+    -------
+    Curve or list of Curve
+        One curve; for `average="macro"` a list with one for each label.
+
+    Notes
+    -----
+    Cost: one argsort.
+
+    Examples
+    --------
     >>> curve = empirical_f_curve([0, 1, 1], [0.2, 0.4, 0.8])
     >>> curve.threshold
     array([0.8, 0.6, 0.3, 0.2])

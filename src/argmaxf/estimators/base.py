@@ -45,12 +45,34 @@ class FClassifier(ClassifierMixin, BaseEstimator):
         """Return (n, n_columns) margins: not negative where the label is predicted."""
 
     def predict(self, X: Any) -> Any:
-        """Return the predicted labels, in the form of the training target."""
+        """Return the predicted labels, in the form of the training target.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to decide.
+
+        Returns
+        -------
+        ndarray or sparse matrix
+            One label for each row, or a row of 0/1 labels.
+        """
         check_is_fitted(self)
         return self._labels.decode(self._margin(X))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return how far each entry lies from being decided the other way."""
+        """Return how far each entry lies from being decided the other way.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to decide.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Not negative where the label is predicted.
+        """
         check_is_fitted(self)
         return self._labels.orient(self._margin(X))
 
@@ -81,7 +103,22 @@ class LinearFClassifier(FClassifier):
         """Return the score trained for one label that has both positives and negatives."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the coefficients, then the thresholds, for each label."""
+        """Fit the coefficients, then the thresholds, for each label.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            A binary, multiclass or multilabel-indicator target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        object
+            The fitted classifier itself.
+        """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True)
         X, y, weight = _weighted_rows(X, y, as_weights(sample_weight, X.shape[0]))
         columns = self._read_target(y).columns(y)

@@ -25,22 +25,32 @@ class CostSensitiveFClassifier(MetaFClassifier):
 
     Parameters
     ----------
-    estimator : a classifier whose `fit` takes `sample_weight`
-    beta : weight of recall against precision
-    n_costs : how many weightings to try. Each costs one training per fold and one on all rows
-    cv : folds for the out-of-fold scores, as in `ThresholdFClassifier`; None compares and tunes on
-        the training scores
-    pos_label : the class F counts in a binary target; by default the last in sorted order
-    n_jobs : processes for the folds
-    random_state : seed of the folds
+    estimator : estimator
+        A classifier whose `fit` takes `sample_weight`.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    n_costs : int, default=8
+        How many weightings to try. Each costs one training per fold and one on all rows.
+    cv : int, splitter or iterable, default=5
+        Folds for the out-of-fold scores, as in `ThresholdFClassifier`; None compares and tunes on
+        the training scores.
+    pos_label : object, default=None
+        The class F counts in a binary target; by default the last in sorted order.
+    n_jobs : int, default=None
+        Processes for the folds.
+    random_state : int or RandomState, default=0
+        Seed of the folds.
 
     Attributes
     ----------
-    estimators_ : the chosen `ThresholdFClassifier` of each label; None for a constant label
-    targets_ : the values of t tried, (n_labels, n_costs): a missed positive costs 1 + β² - t, a
-        negative taken costs t
-    scores_ : the F each of them reached on the tuning scores, (n_labels, n_costs)
-    target_ : the chosen t of each label, NaN for a constant label
+    estimators_ : list of ThresholdFClassifier
+        The chosen classifier of each label; None for a constant label.
+    targets_ : ndarray of shape (n_labels, n_costs)
+        The values of t tried: a missed positive costs 1 + β² - t, a negative taken costs t.
+    scores_ : ndarray of shape (n_labels, n_costs)
+        The F each of them reached on the tuning scores.
+    target_ : ndarray of shape (n_labels,)
+        The chosen t of each label, NaN for a constant label.
 
     References
     ----------
@@ -77,7 +87,22 @@ class CostSensitiveFClassifier(MetaFClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the family for each label, and keep the best of it."""
+        """Train the family for each label, and keep the best of it.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            A binary, multiclass or multilabel-indicator target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        object
+            The fitted classifier itself.
+        """
         check_beta(self.beta)
         check_count("n_costs", self.n_costs)
         _check_takes_weights(self.estimator)

@@ -34,16 +34,23 @@ class JointFClassifier(MetaFClassifier):
 
     Parameters
     ----------
-    estimator : a multiclass classifier with `predict_proba`
-    beta : weight of recall against precision
-    zero_division : F of a row without labels for which none is predicted
-    pos_label : the positive class of a binary target
-    n_jobs : how many models are trained at a time
+    estimator : estimator
+        A multiclass classifier with `predict_proba`.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    zero_division : float, default=0.0
+        F of a row without labels for which none is predicted.
+    pos_label : object, default=None
+        The class F counts in a binary target; by default the last in sorted order.
+    n_jobs : int, default=None
+        How many models are trained at a time.
 
     Attributes
     ----------
-    estimators_ : the model of each label, in order, then the one of "none"
-    counts_ : the numbers of labels 1 … s that occur in a row
+    estimators_ : list of estimator
+        The model of each label, in order, then the one of "none".
+    counts_ : ndarray of int
+        The numbers of labels 1 … s that occur in a row.
 
     Notes
     -----
@@ -74,7 +81,22 @@ class JointFClassifier(MetaFClassifier):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit one model for each label and one for rows without any."""
+        """Fit one model for each label and one for rows without any.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            A binary, multiclass or multilabel-indicator target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        object
+            The fitted classifier itself.
+        """
         self._question()
         target, weight = self._read(X, y, sample_weight)
         params = self._fit_params(weight)
@@ -90,6 +112,16 @@ class JointFClassifier(MetaFClassifier):
         """Return the decision for each row of a multilabel problem, and what to expect of it.
 
         Expected values are what the models say; trained apart, they need not fit one distribution.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to decide.
+
+        Returns
+        -------
+        JointDecision
+            One decision for each row.
         """
         check_is_fitted(self)
         if self._labels.kind != "multilabel-indicator":
@@ -101,7 +133,18 @@ class JointFClassifier(MetaFClassifier):
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probability of each label, or of each class."""
+        """Return the probability of each label, or of each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to decide.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_labels) or (n_samples, n_classes)
+            The probabilities.
+        """
         check_is_fitted(self)
         if self._labels.kind == "multilabel-indicator":
             marginals: NDArray[np.float64] = np.minimum(self._parameters(X)[0].sum(axis=2), 1.0)

@@ -25,20 +25,33 @@ class MarginFClassifier(LinearFClassifier):
 
     Parameters
     ----------
-    beta : weight of recall against precision
-    C : cost of a loss of F, on the scale of `LinearSVC(loss="hinge")`
-    fit_intercept : whether to add an attribute that is always 1; its weight is penalized as others
-    tol : end when the duality gap is at most `tol` times the objective
-    max_iter : most planes to lay
-    verbose : print the objective and the gap every 50 planes
-    pos_label : the class F counts in a binary target; by default the last in sorted order
-    n_jobs : processes for the labels
+    beta : float, default=1.0
+        Weight of recall against precision.
+    C : float, default=1.0
+        Cost of a loss of F, on the scale of `LinearSVC(loss="hinge")`.
+    fit_intercept : bool, default=True
+        Whether to add an attribute that is always 1; its weight is penalized as others.
+    tol : float, default=1e-3
+        End when the duality gap is at most `tol` times the objective.
+    max_iter : int, default=5000
+        Most planes to lay.
+    verbose : bool, default=False
+        Print the objective and the gap every 50 planes.
+    pos_label : object, default=None
+        The class F counts in a binary target; by default the last in sorted order.
+    n_jobs : int, default=None
+        Processes for the labels.
 
     Attributes
     ----------
-    coef_, intercept_ : the scores, (n_labels, n_features) and (n_labels,)
-    threshold_ : the threshold on the scores; one per label, or a number if binary
-    models_ : how training went, for each label: `objective`, `gap`, `n_iter`, `converged`
+    coef_ : ndarray of shape (n_labels, n_features)
+        Weights of the scores.
+    intercept_ : ndarray of shape (n_labels,)
+        Intercepts of the scores.
+    threshold_ : float or ndarray of shape (n_labels,)
+        The threshold on the scores; a number for a binary target.
+    models_ : list of MarginF
+        How training went, for each label: `objective`, `gap`, `n_iter`, `converged`.
 
     Examples
     --------
@@ -72,7 +85,22 @@ class MarginFClassifier(LinearFClassifier):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the scores and thresholds for each label, and say where there is no margin."""
+        """Fit the scores and thresholds for each label, and say where there is no margin.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            A binary, multiclass or multilabel-indicator target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        object
+            The fitted classifier itself.
+        """
         super().fit(X, y, sample_weight)
         pairs = zip(self._labels.names, self.models_, strict=True)
         names = [str(name) for name, model in pairs if _says_nothing(model)]

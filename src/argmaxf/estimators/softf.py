@@ -19,22 +19,36 @@ class SoftFClassifier(LinearFClassifier):
 
     Parameters
     ----------
-    beta : weight of recall against precision
-    alpha : strength of the penalty α/2 ‖w‖² beside a soft F of at most 1; None is 1/n
-    sharpness : γ of the steep sigmoid I^γ(p - δ) of section 3.1; its δ is learned with the weights
-        and not tuned. The paper found it to overfit. None is soft F itself
-    fit_intercept : whether scores have an intercept
-    penalize_intercept : whether the penalty counts it, as the paper's dummy attribute
-    tol : end where no slope exceeds `tol` times the soft F reached
-    max_iter : most steps of L-BFGS
-    pos_label : the class F counts in a binary target; by default the last in sorted order
-    n_jobs : processes for the labels
+    beta : float, default=1.0
+        Weight of recall against precision.
+    alpha : float, default=None
+        Strength of the penalty α/2 ‖w‖² beside a soft F of at most 1; None is 1/n.
+    sharpness : float, default=None
+        γ of the steep sigmoid I^γ(p - δ) of section 3.1; its δ is learned with the weights and not
+        tuned. The paper found it to overfit. None is soft F itself.
+    fit_intercept : bool, default=True
+        Whether scores have an intercept.
+    penalize_intercept : bool, default=False
+        Whether the penalty counts it, as the paper's dummy attribute.
+    tol : float, default=1e-4
+        End where no slope exceeds `tol` times the soft F reached.
+    max_iter : int, default=1000
+        Most steps of L-BFGS.
+    pos_label : object, default=None
+        The class F counts in a binary target; by default the last in sorted order.
+    n_jobs : int, default=None
+        Processes for the labels.
 
     Attributes
     ----------
-    coef_, intercept_ : the scores, (n_labels, n_features) and (n_labels,)
-    threshold_ : the threshold on the scores, log-odds; one per label, or a number if binary
-    models_ : how training went, for each label: `value` (soft F reached), `n_iter`, `converged`
+    coef_ : ndarray of shape (n_labels, n_features)
+        Weights of the scores.
+    intercept_ : ndarray of shape (n_labels,)
+        Intercepts of the scores.
+    threshold_ : float or ndarray of shape (n_labels,)
+        The threshold on the scores, which are log-odds; a number for a binary target.
+    models_ : list of SoftF
+        How training went, for each label: `value` (soft F reached), `n_iter`, `converged`.
 
     Examples
     --------

@@ -26,6 +26,18 @@ def load_mulan(name: str, *, data_dir: PathLike | None = None) -> MultilabelData
     then ARGMAXF_DATA, then the user's cache, and downloaded otherwise; every file is checked
     against its published SHA-256.
 
+    Parameters
+    ----------
+    name : {"yeast", "scene", "medical", "enron"}
+        Which data set.
+    data_dir : path-like, optional
+        Folder with the data sets, looked in before ARGMAXF_DATA and the user's cache.
+
+    Returns
+    -------
+    MultilabelData
+        The data set with its split.
+
     References
     ----------
     Tsoumakas, Spyromitros-Xioufis, Vilcek and Vlahavas, "Mulan: a Java library for multi-label

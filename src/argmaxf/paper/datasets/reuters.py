@@ -50,6 +50,22 @@ def load_reuters(
     part. The labels are the topics of either part, in alphabetical order. Files are looked for as
     in `load_mulan`; the 22 SGML files are each checked against their published SHA-256.
 
+    Parameters
+    ----------
+    text : {"title and body", "body"}, default="title and body"
+        Which part of a document is read.
+    token_pattern : str, default="[a-z]+"
+        Regular expression of a word.
+    stop_words : sequence of str, optional
+        Words that are left out.
+    data_dir : path-like, optional
+        Folder with the data sets, looked in before ARGMAXF_DATA and the user's cache.
+
+    Returns
+    -------
+    MultilabelData
+        The data set with its split.
+
     References
     ----------
     Lewis, "Reuters-21578, Distribution 1.0" (1997); free for research use.

@@ -11,7 +11,25 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class MultilabelData:
-    """A data set with its published split: attributes X (dense or CSR) and 0/1 labels Y."""
+    """A data set with its published split.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    X_train : ndarray or sparse matrix of shape (n_train, n_features)
+        Attributes of the training rows, dense or CSR.
+    Y_train : ndarray of shape (n_train, n_labels)
+        Their 0/1 labels.
+    X_test : ndarray or sparse matrix of shape (n_test, n_features)
+        Attributes of the test rows.
+    Y_test : ndarray of shape (n_test, n_labels)
+        Their 0/1 labels.
+    features : tuple of str
+        Names of the attributes.
+    labels : tuple of str
+        Names of the labels.
+    """
 
     name: str
     X_train: Any
@@ -22,6 +40,17 @@ class MultilabelData:
     labels: tuple[str, ...]
 
     def usable(self, at_least: int) -> NDArray[np.intp]:
-        """Return the labels with this many positives (the paper's C) in both parts."""
+        """Return the labels with enough positives in both parts.
+
+        Parameters
+        ----------
+        at_least : int
+            How many positives a label needs (the paper's C).
+
+        Returns
+        -------
+        ndarray of int
+            The columns of these labels.
+        """
         fewest = np.minimum(self.Y_train.sum(axis=0), self.Y_test.sum(axis=0))
         return np.flatnonzero(fewest >= at_least)

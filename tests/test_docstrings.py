@@ -1,0 +1,135 @@
+"""Every public function, class and method says what each of its parameters is: numpydoc, one style.
+
+    beta : float, default=1.0
+        Weight of recall against precision.
+
+The type comes first, one of `TYPES` or a class, then the shape, then `default=` or `optional` where
+the parameter may be left out; the sentence below it says what the parameter means.
+"""
+
+import dataclasses
+import functools
+import inspect
+import re
+
+import pytest
+from numpydoc.docscrape import ClassDoc, FunctionDoc
+
+import argmaxf
+
+TYPES = (
+    *("float", "int", "bool", "str", "bytes", "array-like", "ndarray", "sparse matrix", "sequence"),
+    *("callable", "dict", "mapping", "list", "tuple", "object", "estimator", "frame", "path-like"),
+    *("None", "scalar", "iterable"),
+)
+A_TYPE = re.compile(rf"({'|'.join(TYPES)})\b|{{.+}}|[A-Z]\w*[a-z]\w*\b")
+# Rooms whose docstrings are not yet in this style.
+WAITING = (
+    *("argmaxf.expected", "argmaxf.displays", "argmaxf.frames", "argmaxf.estimators.auto"),
+    *("argmaxf.estimators.expected", "argmaxf.estimators.threshold"),
+)
+
+
+def members():
+    """Every public thing with a name of its own: (name, thing)."""
+    for name in argmaxf.__all__:
+        thing = getattr(argmaxf, name)
+        if inspect.ismodule(thing):
+            yield from ((f"{name}.{n}", getattr(thing, n)) for n in thing.__all__)
+        elif name != "__version__":
+            yield name, thing
+
+
+def functions():
+    """Every public function and method: (name, callable)."""
+    for name, thing in members():
+        if inspect.isclass(thing):
+            yield from ((f"{name}.{n}", method) for n, method in methods(thing))
+        elif callable(thing):
+            yield name, thing
+
+
+def methods(cls):
+    """The public methods a class has from argmaxf, its own or inherited."""
+    for name in dir(cls):
+        attribute = inspect.getattr_static(cls, name)
+        method = getattr(attribute, "__func__", attribute)  # a classmethod or staticmethod
+        if not inspect.isfunction(method):
+            method = getattr(attribute, "fn", None)  # scikit-learn's available_if
+        if not name.startswith("_") and method and method.__module__.startswith("argmaxf"):
+            yield name, method
+
+
+def classes():
+    return ((name, thing) for name, thing in members() if inspect.isclass(thing))
+
+
+def ready(pairs):
+    return [
+        pytest.param(thing, id=name)
+        for name, thing in pairs
+        if not thing.__module__.startswith(WAITING or "\0")
+    ]
+
+
+def described(doc, *sections):
+    """Parameters by name; `y_true, y_pred : array-like` describes two."""
+    return {
+        name.strip().lstrip("*"): parameter
+        for section in sections
+        for parameter in doc[section]
+        for name in parameter.name.split(",")
+    }
+
+
+def faults(signature, found):
+    """What is missing or wrong about a description, in words."""
+    wanted = {
+        name: parameter
+        for name, parameter in signature.parameters.items()
+        if name not in ("self", "cls") and not name.startswith("_")
+    }
+    for name, parameter in wanted.items():
+        if name not in found:
+            yield f"{name} is not described"
+            continue
+        kind, text = found[name].type, " ".join(found[name].desc)
+        if not A_TYPE.match(kind):
+            yield f"{name} has no type, but {kind!r}"
+        if not text.strip().endswith((".", ":")):
+            yield f"{name} is not described by a sentence: {text!r}"
+        may_be_left_out = parameter.default is not parameter.empty
+        if may_be_left_out and not re.search(r"default=|optional", kind):
+            yield f"{name} may be left out, which its type does not say: {kind!r}"
+    for name in found.keys() - wanted.keys():
+        yield f"{name} is described but is no parameter"
+
+
+def is_record(cls):
+    return dataclasses.is_dataclass(cls) or hasattr(cls, "_fields")
+
+
+@functools.cache
+def is_error(cls):
+    return issubclass(cls, Exception)
+
+
+@pytest.mark.parametrize("function", ready(functions()))
+def test_every_parameter_of_a_function_is_described(function):
+    doc = FunctionDoc(function)
+    assert doc["Summary"] or doc["Extended Summary"], "no summary"
+    assert list(faults(inspect.signature(function), described(doc, "Parameters"))) == []
+
+
+@pytest.mark.parametrize("cls", ready((n, c) for n, c in classes() if not is_error(c)))
+def test_every_parameter_of_a_class_is_described(cls):
+    doc = ClassDoc(cls)
+    assert doc["Summary"], "no summary"
+    section = "Attributes" if is_record(cls) else "Parameters"
+    found = described(doc, section)
+    if is_record(cls):  # fields, and what is computed from them
+        found = {n: p for n, p in found.items() if n in inspect.signature(cls).parameters}
+    complaints = list(faults(inspect.signature(cls), found))
+    if is_record(cls):
+        complaints = [c for c in complaints if "left out" not in c]
+    assert complaints == []
