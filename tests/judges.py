@@ -8,51 +8,65 @@ import numpy as np
 mpmath.mp.dps = 70  # so that sets whose values differ in the 48th digit are still told apart
 
 
-def definition(p, selected, beta=1.0, *, jaccard=False, zero_division=0.0):
-    """Mean and standard deviation of F over all 2ⁿ label vectors."""
+def fbeta(beta=1.0):
+    """F_β as numerator and denominator, from the true positives, k, all positives and n."""
+    b2 = mpmath.mpf(beta) ** 2
+    return lambda t, k, s, n: ((1 + b2) * t, k + b2 * s)
+
+
+def jaccard(t, k, s, n):
+    """The Jaccard index as numerator and denominator."""
+    return mpmath.mpf(t), mpmath.mpf(k + s - t)
+
+
+def value(formula, t, k, s, n, zero_division):
+    """A measure from counts, with the convention for 0/0."""
+    numerator, denominator = formula(t, k, s, n)
+    return numerator / denominator if denominator else mpmath.mpf(zero_division)
+
+
+def definition(p, selected, beta=1.0, *, formula=None, zero_division=0.0):
+    """Mean and standard deviation of F (or of `formula`) over all 2ⁿ label vectors."""
+    formula = formula or fbeta(beta)
     p = [mpmath.mpf(float(v)) for v in p]
     k = sum(map(bool, selected))
-    b2 = mpmath.mpf(beta) ** 2
     states = []
     for y in itertools.product((0, 1), repeat=len(p)):
         mass = mpmath.fprod(pi if yi else 1 - pi for pi, yi in zip(p, y, strict=True))
-        true, positives = sum(yi for yi, s in zip(y, selected, strict=True) if s), sum(y)
-        if k + positives == 0:
-            value = mpmath.mpf(zero_division)
-        elif jaccard:
-            value = mpmath.mpf(true) / (k + positives - true)
-        else:
-            value = (1 + b2) * true / (k + b2 * positives)
-        states.append((mass, value))
+        true = sum(yi for yi, s in zip(y, selected, strict=True) if s)
+        states.append((mass, value(formula, true, k, sum(y), len(p), zero_division)))
     mean = mpmath.fsum(m * v for m, v in states)
     variance = mpmath.fsum(m * (v - mean) ** 2 for m, v in states)
     return mean, mpmath.sqrt(variance)
 
 
-def curve_40_digits(p, beta=1.0, *, jaccard=False, zero_division=0.0):
+def curve_40_digits(p, beta=1.0, *, formula=None, zero_division=0.0):
     """f_0 … f_n by the sum over true positives and positives left out, in 40 digits."""
+    formula = formula or fbeta(beta)
     p = [mpmath.mpf(float(v)) for v in sorted(p, reverse=True)]
-    b2, n = mpmath.mpf(beta) ** 2, len(p)
+    n = len(p)
     after = [[mpmath.mpf(1)]]
     for v in reversed(p):
         after.append(one_more_label(after[-1], v))
     inside = [mpmath.mpf(1)]
-    f = [mpmath.mpf(zero_division) * after[n][0]]
-    for k in range(1, n + 1):
-        inside = one_more_label(inside, p[k - 1])
+    f = []
+    for k in range(n + 1):
         outside = after[n - k]
-        if jaccard:
-            left = mpmath.fsum(m / (k + r) for r, m in enumerate(outside))
-            f.append(mpmath.fsum(t * m for t, m in enumerate(inside)) * left)
-            continue
         f.append(
             mpmath.fsum(
-                inside[t] * outside[r] * (1 + b2) * t / (k + b2 * (t + r))
-                for t in range(1, k + 1)
+                inside[t] * outside[r] * value(formula, t, k, t + r, n, zero_division)
+                for t in range(k + 1)
                 for r in range(n - k + 1)
             )
         )
+        inside = one_more_label(inside, p[k]) if k < n else inside
     return f
+
+
+def best_k(curve):
+    """The smallest k whose f is the largest, to 50 digits."""
+    top = max(curve) * (1 - mpmath.mpf("1e-50"))
+    return next(k for k, f in enumerate(curve) if f >= top)
 
 
 def one_more_label(counts, p):

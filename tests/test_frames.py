@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize
-from argmaxf.expected.optimum import Question
 from argmaxf.frames import decisions
 from argmaxf.frames.grouping import Rows
 from argmaxf.frames.segments import Segment, groups_of_rows
+from argmaxf.question import Question
 
 EDGES = [0.0, 1.0, 0.5, np.nextafter(0.5, 0), 0.25, 1 - 2**-53, 2**-64, 2**-65, 1e-300, 5e-324]
 

@@ -1,4 +1,4 @@
-"""F_β and Jaccard from counts, and the one home of the 0/0 convention."""
+"""F_β, Jaccard, precision and recall from counts, all with one 0/0 convention."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.validation import check_beta, check_zero_division
+from argmaxf.measures import FBeta, Jaccard
+from argmaxf.measures.base import divided
 
 
 def fbeta_from_counts(
@@ -51,10 +52,8 @@ def fbeta_from_counts(
     >>> fbeta_from_counts([0, 2], [0, 2], [0, 2], zero_division=1.0)
     array([1., 1.])
     """
-    b2 = check_beta(beta) ** 2
-    k = np.asarray(predicted, dtype=np.float64)
-    s = np.asarray(positives, dtype=np.float64)
-    return _ratio((1.0 + b2) * np.asarray(true_positives), k + b2 * s, zero_division)
+    measure = FBeta(beta)
+    return measure.value(true_positives, predicted, positives, zero_division=zero_division)
 
 
 def jaccard_from_counts(
@@ -87,29 +86,19 @@ def jaccard_from_counts(
     >>> jaccard_from_counts(true_positives=3, predicted=4, positives=6)
     0.42857142857142855
     """
-    t = np.asarray(true_positives, dtype=np.float64)
-    union = np.asarray(predicted, dtype=np.float64) + np.asarray(positives, dtype=np.float64) - t
-    return _ratio(t, union, zero_division)
+    measure = Jaccard()
+    return measure.value(true_positives, predicted, positives, zero_division=zero_division)
 
 
 def precision_from_counts(
     true_positives: ArrayLike, predicted: ArrayLike, *, zero_division: float = 0.0
 ) -> Any:
     """Return T / k, with the same 0/0 convention."""
-    return _ratio(np.asarray(true_positives), np.asarray(predicted), zero_division)
+    return divided(np.asarray(true_positives), np.asarray(predicted), zero_division)
 
 
 def recall_from_counts(
     true_positives: ArrayLike, positives: ArrayLike, *, zero_division: float = 0.0
 ) -> Any:
     """Return T / S, with the same 0/0 convention."""
-    return _ratio(np.asarray(true_positives), np.asarray(positives), zero_division)
-
-
-def _ratio(numerator: Any, denominator: Any, zero_division: float) -> Any:
-    """Divide, with 0/0 = `zero_division`: the only place where that case is decided."""
-    fill = check_zero_division(zero_division)
-    numerator, denominator = np.broadcast_arrays(numerator, denominator)
-    out = np.full(denominator.shape, fill)
-    np.divide(numerator, denominator, out=out, where=denominator > 0)
-    return float(out) if out.ndim == 0 else out
+    return divided(np.asarray(true_positives), np.asarray(positives), zero_division)

@@ -17,11 +17,10 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr, rel_entr
 
 from argmaxf.validation import (
-    as_real_array,
+    as_probabilities,
     check_beta,
     check_choice,
     check_unit_interval,
-    first_bad_probability,
 )
 
 __all__ = [
@@ -508,7 +507,4 @@ def _check_open_rate(name: str, number: float, *, closed_above: bool = False) ->
 
 
 def _check_probabilities(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    array = as_real_array(name, values).astype(np.float64)
-    if not np.all((array >= 0.0) & (array <= 1.0)):
-        raise first_bad_probability(name, array)
-    return array
+    return as_probabilities(name, values).astype(np.float64)

@@ -80,6 +80,22 @@ def as_real_array(name: str, values: ArrayLike) -> NDArray[Any]:
     return array
 
 
+def as_probabilities(name: str, values: ArrayLike, *, ndim: int | None = None) -> NDArray[Any]:
+    """Return an array of probabilities, every one of them checked; with `ndim` not empty.
+
+    The array is not copied; where work follows in double precision, convert it there.
+    """
+    p = as_real_array(name, values)
+    if ndim is not None and p.ndim != ndim:
+        dimensions = "one dimension" if ndim == 1 else "two dimensions"
+        raise ValueError(f"{name} must have {dimensions}, got {p.ndim}")
+    if ndim is not None and p.size == 0:
+        raise ValueError(f"{name} must hold at least one probability, got none")
+    if p.size and not (p.min() >= 0.0 and p.max() <= 1.0):
+        raise first_bad_probability(name, p)
+    return p
+
+
 def as_labels(name: str, values: ArrayLike) -> NDArray[np.bool_]:
     """Return 0/1 labels as booleans; anything else is named."""
     array = as_real_array(name, values)
@@ -118,6 +134,11 @@ def as_weights(
     if not weight.any():
         raise ValueError(f"{name} must not be zero for every row")
     return weight
+
+
+def ones_unless(weight: NDArray[np.float64] | None, n: int) -> NDArray[np.float64]:
+    """Return the weights, or a weight of one for each of n rows where none are given."""
+    return np.ones(n) if weight is None else weight
 
 
 def first_bad_probability(name: str, array: NDArray[Any]) -> ValueError:

@@ -17,6 +17,7 @@ from argmaxf.displays.drawing import (
     positives,
     tidy,
 )
+from argmaxf.empirical.interval import wilson
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.metric import fbeta_from_counts
@@ -24,6 +25,8 @@ from argmaxf.validation import as_real_array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 
 
 class ReliabilityDisplay:
@@ -93,12 +96,14 @@ class ReliabilityDisplay:
         which = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, n_bins - 1)
         count = np.bincount(which, minlength=n_bins)
         hits, mass = (np.bincount(which, weights=a, minlength=n_bins) for a in (y, p))
+        low, high = wilson(_share(hits, count), np.maximum(count, 1), Z)
         return cls(
             edges=edges,
             count=count,
             predicted=_share(mass, count),
             observed=_share(hits, count),
-            **dict(zip(("low", "high"), _wilson(hits, count), strict=True)),
+            low=low,
+            high=high,
             promised=decision.expected,
             achieved=fbeta_from_counts(np.sum(y & chosen), np.sum(chosen), np.sum(y), beta=beta),
             best=best.value,
@@ -169,15 +174,6 @@ class ReliabilityDisplay:
 
 def _share(part: Any, count: Any) -> NDArray[np.float64]:
     return np.asarray(np.divide(part, count, out=np.full(len(count), np.nan), where=count > 0))
-
-
-def _wilson(hits: Any, count: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return Wilson's 95 % limits for a share."""
-    z = 1.959963984540054
-    p, n = _share(hits, count), np.maximum(count, 1)
-    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return centre - half, centre + half
 
 
 def _short(count: int) -> str:

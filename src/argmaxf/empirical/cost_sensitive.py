@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from argmaxf.empirical.linear import Vector
 from argmaxf.metric import fbeta_from_counts
-from argmaxf.validation import check_beta, check_count
+from argmaxf.validation import check_beta, check_count, ones_unless
 
 
 def error_costs(target_f: float, *, beta: float = 1.0) -> tuple[float, float]:
@@ -49,7 +49,7 @@ def cost_weights(
     >>> cost_weights(np.array([True, False, False, False]), 0.5)
     array([2.        , 0.66666667, 0.66666667, 0.66666667])
     """
-    weight = np.ones(len(y)) if weight is None else weight
+    weight = ones_unless(weight, len(y))
     miss, take = error_costs(target_f, beta=beta)
     costs = weight * np.where(y, miss, take)
     return np.asarray(costs * (weight.sum() / costs.sum()))

@@ -1,4 +1,4 @@
-"""Every cut of a set of scores with its F, precision and recall: arrays in, arrays out."""
+"""Every cut of a set of scores with its value, precision and recall: arrays in, arrays out."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from argmaxf.metric import fbeta_from_counts, precision_from_counts, recall_from_counts
-
-Floats = NDArray[np.float64]
+from argmaxf.arrays import Floats
+from argmaxf.measures import Measure
+from argmaxf.metric import precision_from_counts, recall_from_counts
+from argmaxf.validation import ones_unless
 
 
 @dataclass(frozen=True)
@@ -19,33 +19,33 @@ class Cuts:
     """Cuts from the empty one downwards; each selects the scores of at least its `edge`."""
 
     edge: Floats  # +inf stands for the empty cut, which comes first
-    fbeta: Floats
+    value: Floats  # of the measure
     rates: Callable[[Any], tuple[Any, Any]]  # precision and recall of the cuts asked for
 
 
-def useful_cuts(y: Any, score: Any, weight: Any, beta: float, zero_division: float) -> Cuts:
-    """Return the cuts that end at a positive item, and the empty cut.
+def useful_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
+    """Return the cuts that can be the best: those that end at a positive item, and the empty one.
 
-    Any other cut is no better in precision, recall or F than the next shorter one that ends at a
-    positive. Cost: one sort of the numbers (no argsort) without weights.
+    Any other cut has more false positives than the next shorter one that ends at a positive, and
+    nothing else: it is no better in precision, recall, F, or any measure that falls with k. For a
+    measure that may rise with false positives every cut is returned. Cost: one sort of the numbers,
+    an argsort with weights or for such a measure.
     """
-    if weight is None:
-        edge, true_positives, false_positives = _count(y, score)
-    else:
-        edge, true_positives, false_positives = _weigh(y, score, weight)
-    return _rated(edge, true_positives, false_positives, beta, zero_division)
+    if weight is not None or not measure.falls_with_k:
+        return every_cut(y, score, weight, measure, zero_division)
+    return _rated(*_count(y, score), len(y), measure, zero_division)
 
 
-def every_cut(y: Any, score: Any, weight: Any, beta: float, zero_division: float) -> Cuts:
+def every_cut(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
     """Return the cut at each distinct score, and the empty cut. Cost: one argsort."""
-    weight = np.ones(len(y)) if weight is None else weight
-    return _rated(*_weigh(y, score, weight), beta, zero_division)
+    weight = ones_unless(weight, len(y))
+    return _rated(*_weigh(y, score, weight), weight.sum(), measure, zero_division)
 
 
-def mean_cuts(y: Any, score: Any, weight: Any, beta: float, zero_division: float) -> Cuts:
+def mean_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
     """Return the cuts of all cells of a table by one threshold, rated by the mean over its rows.
 
-    Going down the scores, each cell changes the F of its own row only, so the mean is a running
+    Going down the scores, each cell changes the value of its own row only, so the mean is a running
     sum of those changes. Cost: two argsorts.
     """
     share = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
@@ -65,7 +65,7 @@ def mean_cuts(y: Any, score: Any, weight: Any, beta: float, zero_division: float
 
     return Cuts(
         edge=np.concatenate([[np.inf], falling[order][last]], dtype=score.dtype),
-        fbeta=running(fbeta_from_counts(t, k, s, beta=beta, zero_division=zero_division)),
+        value=running(measure.value(t, k, s, t.shape[1] - 1, zero_division=zero_division)),
         rates=lambda i: (
             running(precision_from_counts(t, k, zero_division=zero_division))[i],
             running(recall_from_counts(t, s, zero_division=zero_division))[i],
@@ -97,13 +97,15 @@ def above(highest: Any) -> Any:
     return np.nan if np.isposinf(highest) else np.nextafter(highest, np.inf)
 
 
-def _rated(edge: Any, true: Any, false: Any, beta: float, zero_division: float) -> Cuts:
+def _rated(
+    edge: Any, true: Any, false: Any, n: float, measure: Measure, zero_division: float
+) -> Cuts:
     true = np.concatenate([[0], true])
     predicted = true + np.concatenate([[0], false])
     positives = true[-1]
     return Cuts(
         edge=np.concatenate([[np.inf], edge], dtype=edge.dtype),
-        fbeta=fbeta_from_counts(true, predicted, positives, beta=beta, zero_division=zero_division),
+        value=measure.value(true, predicted, positives, n, zero_division=zero_division),
         rates=lambda i: (
             precision_from_counts(true[i], predicted[i], zero_division=zero_division),
             recall_from_counts(true[i], positives, zero_division=zero_division),

@@ -1,6 +1,8 @@
 """A confidence interval for the F of given predictions: binary, macro and micro.
 
-With T true positives and E = FP + β² FN errors, the odds of F are F / (1 - F) = (1+β²) T / E.
+With T true positives and E = FP + β² FN errors, the odds of F are F / (1 - F) = (1+β²) T / E. The
+same holds for c T / (c T + FP + b FN), any ratio of counts that is 1 where there are no errors and
+has no constants: Jaccard has c = b = 1. In what follows β² stands for b.
 
 Binary: for β = 1, T of T + E is binomial, and Wilson's score interval for its proportion (the
 Jaccard index) gives one for F; Lam (2024) compares it with others. For other β an error weighs 1 or
@@ -21,12 +23,11 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from argmaxf.metric import fbeta_from_counts
-from argmaxf.validation import as_labels, check_beta, check_choice, check_unit_interval
-
-Floats = NDArray[np.float64]
+from argmaxf.arrays import Floats
+from argmaxf.measures import Measure, Ratio, as_measure
+from argmaxf.validation import as_labels, check_choice, check_unit_interval, ones_unless
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ def f_interval(
     y_pred: ArrayLike,
     *,
     beta: float = 1.0,
+    measure: str | Measure = "fbeta",
     average: str | None = None,
     level: float = 0.95,
     zero_division: float = 0.0,
@@ -70,6 +72,9 @@ def f_interval(
         Predicted labels.
     beta : float, default=1.0
         Weight of recall against precision.
+    measure : str or Measure, default="fbeta"
+        ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures` that is a ratio of counts, 1
+        without errors, and has no smoothing constants; others are refused.
     average : {"macro", "micro"}, optional
         `"macro"` is the mean F of the labels or classes, `"micro"` the F of all cells.
     level : float, default=0.95
@@ -101,30 +106,31 @@ def f_interval(
     (0.37, 0.75, 0.94)
     """
     truth, guess = _columns(y_true, y_pred, average)
-    b2 = check_beta(beta) ** 2
+    ratio = _plain_ratio(as_measure(measure, beta))
     z = NormalDist().inv_cdf((1 + _check_level(level)) / 2)
     counts = _Counts.of(truth, guess)
     pooled = counts.pooled() if average == "micro" else counts
-    f = fbeta_from_counts(
-        pooled.true, pooled.predicted, pooled.positives, beta=beta, zero_division=zero_division
-    )
-    pull = _pull(truth, guess, np.asarray(f), pooled, b2)
+    f = ratio.value(pooled.true, pooled.predicted, pooled.positives, zero_division=zero_division)
+    pull = _pull(truth, guess, np.asarray(f), pooled, ratio)
     design = _design_effect(pull) if average == "micro" else 1.0
-    low, high = _wilson(pooled, b2, z, design)
+    low, high = _limits(pooled, ratio, z, design)
     if average == "macro":
         return _mean_interval(f, low, high, _correlation(pull))
     return Interval(float(low[0]), float(f[0]), float(high[0]))
 
 
-def f_and_pulls(truth: Any, guess: Any, beta: float, weight: Any = None) -> tuple[Floats, Floats]:
-    """Return each label's F_β, and each cell's pull on it, for tables of booleans.
+def f_and_pulls(
+    truth: Any, guess: Any, measure: Measure, weight: Any = None
+) -> tuple[Floats, Floats]:
+    """Return each label's F (or other ratio), and each cell's pull on it, for tables of booleans.
 
     The root of the summed squares of pulls is the standard error of F; of the difference of two
     predictions' pulls, that of the difference in F.
     """
     counts = _Counts.of(truth, guess, weight)
-    f = fbeta_from_counts(counts.true, counts.predicted, counts.positives, beta=beta)
-    pull = _pull(truth, guess, f, counts, beta**2)
+    ratio = _ratio(measure)
+    f = ratio.value(counts.true, counts.predicted, counts.positives)
+    pull = _pull(truth, guess, f, counts, ratio)
     return f, pull if weight is None else weight[:, None] * pull
 
 
@@ -138,7 +144,7 @@ class _Counts:
 
     @classmethod
     def of(cls, truth: Any, guess: Any, weight: Any = None) -> _Counts:
-        weight = np.ones(len(truth)) if weight is None else weight
+        weight = ones_unless(weight, len(truth))
         return cls(*(weight @ a for a in (truth & guess, guess, truth)))
 
     def pooled(self) -> _Counts:
@@ -170,24 +176,52 @@ def _check_level(level: float) -> float:
     return level
 
 
-def _wilson(counts: _Counts, b2: float, z: float, design: float) -> tuple[Floats, Floats]:
-    """Return Wilson's limits for T of T + E / w, turned into limits for F."""
-    false, missed = counts.predicted - counts.true, counts.positives - counts.true
-    w = (false + 0.5 + b2**2 * (missed + 0.5)) / (false + 0.5 + b2 * (missed + 0.5))
-    errors = (false + b2 * missed) / w
-    m = (counts.true + errors) / design
-    share = np.divide(counts.true, counts.true + errors, out=np.zeros_like(m), where=m > 0)
-    centre, half = m * share + z**2 / 2, z * np.sqrt(m * share * (1 - share) + z**2 / 4)
-    limits = [np.clip((centre + sign * half) / (m + z**2), 0, 1) for sign in (-1, 1)]
-    low, high = ((1 + b2) * j / ((1 + b2) * j + w * (1 - j)) for j in limits)
+def _ratio(measure: Measure) -> Ratio:
+    """Return a measure whose derivative is known."""
+    if not isinstance(measure, Ratio):
+        raise ValueError(f"measure must be a ratio that is linear in the counts, got {measure!r}")
+    return measure
+
+
+def _plain_ratio(measure: Measure) -> Ratio:
+    """Return a measure of the form c T / (c T + FP + b FN), for which the interval is known."""
+    c, b_in, _, s0, s1 = _ratio(measure).coefficients()
+    if s0 or s1 or abs(c - b_in - 1.0) > 1e-12 * c:
+        raise ValueError(
+            "measure must be a ratio of counts without smoothing that is 1 where there are no "
+            f"errors, got {measure!r}"
+        )
+    return _ratio(measure)
+
+
+def wilson(share: Any, count: Any, z: float) -> tuple[Floats, Floats]:
+    """Return Wilson's score limits for a share of `count` draws, z being the normal quantile."""
+    centre = count * share + z**2 / 2
+    half = z * np.sqrt(count * share * (1 - share) + z**2 / 4)
+    low, high = (np.clip((centre + sign * half) / (count + z**2), 0, 1) for sign in (-1, 1))
     return low, high
 
 
-def _pull(truth: Any, guess: Any, f: Floats, counts: _Counts, b2: float) -> Floats:
-    """Return each cell's pull on F: the derivative of (1+β²)T / (k + β²S) at the counts."""
-    denominator = counts.predicted + b2 * counts.positives
+def _limits(counts: _Counts, ratio: Ratio, z: float, design: float) -> tuple[Floats, Floats]:
+    """Return Wilson's limits for T of T + E / w, turned into limits for F."""
+    c, _, b, _, _ = ratio.coefficients()
+    false, missed = counts.predicted - counts.true, counts.positives - counts.true
+    w = (false + 0.5 + b**2 * (missed + 0.5)) / (false + 0.5 + b * (missed + 0.5))
+    errors = (false + b * missed) / w
+    m = (counts.true + errors) / design
+    share = np.divide(counts.true, counts.true + errors, out=np.zeros_like(m), where=m > 0)
+    low, high = (c * j / (c * j + w * (1 - j)) for j in wilson(share, m, z))
+    return low, high
+
+
+def _pull(truth: Any, guess: Any, f: Floats, counts: _Counts, ratio: Ratio) -> Floats:
+    """Return each cell's pull on F: the derivative of numerator / denominator at the counts."""
+    c, b_in, b_out, _, _ = ratio.coefficients()
+    _, denominator = ratio.fraction(counts.true, counts.predicted, counts.positives, None)
     denominator = np.where(denominator > 0, denominator, 1.0)
-    return np.asarray(((1 + b2) * (truth & guess) - f * (guess + b2 * truth)) / denominator)
+    hit = truth & guess
+    grown = guess + b_out * truth + (b_in - b_out) * hit
+    return np.asarray((c * hit - f * grown) / denominator)
 
 
 def _design_effect(pull: Floats) -> float:

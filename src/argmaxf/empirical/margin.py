@@ -23,7 +23,7 @@ from scipy.optimize import minimize_scalar
 
 from argmaxf.empirical.linear import LinearModel, Scores, Vector
 from argmaxf.empirical.violated import MostViolated, Violation
-from argmaxf.validation import check_beta, check_count, check_positive
+from argmaxf.validation import check_beta, check_count, check_positive, ones_unless
 
 Oracle = Callable[[Vector], Violation]
 
@@ -90,7 +90,7 @@ def fit_margin_f(
     >>> X @ model.coef + model.intercept > 0
     array([False, False,  True,  True])
     """
-    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    weight = np.asarray(ones_unless(sample_weight, len(y)), np.float64)
     scores = Scores(X, fit_intercept)
     found = lay_planes(
         scores,

@@ -9,17 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf.empirical.interval import Interval, f_and_pulls
-from argmaxf.validation import as_labels, check_beta, check_unit_interval
+from argmaxf.measures import Measure, as_measure
+from argmaxf.validation import as_labels, check_unit_interval
 
 
 def f_difference(
-    y_true: ArrayLike, a: ArrayLike, b: ArrayLike, *, beta: float = 1.0, level: float = 0.95
+    y_true: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    beta: float = 1.0,
+    measure: str | Measure = "fbeta",
+    level: float = 0.95,
 ) -> Interval:
     """Return F_β of predictions `a` less that of `b` on the same rows, with its interval.
 
     Tables are compared by macro F. Paired: what both get right or wrong cancels, so the interval is
     narrower than those of the two F themselves. Normal approximation with each row's pull on the
-    difference; cost O(n labels).
+    difference; cost O(n labels). `measure` may be any ratio that is linear in the counts.
 
     >>> y, a, b = [1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 1], [1, 0, 0, 0, 0, 1]
     >>> round(f_difference(y, a, b).value, 4)
@@ -30,8 +37,9 @@ def f_difference(
         raise ValueError(
             f"y_true, a and b must have one shape, got {truth.shape}, {first.shape}, {second.shape}"
         )
-    f1, pull1 = f_and_pulls(truth, first, check_beta(beta))
-    f2, pull2 = f_and_pulls(truth, second, beta)
+    ratio = as_measure(measure, beta)
+    f1, pull1 = f_and_pulls(truth, first, ratio)
+    f2, pull2 = f_and_pulls(truth, second, ratio)
     value = float(np.mean(f1 - f2))
     error = float(np.sqrt(np.sum((pull1 - pull2).mean(axis=1) ** 2)))
     reach = error * NormalDist().inv_cdf((1 + check_unit_interval("level", level)) / 2)

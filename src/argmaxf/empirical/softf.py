@@ -16,7 +16,13 @@ from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 
 from argmaxf.empirical.linear import LinearModel, Scores, Vector
-from argmaxf.validation import check_beta, check_count, check_not_negative, check_positive
+from argmaxf.validation import (
+    check_beta,
+    check_count,
+    check_not_negative,
+    check_positive,
+    ones_unless,
+)
 
 FLAT = 64 * np.finfo(np.float64).eps  # relative gain of a step below which there is none
 
@@ -97,7 +103,7 @@ def fit_soft_f(
     >>> X @ model.coef + model.intercept > 0
     array([False, False,  True,  True])
     """
-    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    weight = np.asarray(ones_unless(sample_weight, len(y)), np.float64)
     strength = 1.0 / weight.sum() if alpha is None else check_not_negative("alpha", alpha)
     objective = Objective(
         scores=Scores(X, fit_intercept),

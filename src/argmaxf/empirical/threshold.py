@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.empirical.cuts import Cuts, above, below, between, every_cut, mean_cuts, useful_cuts
+from argmaxf.measures import Measure, as_measure
 from argmaxf.validation import (
     as_labels,
     as_scores,
     as_weights,
-    check_beta,
     check_choice,
     check_unit_interval,
     check_zero_division,
@@ -39,7 +39,7 @@ class Threshold:
     threshold : float or ndarray
         Midway between neighbouring scores; above all of them where nothing is selected.
     value : float or ndarray
-        F_β of the cut.
+        F_β of the cut, or the measure asked for.
     precision : float or ndarray
         Its precision.
     recall : float or ndarray
@@ -68,7 +68,7 @@ class Curve:
     recall : ndarray
         Recall of each cut.
     fbeta : ndarray
-        F_β of each cut.
+        F_β of each cut, or the measure asked for; `value` is the same array.
     """
 
     threshold: NDArray[np.float64]
@@ -76,12 +76,18 @@ class Curve:
     recall: NDArray[np.float64]
     fbeta: NDArray[np.float64]
 
+    @property
+    def value(self) -> NDArray[np.float64]:
+        """The measure of each cut."""
+        return self.fbeta
+
 
 def maximize_empirical_f(
     y_true: ArrayLike,
     score: ArrayLike,
     *,
     beta: float = 1.0,
+    measure: str | Measure = "fbeta",
     average: str | None = None,
     sample_weight: ArrayLike | None = None,
     zero_division: float = 0.0,
@@ -98,6 +104,8 @@ def maximize_empirical_f(
         Scores, larger meaning more positive: probabilities, log-odds, margins.
     beta : float, default=1.0
         Weight of recall against precision.
+    measure : str or Measure, default="fbeta"
+        ``"fbeta"``, ``"jaccard"``, or any object of `argmaxf.measures`: exact for each.
     average : {"macro", "micro", "samples"}, optional
         For a table, what F means: `"macro"` takes each label by itself, `"micro"` all cells
         together, `"samples"` the mean F of the rows.
@@ -119,7 +127,8 @@ def maximize_empirical_f(
 
     Notes
     -----
-    Cost: one sort; an argsort with weights, two for `average="samples"`.
+    Cost: one sort; an argsort with weights or for a measure that may rise with false positives, two
+    for `average="samples"`.
 
     Examples
     --------
@@ -129,7 +138,7 @@ def maximize_empirical_f(
     >>> maximize_empirical_f([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.5, 0.6, 0.9], min_precision=0.9)
     Threshold(threshold=0.75, value=0.5, precision=1.0, recall=0.3333333333333333, k=1)
     """
-    options = check_beta(beta), check_zero_division(zero_division)
+    options = as_measure(measure, beta), check_zero_division(zero_division)
     limits = _check_limit("min_precision", min_precision), _check_limit("min_recall", min_recall)
     rate = mean_cuts if average == "samples" else useful_cuts
     found = [
@@ -144,6 +153,7 @@ def empirical_f_curve(
     score: ArrayLike,
     *,
     beta: float = 1.0,
+    measure: str | Measure = "fbeta",
     average: str | None = None,
     sample_weight: ArrayLike | None = None,
     zero_division: float = 0.0,
@@ -158,6 +168,8 @@ def empirical_f_curve(
         Scores, larger meaning more positive: probabilities, log-odds, margins.
     beta : float, default=1.0
         Weight of recall against precision.
+    measure : str or Measure, default="fbeta"
+        ``"fbeta"``, ``"jaccard"``, or any object of `argmaxf.measures`: exact for each.
     average : {"macro", "micro", "samples"}, optional
         For a table, what F means: `"macro"` takes each label by itself, `"micro"` all cells
         together, `"samples"` the mean F of the rows.
@@ -183,7 +195,7 @@ def empirical_f_curve(
     >>> curve.fbeta
     array([0.        , 0.66666667, 1.        , 0.8       ])
     """
-    options = check_beta(beta), check_zero_division(zero_division)
+    options = as_measure(measure, beta), check_zero_division(zero_division)
     rate = mean_cuts if average == "samples" else every_cut
     curves = [
         _curve(rate(y, s, weight, *options))
@@ -217,7 +229,7 @@ def _check_limit(name: str, limit: float | None) -> float:
 
 
 def _best(cuts: Cuts, score: Any, min_precision: float, min_recall: float) -> Threshold:
-    value = cuts.fbeta
+    value = cuts.value
     if min_precision > 0 or min_recall > 0:
         value = np.where(_allowed(cuts, min_precision, min_recall), value, -1.0)
     i = int(np.argmax(value))
@@ -225,7 +237,7 @@ def _best(cuts: Cuts, score: Any, min_precision: float, min_recall: float) -> Th
     precision, recall = cuts.rates(i)
     return Threshold(
         threshold=float(above(score.max()) if none else below(edge, score)),
-        value=float(cuts.fbeta[i]),
+        value=float(cuts.value[i]),
         precision=float(precision),
         recall=float(recall),
         k=0 if none else int(np.count_nonzero(score >= edge)),
@@ -250,7 +262,7 @@ def _need_some(allowed: Any, name: str, limit: float, reachable: float) -> None:
 def _curve(cuts: Cuts) -> Curve:
     edges = cuts.edge[1:]
     threshold = np.concatenate([[above(edges[0])], between(edges[1:], edges[:-1]), edges[-1:]])
-    return Curve(threshold, *cuts.rates(slice(None)), cuts.fbeta)
+    return Curve(threshold, *cuts.rates(slice(None)), cuts.value)
 
 
 def _stack(found: list[Threshold]) -> Threshold:

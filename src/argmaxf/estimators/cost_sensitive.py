@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 from argmaxf.empirical.cost_sensitive import cost_weights, target_grid
 from argmaxf.estimators.base import MetaFClassifier, is_constant
 from argmaxf.estimators.threshold import ThresholdFClassifier
-from argmaxf.validation import check_beta, check_count
+from argmaxf.validation import check_beta, check_count, ones_unless
 
 
 class CostSensitiveFClassifier(MetaFClassifier):
@@ -123,7 +123,7 @@ class CostSensitiveFClassifier(MetaFClassifier):
         self, X: Any, column: NDArray[np.bool_], weight: Any
     ) -> tuple[ThresholdFClassifier | None, NDArray[np.float64], NDArray[np.float64]]:
         """Return the best member for one label, the targets tried, and the F each reached."""
-        counted = np.ones(len(column)) if weight is None else weight
+        counted = ones_unless(weight, len(column))
         targets = target_grid(counted @ column / counted.sum(), self.n_costs, beta=self.beta)
         if is_constant(column[counted > 0]):
             return None, targets, np.full(len(targets), np.nan)

@@ -17,7 +17,7 @@ from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer, response_method
 from argmaxf.expected.general import JointDecision, decide
 from argmaxf.expected.joint_sources import JointParameters
-from argmaxf.expected.optimum import Question
+from argmaxf.question import Question
 
 
 class JointFClassifier(MetaFClassifier):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf.empirical.interval import f_and_pulls
+from argmaxf.measures import FBeta
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +38,7 @@ class Held:
 
 def rate_rows(truth: Any, guess: Any, beta: float, weight: Any) -> Held:
     """Rate one prediction of all rows: macro F, and each row's pull on it."""
-    f, pulls = f_and_pulls(truth, guess, beta, weight)
+    f, pulls = f_and_pulls(truth, guess, FBeta(beta), weight)
     return Held(float(f.mean()), pulls.mean(axis=1), 1.0)
 
 
@@ -47,7 +48,7 @@ def rate_sets(truth: Any, guesses: Any, sets: Any, beta: float) -> Held:
     The sets overlap; n rows hold no more than n / size independent ones.
     """
     pairs = zip(sets, guesses, strict=True)
-    values = np.array([f_and_pulls(truth[rows], g, beta, None)[0].mean() for rows, g in pairs])
+    values = np.array([f_and_pulls(truth[rows], g, FBeta(beta))[0].mean() for rows, g in pairs])
     independent = max(len(truth) / len(sets[0]), 1.0)
     return Held(float(values.mean()), values - values.mean(), (len(values) * independent) ** -0.5)
 

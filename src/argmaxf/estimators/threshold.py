@@ -13,7 +13,7 @@ from argmaxf.empirical.spread import threshold_std
 from argmaxf.estimators.base import MetaFClassifier, macro_gain, margin, tune
 from argmaxf.estimators.folds import folds
 from argmaxf.metric import fbeta_from_counts
-from argmaxf.validation import check_choice
+from argmaxf.validation import check_choice, ones_unless
 
 # A multinomial model's decision_function is no score of one class against the rest.
 PREFERRED = {
@@ -113,7 +113,7 @@ class ThresholdFClassifier(MetaFClassifier):
         """Return what a margin is worth to each class when classes compete for a row."""
         if self._labels.kind != "multiclass" or self.response_method_ != "predict_proba":
             return 1.0
-        weight = np.ones(len(columns)) if weight is None else weight
+        weight = ones_unless(weight, len(columns))
         return macro_gain(weight @ selected, weight @ columns, self.beta)
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
@@ -121,6 +121,6 @@ class ThresholdFClassifier(MetaFClassifier):
 
 
 def _f_reached(columns: Any, selected: Any, weight: Any, beta: float) -> NDArray[np.float64]:
-    weight = np.ones(len(columns)) if weight is None else weight
+    weight = ones_unless(weight, len(columns))
     hits = weight @ (selected & columns)
     return np.asarray(fbeta_from_counts(hits, weight @ selected, weight @ columns, beta=beta))

@@ -11,7 +11,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.expected.groups import Floats, Groups
+from argmaxf.arrays import Floats
+from argmaxf.expected.groups import Groups
 from argmaxf.expected.windows import Window, table_groups, windows
 from argmaxf.validation import NotAProbability
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
 
-from argmaxf.expected.groups import Floats
-from argmaxf.expected.references import expected_f_by_counts, label_counts
+from argmaxf.arrays import Floats
+from argmaxf.expected.references import label_counts
+from argmaxf.question import Question
 
 DIGITS = 60
 EQUAL = Decimal(10) ** -50  # two values this close, relative to their size, are an exact tie
 LARGEST = 300  # items; a decision costs about n² decimal operations, tens of milliseconds here
 
 
-def settle(
-    descending: Floats, rivals: Iterable[int], *, beta: float, jaccard: bool, zero_division: float
-) -> int:
+def settle(descending: Floats, rivals: Iterable[int], question: Question) -> int:
     """Return the best of the rivals; exact ties go to the smallest.
 
     Above 300 items, rivals agree to 13 digits and the smallest is taken as it is.
@@ -24,11 +24,7 @@ def settle(
     if descending.size > LARGEST:
         return candidates[0]
     p = [Decimal(v) for v in descending.tolist()]
-
-    def value(k: int) -> Decimal:
-        return _value(p, k, Decimal(beta) ** 2, jaccard, Decimal(zero_division))
-
-    return settle_values(candidates, value)
+    return settle_values(candidates, lambda k: exact_value(p, k, question))
 
 
 def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) -> int:
@@ -42,15 +38,16 @@ def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) ->
     return best
 
 
-def _value(p: list[Decimal], k: int, b2: Decimal, jaccard: bool, zero: Decimal) -> Decimal:
-    """f_k by the definition, in the decimal context at hand."""
-    one = Decimal(1)
-    if k == 0:
-        none: Decimal = label_counts(p, one)[0]
-        return zero * none
-    if not jaccard:
-        value: Decimal = expected_f_by_counts(p, k, b2)
-        return value
-    outside = label_counts(p[k:], one)
-    shares = (mass / (k + left) for left, mass in enumerate(outside))
-    return sum(p[:k], Decimal(0)) * sum(shares, Decimal(0))
+def exact_value(p: list[Decimal], k: int, question: Question) -> Decimal:
+    """f_k by the definition, in the decimal context at hand; p is sorted, the largest first.
+
+    f_k = Σ P(S_{1:k} = t) P(S_{k+1:n} = r) (c t + s0) / (k + b_in t + b_out r + s1).
+    """
+    c, b_in, b_out, s0, s1 = question.measure.coefficients(Decimal)
+    inside, outside = (label_counts(part, Decimal(1)) for part in (p[:k], p[k:]))
+    total = Decimal(0)
+    for (t, mass), (r, rest) in itertools.product(enumerate(inside), enumerate(outside)):
+        x = k + b_in * t + b_out * r + s1
+        value = (c * t + s0) / x if x else Decimal(question.zero_division)
+        total += mass * rest * value
+    return total

@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argmaxf.arrays import Floats
 from argmaxf.expected.general import JointDecision, decide, only_one
-from argmaxf.expected.groups import Floats
 from argmaxf.expected.joint_sources import Draws, JointParameters, Mixture
-from argmaxf.expected.optimum import Question
+from argmaxf.question import Question
 from argmaxf.validation import (
     as_labels,
+    as_probabilities,
     as_real_array,
     as_weights,
     first_bad_probability,
+    ones_unless,
 )
 
 ROUNDING = 1e-6  # parameters may miss adding up by this much: models in float32 do
@@ -72,9 +74,7 @@ def maximize_expected_f_from_samples(
     draws = _as_draws(samples)
     m = draws.shape[0]
     weight = as_weights(weights, m, "weights")
-    source = Draws(
-        draws, np.ones(m) if weight is None else weight, question.beta, question.zero_division
-    )
+    source = Draws(draws, ones_unless(weight, m), question.beta, question.zero_division)
     return only_one(decide(source, question))
 
 
@@ -122,12 +122,8 @@ def maximize_expected_f_from_mixture(
     question = Question.of(beta, "fbeta", zero_division)
     models = _as_models(proba)
     weight = as_weights(weights, models.shape[0], "weights")
-    source = Mixture(
-        models,
-        np.ones(models.shape[0]) if weight is None else weight,
-        question.beta,
-        question.zero_division,
-    )
+    weight = ones_unless(weight, models.shape[0])
+    source = Mixture(models, weight, question.beta, question.zero_division)
     return only_one(decide(source, question))
 
 
@@ -211,13 +207,11 @@ def _as_csr(samples: Any) -> Any:
 
 
 def _as_models(proba: ArrayLike) -> Floats:
-    p = as_real_array("proba", proba)
+    p = as_probabilities("proba", proba)
     if p.ndim != 2:
         raise ValueError(f"proba must have two dimensions, models by labels, got {p.ndim}")
     if 0 in p.shape:
         raise ValueError(f"proba must hold at least one model of one label, got {p.shape}")
-    if not (p.min() >= 0.0 and p.max() <= 1.0):
-        raise first_bad_probability("proba", p)
     return p.astype(np.float64, copy=False)
 
 

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argmaxf.arrays import Floats
 from argmaxf.expected.arrays import ArraySource, contiguous
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.groups import Floats, Groups, group_sums
-from argmaxf.expected.optimum import Question, groups_of_table, value_of_nothing
-from argmaxf.validation import as_real_array, first_bad_probability
+from argmaxf.expected.form import Form
+from argmaxf.expected.groups import Groups, group_sums
+from argmaxf.expected.optimum import groups_of_table, value_of_nothing
+from argmaxf.measures import Measure
+from argmaxf.question import Question
+from argmaxf.validation import as_probabilities, as_real_array
 
 SMALL = 1 << 12  # so few distinct items are taken one by one
 
@@ -21,7 +25,7 @@ def expected_f(
     selected: ArrayLike,
     *,
     beta: float = 1.0,
-    measure: str = "fbeta",
+    measure: str | Measure = "fbeta",
     zero_division: float = 0.0,
 ) -> ExpectedF:
     """Return mean and standard deviation of F for any chosen set, for independent labels.
@@ -47,7 +51,7 @@ def expected_f(
     (0.6477, 0.2424)
     """
     question = Question.of(beta, measure, zero_division)
-    p = _one_dimensional(proba)
+    p = as_probabilities("proba", proba, ndim=1)
     chosen = _mask(selected, p.size)
     return value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), question)
 
@@ -62,15 +66,19 @@ def value_of_sets(chosen: Groups, rest: Groups, question: Question) -> ExpectedF
     if k == 0:
         return value_of_nothing(rest, question)
     if everything.mass.sum() == 0.0:
-        return ExpectedF(0.0, 0.0)
-    measure = question.measure(everything, k)
-    phi = measure.climb(chosen, measure.start).phi[-1]
-    mean = float(np.exp(-measure.nodes.u * k) @ phi)
-    return ExpectedF(mean, measure.spread(chosen, rest, mean))
+        return ExpectedF(float(question.measure.value(0.0, k, 0.0)), 0.0)
+    form = Form.of(everything, question.coefficients, k)
+    phi = form.climb(chosen, form.start).phi[-1]
+    mean = float(np.exp(-form.nodes.u * k) @ phi)
+    return ExpectedF(mean, form.spread(chosen, rest, mean))
 
 
 def expected_f_curve(
-    proba: ArrayLike, *, beta: float = 1.0, measure: str = "fbeta", zero_division: float = 0.0
+    proba: ArrayLike,
+    *,
+    beta: float = 1.0,
+    measure: str | Measure = "fbeta",
+    zero_division: float = 0.0,
 ) -> Floats:
     """Return f_0 … f_n, the expected F of the empty set and of the top 1 … n items.
 
@@ -94,34 +102,20 @@ def expected_f_curve(
     from argmaxf.expected import row_kernels
 
     question = Question.of(beta, measure, zero_division)
-    ascending = np.sort(_one_dimensional(proba).astype(np.float64, copy=False))
+    ascending = np.sort(as_probabilities("proba", proba, ndim=1).astype(np.float64, copy=False))
     ascending = contiguous(ascending)
     f = np.zeros(ascending.size + 1)
     groups = groups_of_items(ascending)
     f[0] = value_of_nothing(groups, question).mean
     mean = float(ascending.sum())
     if mean == 0.0:
+        f[1:] = question.measure.value(0.0, np.arange(1.0, f.size), 0.0)
         return f
-    b2 = question.b2
-    n = float(ascending.size)
-    u, weight, w, x = row_kernels.row_nodes(ascending, mean, b2, question.jaccard, n)
-    log_g = group_sums(groups, w, x)[0].sum(axis=0)
-    if question.jaccard:
-        row_kernels.jaccard_values(ascending, u, weight, log_g, w, x, mean, False, f)
-    else:
-        row_kernels.fbeta_values(ascending, u, weight, log_g, w, x, b2, mean, False, f)
+    c, n = question.coefficients, ascending.size
+    u, weight, tilts = row_kernels.row_nodes(n, mean, c, float(n))
+    log_g = group_sums(groups, *tilts[2:])[0].sum(axis=0)
+    row_kernels.top_values(ascending, c, u, weight, log_g, tilts, mean, False, f)
     return f
-
-
-def _one_dimensional(proba: ArrayLike) -> NDArray[Any]:
-    p = as_real_array("proba", proba)
-    if p.ndim != 1:
-        raise ValueError(f"proba must have one dimension, got {p.ndim}")
-    if p.size == 0:
-        raise ValueError("proba must hold at least one probability, got none")
-    if not (p.min() >= 0.0 and p.max() <= 1.0):
-        raise first_bad_probability("proba", p)
-    return p
 
 
 def _mask(selected: ArrayLike, n: int) -> NDArray[np.bool_]:

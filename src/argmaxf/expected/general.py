@@ -31,12 +31,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from argmaxf.arrays import Bools, Floats
 from argmaxf.expected.arrays import in_threads, threads_for
 from argmaxf.expected.contest import LARGEST, settle_values
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.groups import Bools, Floats
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.expected.optimum import Question
+from argmaxf.question import Question
 
 ROOM = 1 << 22  # numbers of B held at a time for a batch
 

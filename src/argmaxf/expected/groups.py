@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
+from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.expected.nodes import Nodes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 MOMENTS = 6
 
@@ -107,11 +103,11 @@ def group_variances(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, Float
     return variance, negative
 
 
-def tilt(nodes: Nodes, b2: float) -> tuple[Floats, Floats]:
-    """Return w = 1 - e^{-β²u} and x = e^{-β²u} at the nodes."""
+def tilt(nodes: Nodes, b: float) -> tuple[Floats, Floats]:
+    """Return w = 1 - e^{-bu} and x = e^{-bu} at the nodes; b = β² for F_β."""
     from argmaxf.expected import kernels
 
-    w, x = kernels.tilt(nodes.u, b2)
+    w, x = kernels.tilt(nodes.u, b)
     return w, x
 
 

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from argmaxf.arrays import Bools, Floats
 from argmaxf.expected.arrays import contiguous, in_threads, threads_for
 from argmaxf.expected.evaluate import expected_f, groups_of_items
 from argmaxf.expected.general import Value
-from argmaxf.expected.groups import Bools, Floats, group_sums, tilt
+from argmaxf.expected.groups import group_sums, tilt
 from argmaxf.expected.nodes import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.expected.references import expected_f_by_counts
 from argmaxf.metric import fbeta_from_counts

@@ -151,12 +151,12 @@ def select(p, threshold, ties, out):
 
 
 @kernel
-def tilt(u, b2):
-    """w = 1 - e^{-β²u} and x = e^{-β²u}, both to full relative precision."""
+def tilt(u, b):
+    """w = 1 - e^{-bu} and x = e^{-bu}, both to full relative precision; b = β² for F_β."""
     w = np.empty(u.size)
     x = np.empty(u.size)
     for m in range(u.size):
-        t = b2 * u[m]
+        t = b * u[m]
         if t < 0.7:
             w[m] = -math.expm1(-t)
             x[m] = 1.0 - w[m]

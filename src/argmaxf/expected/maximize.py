@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argmaxf.arrays import Floats
 from argmaxf.expected.arrays import ArraySource, contiguous, in_threads, threads_for
 from argmaxf.expected.contest import settle
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.groups import Floats
-from argmaxf.expected.optimum import Question, find_optimum, groups_of_table, lowest_chosen
+from argmaxf.expected.optimum import find_optimum, groups_of_table, lowest_chosen
+from argmaxf.measures import Measure
+from argmaxf.question import Question
 from argmaxf.validation import NotAProbability, as_real_array, check_choice, first_bad_probability
 
 SMALL = 1 << 14  # up to so many items are sorted and looked at one by one
@@ -24,7 +26,7 @@ def maximize_expected_f(
     proba: ArrayLike,
     *,
     beta: float = 1.0,
-    measure: str = "fbeta",
+    measure: str | Measure = "fbeta",
     average: str | None = None,
     zero_division: float = 0.0,
     ties: str = "split",
@@ -177,7 +179,7 @@ def _decide_small_rows(p: NDArray[Any], question: Question) -> Decision:
     k, rivals = np.empty(rows, np.int64), np.empty(rows, np.int64)
     expected, std = np.empty(rows), np.empty(rows)
     selected = np.empty(p.shape, np.bool_)
-    options = (question.b2, question.jaccard, question.zero_division, question.split_ties)
+    options = (question.coefficients, question.zero_division, question.split_ties)
 
     def work(part: slice) -> None:
         results = (k[part], expected[part], std[part], rivals[part])
@@ -197,16 +199,10 @@ def _settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
     from argmaxf.expected import row_kernels
 
     f = np.empty(ascending.size + 1)
-    options = (question.b2, question.jaccard, question.zero_division, question.split_ties)
+    options = (question.coefficients, question.zero_division, question.split_ties)
     best = row_kernels.decide_row(ascending, *options, -1, f)[0]
     rivals = np.flatnonzero(f >= f[best] * (1.0 - row_kernels.CONTEST)).tolist()
-    k = settle(
-        ascending[::-1],
-        rivals,
-        beta=question.beta,
-        jaccard=question.jaccard,
-        zero_division=question.zero_division,
-    )
+    k = settle(ascending[::-1], rivals, question)
     _, expected, std, _ = row_kernels.decide_row(ascending, *options, k, f)
     return k, expected, std
 

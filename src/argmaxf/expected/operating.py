@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from argmaxf.arrays import Floats
 from argmaxf.expected.nodes import reciprocal_nodes
 from argmaxf.metric import precision_from_counts
-from argmaxf.validation import as_real_array, first_bad_probability
+from argmaxf.validation import as_probabilities, as_real_array
 
-Floats = NDArray[np.float64]
 BLOCK = 1 << 14  # items taken at a time: memory stays small
 
 
@@ -49,9 +49,7 @@ def recall_shares(proba: ArrayLike) -> Floats:
     >>> recall_shares([0.5, 0.5])
     array([0.375, 0.375])
     """
-    p = as_real_array("proba", proba).astype(np.float64)
-    if not np.all((p >= 0.0) & (p <= 1.0)):
-        raise first_bad_probability("proba", p)
+    p = as_probabilities("proba", proba).astype(np.float64)
     u, weight = reciprocal_nodes(1.0, max(1.0, float(p.size)))
     w, x = -np.expm1(-u), np.exp(-u)
     blocks = [p[i : i + BLOCK, None] for i in range(0, p.size, BLOCK)]

@@ -1,57 +1,18 @@
-"""From a summary to the optimum: what is asked, the range of useful k, the search."""
+"""From a summary to the optimum: the value of the empty set, the range of useful k, the search."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from argmaxf.arrays import Floats
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.groups import Floats, Groups, group_sums
-from argmaxf.expected.measures import FBeta, Jaccard, Measure
+from argmaxf.expected.form import Form, largest_useful_k
+from argmaxf.expected.groups import Groups, group_sums
 from argmaxf.expected.search import Optimum, Source, search
 from argmaxf.expected.windows import table_groups
-from argmaxf.validation import check_beta, check_choice, check_zero_division
-
-LEAST_BETA, MOST_BETA = 1e-9, 1e9
-
-
-@dataclass(frozen=True)
-class Question:
-    """What to maximize: F_β or Jaccard, the value of 0/0, and whether ties may be split."""
-
-    beta: float
-    jaccard: bool
-    zero_division: float
-    split_ties: bool
-
-    @classmethod
-    def of(
-        cls, beta: float, measure: str, zero_division: float = 0.0, ties: str = "split"
-    ) -> Question:
-        """Check the options of a public function."""
-        value = check_beta(beta)
-        if not LEAST_BETA <= value <= MOST_BETA:
-            raise ValueError(
-                f"beta must lie between {LEAST_BETA:g} and {MOST_BETA:g}, got {beta!r}; beyond, "
-                "F is precision or recall to the last digit"
-            )
-        return cls(
-            beta=value,
-            jaccard=check_choice("measure", measure, ("fbeta", "jaccard")) == "jaccard",
-            zero_division=check_zero_division(zero_division),
-            split_ties=check_choice("ties", ties, ("split", "together")) == "split",
-        )
-
-    @property
-    def b2(self) -> float:
-        """β² as the kernels take it; Jaccard's denominator k + R tilts as F1's does."""
-        return 1.0 if self.jaccard else self.beta * self.beta
-
-    def measure(self, groups: Groups, reach: float) -> Measure:
-        """Prepare the measure for sets of at most `reach` items."""
-        return (Jaccard if self.jaccard else FBeta).of(groups, self.b2, reach)
+from argmaxf.question import Question
 
 
 def groups_of_table(table: Floats) -> Groups:
@@ -93,17 +54,6 @@ def tiny_group(row: Floats, bound: float) -> Groups:
     )
 
 
-def largest_useful_k(groups: Groups, question: Question) -> float:
-    """An upper bound on the best k, by Jensen's inequality from both sides (see kernels)."""
-    k, mass = np.cumsum(groups.count), np.cumsum(groups.mass)
-    mean, b2 = mass[-1], question.b2
-    shared = mean - mass if question.jaccard else b2 * (1.0 + mean)
-    best = float((mass / (k + shared)).max())
-    if best == 0.0:  # probabilities so small that the bound underflows
-        return math.inf
-    return float(mean / best - (0.0 if question.jaccard else b2 * mean) + 1.0)
-
-
 def find_optimum(groups: Groups, question: Question, source: Source | None) -> Optimum:
     """Return the best k of items given in groups; k = 0 competes when 0/0 counts for something."""
     f0, std0 = value_of_nothing(groups, question)
@@ -111,12 +61,12 @@ def find_optimum(groups: Groups, question: Question, source: Source | None) -> O
     if len(groups) == 0:
         return nothing
     k = np.cumsum(groups.count)
-    reach = min(largest_useful_k(groups, question), float(k[-1]))
+    reach = min(largest_useful_k(groups, question.coefficients), float(k[-1]))
     useful = int(np.searchsorted(k, reach)) + 1
     found = search(
         groups[:useful],
         groups[useful:],
-        question.measure(groups, reach),
+        Form.of(groups, question.coefficients, reach),
         source,
         split_ties=question.split_ties,
     )
@@ -133,15 +83,21 @@ def lowest_chosen(optimum: Optimum, source: Source) -> float:
 
 
 def value_of_nothing(groups: Groups, question: Question) -> ExpectedF:
-    """Mean and standard deviation of F if nothing is selected: 0/0 where nothing is positive.
+    """Mean and standard deviation of the measure if nothing is selected.
 
+    With s1 = 0 it is 0/0 where nothing is positive, or always if positives left out do not count.
     P(S = 0) = Π (1 - p); the spread of an indicator is √(P (1 - P)).
     """
+    _, _, b_out, s0, s1 = question.coefficients
+    if s1 > 0.0:
+        form = Form.of(groups, question.coefficients, 0.0)
+        mean = s0 * float(form.nodes.weight @ np.exp(form.log_none - form.nodes.u * s1))
+        return ExpectedF(mean, form.spread(groups[:0], groups, mean))
     log_none = 0.0
-    if len(groups) and groups.centre[0] == 1.0:
-        log_none = -math.inf
-    elif len(groups):
-        log_none = float(group_sums(groups, np.ones(1), np.zeros(1))[0].sum())
+    if len(groups) and b_out > 0.0:
+        certain = groups.centre[0] == 1.0
+        sums = None if certain else group_sums(groups, np.ones(1), np.zeros(1))
+        log_none = -math.inf if sums is None else float(sums[0].sum())
     zero = question.zero_division
     spread = math.sqrt(math.exp(log_none) * -math.expm1(log_none))
     return ExpectedF(zero * math.exp(log_none), zero * spread)

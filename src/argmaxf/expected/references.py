@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from argmaxf.arrays import Floats
 
 
 def ye_2012(proba: ArrayLike, beta_squared: Fraction | int = 1) -> Floats:

@@ -1,6 +1,7 @@
 """Compiled loops over sorted items, one by one: rows of a matrix, and whole curves.
 
-See kernels.py for the conventions.
+See kernels.py for the conventions, and form.py for the formulas; `c` are the coefficients of the
+measure.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ BLOCK = 64  # items between two fresh evaluations of e^{-uk}, so that rounding c
 SMALL = 2.0**-400
 RESCALE = 2.0**540
 LOG_RESCALE = 540.0 * math.log(2.0)
-LARGE_B2 = 100.0  # above, 1 - f is summed anew where it is multiplied by β²
+LARGE_B = 100.0  # above, 1 - f is summed anew where it is multiplied by b_in
 CONTEST = 1e-13  # values of f nearer than this are told apart in decimals (see contest.py)
 
 
@@ -61,16 +62,16 @@ def carry(total, lost, block):
 
 
 @reordering_kernel
-def fbeta_values(ascending, u, weight, log_g, w, x, b2, mean, stop_early, f):
-    """Fill f[k] = E[F_β] of the top k for k = 1, 2, …; return the last k evaluated.
+def one_tilt_values(ascending, u, weight, log_g, w, x, c, mean, stop_early, f):
+    """Fill f[k] of the top k for k = 1, 2, …, where b_in = b_out = b; return the last k evaluated.
 
-    f_k = (1+β²) Σ_m ω e^{-uk} G Σ_{i≤k} π_i. With `stop_early`, end where Jensen's bound
-    (1+β²) μ / (k + β² μ) shows that no larger set can be better. Items go in pairs, since two
-    reciprocals cost one division.
+    f_k = Σ_m ω e^{-u(k+s1)} G (c Σ_{i≤k} π_i + s0), with c = 1+β² for F_β. With `stop_early`, end
+    where Jensen's bound (c μ + s0) / (k + s1 + b μ) shows that no larger set can be better. Items
+    go in pairs, since two reciprocals cost one division.
     """
     n = ascending.size
     nodes = u.size
-    total = np.zeros(nodes)
+    total = np.full(nodes, c.s0 / c.c)
     lost = np.zeros(nodes)
     block = np.zeros(nodes)
     outer = np.empty(nodes)
@@ -80,16 +81,16 @@ def fbeta_values(ascending, u, weight, log_g, w, x, b2, mean, stop_early, f):
         if (k - 1) % BLOCK == 0:
             carry(total, lost, block)
             for m in range(nodes):
-                outer[m] = (1.0 + b2) * weight[m] * math.exp(log_g[m] - u[m] * (k - 1))
+                outer[m] = c.c * weight[m] * math.exp(log_g[m] - u[m] * (k - 1 + c.s1))
         p1 = ascending[n - k]
         p2 = ascending[n - k - 1] if k < n else 0.0
         a1, b1, c1 = factor(p1, 1.0 - p1)
-        a2, d2, c2 = factor(p2, 1.0 - p2)
+        a2, b2, c2 = factor(p2, 1.0 - p2)
         value1 = 0.0
         value2 = 0.0
         for m in range(nodes):
             f1 = a1 + b1 * x[m] + c1 * w[m]
-            f2 = a2 + d2 * x[m] + c2 * w[m]
+            f2 = a2 + b2 * x[m] + c2 * w[m]
             inverse = x[m] / (f1 * f2)
             sum1 = block[m] + p1 * f2 * inverse
             sum2 = sum1 + p2 * f1 * inverse
@@ -103,46 +104,73 @@ def fbeta_values(ascending, u, weight, log_g, w, x, b2, mean, stop_early, f):
         if k < n:
             f[k + 1] = value2
         best = max(best, value1, value2)
-        if stop_early and (1.0 + b2) * mean < (k + 2 + b2 * mean) * best * (1.0 - 1e-12):
+        if stop_early and no_better(k + 2, mean, c, best):
             return min(k + 1, n)
     return n
 
 
 @reordering_kernel
-def jaccard_values(ascending, u, weight, log_g, w, x, mean, stop_early, f):
-    """Fill f[k] = E[J] of the top k; return the last k evaluated.
+def two_tilt_values(ascending, u, weight, log_g, tilts, c, mean, stop_early, f):
+    """Fill f[k] of the top k, where b_in and b_out differ; return the last k evaluated.
 
-    f_k = M_k Σ_m ω e^{-uk} H_k, M_k = Σ_{i≤k} p_i, H_k = Π_{j>k} (1 - p_j w). Each step multiplies
-    by e^{-u} / (1 - p_k w) ≤ 1, so nothing overflows. E[J] ≤ M_k / k ≤ μ / k ends the loop.
+    f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k, A_k = c Σ_{i≤k} π_i + s0. Each step multiplies e^{-uk} Q_k by
+    e^{-u} (1 - p_k w_in) / (1 - p_k w_out); after a block it is computed afresh.
     """
     n = ascending.size
     nodes = u.size
-    log_outer = np.log(weight) + log_g
+    w_in, x_in, w_out, x_out = tilts
+    log_outer = np.log(weight) + log_g - u * c.s1
     outer = np.empty(nodes)
+    total = np.full(nodes, c.s0)
+    lost = np.zeros(nodes)
+    block = np.zeros(nodes)
+    decay = np.exp(-u)
+    log_in, log_out = np.empty(nodes), np.empty(nodes)
     best = 0.0
-    mass = 0.0
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
+        carry(total, lost, block)
         for m in range(nodes):
             outer[m] = math.exp(log_outer[m])
         for k in range(start + 1, stop + 1):
             p = ascending[n - k]
-            mass += p
-            a, b, c = factor(p, 1.0 - p)
+            a0, a1, a2 = factor(p, 1.0 - p)
             value = 0.0
             for m in range(nodes):
-                outer[m] *= x[m] / (a + b * x[m] + c * w[m])
-                value += outer[m]
-            f[k] = mass * value
-            best = max(best, f[k])
-            if stop_early and mean < (k + 1) * best * (1.0 - 1e-12):
+                f_in = a0 + a1 * x_in[m] + a2 * w_in[m]
+                f_out = a0 + a1 * x_out[m] + a2 * w_out[m]
+                inverse = 1.0 / (f_in * f_out)
+                block[m] += c.c * p * x_in[m] * f_out * inverse
+                outer[m] *= decay[m] * f_in * f_in * inverse
+                value += outer[m] * (total[m] + block[m])
+            f[k] = value
+            best = max(best, value)
+            if stop_early and no_better(k + 1, mean, c, best):
                 return k
-        block = ascending[n - stop : n - start]
-        log_block = np.empty(nodes)
-        log_product(block, w, x, log_block)
+        items = ascending[n - stop : n - start]
+        log_product(items, w_in, x_in, log_in)
+        log_product(items, w_out, x_out, log_out)
         for m in range(nodes):
-            log_outer[m] -= log_block[m] + u[m] * (stop - start)
+            log_outer[m] += log_in[m] - log_out[m] - u[m] * (stop - start)
     return n
+
+
+@kernel
+def no_better(k, mean, c, best):
+    """Whether Jensen's bound (c μ + s0) / (k + s1 + b μ) leaves k items and more below the best.
+
+    b = min(b_in, b_out); with every positive inside the set, the value is concave in their number.
+    """
+    return c.c * mean + c.s0 < (k + c.s1 + min(c.b_in, c.b_out) * mean) * best * (1.0 - 1e-12)
+
+
+@kernel
+def top_values(ascending, c, u, weight, log_g, tilts, mean, stop_early, f):
+    """Fill f[k] of the top k for k = 1, 2, …; return the last k evaluated."""
+    w_in, x_in, _, _ = tilts
+    if c.b_in == c.b_out:
+        return one_tilt_values(ascending, u, weight, log_g, w_in, x_in, c, mean, stop_early, f)
+    return two_tilt_values(ascending, u, weight, log_g, tilts, c, mean, stop_early, f)
 
 
 @reordering_kernel
@@ -170,19 +198,18 @@ def tilted_sums(items, w, x, pi, variance):
 
 
 @kernel
-def squared_deviation(u, weight, log_g, k, f, inside, outside, pi_in, var_in, pi_out, var_out):
-    """Var F = E[(a T + b R - f k)² / x²] as a sum of terms that are all ≥ 0: nothing cancels.
+def squared_deviation(u, outer, offset, inside, outside, pi_in, var_in, pi_out, var_out):
+    """Var F = E[(a T + b R + offset)² / x²] as a sum of terms that are all ≥ 0: nothing cancels.
 
-    T and R count the positives inside and outside the set, x is the denominator, and a and b make
-    numerator - f·denominator = a T + b R - f k. Tilted labels stay independent, so the bracket's
+    T and R count the positives inside and outside the set, x is the denominator, and a, b and the
+    offset make it numerator - f·denominator. Tilted labels stay independent, so the bracket's
     second moment is its variance plus its squared mean, and 1/x² = Σ ω u e^{-ux}.
     """
     total = 0.0
     for m in range(u.size):
-        mean = inside * pi_in[m] + outside * pi_out[m] - f * k
+        mean = inside * pi_in[m] + outside * pi_out[m] + offset
         variance = inside * inside * var_in[m] + outside * outside * var_out[m]
-        scale = weight[m] * u[m] * math.exp(log_g[m] - u[m] * k)
-        total += scale * (variance + mean * mean)
+        total += outer[m] * u[m] * (variance + mean * mean)
     return total
 
 
@@ -191,71 +218,96 @@ plausible = kernel(plausible_positives)
 
 
 @kernel
-def largest_useful_k(ascending, mean, b2, jaccard):
+def largest_useful_k(ascending, mean, c):
     """An upper bound on the best k, by Jensen's inequality from both sides.
 
-    F:  (1+β²) M_k / (k + β² (1 + μ)) ≤ f_k ≤ (1+β²) μ / (k + β² μ)
-    J:  M_k / (k + μ - M_k) ≤ f_k ≤ μ / k
+    f_k ≥ (c M_k + s0) / (k + s1 + b_in (1 + M_k) + b_out (μ - M_k)),  M_k = Σ_{i≤k} p_i
+    f_k ≤ (c μ + s0) / (k + s1 + min(b_in, b_out) μ)
     """
     n = ascending.size
     mass = 0.0
     best = 0.0
     for k in range(1, n + 1):
         mass += ascending[n - k]
-        below = mass / (k + mean - mass) if jaccard else mass / (k + b2 * (1.0 + mean))
-        best = max(best, below)
-    return min(float(n), mean / best - (0.0 if jaccard else b2 * mean) + 1.0)
+        middle = k + c.s1 + c.b_in * (1.0 + mass) + c.b_out * max(0.0, mean - mass)
+        best = max(best, (c.c * mass + c.s0) / middle)
+    return min(float(n), (c.c * mean + c.s0) / best - c.s1 - min(c.b_in, c.b_out) * mean + 1.0)
 
 
 @kernel
-def row_nodes(ascending, mean, b2, jaccard, reach):
-    """Nodes for the sets of at most `reach` of some sorted items, with w and x there."""
-    fewest, most = plausible(mean, ascending.size)
-    u, weight = nodes_of(1.0 if jaccard else 1.0 + b2 * fewest, reach + b2 * most)
-    w, x = tilt(u, b2)
-    return u, weight, w, x
+def row_nodes(n, mean, c, reach):
+    """Nodes for the sets of at most `reach` of n items, and the tilts inside and outside there."""
+    fewest, most = plausible(mean, n)
+    least = (1.0 if reach > 0.0 else 0.0) + c.s1 + min(c.b_in, c.b_out) * fewest
+    u, weight = nodes_of(least, reach + c.s1 + max(c.b_in, c.b_out) * most)
+    w_in, x_in = tilt(u, c.b_in)
+    w_out, x_out = (w_in, x_in) if c.b_in == c.b_out else tilt(u, c.b_out)
+    return u, weight, (w_in, x_in, w_out, x_out)
 
 
 @kernel
-def expected_loss(chosen, b2, u, weight, w, x, log_g, pi_out):
-    """1 - f = E[(k - T + β² R) / (k + β² S)] without cancellation, since β² multiplies it."""
+def expected_loss(chosen, c, outer, tilts, pi_in, pi_out):
+    """1 - f = E[(k - (c - b_in) T + b_out R + s1 - s0) / x], since b_in multiplies it.
+
+    For F_β that is E[(k - T + β² R) / x]: nothing cancels.
+    """
+    w, x, _, _ = tilts
     total = 0.0
-    for m in range(u.size):
-        missed = b2 * pi_out[m]
+    for m in range(w.size):
+        missed = (1.0 - (c.c - c.b_in)) * pi_in[m] + c.b_out * pi_out[m] + (c.s1 - c.s0)
         for p in chosen:
-            a, b, c = factor(p, 1.0 - p)
-            missed += (1.0 - p) / (a + b * x[m] + c * w[m])
-        total += weight[m] * math.exp(log_g[m] - u[m] * chosen.size) * missed
+            a0, a1, a2 = factor(p, 1.0 - p)
+            missed += (1.0 - p) / (a0 + a1 * x[m] + a2 * w[m])
+        total += outer[m] * missed
     return total
 
 
 @kernel
-def top_spread(ascending, k, f, b2, jaccard, u, weight, w, x, log_g):
-    """Standard deviation of F (or of Jaccard) for the top k of a sorted row."""
-    n = ascending.size
-    rest, chosen = ascending[: n - k], ascending[n - k :]
+def top_spread(ascending, k, f, c, u, weight, tilts, log_g):
+    """Standard deviation of the measure for the top k of a sorted row."""
+    w_in, x_in, w_out, x_out = tilts
+    rest, chosen = ascending[: ascending.size - k], ascending[ascending.size - k :]
     pi_in, var_in = np.empty(u.size), np.empty(u.size)
     pi_out, var_out = np.empty(u.size), np.empty(u.size)
-    tilted_sums(rest, w, x, pi_out, var_out)
-    if jaccard:  # the labels inside are not in the denominator: no tilt for them
-        log_g = np.empty(u.size)
-        log_product(rest, w, x, log_g)
-        tilted_sums(chosen, np.zeros(u.size), np.ones(u.size), pi_in, var_in)
-        inside, outside = 1.0, -f
-    else:
-        tilted_sums(chosen, w, x, pi_in, var_in)
-        loss = 1.0 - f
-        if b2 > LARGE_B2:
-            loss = expected_loss(chosen, b2, u, weight, w, x, log_g, pi_out)
-        inside, outside = 1.0 + b2 * loss, -f * b2
+    tilted_sums(chosen, w_in, x_in, pi_in, var_in)
+    tilted_sums(rest, w_out, x_out, pi_out, var_out)
+    log_q = log_g
+    if c.b_in != c.b_out:
+        log_q, log_rest = np.empty(u.size), np.empty(u.size)
+        log_product(chosen, w_in, x_in, log_q)
+        log_product(rest, w_out, x_out, log_rest)
+        log_q += log_rest
+    outer = weight * np.exp(log_q - u * (k + c.s1))
+    loss = 1.0 - f
+    if c.b_in > LARGE_B:
+        loss = expected_loss(chosen, c, outer, tilts, pi_in, pi_out)
+    inside, outside = (c.c - c.b_in) + c.b_in * loss, -f * c.b_out
+    offset = c.s0 - f * (k + c.s1)
     return math.sqrt(
-        squared_deviation(u, weight, log_g, k, f, inside, outside, pi_in, var_in, pi_out, var_out)
+        squared_deviation(u, outer, offset, inside, outside, pi_in, var_in, pi_out, var_out)
     )
 
 
 @kernel
-def decide_row(ascending, b2, jaccard, zero_division, split_ties, forced, f):
-    """Decide one sorted row: k, E[F], its standard deviation, and how many k look as good.
+def nothing_selected(ascending, mean, c, zero_division):
+    """Mean and standard deviation of the measure for the empty set."""
+    if c.s1 > 0.0:
+        u, weight, tilts = row_nodes(ascending.size, mean, c, 0.0)
+        log_g = np.empty(u.size)
+        log_product(ascending, tilts[2], tilts[3], log_g)
+        f = c.s0 * np.sum(weight * np.exp(log_g - u * c.s1))
+        return f, top_spread(ascending, 0, f, c, u, weight, tilts, log_g)
+    log_none = 0.0  # log P(S = 0); 0/0 is certain if positives left out do not count
+    if zero_division > 0.0 and c.b_out > 0.0:
+        for p in ascending:
+            log_none += math.log1p(-p)
+    spread = zero_division * math.sqrt(math.exp(log_none) * -math.expm1(log_none))
+    return zero_division * math.exp(log_none), spread
+
+
+@kernel
+def decide_row(ascending, c, zero_division, split_ties, forced, f):
+    """Decide one sorted row: k, its expected value and spread, and how many k look as good.
 
     `f` is scratch of n + 1 numbers; what is not competing is -1 there. With `forced` ≥ 0 that k is
     taken and evaluated.
@@ -264,42 +316,33 @@ def decide_row(ascending, b2, jaccard, zero_division, split_ties, forced, f):
     mean = 0.0
     for p in ascending:
         mean += p
-    log_none = 0.0  # log P(S = 0)
-    if zero_division > 0.0:
-        for p in ascending:
-            log_none += math.log1p(-p)
     f[:] = -1.0
-    f[0] = zero_division * math.exp(log_none)
+    f[0], std = nothing_selected(ascending, mean, c, zero_division)
     if mean == 0.0:
-        return 0, f[0], 0.0, 1
-    reach = largest_useful_k(ascending, mean, b2, jaccard)
-    u, weight, w, x = row_nodes(ascending, mean, b2, jaccard, reach)
+        return 0, f[0], std, 1
+    reach = largest_useful_k(ascending, mean, c)
+    u, weight, tilts = row_nodes(n, mean, c, reach)
     log_g = np.empty(u.size)
-    log_product(ascending, w, x, log_g)
-    if jaccard:
-        last = jaccard_values(ascending, u, weight, log_g, w, x, mean, True, f)
-    else:
-        last = fbeta_values(ascending, u, weight, log_g, w, x, b2, mean, True, f)
+    log_product(ascending, tilts[2], tilts[3], log_g)
+    last = top_values(ascending, c, u, weight, log_g, tilts, mean, True, f)
     if not split_ties:
         for j in range(1, last + 1):
             if j < n and ascending[n - j] == ascending[n - j - 1]:
                 f[j] = -1.0
     k = np.argmax(f) if forced < 0 else forced
     rivals = np.sum(f >= f[k] * (1.0 - CONTEST))
-    if k == 0:
-        std = zero_division * math.sqrt(math.exp(log_none) * -math.expm1(log_none))
-    else:
-        std = top_spread(ascending, k, f[k], b2, jaccard, u, weight, w, x, log_g)
+    if k > 0:
+        std = top_spread(ascending, k, f[k], c, u, weight, tilts, log_g)
     return k, f[k], std, rivals
 
 
 @kernel
-def decide_rows(ascending, b2, jaccard, zero_division, split_ties, k, expected, std, rivals):
+def decide_rows(ascending, c, zero_division, split_ties, k, expected, std, rivals):
     """Decide every sorted row."""
     f = np.empty(ascending.shape[1] + 1)
     for r in range(ascending.shape[0]):
         k[r], expected[r], std[r], rivals[r] = decide_row(
-            ascending[r], b2, jaccard, zero_division, split_ties, -1, f
+            ascending[r], c, zero_division, split_ties, -1, f
         )
 
 

@@ -10,12 +10,15 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from argmaxf.arrays import Floats
 from argmaxf.expected.arrays import ArraySource
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.evaluate import value_of_sets
-from argmaxf.expected.groups import Floats, Groups
-from argmaxf.expected.optimum import Question, find_optimum, groups_of_table
+from argmaxf.expected.groups import Groups
+from argmaxf.expected.optimum import find_optimum, groups_of_table
 from argmaxf.expected.search import Optimum
+from argmaxf.measures import Measure
+from argmaxf.question import Question
 from argmaxf.validation import (
     NotAProbability,
     as_real_array,
@@ -114,7 +117,7 @@ class ProbabilitySketch:
         self,
         *,
         beta: float = 1.0,
-        measure: str = "fbeta",
+        measure: str | Measure = "fbeta",
         zero_division: float = 0.0,
         ties: str = "split",
     ) -> Decision:
@@ -137,7 +140,7 @@ class ProbabilitySketch:
         k: int | None = None,
         threshold: float | None = None,
         beta: float = 1.0,
-        measure: str = "fbeta",
+        measure: str | Measure = "fbeta",
         zero_division: float = 0.0,
     ) -> ExpectedF:
         """Return mean and standard deviation of F for the top k, or for p ≥ threshold.

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.expected.groups import Bools, Floats, Groups, Ints
+from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf.expected.groups import Groups
 
 MAX_ROWS = 1 << 10  # rows of one table of groups
 

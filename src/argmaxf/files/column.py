@@ -10,8 +10,8 @@ from typing import NoReturn
 import numpy as np
 import polars as pl
 
+from argmaxf.arrays import Floats
 from argmaxf.expected.arrays import CHUNK
-from argmaxf.expected.groups import Floats
 from argmaxf.files.formats import SEPARATORS, Input
 from argmaxf.files.progress import Advance, Progress
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from argmaxf.arrays import Floats
 from argmaxf.expected.arrays import CHUNK, contiguous
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import value_of_sets
-from argmaxf.expected.groups import Floats
 from argmaxf.expected.maximize import SMALL, maximize_expected_f
-from argmaxf.expected.optimum import Question, find_optimum, groups_of_table, lowest_chosen
+from argmaxf.expected.optimum import find_optimum, groups_of_table, lowest_chosen
 from argmaxf.expected.sketch import ProbabilitySketch
 from argmaxf.files.column import Column, P
 from argmaxf.files.formats import find_inputs
@@ -25,6 +25,7 @@ from argmaxf.files.spill import SAMPLE, Band, BandSource, OutsideBand, Spill
 from argmaxf.files.writing import Output
 from argmaxf.frames.deciding import solve
 from argmaxf.frames.table import Table
+from argmaxf.question import Question
 from argmaxf.validation import check_choice, check_unit_interval
 
 Key = tuple[Any, ...]
@@ -163,8 +164,7 @@ def _decide_kept(spill: Spill, band: Band, table: Floats, question: Question) ->
     if n <= SMALL:
         decision = maximize_expected_f(
             spill[:],
-            beta=question.beta,
-            measure="jaccard" if question.jaccard else "fbeta",
+            measure=question.measure,
             zero_division=question.zero_division,
             ties="split" if question.split_ties else "together",
         )

@@ -13,11 +13,13 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
+from argmaxf.arrays import Floats
 from argmaxf.expected.arrays import ArraySource
-from argmaxf.expected.groups import Floats, Groups
-from argmaxf.expected.optimum import Question, find_optimum, groups_of_table
+from argmaxf.expected.groups import Groups
+from argmaxf.expected.optimum import find_optimum, groups_of_table
 from argmaxf.expected.windows import windows
 from argmaxf.files.formats import spilling
+from argmaxf.question import Question
 
 SAMPLE = 1 << 20  # rows before the band is chosen
 MARGIN = 1.25  # how much wider than the bracket of the sample it is

@@ -10,7 +10,6 @@ import narwhals as nw
 import numpy as np
 
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.optimum import Question
 from argmaxf.expected.sketch import ProbabilitySketch
 from argmaxf.frames.engines import CHANGED
 from argmaxf.frames.grouping import summarized
@@ -25,6 +24,7 @@ from argmaxf.frames.segments import (
     sketch_table,
 )
 from argmaxf.frames.table import Table
+from argmaxf.question import Question
 
 T = TypeVar("T")
 

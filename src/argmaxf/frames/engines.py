@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 from narwhals import Implementation
 
-from argmaxf.expected.groups import Floats, Ints
+from argmaxf.arrays import Floats, Ints
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 Values = Mapping[str, Floats]  # columns with one number for each segment

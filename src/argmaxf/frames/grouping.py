@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from argmaxf.expected.groups import Floats, Ints
+from argmaxf.arrays import Floats, Ints
 from argmaxf.frames.engines import Frame, engine_of
 
 P, SEGMENT = "argmaxf_p", "argmaxf_segment"

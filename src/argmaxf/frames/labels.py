@@ -7,7 +7,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from argmaxf.expected.groups import Bools, Floats, Ints
+from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.frames.engines import Frame, engine_of, with_arrays
 from argmaxf.frames.table import Table, number, unused
 

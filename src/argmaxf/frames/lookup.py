@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import narwhals as nw
 
-from argmaxf.expected.groups import Floats
+from argmaxf.arrays import Floats
 from argmaxf.frames.engines import Frame, engine_of
 from argmaxf.frames.grouping import SEGMENT, P
 

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from argmaxf.arrays import Floats
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.groups import Floats, Groups
-from argmaxf.expected.optimum import Question, find_optimum, tiny_group
+from argmaxf.expected.groups import Groups
+from argmaxf.expected.optimum import find_optimum, tiny_group
 from argmaxf.expected.search import Optimum
 from argmaxf.expected.windows import table_groups
 from argmaxf.frames.engines import CHANGED, Frame
@@ -32,6 +33,7 @@ from argmaxf.frames.grouping import (
     summarized,
 )
 from argmaxf.frames.lookup import within
+from argmaxf.question import Question
 
 BITS = 6  # of the mantissa, in the first pass: the groups of the sketch
 LEAST = 2.0**-64  # probabilities below are one group, in the first pass

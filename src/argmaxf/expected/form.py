@@ -1,0 +1,193 @@
+r"""A ratio of counts as the search climbs it, prepared for given items.
+
+For a measure of the family (c T + s0) / (k + b_in T + b_out R + s1) (see `measures/ratio.py`), with
+1/x = Σ ω e^{-ux} and independent labels, the value of a set is f = Σ_m e^{-u_m k} Φ(u_m),
+
+    Φ = ω e^{-u s1} Q A,   Q = Π_{i in} (1 - p_i w_in) Π_{j out} (1 - p_j w_out),
+    A = c Σ_{i in} π_i + s0,   w = 1 - x,   x = e^{-bu},   π = p x_in / (1 - p w_in):
+
+π is the probability of a label once labels are tilted by e^{-b_in u}. Taking in one more item,
+
+    Φ_k - Φ_{k-1} = Φ's scale · Q_{k-1} p_k / (1 - p_k w_out) · [(w_out - w_in) A_{k-1} + c x_in],
+
+so Φ grows with k where b_out ≥ b_in: always for F_β (b_in = b_out, Q does not change) and for
+Jaccard (b_in = 0). Elsewhere Q falls while A grows, and the bounds take both into account.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from argmaxf.arrays import Floats
+from argmaxf.expected.groups import Groups, group_sums, group_variances, tilt
+from argmaxf.expected.nodes import Nodes, plausible_positives, reciprocal_nodes
+from argmaxf.measures import Coefficients
+
+LEAST_PART = -60.0  # log of the part of f below which a node is dropped
+
+
+class Tilt(NamedTuple):
+    """w = 1 - e^{-bu} and x = e^{-bu} at the nodes, for labels inside or outside of the set."""
+
+    b: float
+    w: Floats
+    x: Floats
+
+    @classmethod
+    def of(cls, nodes: Nodes, b: float) -> Tilt:
+        """Return the tilt at the nodes."""
+        return cls(b, *tilt(nodes, b))
+
+    def sums(self, groups: Groups) -> tuple[Floats, Floats]:
+        """Return Σ log(1 - p w) and Σ π of each group at each node."""
+        if self.b == 0.0:
+            shape = (len(groups), self.w.size)
+            return np.zeros(shape), np.broadcast_to(groups.mass[:, None], shape)
+        return group_sums(groups, self.w, self.x)
+
+    def totals(self, groups: Groups) -> tuple[Floats, ...]:
+        """Σ log(1 - p w), Σ π, Σ π (1 - π) and Σ (1 - π) over all groups, at each node."""
+        sums = *self.sums(groups), *group_variances(groups, self.w, self.x)
+        return tuple(each.sum(axis=0) for each in sums)
+
+    def share(self, p: Floats) -> Floats:
+        """p / (1 - p w), which grows with p."""
+        p = p[:, None]
+        # 1 - p w, without cancellation
+        shares: Floats = p / np.where(p < 0.5, 1.0 - p * self.w, self.x + (1.0 - p) * self.w)
+        return shares
+
+
+class Climb(NamedTuple):
+    """Φ at the L + 1 borders of L groups, and between which bounds it lies inside of them."""
+
+    state: Floats  # what is needed to go on from a border: A and log Q, (L+1, …)
+    phi: Floats  # Φ at the borders, (L+1, nodes)
+    rise: Floats  # Φ_{i+1} - Φ_i without cancellation, (L, nodes)
+    low: Floats  # Φ_k in the group is at least this, (L, nodes)
+    high: Floats  # and at most this
+
+
+@dataclass(frozen=True)
+class Form:
+    """A measure at the nodes that matter for some items, and sets of at most `reach` of them."""
+
+    coefficients: Coefficients
+    nodes: Nodes
+    inside: Tilt
+    outside: Tilt
+    log_none: Floats  # log Q of the empty set
+
+    @classmethod
+    def of(cls, groups: Groups, coefficients: Coefficients, reach: float) -> Form:
+        """Prepare the measure for all items, and sets of at most `reach` of them."""
+        _, b_in, b_out, _, s1 = coefficients
+        mean = float(groups.mass.sum())
+        fewest, most = plausible_positives(mean, int(groups.count.sum()))
+        least = (1.0 if reach else 0.0) + s1 + min(b_in, b_out) * fewest
+        nodes = reciprocal_nodes(least, reach + s1 + max(b_in, b_out) * most)
+        inside, outside = Tilt.of(nodes, b_in), Tilt.of(nodes, b_out)
+        log_out = outside.sums(groups)[0]
+        log_in = log_out if b_in == b_out else inside.sums(groups)[0]
+        # A node's part of f, relative to f, is at most the largest e^{-uk} Q times E[x]: the
+        # expectation of e^{-ux} under any tilt, and Jensen's inequality for that of 1/x.
+        largest = np.maximum(log_in - np.multiply.outer(groups.count, nodes.u), log_out)
+        middle = reach + s1 + max(b_in, b_out) * (1.0 + mean)
+        part = np.log(nodes.weight * middle) + largest.sum(axis=0) - nodes.u * s1
+        size = int(np.flatnonzero(part > LEAST_PART)[-1]) + 1
+        return cls(
+            coefficients,
+            Nodes(nodes.u[:size], nodes.weight[:size]),
+            Tilt(b_in, inside.w[:size], inside.x[:size]),
+            Tilt(b_out, outside.w[:size], outside.x[:size]),
+            log_out.sum(axis=0)[:size],
+        )
+
+    @property
+    def one_tilt(self) -> bool:
+        """Whether labels inside and outside are tilted alike: Q never changes then (F_β)."""
+        return self.inside.b == self.outside.b
+
+    @property
+    def start(self) -> Floats:
+        """The state of the empty set."""
+        a = np.full_like(self.log_none, self.coefficients.s0)
+        return a if self.one_tilt else np.concatenate([a, self.log_none])
+
+    def climb(self, groups: Groups, state: Floats) -> Climb:
+        """Return Φ along groups, from the state at their first border."""
+        log_in, pi = self.inside.sums(groups)
+        gain = self.coefficients.c * pi
+        if self.one_tilt:
+            scale = self._scale(self.log_none)
+            states = np.vstack([state, state + np.cumsum(gain, axis=0)])
+            phi = scale * states
+            return Climb(states, phi, scale * gain, phi[:-1], phi[1:])
+        log_ratio = log_in - self.outside.sums(groups)[0]
+        steps = np.cumsum(np.hstack([gain, log_ratio]), axis=0)
+        states = np.vstack([state, state + steps])
+        a, scale = self._parts(states)
+        phi = scale * a
+        rise = scale[:-1] * (gain + a[1:] * np.expm1(log_ratio))
+        if self.outside.b > self.inside.b:
+            return Climb(states, phi, rise, phi[:-1], phi[1:])
+        return Climb(states, phi, rise, scale[1:] * a[:-1], scale[:-1] * a[1:])
+
+    def steps(self, groups: Groups, before: Floats, after: Floats) -> tuple[Floats, Floats]:
+        """Bound Φ_k - Φ_{k-1} inside each group from below and above, given its borders' states."""
+        c = self.coefficients.c
+        low, high = self.outside.share(groups.low), self.outside.share(groups.high)
+        if self.one_tilt:
+            scale = self._scale(self.log_none) * c * self.inside.x
+            return scale * low, scale * high
+        (a0, scale0), (a1, scale1) = self._parts(before), self._parts(after)
+        pull = self.outside.w - self.inside.w
+        ends = c * self.inside.x + pull * a0, c * self.inside.x + pull * a1
+        least, most = np.minimum(*ends), np.maximum(*ends)
+        if self.outside.b > self.inside.b:  # Q_{k-1} / (1 - p w_out) = Q_k / (1 - p w_in)
+            low, high = scale0 * low, scale1 * self.inside.share(groups.high)
+        else:
+            low, high = scale1 * low, scale0 * high
+        return np.where(least > 0.0, low, high) * least, np.where(most > 0.0, high, low) * most
+
+    def spread(self, chosen: Groups, rest: Groups, f: float) -> float:
+        """Return the standard deviation of the measure for a chosen set, f being its mean."""
+        c, b_in, b_out, s0, s1 = self.coefficients
+        log_in, pi_in, var_in, negative = self.inside.totals(chosen)
+        log_out, pi_out, var_out, _ = self.outside.totals(rest)
+        k = chosen.count.sum()
+        u, weight = self.nodes
+        decay = np.exp(log_in + log_out - u * (k + s1))
+        # 1 - f = E[(k - (c - b_in) T + b_out R + s1 - s0) / x], summed anew: b_in multiplies it
+        missed = negative + (1.0 - (c - b_in)) * pi_in + b_out * pi_out + (s1 - s0)
+        inside, outside = (c - b_in) + b_in * (weight * decay @ missed), -f * b_out
+        # Under the tilt numerator - f · denominator is a sum of independent labels. Its variance
+        # and squared mean are all ≥ 0, and 1/x² = Σ ω u e^{-ux}: nothing cancels.
+        mean = inside * pi_in + outside * pi_out - f * k + (s0 - f * s1)
+        second = inside**2 * var_in + outside**2 * var_out + mean**2
+        return float(np.sqrt(weight * u @ (decay * second)))
+
+    def _scale(self, log_q: Floats) -> Floats:
+        scale: Floats = self.nodes.weight * np.exp(log_q - self.nodes.u * self.coefficients.s1)
+        return scale
+
+    def _parts(self, states: Floats) -> tuple[Floats, Floats]:
+        """A, and ω e^{-u s1} Q, of states that hold both."""
+        size = self.nodes.u.size
+        return states[..., :size], self._scale(states[..., size:])
+
+
+def largest_useful_k(groups: Groups, coefficients: Coefficients) -> float:
+    """An upper bound on the best k, by Jensen's inequality from both sides (see row_kernels)."""
+    c, b_in, b_out, s0, s1 = coefficients
+    k, mass = np.cumsum(groups.count), np.cumsum(groups.mass)
+    mean = mass[-1]
+    below = (c * mass + s0) / (k + s1 + b_in * (1.0 + mass) + b_out * (mean - mass))
+    best = float(below.max())
+    if best == 0.0:  # probabilities so small that the bound underflows
+        return math.inf
+    return float((c * mean + s0) / best - s1 - min(b_in, b_out) * mean + 1.0)

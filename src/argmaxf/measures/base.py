@@ -1,0 +1,74 @@
+"""What every measure is: a name, how it is written, and its value from four counts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from argmaxf.validation import check_zero_division
+
+
+class Measure(ABC):
+    """A measure of predictions, from counts.
+
+    The counts are tp (true positives), k (items predicted positive), s (positives), and n (all
+    items); they may be weighted, and arrays of them broadcast. A measure must rise with tp where k,
+    s and n stay as they are: then the best set of k items is the k most probable ones.
+    """
+
+    name: ClassVar[str]  # in the registry and as `measure=`
+    # At the same tp, s and n a larger k is never better: only cuts that end at a positive can win.
+    falls_with_k: ClassVar[bool] = False
+
+    @classmethod
+    def with_beta(cls, beta: float) -> Self:
+        """Return the measure of this name for the `beta` of a public function."""
+        if beta != 1.0:
+            raise ValueError(f"measure={cls.name!r} has no beta, got beta={beta!r}; leave it out")
+        return cls()
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The name as people write it, with its parameters: F1, F0.5, Jaccard."""
+
+    def __str__(self) -> str:
+        return self.title
+
+    @abstractmethod
+    def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
+        """Return numerator and denominator; the denominator is never negative."""
+
+    def value(self, tp: Any, k: Any, s: Any, n: Any = None, *, zero_division: float = 0.0) -> Any:
+        """Return the value of predictions from their counts; 0/0 is `zero_division`.
+
+        Parameters
+        ----------
+        tp : array-like
+            True positives: items predicted positive that are.
+        k : array-like
+            Items predicted positive.
+        s : array-like
+            Items that are positive.
+        n : array-like, optional
+            All items; measures that take no notice of true negatives need not be told.
+        zero_division : float, default=0.0
+            The value of 0/0.
+
+        Returns
+        -------
+        float or ndarray
+        """
+        counts = (None if each is None else np.asarray(each, float) for each in (tp, k, s, n))
+        return divided(*self.fraction(*counts), zero_division)
+
+
+def divided(numerator: Any, denominator: Any, zero_division: float) -> Any:
+    """Divide, with 0/0 = `zero_division`: the only place where that case is decided."""
+    fill = check_zero_division(zero_division)
+    numerator, denominator = np.broadcast_arrays(numerator, denominator)
+    out = np.full(denominator.shape, fill)
+    np.divide(numerator, denominator, out=out, where=denominator > 0)
+    return float(out) if out.ndim == 0 else out

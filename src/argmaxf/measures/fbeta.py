@@ -1,0 +1,56 @@
+"""F_β, and Dice, which is F1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from argmaxf.measures.ratio import Coefficients, Ratio
+from argmaxf.validation import check_beta, check_not_negative
+
+
+@dataclass(frozen=True)
+class FBeta(Ratio):
+    r"""F_β = (1+β²) T / (k + β² S), eq. 1 of the paper.
+
+    With `smooth` = s, the value is ((1+β²) T + s) / (k + β² S + s), the smoothed Dice of image
+    segmentation.
+
+    Parameters
+    ----------
+    beta : float, default=1.0
+        Weight of recall against precision.
+    smooth : float, default=0.0
+        Added to numerator and denominator.
+
+    Examples
+    --------
+    >>> FBeta(2).value(tp=3, k=4, s=6)
+    0.5357142857142857
+    >>> print(FBeta(2))
+    F2
+    """
+
+    name: ClassVar[str] = "fbeta"
+    beta: float = 1.0
+    smooth: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "beta", check_beta(self.beta))
+        object.__setattr__(self, "smooth", check_not_negative("smooth", self.smooth))
+
+    @classmethod
+    def with_beta(cls, beta: float) -> Self:
+        """Return F_β for this β."""
+        return cls(beta)
+
+    @property
+    def title(self) -> str:
+        """F1, F0.5, F1 (smooth=1)."""
+        return f"F{self.beta:g}" + (f" (smooth={self.smooth:g})" if self.smooth else "")
+
+    def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
+        """c = 1+β², and β² for each positive inside and outside, since S = T + R."""
+        b2, smooth = number(self.beta) ** 2, number(self.smooth)
+        return Coefficients(c=1 + b2, b_in=b2, b_out=b2, s0=smooth, s1=smooth)

@@ -1,0 +1,271 @@
+"""One table of tests over all measures: the definition, 40 digits, brute force, 0/0, the spread."""
+
+import itertools
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from judges import best_k, curve_40_digits, definition, families, fbeta, jaccard, value
+
+import argmaxf
+from argmaxf import (
+    ProbabilitySketch,
+    empirical_f_curve,
+    expected_f,
+    expected_f_curve,
+    f_interval,
+    maximize_empirical_f,
+    maximize_expected_f,
+)
+from argmaxf.empirical.paired import f_difference
+from argmaxf.measures import MEASURES, Coefficients, FBeta, Jaccard, Measure, Ratio, as_measure
+
+PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
+
+
+def measure_of_the_page():
+    """The class that docs/extending.md adds, made by running the page's own file."""
+    block = re.search(r"```python\n(# measures/tversky.py.*?)```", PAGE.read_text("utf-8"), re.S)
+    names = {"__name__": "tversky"}
+    exec(compile(block[1], "tversky.py", "exec"), names)
+    return names["Tversky"]
+
+
+Tversky = measure_of_the_page()
+
+
+class Skewed(Ratio):
+    """A member with five different coefficients, below 1 even where there are no errors."""
+
+    name = "skewed"
+    title = "Skewed"
+
+    def coefficients(self, number=float):
+        return Coefficients(number(1.5), number(2), number(0.5), number(0.25), number(0.75))
+
+
+def smoothed(beta, smooth):
+    b2 = beta**2
+    return lambda t, k, s, n: ((1 + b2) * t + smooth, k + b2 * s + smooth)
+
+
+def tversky(a, b):
+    return lambda t, k, s, n: (t, t + a * (k - t) + b * (s - t))
+
+
+# Each measure beside its formula, written down here on its own.
+FORMULAS = {
+    FBeta(1): fbeta(1),
+    FBeta(0.3): fbeta(0.3),
+    FBeta(4): fbeta(4),
+    FBeta(1, smooth=1): smoothed(1, 1),
+    FBeta(2, smooth=0.01): smoothed(2, 0.01),
+    Jaccard(): jaccard,
+    Tversky(0.3, 0.7): tversky(0.3, 0.7),
+    Tversky(0.1, 0.2): tversky(0.1, 0.2),  # Φ does not grow with k
+    Tversky(0.7, 3.0): tversky(0.7, 3.0),
+    Tversky(0.5, 0.0): tversky(0.5, 0.0),  # 0/0 wherever nothing is selected
+    Tversky(1.0, 0.0): tversky(1.0, 0.0),  # precision
+    Skewed(): lambda t, k, s, n: (1.5 * t + 0.25, k + 2 * t + 0.5 * (s - t) + 0.75),
+}
+everywhere = pytest.mark.parametrize("measure", FORMULAS, ids=repr)
+probabilities = st.one_of(
+    st.sampled_from([0.0, 0.5, 0.25, 1.0, 1 - 1e-12, 1e-12, 1e-6]), st.floats(0.0, 1.0)
+)
+small_sets = st.lists(probabilities, min_size=1, max_size=8)
+zeros = st.sampled_from([0.0, 0.5, 1.0])
+
+
+def test_every_registered_measure_is_in_the_table():
+    assert set(MEASURES.values()) <= {type(measure) for measure in FORMULAS}
+    for name, kind in MEASURES.items():
+        assert isinstance(as_measure(name), kind)
+
+
+@everywhere
+@given(
+    st.lists(st.tuples(probabilities, st.booleans()), min_size=1, max_size=7),
+    zeros,
+)
+@settings(max_examples=40)
+def test_mean_and_spread_equal_the_sum_over_all_label_vectors(measure, pairs, zero_division):
+    p, selected = zip(*pairs, strict=True)
+    formula = FORMULAS[measure]
+    mean, std = definition(p, selected, formula=formula, zero_division=zero_division)
+    ours = expected_f(p, selected, measure=measure, zero_division=zero_division)
+    assert ours.mean == pytest.approx(float(mean), rel=1e-12, abs=1e-300)
+    assert ours.std == pytest.approx(float(std), rel=1e-9, abs=2e-14)
+
+
+@everywhere
+@pytest.mark.parametrize("name", ["beta(.5,5) n=30", "tiny", "zeros and ones", "near one"])
+def test_whole_curve_and_optimum_equal_40_digits(name, measure):
+    p = families()[name]
+    truth = curve_40_digits(p, formula=FORMULAS[measure], zero_division=0.5)
+    curve = expected_f_curve(p, measure=measure, zero_division=0.5)
+    worst = max(abs(float(c) - t) / t for c, t in zip(curve, truth, strict=True) if t > 1e-300)
+    assert worst < 1e-12
+    decision = maximize_expected_f(p, measure=measure, zero_division=0.5)
+    assert decision.k == best_k(truth)
+    assert abs(decision.expected / truth[decision.k] - 1) < 1e-12
+
+
+@everywhere
+@given(small_sets, zeros)
+@example(p=[1.5e-48, 1.5e-48], zero_division=0.0)
+@settings(max_examples=40)
+def test_no_draw_beats_the_optimum(measure, p, zero_division):
+    truth = curve_40_digits(p, formula=FORMULAS[measure], zero_division=zero_division)
+    decision = maximize_expected_f(p, measure=measure, zero_division=zero_division)
+    assert decision.k == best_k(truth)
+    assert decision.expected == pytest.approx(float(truth[decision.k]), rel=1e-12, abs=1e-300)
+    _, std = definition(
+        p, decision.selected, formula=FORMULAS[measure], zero_division=zero_division
+    )
+    assert decision.std == pytest.approx(float(std), rel=1e-9, abs=2e-14)
+
+
+@everywhere
+def test_no_other_set_is_better_than_the_top_k(measure):
+    p = np.random.default_rng(3).random(7)
+    best = maximize_expected_f(p, measure=measure)
+    sets = itertools.product((False, True), repeat=p.size)
+    values = [expected_f(p, chosen, measure=measure).mean for chosen in sets]
+    assert best.expected == pytest.approx(max(values), rel=1e-13)
+
+
+@everywhere
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: rng.beta(0.5, 5, 20_000),
+        lambda rng: np.r_[rng.beta(50, 5, 4_000), rng.beta(1, 500, 20_000)],
+        lambda rng: rng.integers(0, 256, 20_000) / 255,
+        lambda rng: 1 - rng.random(20_000) * 1e-9,
+    ],
+    ids=["beta", "two clusters", "8-bit", "near one"],
+)
+def test_large_sets_and_sketches_equal_the_whole_curve(measure, draw):
+    p = draw(np.random.default_rng(1))
+    curve = expected_f_curve(p, measure=measure)
+    decision = maximize_expected_f(p, measure=measure)
+    assert decision.expected == pytest.approx(curve.max(), rel=1e-12)
+    assert curve[decision.k] == pytest.approx(curve.max(), rel=2e-14)
+    spread = expected_f(p, decision.selected, measure=measure)
+    assert spread == pytest.approx((decision.expected, decision.std), rel=1e-8)
+    summary = ProbabilitySketch.from_array(p).decide(measure=measure)
+    low, high = summary.bracket
+    assert low <= decision.threshold <= high
+    assert summary.expected == pytest.approx(curve[summary.k], rel=1e-12)
+
+
+@everywhere
+def test_rows_and_frames_decide_as_arrays_do(measure):
+    p = np.random.default_rng(5).beta(0.5, 3, (30, 40)).round(2)
+    rows = maximize_expected_f(p, measure=measure, average="samples", ties="together")
+    alone = [maximize_expected_f(row, measure=measure, ties="together") for row in p]
+    assert rows.k.tolist() == [each.k for each in alone]
+    frame = pl.DataFrame({"p": p.ravel(), "row": np.repeat(np.arange(30), 40)})
+    labels = argmaxf.decide(frame, "p", by="row", measure=measure)["label"].to_numpy()
+    np.testing.assert_array_equal(labels.reshape(p.shape), rows.selected)
+
+
+counted = st.lists(st.tuples(st.booleans(), st.integers(0, 6)), min_size=1, max_size=12)
+
+
+@everywhere
+@given(counted, st.booleans(), zeros)
+@settings(max_examples=40)
+def test_the_best_cut_equals_brute_force(measure, items, weighted, zero_division):
+    y, score = (np.array(column) for column in zip(*items, strict=True))
+    weight = np.linspace(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
+
+    def of(cut):
+        tp, k, s, n = (weight[mask].sum() for mask in (cut & y, cut, y, y | True))
+        return float(value(FORMULAS[measure], tp, k, s, n, zero_division))
+
+    cuts = [score >= edge for edge in (*np.unique(score), math.inf)]
+    given_weight = weight if weighted else None
+    options = {"measure": measure, "sample_weight": given_weight, "zero_division": zero_division}
+    best = maximize_empirical_f(y, score.astype(float), **options)
+    assert best.value == pytest.approx(max(map(of, cuts)), abs=1e-12)
+    assert of(score >= best.threshold) == pytest.approx(best.value, abs=1e-12)
+    curve = empirical_f_curve(y, score.astype(float), **options)
+    for threshold, found in zip(curve.threshold, curve.value, strict=True):
+        assert of(score >= threshold) == pytest.approx(found, abs=1e-12)
+
+
+@everywhere
+def test_zero_over_zero_is_the_callers_value_and_only_there(measure):
+    formula = FORMULAS[measure]
+    for tp, k, s in [(0, 0, 0), (0, 0, 5), (0, 5, 0), (2, 5, 4)]:
+        ours = measure.value(tp, k, s, 9, zero_division=0.25)
+        assert ours == pytest.approx(float(value(formula, tp, k, s, 9, 0.25)))
+    many = measure.value([0, 2], [0, 5], [0, 4], 9)
+    assert many == pytest.approx([measure.value(0, 0, 0, 9), measure.value(2, 5, 4, 9)])
+
+
+def test_names_as_people_write_them():
+    names = [str(measure) for measure in (FBeta(), FBeta(0.5), FBeta(2, smooth=1), Jaccard())]
+    assert names == ["F1", "F0.5", "F2 (smooth=1)", "Jaccard"]
+
+
+def test_intervals_know_ratios_without_smoothing():
+    y, guess = [1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 0, 0, 0, 0, 1, 1]
+    f1, j = f_interval(y, guess), f_interval(y, guess, measure="jaccard")
+    for side in ("low", "value", "high"):  # J = F1 / (2 - F1), and so for the limits
+        f = getattr(f1, side)
+        assert getattr(j, side) == pytest.approx(f / (2 - f))
+    same = f_interval(y, guess, measure=Tversky(0.2, 0.8))  # F2
+    assert vars(same) == pytest.approx(vars(f_interval(y, guess, beta=2)))
+    with pytest.raises(ValueError, match="without smoothing"):
+        f_interval(y, guess, measure=FBeta(1, smooth=1))
+    assert f_difference(y, guess, y, measure="jaccard").value == pytest.approx(0.6 - 1)
+
+
+class Accuracy(Measure):
+    """A measure of counts that is no ratio of the family and may rise with false positives."""
+
+    name = "accuracy"
+    title = "accuracy"
+
+    def fraction(self, tp, k, s, n):
+        return n - k - s + 2 * tp, n
+
+
+def test_other_measures_of_counts_are_exact_on_labelled_scores_and_refused_elsewhere():
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=200).round(1)
+    y = rng.random(200) < 1 / (1 + np.exp(-2 * score))
+    best = maximize_empirical_f(y, score, measure=Accuracy())
+    every = [np.mean(y == (score >= cut)) for cut in (*np.unique(score), math.inf)]
+    assert best.value == pytest.approx(max(every))
+    with pytest.raises(ValueError, match="linear in the counts"):
+        maximize_expected_f([0.5], measure=Accuracy())
+    with pytest.raises(ValueError, match="linear in the counts"):
+        f_interval(y, y, measure=Accuracy())
+
+
+@pytest.mark.parametrize(
+    ("measure", "message"),
+    [
+        ("f1", "measure must be one of 'fbeta', 'jaccard', or a Measure; got 'f1'"),
+        (3, "or a Measure; got 3"),
+        (Tversky(2.0, 1.0), "no coefficient below 0"),
+    ],
+)
+def test_what_is_no_measure_is_refused(measure, message):
+    with pytest.raises(ValueError, match=message):
+        maximize_expected_f([0.5], measure=measure)
+
+
+def test_bad_parameters_are_named():
+    with pytest.raises(ValueError, match="beta must be positive and finite, got -1"):
+        FBeta(-1)
+    with pytest.raises(ValueError, match="smooth must be finite and not negative, got -1"):
+        FBeta(1, smooth=-1)
