@@ -9,9 +9,10 @@ PACKAGE = Path(argmaxf.__file__).parent
 
 # A module may import from its own layer and from the layers above it in this list.
 LAYERS = [
-    {"validation", "whole", "sources"},
+    {"arrays", "validation", "whole", "sources"},
     {"compiled"},
-    {"metric"},
+    {"measures"},
+    {"metric", "question"},
     {"expected", "empirical", "theory"},
     {"frames"},
     {"files"},

@@ -25,6 +25,7 @@ from argmaxf.files.spill import SAMPLE, Band, BandSource, OutsideBand, Spill
 from argmaxf.files.writing import Output
 from argmaxf.frames.deciding import solve
 from argmaxf.frames.table import Table
+from argmaxf.measures import Measure
 from argmaxf.question import Question
 from argmaxf.validation import check_choice, check_unit_interval
 
@@ -36,7 +37,7 @@ class Options:
     """What to decide, and how rows without a probability and equal ones are treated."""
 
     beta: float = 1.0
-    measure: str = "fbeta"
+    measure: str | Measure = "fbeta"
     zero_division: float = 0.0
     ties: str = "together"
     nulls: str = "raise"

@@ -24,6 +24,7 @@ from argmaxf.frames.segments import (
     sketch_table,
 )
 from argmaxf.frames.table import Table
+from argmaxf.measures import Measure
 from argmaxf.question import Question
 
 T = TypeVar("T")
@@ -65,7 +66,7 @@ def decide(
     beta: float = 1.0,
     by: str | Sequence[str] | None = None,
     output: str = "label",
-    measure: str = "fbeta",
+    measure: str | Measure = "fbeta",
     zero_division: float = 0.0,
     ties: str = "together",
     nulls: str = "raise",
@@ -123,7 +124,7 @@ def decisions(
     *,
     beta: float = 1.0,
     by: str | Sequence[str] | None = None,
-    measure: str = "fbeta",
+    measure: str | Measure = "fbeta",
     zero_division: float = 0.0,
     ties: str = "together",
     nulls: str = "raise",
