@@ -164,7 +164,7 @@ class AutoFClassifier(MetaFClassifier):
             "ML^δ": partial(ThresholdFClassifier, cv=self.cv, **options, **seeded),
         }
         if self._scorer.method == "predict_proba":
-            methods["ML^E"] = partial(ExpectedFClassifier, **options)
+            methods["ML^E"] = partial(ExpectedFClassifier, calibrate=None, **options)
         return methods
 
     def _trained(self) -> dict[str, Any]:

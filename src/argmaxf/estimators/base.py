@@ -34,6 +34,8 @@ from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer, response_method
 from argmaxf.validation import as_weights
 
+TINY = np.finfo(np.float64).tiny  # the margin of an item tied with one decided the other way
+
 
 class FClassifier(ClassifierMixin, BaseEstimator):
     """Predict and decision_function from margins, for every kind of target."""
@@ -171,6 +173,7 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
     """A wrapper around one scikit-learn classifier; X is passed on to it untouched."""
 
     estimator: Any
+    _scorer: Any
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Any]:
         """Return the checked target to train on and the checked weights."""
@@ -272,3 +275,16 @@ def margin(scores: NDArray[np.float64], threshold: Any, gain: Any = 1.0) -> NDAr
     """Return how far scores lie above their thresholds, 0 where both are the same infinity."""
     with np.errstate(invalid="ignore"):
         return np.where(scores == threshold, 0.0, gain * (scores - threshold))
+
+
+def boundary(proba: Any, selected: Any, average: str) -> Any:
+    """Return the probability midway between the selected and the others of each decision."""
+    axis = {"macro": 0, "samples": 1, "micro": None}[average]
+    lowest = np.min(np.where(selected, proba, 1.0), axis=axis, keepdims=True)
+    highest = np.max(np.where(selected, 0.0, proba), axis=axis, keepdims=True)
+    return (lowest + highest) / 2
+
+
+def signed(margin: Any, selected: Any) -> NDArray[np.float64]:
+    """Return margins whose sign is the decision, also for items tied across the boundary."""
+    return np.asarray(np.where(selected, np.maximum(margin, TINY), np.minimum(margin, -TINY)))

@@ -1,44 +1,97 @@
-"""ML^E: probabilities from any classifier, and the set of labels with the highest expected F."""
+"""Expected F (ML^E): calibrated probabilities from any classifier, and the set with the highest."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from argmaxf.estimators.base import MetaFClassifier, macro_gain
+from argmaxf.estimators.base import MetaFClassifier, boundary, macro_gain, signed
+from argmaxf.estimators.calibration import check_form, cross_fit, settled
+from argmaxf.estimators.doubts import CalibrationWarning, doubt
+from argmaxf.estimators.folds import folds
+from argmaxf.estimators.rowwise import Once, RowwiseFClassifier, SmallBatchWarning
+from argmaxf.estimators.scores import PREFERRED, LabelScorer, response_method
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.validation import check_beta, check_choice
 
-TINY = np.finfo(np.float64).tiny  # the margin of an item tied with one decided the other way
+FEW = 3.0  # positives that a batch should hold on average: with fewer, points of F are lost
 
 
 class ExpectedFClassifier(MetaFClassifier):
     """A classifier that predicts the labels with the highest expected F_β (ML^E in the paper).
 
+    The probabilities are calibrated on rows held out from training, unless they are settled. Then
     `predict(X)` decides all rows of X together: what is selected depends on the whole batch, and
     two halves of a batch predicted apart may get other labels. That is the method. Give it the set
-    over which F will be measured.
+    over which F will be measured; for rows that come one at a time there is `freeze`.
 
     Parameters
     ----------
-    estimator : a classifier with `predict_proba`; its probabilities are taken at their word, so
-        calibrate one whose are not (`CalibratedClassifierCV`). Fitted ones go inside
-        `FrozenEstimator`
-    beta : weight of recall against precision
-    average : what F means for a multilabel target: `"macro"` decides each label over the batch,
+    estimator : classifier
+        A scikit-learn classifier with `predict_proba`, or with `decision_function` if calibrated.
+        Fitted ones go inside `FrozenEstimator`.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    average : {"macro", "samples", "micro"}, default="macro"
+        What F means for a multilabel target: `"macro"` decides each label over the batch,
         `"samples"` each row over its labels, `"micro"` all cells together. Multiclass targets are
-        decided one class against the rest, each row then going to one class
-    zero_division : F of predicting nothing where there is nothing to find
-    pos_label : the class F counts in a binary target; by default the last in sorted order
+        decided one class against the rest, each row then going to one class.
+    calibrate : {"auto", "isotonic", "sigmoid"}, regressor or None, default="auto"
+        How scores become probabilities. `"auto"` is the form that measured best on real sets
+        (isotonic, docs/choosing.md), and leaves a frozen or already calibrated classifier
+        (`CalibratedClassifierCV`, or a pipeline that ends in one) as it is. A form that is named is
+        always used; for a frozen classifier, `fit` must then get rows that it has not seen. An
+        object with `fit(scores, y)` and `predict(scores)`, such as another package's beta
+        calibration, is a form too. None takes the probabilities at their word.
+    cv : int, splitter or list of splits, default=5
+        Folds for calibration. The classifier is fitted once for each of them: 5 fits, where None
+        and settled classifiers need one or none. A label keeps the model's own probability if no
+        fold holds both its positives and others.
+    zero_division : float, default=0.0
+        F of predicting nothing where there is nothing to find.
+    pos_label : label, default=None
+        The class F counts in a binary target; by default the last in sorted order.
+    n_jobs : int, default=None
+        Processes for the folds.
+    random_state : int or RandomState, default=0
+        Seed of the folds.
 
     Attributes
     ----------
-    estimators_ : the classifier fitted; one per label where it cannot hold them all
+    estimators_ : list
+        The fitted classifiers, those of each fold in turn; one per label where one cannot hold them
+        all.
+    calibrate_ : str, regressor or None
+        The form of calibration in use.
+    doubt_ : str or None
+        Why the probabilities are known to be off, where they are: `fit` has then warned, and
+        `decide` promises nothing.
+
+    Notes
+    -----
+    Isotonic curves are flat in places, and many rows get the same probability. Rows of equal
+    probability are ordered by the classifier's own score (they differ by a billionth), so that a
+    set that takes only some of them takes the best. A model that was reweighted or resampled
+    (`class_weight`, `scale_pos_weight`, a sampler in the pipeline) is repaired by calibration, as
+    rows held out are neither; without calibration, `fit` warns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_classification(2000, weights=[0.9], flip_y=0.1, random_state=0)
+    >>> model = ExpectedFClassifier(LogisticRegression(class_weight="balanced"))
+    >>> decision = model.fit(X[:1000], y[:1000]).decide(X[1000:])
+    >>> round(decision.expected, 2), round(decision.std, 2)
+    (0.75, 0.02)
     """
 
     def __init__(
@@ -47,33 +100,175 @@ class ExpectedFClassifier(MetaFClassifier):
         *,
         beta: float = 1.0,
         average: str = "macro",
+        calibrate: Any = "auto",
+        cv: Any = 5,
         zero_division: float = 0.0,
         pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
     ) -> None:
         self.estimator = estimator
         self.beta = beta
         self.average = average
+        self.calibrate = calibrate
+        self.cv = cv
         self.zero_division = zero_division
         self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier; there is nothing else to learn."""
+        """Fit the classifier and the curves that calibrate it.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows, passed on to the classifier untouched.
+        y : array-like
+            The target: binary, multiclass or a multilabel indicator.
+        sample_weight : array-like of float, default=None
+            How many rows each row stands for.
+
+        Returns
+        -------
+        ExpectedFClassifier
+            The fitted classifier itself.
+        """
         check_beta(self.beta)
         check_choice("average", self.average, ("macro", "micro", "samples"))
         target, weight = self._read(X, y, sample_weight)
-        self._fit_scorer(X, target, self._fit_params(weight), ("predict_proba",))
+        columns = self._labels.columns(target)
+        self.calibrate_ = self._form(columns)
+        params = self._fit_params(weight)
+        if self.calibrate_ is None:
+            self._fit_plain(X, target, columns, weight, params)
+        else:
+            self._fit_calibrated(X, target, columns, weight, params)
+        self._rates, self._small = np.average(columns, axis=0, weights=weight), Once()
         return self
 
-    def decide(self, X: Any) -> Decision:
-        """Return the decision for the batch X: the labels, their expected F and its spread."""
-        check_is_fitted(self)
+    def _form(self, columns: NDArray[np.bool_]) -> Any:
+        """Return the form of calibration to use, None for probabilities as they are."""
+        form = check_form(self.calibrate)
+        if form is None or (form == "auto" and settled(self.estimator)):
+            return None
+        lonely = np.minimum(columns.sum(axis=0), (~columns).sum(axis=0)) < 2
+        return None if lonely.all() else "isotonic" if form == "auto" else form
+
+    def _fit_plain(self, X: Any, target: Any, columns: Any, weight: Any, params: Any) -> None:
+        """Fit the classifier once, and see whether its total of positives is right."""
+        self._fit_scorer(X, target, params, ("predict_proba",))
         proba = self._scorer.predict(X)
-        return self._decide(proba[:, 0] if self._labels.kind == "binary" else proba)
+        self._reference = proba if isinstance(self.estimator, FrozenEstimator) else None
+        self.doubt_ = doubt(self.estimator, proba, columns, weight)
+        if self.doubt_ is not None:
+            warnings.warn(self.doubt_, CalibrationWarning, stacklevel=3)
+
+    def _fit_calibrated(self, X: Any, target: Any, columns: Any, weight: Any, params: Any) -> None:
+        """Fit the classifier for each fold, with the curves of the rows held out."""
+        method = response_method(self.estimator, PREFERRED[self._labels.kind])
+        scorer = LabelScorer(self.estimator, self._labels, method)
+        splits = folds(self.cv, columns, target, self.random_state)
+        options = {"n_jobs": self.n_jobs, "params": params}
+        self._scorer = cross_fit(scorer, X, target, splits, self.calibrate_, weight, **options)
+        self._show(self._scorer.fitted)
+        self._reference = self._scorer.held_out
+        self.doubt_ = None
+
+    def decide(self, X: Any) -> Decision:
+        """Return the decision for the batch X: the labels, their expected F and its spread.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows over which F will be measured.
+
+        Returns
+        -------
+        Decision
+            Expected F and its spread are NaN, with a warning, where the probabilities are known to
+            be off (`doubt_`): the set is the best for them, but what they promise does not hold.
+        """
+        check_is_fitted(self)
+        if self.doubt_ is not None:
+            warnings.warn(f"no F can be promised: {self.doubt_}", CalibrationWarning, stacklevel=2)
+        return self._promise(self._decide(self._scorer.predict(X)))
+
+    def _promise(self, decision: Decision) -> Decision:
+        """Return the decision without its promise where the probabilities are known to be off."""
+        if self.doubt_ is None:
+            return decision
+        unknown = np.nan * np.asarray(decision.expected)
+        return replace(decision, expected=unknown[()], std=unknown[()])
+
+    def predict(self, X: Any) -> Any:
+        """Return the labels of the batch X, in the form of the training target.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows over which F will be measured. A batch so small that it holds fewer than three
+            positives on average is decided, with a warning.
+
+        Returns
+        -------
+        array or sparse matrix
+            The predicted labels.
+        """
+        check_is_fitted(self)
+        margin = self._margin(X)
+        self._warn_if_small(len(margin))
+        return self._labels.decode(margin)
+
+    def _warn_if_small(self, n: int) -> None:
+        """Say once what a small batch does to the method."""
+        rates = self._rates[(self._rates > 0) & (self._rates < 1)]
+        few = FEW / np.median(rates) if rates.size else 0
+        if self._average() == "samples" or n >= few:
+            return
+        self._small.warn(
+            f"a batch of fewer than {np.ceil(few):.0f} rows holds fewer than {FEW:.0f} positives "
+            "on average, and rows are selected that no larger batch would select; for rows as they "
+            "come, freeze() gives a classifier that decides each alone",
+            SmallBatchWarning,
+        )
+
+    def freeze(self, X_reference: Any = None) -> RowwiseFClassifier:
+        """Return a fitted classifier that decides each row alone, by a threshold kept.
+
+        Parameters
+        ----------
+        X_reference : array-like, default=None
+            Rows like those to come, without labels: the threshold is that of their decision. By
+            default the training rows, with the probabilities they got while held out.
+
+        Returns
+        -------
+        RowwiseFClassifier
+            With `threshold_`, and the F to expect of it in `expected_` and `std_`.
+        """
+        check_is_fitted(self)
+        reference = self._reference if X_reference is None else self._scorer.predict(X_reference)
+        if reference is None:
+            raise ValueError(
+                "freeze needs X_reference, rows like those to come: without calibration there are "
+                "no held-out probabilities to take the threshold from"
+            )
+        decision = self._promise(self._decide(reference))
+        if self._average() == "samples":  # each row is decided alone already
+            mean, std = float(np.mean(decision.expected)), float(np.mean(decision.std))
+            return RowwiseFClassifier.of(self, expected=mean, std=std)
+        frozen = RowwiseFClassifier.of(self, expected=decision.expected, std=decision.std)
+        return frozen.cut_like(decision, reference, self._average())
 
     def _decide(self, proba: NDArray[np.float64]) -> Decision:
-        average = None if self._labels.kind == "binary" else self._average()
+        binary = self._labels.kind == "binary"
+        average = None if binary else self._average()
         return maximize_expected_f(
-            proba, beta=self.beta, average=average, zero_division=self.zero_division
+            proba[:, 0] if binary else proba,
+            beta=self.beta,
+            average=average,
+            zero_division=self.zero_division,
         )
 
     def _average(self) -> str:
@@ -81,28 +276,30 @@ class ExpectedFClassifier(MetaFClassifier):
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
         proba = self._scorer.predict(X)
-        decision = self._decide(proba[:, 0] if self._labels.kind == "binary" else proba)
-        selected = np.asarray(decision.selected).reshape(proba.shape)
+        selected = np.asarray(self._decide(proba).selected).reshape(proba.shape)
         margin = signed(proba - boundary(proba, selected, self._average()), selected)
         if self._labels.kind == "multiclass":
             margin = margin * macro_gain(selected.sum(axis=0), proba.sum(axis=0), self.beta)
         return margin
 
-    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    @available_if(lambda self: self._has_probabilities())
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the wrapped classifier's probabilities: of each class, or of each label."""
+        """Return the probabilities that decisions are made with.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows.
+
+        Returns
+        -------
+        ndarray
+            Of each class, or of each label of a multilabel target.
+        """
         check_is_fitted(self)
         return self._labels.both(self._scorer.predict(X))
 
-
-def boundary(proba: Any, selected: Any, average: str) -> Any:
-    """Return the probability midway between the selected and the others of each decision."""
-    axis = {"macro": 0, "samples": 1, "micro": None}[average]
-    lowest = np.min(np.where(selected, proba, 1.0), axis=axis, keepdims=True)
-    highest = np.max(np.where(selected, 0.0, proba), axis=axis, keepdims=True)
-    return (lowest + highest) / 2
-
-
-def signed(margin: Any, selected: Any) -> NDArray[np.float64]:
-    """Return margins whose sign is the decision, also for items tied across the boundary."""
-    return np.asarray(np.where(selected, np.maximum(margin, TINY), np.minimum(margin, -TINY)))
+    def _has_probabilities(self) -> bool:
+        return hasattr(self.estimator, "predict_proba") or not (
+            self.calibrate is None or (self.calibrate == "auto" and settled(self.estimator))
+        )

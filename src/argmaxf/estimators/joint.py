@@ -11,8 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from argmaxf.estimators.base import MetaFClassifier
-from argmaxf.estimators.expected import boundary, signed
+from argmaxf.estimators.base import MetaFClassifier, boundary, signed
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer, response_method
 from argmaxf.expected.general import JointDecision, decide

@@ -29,7 +29,7 @@ class PlainClassifier(MetaFClassifier):
         return self
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
-        return self._scorer.predict(X) - NEUTRAL[self._scorer.method]
+        return np.asarray(self._scorer.predict(X) - NEUTRAL[self._scorer.method])
 
 
 class GivenScores(ClassifierMixin, BaseEstimator):

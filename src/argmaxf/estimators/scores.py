@@ -11,11 +11,23 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_validate
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from argmaxf.estimators.labels import Labels
 
-CERTAIN = {"predict_proba": (0.0, 1.0), "decision_function": (-np.inf, np.inf)}  # never, always
+# The first of these that a classifier has is its score. A multinomial model's decision_function is
+# no score of one class against the rest; log-odds are for naive Bayes: its probabilities saturate.
+PREFERRED = {
+    "binary": ("decision_function", "log_odds", "predict_proba"),
+    "multilabel-indicator": ("decision_function", "log_odds", "predict_proba"),
+    "multiclass": ("predict_proba", "decision_function"),
+}
+CERTAIN = {  # the score of a label that never is, and of one that always is
+    "predict_proba": (0.0, 1.0),
+    "log_odds": (-np.inf, np.inf),
+    "decision_function": (-np.inf, np.inf),
+}
 
 
 class LabelScorer(BaseEstimator):
@@ -89,7 +101,7 @@ def _keep_scores(model: LabelScorer, X: Any, y: Any) -> float:
 
 def response_method(estimator: Any, methods: Sequence[str]) -> str:
     """Return the first of `methods` that the classifier has, or say what is missing."""
-    found = next((method for method in methods if hasattr(estimator, method)), None)
+    found = next((method for method in methods if _has(estimator, method)), None)
     if found is None:
         name = type(estimator).__name__
         advice = f": calibrate it, as in CalibratedClassifierCV({name}(...))"
@@ -97,6 +109,21 @@ def response_method(estimator: Any, methods: Sequence[str]) -> str:
             f"{name} has no {' or '.join(methods)}{advice if methods == ('predict_proba',) else ''}"
         )
     return found
+
+
+def _has(estimator: Any, method: str) -> bool:
+    if method == "log_odds":
+        return hasattr(estimator, "predict_log_proba") and hasattr(
+            last_step(estimator), "predict_joint_log_proba"
+        )
+    return hasattr(estimator, method)
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the classifier that a pipeline ends in, or the classifier itself."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
 
 
 def _fit_one(estimator: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) -> Any:
@@ -108,6 +135,8 @@ def _fit_one(estimator: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) ->
 
 
 def _response(model: Any, X: Any, method: str) -> Any:
+    if method == "log_odds" and len(model.classes_) == 2 and hasattr(model, "predict_log_proba"):
+        return np.diff(model.predict_log_proba(X), axis=1)[:, 0]
     if hasattr(model, method):
         return getattr(model, method)(X)
     never, always = CERTAIN[method]  # the constant model knows probabilities only

@@ -12,15 +12,9 @@ from sklearn.utils import check_random_state
 from argmaxf.empirical.spread import threshold_std
 from argmaxf.estimators.base import MetaFClassifier, macro_gain, margin, tune
 from argmaxf.estimators.folds import folds
+from argmaxf.estimators.scores import PREFERRED
 from argmaxf.metric import fbeta_from_counts
 from argmaxf.validation import check_choice, ones_unless
-
-# A multinomial model's decision_function is no score of one class against the rest.
-PREFERRED = {
-    "binary": ("decision_function", "predict_proba"),
-    "multilabel-indicator": ("decision_function", "predict_proba"),
-    "multiclass": ("predict_proba", "decision_function"),
-}
 
 
 class ThresholdFClassifier(MetaFClassifier):
@@ -34,8 +28,9 @@ class ThresholdFClassifier(MetaFClassifier):
     cv : folds for the out-of-fold scores on which the threshold is tuned: a number, a scikit-learn
         splitter or a list of splits. None tunes on the training scores themselves, as the paper
         does; that is overfitted where rows are few for the model
-    response_method : the scores to cut, `"decision_function"`, `"predict_proba"`, or `"auto"` for
-        the first that the classifier has (the second for multiclass targets)
+    response_method : the scores to cut: `"decision_function"`, `"log_odds"` (of naive Bayes, whose
+        probabilities saturate), `"predict_proba"`, or `"auto"` for the first of these that the
+        classifier has (the last for multiclass targets)
     pos_label : the class F counts in a binary target; by default the last in sorted order
     n_jobs : processes for the folds
     random_state : seed of the folds
@@ -81,7 +76,7 @@ class ThresholdFClassifier(MetaFClassifier):
         return self
 
     def _methods(self) -> tuple[str, ...]:
-        choices = ("auto", "decision_function", "predict_proba")
+        choices = ("auto", "decision_function", "log_odds", "predict_proba")
         method = check_choice("response_method", self.response_method, choices)
         return PREFERRED[self._labels.kind] if method == "auto" else (method,)
 

@@ -166,7 +166,7 @@ def wrappers(options: Options) -> dict[str, Callable[[Any], Any]]:
     return {
         "ML^.5": lambda model: PlainClassifier(model, pos_label=options.positive),
         "ML^δ": lambda model: ThresholdFClassifier(model, **common, **tuning),
-        "ML^E": lambda model: ExpectedFClassifier(model, **common),
+        "ML^E": lambda model: ExpectedFClassifier(model, calibrate=None, **common),
     }
 
 

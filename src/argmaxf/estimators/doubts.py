@@ -1,0 +1,75 @@
+"""Whether probabilities are known to be off: a total that is wrong, a model that was reweighted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+from sklearn.base import BaseEstimator
+
+FAR = np.log(2.0)  # log-odds between the mean probability and the rate of positives
+SURE = 5.0  # standard errors between them
+NEUTRAL_WEIGHTS = {  # options that weigh classes, and their values that leave them alone
+    "class_weight": (None,),
+    "scale_pos_weight": (None, 1, 1.0),
+    "is_unbalance": (None, False),
+    "unbalance": (None, False),
+    "auto_class_weights": (None, "None"),
+    "class_weights": (None,),
+}
+REMEDY = (
+    "calibrate them (calibrate='isotonic', on rows the model has not seen), or train without "
+    "weights: the decision needs none"
+)
+
+
+class CalibrationWarning(UserWarning):
+    """The probabilities are known to be off, so what is expected of a decision does not hold."""
+
+
+def doubt(
+    estimator: Any, proba: NDArray[np.float64], columns: NDArray[np.bool_], weight: Any = None
+) -> str | None:
+    """Return why the probabilities cannot be taken at their word, or None if nothing speaks so."""
+    causes = " and ".join(reweighting(estimator))
+    weight = np.ones(len(columns)) if weight is None else weight
+    expected, found = weight @ proba, weight @ columns
+    off = _far(expected, found, weight.sum(), (weight**2) @ (proba * (1 - proba)))
+    if off.any():
+        worst = int(np.argmax(np.where(off, np.abs(expected - found), -1.0)))
+        said = f"expect {expected[worst]:.0f} positives where there are {found[worst]:.0f}"
+        return f"the probabilities {said}{f' ({causes})' if causes else ''}: {REMEDY}"
+    if causes:
+        return f"the model was trained with {causes}, which moves its probabilities: {REMEDY}"
+    return None
+
+
+def _far(expected: Any, found: Any, total: float, variance: Any) -> NDArray[np.bool_]:
+    """Whether each label's mean probability is far from its rate, beyond chance."""
+    inside = np.clip([expected, found], 0.5, total - 0.5) / total  # half a row from 0 and from 1
+    distance = np.abs(logit(inside[0]) - logit(inside[1]))
+    chance = np.sqrt(np.maximum(variance, 1.0))
+    return np.asarray((distance > FAR) & (np.abs(expected - found) > SURE * chance))
+
+
+def reweighting(estimator: Any) -> Iterator[str]:
+    """Name each option or step of a classifier that makes it see other classes than the data."""
+    for name, value in _parts(estimator):
+        option = name.rpartition("__")[2]
+        if option in NEUTRAL_WEIGHTS and not _among(value, NEUTRAL_WEIGHTS[option]):
+            yield f"{option}={value!r}" if isinstance(value, str | int | float) else option
+        if hasattr(value, "fit_resample"):
+            yield f"{type(value).__name__} in the pipeline"
+
+
+def _parts(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """Give all parameters, those of nested estimators too."""
+    if isinstance(estimator, BaseEstimator):
+        yield from estimator.get_params(deep=True).items()
+
+
+def _among(value: Any, neutral: tuple[Any, ...]) -> bool:
+    return any(value is one or (np.isscalar(value) and value == one) for one in neutral)

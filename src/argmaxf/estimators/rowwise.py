@@ -1,0 +1,130 @@
+"""Rows as they come: a fitted classifier that decides each row alone, by thresholds it keeps."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MetaEstimatorMixin
+from sklearn.utils.metaestimators import available_if
+
+from argmaxf.estimators.base import FClassifier, boundary, macro_gain, margin
+from argmaxf.expected.decision import Decision
+
+
+class SmallBatchWarning(UserWarning):
+    """The batch is too small to be decided as a whole."""
+
+
+class Once:
+    """A warning that is given the first time only; Python's own filter forgets too easily."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def warn(self, message: str, category: type[Warning]) -> None:
+        """Warn the caller's caller's caller, unless that was done."""
+        if not self.said:
+            self.said = True
+            warnings.warn(message, category, stacklevel=4)
+
+
+class RowwiseFClassifier(MetaEstimatorMixin, FClassifier):
+    """A fitted classifier that decides each row alone; `freeze` makes it.
+
+    Rows may come one at a time, in any order and any number: the same row always gets the same
+    labels. It is scikit-learn's `FixedThresholdClassifier` for every kind of target. Like a
+    `FrozenEstimator` it stays as it is when it is cloned or fitted.
+
+    Parameters
+    ----------
+    estimator : classifier
+        The fitted classifier of this package that was frozen.
+
+    Attributes
+    ----------
+    threshold_ : float, ndarray or None
+        The probability from which a label is predicted, one for each label where F is macro; None
+        where the classifier decides each row alone by itself, over its labels.
+    expected_ : float or ndarray
+        The F to expect on rows like the reference, NaN where nothing can be promised.
+    std_ : float or ndarray
+        Standard deviation of F on a set of the reference's size.
+    classes_ : ndarray
+        The labels, as the frozen classifier has them.
+    """
+
+    threshold_: Any = None
+    expected_: Any = np.nan
+    std_: Any = np.nan
+    _gain: Any = 1.0  # what a margin is worth to each class, where classes compete for a row
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    @classmethod
+    def of(cls, fitted: Any, *, expected: Any = np.nan, std: Any = np.nan) -> Self:
+        """Return a classifier that decides as `fitted` does, which looks at single rows already."""
+        frozen = cls(fitted)
+        frozen._labels, frozen.classes_ = fitted._labels, fitted.classes_
+        frozen.expected_, frozen.std_ = expected, std
+        return frozen
+
+    def cut_like(self, decision: Decision, proba: NDArray[np.float64], average: str) -> Self:
+        """Take the thresholds from a decision about a reference set with these probabilities."""
+        selected = np.asarray(decision.selected).reshape(proba.shape)
+        one = self._labels.kind == "binary" or average == "micro"
+        middle = np.squeeze(boundary(proba, selected, average), axis=0)
+        threshold = np.where(selected.any(axis=None if average == "micro" else 0), middle, np.inf)
+        self.threshold_ = float(threshold[0]) if one else threshold
+        if self._labels.kind == "multiclass":
+            beta = self.estimator.beta
+            self._gain = macro_gain(selected.sum(axis=0), proba.sum(axis=0), beta)
+        return self
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Do nothing: the classifier is fitted, and its thresholds are kept.
+
+        Parameters
+        ----------
+        X : object
+            Ignored.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        RowwiseFClassifier
+            The classifier itself.
+        """
+        return self
+
+    def _margin(self, X: Any) -> NDArray[np.float64]:
+        if self.threshold_ is None:
+            return np.asarray(self.estimator._margin(X))
+        return margin(self.estimator._scorer.predict(X), self.threshold_, self._gain)
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the frozen classifier.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows.
+
+        Returns
+        -------
+        ndarray
+            Of each class, or of each label of a multilabel target.
+        """
+        proba: NDArray[np.float64] = self.estimator.predict_proba(X)
+        return proba
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")

@@ -1,0 +1,244 @@
+"""Probabilities that can be taken at their word: calibrated, respected, or doubted aloud."""
+
+import warnings
+
+import numpy as np
+import pytest
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.pipeline import make_pipeline as resampling_pipeline
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_classification, make_multilabel_classification
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from argmaxf import ExpectedFClassifier, ThresholdFClassifier, maximize_expected_f
+from argmaxf.estimators import CalibrationWarning
+from argmaxf.estimators.calibration import apart
+from argmaxf.estimators.doubts import reweighting
+
+BALANCED = LogisticRegression(class_weight="balanced")
+
+
+@pytest.fixture
+def rare():
+    return make_classification(4000, weights=[0.95], class_sep=0.8, flip_y=0.02, random_state=0)
+
+
+@pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
+def test_the_probabilities_are_those_of_scikit_learn(rare, method):
+    X, y = rare
+    cv = StratifiedKFold(5)
+    ours = ExpectedFClassifier(LogisticRegression(), calibrate=method, cv=cv).fit(X, y)
+    theirs = CalibratedClassifierCV(LogisticRegression(), method=method, cv=cv).fit(X, y)
+    assert np.allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    assert len(ours.estimators_) == 5
+
+
+def test_each_row_of_a_calibrated_multiclass_target_has_a_total_of_one():
+    X, y = make_classification(
+        900, n_informative=5, n_classes=3, weights=[0.7, 0.2], random_state=0
+    )
+    ours = ExpectedFClassifier(LogisticRegression()).fit(X, y)
+    assert np.allclose(ours.predict_proba(X).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [BALANCED, RandomForestClassifier(25, class_weight="balanced", random_state=0),
+     resampling_pipeline(RandomOverSampler(random_state=0), LogisticRegression())],
+)  # fmt: skip
+def test_reweighted_models_are_repaired(rare, model):
+    """The promise holds on test rows, and F is not behind a tuned threshold's."""
+    X, y = rare
+    fitted = ExpectedFClassifier(model).fit(X[:2000], y[:2000])
+    decision = fitted.decide(X[2000:])
+    found = f1_score(y[2000:], decision.selected)
+    assert fitted.doubt_ is None
+    assert abs(found - decision.expected) < 3 * decision.std
+    tuned = ThresholdFClassifier(model).fit(X[:2000], y[:2000])
+    assert found > f1_score(y[2000:], tuned.predict(X[2000:])) - 0.03
+
+
+def test_without_calibration_a_reweighted_model_is_doubted_and_promises_nothing(rare):
+    X, y = rare
+    with pytest.warns(
+        CalibrationWarning,
+        match=r"expect \d+ positives where there are \d+ \(class_weight='balanced'\): calibrate",
+    ):
+        fitted = ExpectedFClassifier(BALANCED, calibrate=None).fit(X, y)
+    with pytest.warns(CalibrationWarning, match="no F can be promised"):
+        decision = fitted.decide(X)
+    assert np.isnan(decision.expected)
+    assert np.isnan(decision.std)
+    assert decision.k == fitted.predict(X).sum()
+
+
+def test_a_frozen_reweighted_model_is_doubted_by_its_total_and_repaired_when_asked(rare):
+    X, y = rare
+    model = FrozenEstimator(BALANCED.fit(X[:2000], y[:2000]))
+    with pytest.warns(CalibrationWarning, match="expect"):
+        ExpectedFClassifier(model).fit(X[2000:3000], y[2000:3000])
+    fitted = ExpectedFClassifier(model, calibrate="isotonic").fit(X[2000:3000], y[2000:3000])
+    decision = fitted.decide(X[3000:])
+    assert abs(f1_score(y[3000:], decision.selected) - decision.expected) < 3 * decision.std
+
+
+def test_plain_models_are_not_doubted(rare):
+    X, y = rare
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for model in (LogisticRegression(), RandomForestClassifier(30, random_state=0)):
+            assert ExpectedFClassifier(model, calibrate=None).fit(X, y).doubt_ is None
+            assert ExpectedFClassifier(FrozenEstimator(model.fit(X, y))).fit(X, y).doubt_ is None
+
+
+def test_what_reweights_is_named():
+    assert list(reweighting(LogisticRegression())) == []
+    assert list(reweighting(make_pipeline(StandardScaler(), BALANCED))) == [
+        "class_weight='balanced'"
+    ]
+    assert list(reweighting(LogisticRegression(class_weight={0: 1, 1: 9}))) == ["class_weight"]
+    lightgbm = pytest.importorskip("lightgbm")
+    assert list(reweighting(lightgbm.LGBMClassifier())) == []
+    assert list(reweighting(lightgbm.LGBMClassifier(scale_pos_weight=9))) == ["scale_pos_weight=9"]
+    assert list(reweighting(lightgbm.LGBMClassifier(is_unbalance=True))) == ["is_unbalance=True"]
+    sampled = resampling_pipeline(RandomOverSampler(), LogisticRegression())
+    assert list(reweighting(sampled)) == ["RandomOverSampler in the pipeline"]
+
+
+@pytest.mark.parametrize("wrap", [lambda m: m, lambda m: make_pipeline(StandardScaler(), m)])
+def test_a_calibrated_model_is_left_alone(rare, wrap):
+    X, y = rare
+    model = wrap(CalibratedClassifierCV(GaussianNB(), method="isotonic"))
+    fitted = ExpectedFClassifier(model).fit(X, y)
+    assert fitted.calibrate_ is None
+    assert np.allclose(fitted.predict_proba(X), model.fit(X, y).predict_proba(X), atol=1e-15)
+    assert ExpectedFClassifier(model, calibrate="sigmoid").fit(X, y).calibrate_ == "sigmoid"
+
+
+def test_any_regressor_is_a_form(rare):
+    X, y = rare
+    form = IsotonicRegression(y_min=0.01, y_max=0.9, out_of_bounds="clip")
+    proba = ExpectedFClassifier(LogisticRegression(), calibrate=form).fit(X, y).predict_proba(X)
+    assert proba[:, 1].min() >= 0.01 - 1e-9
+    assert proba[:, 1].max() <= 0.9
+
+
+def test_ties_of_a_plateau_go_by_the_models_scores():
+    """A curve of two steps: the set takes part of the upper one, and takes its best scores."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 1))
+    y = (rng.random(600) < np.where(x[:, 0] > 0, 0.3, 0.01)).astype(int)
+
+    class Steps:
+        def fit(self, score, y):
+            return self
+
+        def predict(self, score):
+            return np.where(score > np.median(score), 0.3, 0.01)
+
+    fitted = ExpectedFClassifier(LogisticRegression(), calibrate=Steps()).fit(x, y)
+    chosen = fitted.predict(x) == 1
+    direction = np.sign(np.corrcoef(x[:, 0], y)[0, 1])
+    assert (direction * x[chosen]).min() > (direction * x[~chosen]).max()
+
+
+def test_apart_orders_equal_probabilities_and_moves_none_past_another():
+    proba = np.array([0.0, 0.2, 0.2, 0.2, 0.2 + 1e-8, 1.0])
+    got = apart(proba, np.array([5.0, 1.0, -1e300, 7.0, -9.0, 0.0]))
+    assert got[0] == 0.0
+    assert got[2] < got[1] < got[3] < got[4] < got[5] <= 1.0
+    assert np.allclose(got, proba, rtol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:a batch of fewer than")
+@pytest.mark.parametrize("positives", [2, 3, 5, 8])
+def test_few_positives(positives):
+    rng = np.random.default_rng(positives)
+    X = rng.normal(size=(300, 3))
+    y = np.zeros(300, dtype=int)
+    y[np.argsort(-X[:, 0])[:positives]] = 1
+    fitted = ExpectedFClassifier(LogisticRegression()).fit(X, y)
+    assert fitted.calibrate_ == "isotonic"
+    proba = fitted.predict_proba(X)[:, 1]
+    assert np.isfinite(proba).all()
+    assert f1_score(y, fitted.predict(X)) > 0.5
+
+
+@pytest.mark.filterwarnings("ignore:Only one sample", "ignore:y has one class only")
+def test_a_lone_positive_keeps_the_models_probabilities():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    y = (np.arange(50) == 7).astype(int)
+    fitted = ExpectedFClassifier(LogisticRegression()).fit(X, y)
+    assert fitted.calibrate_ is None
+    assert np.array_equal(fitted.predict_proba(X), LogisticRegression().fit(X, y).predict_proba(X))
+
+
+@pytest.mark.filterwarnings("ignore:labels with")
+def test_many_labels_share_the_fits_of_a_model_that_holds_them_all():
+    X, Y = make_multilabel_classification(300, n_classes=7, n_labels=3, random_state=0)
+    Y[:, 3], Y[:, 4], Y[:, 5] = 0, 1, np.arange(300) == 5
+    forest = RandomForestClassifier(20, random_state=0)
+    fitted = ExpectedFClassifier(forest).fit(X, Y)
+    assert len(fitted.estimators_) == 5
+    predicted = fitted.predict(X)
+    assert not predicted[:, 3].any()
+    assert predicted[:, 4].all()
+    apart_fits = ExpectedFClassifier(LogisticRegression()).fit(X, Y)
+    assert len(apart_fits.estimators_) == 5 * 7
+
+
+def test_labels_are_calibrated_one_by_one():
+    X, Y = make_multilabel_classification(400, n_classes=3, random_state=0)
+    cv = KFold(4)
+    together = ExpectedFClassifier(GaussianNB(), cv=cv).fit(X, Y).predict_proba(X)
+    for label, column in enumerate(Y.T):
+        alone = ExpectedFClassifier(GaussianNB(), cv=cv).fit(X, column).predict_proba(X)[:, 1]
+        assert np.array_equal(together[:, label], alone)
+
+
+def test_saturated_naive_bayes_is_ordered_by_its_log_odds():
+    rng = np.random.default_rng(0)
+    y = rng.random(2000) < 0.3
+    X = rng.normal(size=(2000, 1)) + y[:, None]
+    X = np.repeat(X, 60, axis=1)  # sixty copies of one attribute: many p are 0 or 1
+    model = GaussianNB().fit(X, y)
+    assert np.mean(model.predict_proba(X)[:, 1] == 1.0) > 0.2
+    fitted = ExpectedFClassifier(GaussianNB()).fit(X[:1000], y[:1000])
+    single = ExpectedFClassifier(LogisticRegression()).fit(X[:1000, :1], y[:1000])
+    got, want = (f1_score(y[1000:], m.predict(z)) for m, z in
+                 [(fitted, X[1000:]), (single, X[1000:, :1])])  # fmt: skip
+    assert got > want - 0.01
+    tuned = ThresholdFClassifier(GaussianNB()).fit(X[:1000], y[:1000])
+    assert tuned.response_method_ == "log_odds"
+    assert f1_score(y[1000:], tuned.predict(X[1000:])) > want - 0.02
+
+
+def test_sample_weights_count_in_the_curves(rare):
+    X, y = rare
+    constant = DummyClassifier()  # all that is learned is the rate
+    weight = np.where(y == 1, 3.0, 1.0)
+    fitted = ExpectedFClassifier(constant).fit(X, y, sample_weight=weight)
+    want = (weight @ y) / weight.sum()
+    assert np.allclose(fitted.predict_proba(X)[:, 1], want, atol=0.01)
+
+
+def test_the_decision_is_the_best_for_the_calibrated_probabilities(rare):
+    X, y = rare
+    fitted = ExpectedFClassifier(GaussianNB(), beta=2.0).fit(X, y)
+    want = maximize_expected_f(fitted.predict_proba(X)[:, 1], beta=2.0)
+    assert np.array_equal(fitted.predict(X) == 1, want.selected)
+    assert fitted.decide(X).expected == want.expected
+
+
+def test_unknown_forms_are_named(rare):
+    with pytest.raises(ValueError, match="calibrate must be one of 'auto', 'isotonic', 'sigmoid'"):
+        ExpectedFClassifier(LogisticRegression(), calibrate="platt").fit(*rare)
