@@ -27,14 +27,20 @@ from argmaxf import (
     SoftFClassifier,
     ThresholdFClassifier,
 )
+from argmaxf.comparison import METHODS
+from argmaxf.comparison.choice import choose
+from argmaxf.comparison.contest import Rated, rate_rows, rate_sets
+from argmaxf.comparison.methods import Recipe
+from argmaxf.comparison.trial import Trial
+from argmaxf.comparison.words import notes, reason
 from argmaxf.estimators import ShiftWarning
 from argmaxf.estimators.folds import folds
+from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.plain import PlainClassifier
-from argmaxf.estimators.report import Held, choose, rate_rows, rate_sets
 from argmaxf.theory import GaussianMixture
 
 SET_WISE = {
-    "check_methods_subset_invariance": "where ML^E is chosen a batch is decided jointly",
+    "check_methods_subset_invariance": "where expected F is chosen a batch is decided jointly",
 }
 # Maximum likelihood as in the paper: no penalty, converged.
 LIKELIHOOD = LogisticRegression(C=np.inf, tol=1e-8, max_iter=10_000)
@@ -56,16 +62,16 @@ def rare():
 def test_the_report_has_every_score_and_a_reason(rare):
     fitted = AutoFClassifier(LogisticRegression()).fit(*rare)
     report = fitted.report_
-    assert list(report.scores) == ["ML^.5", "ML^δ", "ML^E", "F^δ"]
+    assert list(report.scores) == ["cut at 0.5", "tuned threshold", "expected F", "trained for F"]
     assert report.chosen == fitted.chosen_
     assert min(report.behind.values()) == 0
     text = str(report)
-    assert f"* {fitted.chosen_}" in text
+    assert f"*  {fitted.chosen_}" in text
     assert f"{fitted.chosen_} is used" in report.reason
     assert "agree" in text  # the probabilities with what was held out
     kinds = {
-        "ML^.5": PlainClassifier, "ML^δ": ThresholdFClassifier,
-        "ML^E": ExpectedFClassifier, "F^δ": SoftFClassifier,
+        "cut at 0.5": PlainClassifier, "tuned threshold": ThresholdFClassifier,
+        "expected F": ExpectedFClassifier, "trained for F": SoftFClassifier,
     }  # fmt: skip
     assert isinstance(fitted.classifier_, kinds[fitted.chosen_])
 
@@ -76,11 +82,11 @@ def test_held_out_scores_are_those_of_the_methods(rare):
     fitted = AutoFClassifier(LogisticRegression()).fit(X, y)
     splits = folds(5, y[:, None] == 1, y, 0)
     plain = cross_val_predict(LogisticRegression(), X, y, cv=splits)
-    assert fitted.report_.scores["ML^.5"] == pytest.approx(f1_score(y, plain), abs=1e-12)
+    assert fitted.report_.scores["cut at 0.5"] == pytest.approx(f1_score(y, plain), abs=1e-12)
     soft = cross_val_predict(SoftFClassifier(), X, y, cv=splits)
-    assert fitted.report_.scores["F^δ"] == pytest.approx(f1_score(y, soft), abs=1e-12)
+    assert fitted.report_.scores["trained for F"] == pytest.approx(f1_score(y, soft), abs=1e-12)
     expected = cross_val_predict(ExpectedFClassifier(LogisticRegression()), X, y, cv=splits)
-    assert fitted.report_.scores["ML^E"] == pytest.approx(f1_score(y, expected), abs=1e-12)
+    assert fitted.report_.scores["expected F"] == pytest.approx(f1_score(y, expected), abs=1e-12)
 
 
 def test_paired_standard_error_is_the_spread_of_the_difference():
@@ -106,33 +112,45 @@ def test_rating_sets_is_the_mean_of_their_f():
 
 
 def held(value, pull):
-    return Held(value, np.array([pull, -pull]), 1.0)
+    return Rated(value, np.array([pull, -pull]), 1.0)
 
 
 @pytest.mark.parametrize(
     ("proba", "chosen", "said"),
     [
-        (np.full((100, 1), 0.5), "ML^E", "agree"),  # as calibrated as can be
-        (np.full((100, 1), 0.9), "F^δ", "off by"),  # expects 90 positives where there are 50
-        (None, "F^δ", "no predict_proba"),
+        (np.full((100, 1), 0.5), "expected F", "agree"),  # as calibrated as can be
+        (
+            np.full((100, 1), 0.9),
+            "trained for F",
+            "not to be trusted",
+        ),  # expects 90 positives where there are 50
+        (None, "trained for F", "no predict_proba"),
     ],
 )
 def test_near_ties_go_to_the_safer_method(proba, chosen, said):
     truth = np.arange(100)[:, None] % 2 == 0
-    close = {"ML^δ": held(0.80, 0.0), "F^δ": held(0.79, 0.02), "ML^.5": held(0.5, 0.02)}
+    close = {
+        "tuned threshold": held(0.80, 0.0),
+        "trained for F": held(0.79, 0.02),
+        "cut at 0.5": held(0.5, 0.02),
+    }
     if proba is not None:
-        close["ML^E"] = held(0.78, 0.02)
-    report = choose(close, truth, proba)
-    assert report.chosen == chosen
-    assert said in str(report)
-    assert "two standard errors" in report.reason
+        close["expected F"] = held(0.78, 0.02)
+    choice = choose(close, truth, proba)
+    assert choice.chosen == chosen
+    assert said in " ".join(notes(truth, proba, choice))
+    assert "two standard errors" in reason(choice)
 
 
 def test_a_clear_winner_is_used():
     truth = np.arange(100)[:, None] % 2 == 0
-    clear = {"ML^δ": held(0.9, 0.0), "ML^E": held(0.5, 0.01), "F^δ": held(0.6, 0.01)}
-    assert choose(clear, truth, np.full((100, 1), 0.5)).chosen == "ML^δ"
-    added = {"mine": held(0.9, 0.0), "ML^E": held(0.5, 0.01)}
+    clear = {
+        "tuned threshold": held(0.9, 0.0),
+        "expected F": held(0.5, 0.01),
+        "trained for F": held(0.6, 0.01),
+    }
+    assert choose(clear, truth, np.full((100, 1), 0.5)).chosen == "tuned threshold"
+    added = {"mine": held(0.9, 0.0), "expected F": held(0.5, 0.01)}
     assert choose(added, truth, np.full((100, 1), 0.5)).chosen == "mine"
 
 
@@ -154,7 +172,7 @@ def test_sets_of_the_size_to_be_predicted(rare):
     whole = AutoFClassifier(LogisticRegression()).fit(X, y)
     small = AutoFClassifier(LogisticRegression(), set_size=20).fit(X, y)
     # On sets of 20 a tenth of them positive, F is lower: some hold no positive at all.
-    assert small.report_.scores["ML^.5"] < whole.report_.scores["ML^.5"]
+    assert small.report_.scores["cut at 0.5"] < whole.report_.scores["cut at 0.5"]
     again = AutoFClassifier(LogisticRegression(), set_size=20).fit(X, y)
     assert again.report_.scores == small.report_.scores
 
@@ -167,18 +185,20 @@ def test_users_candidates_compete(rare):
     fitted = AutoFClassifier(blind, candidates={"oracle": oracle, "nb": GaussianNB()}).fit(X, y)
     assert {"oracle", "nb"} <= set(fitted.report_.scores)
     assert fitted.report_.scores["oracle"] == 1.0
-    assert fitted.report_.scores["F^δ"] < 1.0  # it sees the five columns that the classifier sees
+    assert (
+        fitted.report_.scores["trained for F"] < 1.0
+    )  # it sees the five columns that the classifier sees
     assert fitted.chosen_ == "oracle"
 
 
 def test_without_probabilities_and_with_frozen_models(rare):
     X, y = rare
     ridge = AutoFClassifier(RidgeClassifier()).fit(X, y)
-    assert list(ridge.report_.scores) == ["ML^.5", "ML^δ", "F^δ"]
+    assert list(ridge.report_.scores) == ["cut at 0.5", "tuned threshold", "trained for F"]
     assert "no predict_proba" in str(ridge.report_)
     model = LogisticRegression().fit(X[:700], y[:700])
     frozen = AutoFClassifier(FrozenEstimator(model)).fit(X[700:], y[700:])
-    assert list(frozen.report_.scores) == ["ML^.5", "ML^δ", "ML^E"]
+    assert list(frozen.report_.scores) == ["cut at 0.5", "tuned threshold", "expected F"]
 
 
 def test_texts_frames_sparse_and_missing_numbers():
@@ -196,7 +216,7 @@ def test_texts_frames_sparse_and_missing_numbers():
     assert np.array_equal(thin.predict(sparse.csr_array(X)), framed.predict(frame))
     X[::7, 0] = np.nan
     missing = AutoFClassifier(HistGradientBoostingClassifier(max_iter=10)).fit(X, z)
-    assert "F^δ was left out" in str(missing.report_)
+    assert "trained for F was left out" in str(missing.report_)
 
 
 def test_pipelines_search_pickle_and_wrapping(rare):
@@ -216,11 +236,11 @@ def test_weights_count_in_the_comparison(rare):
     weight = np.where(y == 1, 4.0, 1.0)
     weighted = AutoFClassifier(LogisticRegression()).fit(X, y, sample_weight=weight)
     plain = AutoFClassifier(LogisticRegression()).fit(X, y)
-    assert weighted.report_.scores["ML^δ"] > plain.report_.scores["ML^δ"]
+    assert weighted.report_.scores["tuned threshold"] > plain.report_.scores["tuned threshold"]
     with sklearn.config_context(enable_metadata_routing=True):
         asked = LogisticRegression().set_fit_request(sample_weight=True)
         routed = AutoFClassifier(asked).fit(X, y, sample_weight=weight)
-    assert routed.report_.scores["ML^E"] == weighted.report_.scores["ML^E"]
+    assert routed.report_.scores["expected F"] == weighted.report_.scores["expected F"]
 
 
 @pytest.mark.filterwarnings("ignore:y has one class only")
@@ -275,3 +295,42 @@ def test_close_to_the_best_single_method_on_table_1(name):
         warnings.simplefilter("error", ShiftWarning)  # and no false alarm in any of them
         mean = np.mean([scores(TABLE_1[name], seed) for seed in range(20)], axis=0)
     assert mean[-1] >= mean[:-1].max() - 0.005
+
+
+class CountingNB(GaussianNB):
+    """Naive Bayes that keeps how many rows each fit was given."""
+
+    fits = []  # noqa: RUF012  shared by clones
+
+    def fit(self, X, y, sample_weight=None):
+        self.fits.append(len(X))
+        return super().fit(X, y, sample_weight)
+
+
+def test_the_model_is_fitted_on_all_rows_once(rare):
+    """Five folds and all rows: six fits, and the seventh that ThresholdF would add is not made."""
+    X, y = rare
+    CountingNB.fits.clear()
+    AutoFClassifier(CountingNB()).fit(X, y)
+    assert sorted(CountingNB.fits) == [1200] * 5 + [1500]
+
+
+@pytest.mark.parametrize("key", ["plain", "threshold", "expected"])
+def test_a_method_put_on_the_fitted_model_is_the_method_fitted(rare, key):
+    """What is learned from held-out scores and put on the model is what fit would have given."""
+    X, y = rare
+    recipe, method = Recipe(), METHODS[key]
+    labels = Labels.of(y)
+    trial = Trial(X, y, labels, None, LogisticRegression(), recipe, [method], {}, needs_model=True)
+    trial.run()
+    fitted = method.make(LogisticRegression(), recipe).fit(X, y)
+    assert np.array_equal(trial.fitted(method).predict(X), fitted.predict(X))
+
+
+def test_errors_of_the_model_trained_for_f_are_errors(rare, monkeypatch):
+    def broken(*_):
+        raise ValueError("a bug in training")
+
+    monkeypatch.setattr(SoftFClassifier, "_fit_label", broken)
+    with pytest.raises(ValueError, match="a bug in training"):
+        AutoFClassifier(LogisticRegression()).fit(*rare)

@@ -9,15 +9,19 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import fbeta_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import argmaxf
+from argmaxf.commands.answer import Asked
 from argmaxf.commands.app import run
 from argmaxf.commands.rare import rare_digits
-from argmaxf.report.comparison import compare, fit_chosen
-from argmaxf.report.contest import Options
-from argmaxf.report.tables import read_table, split_like, split_table
-from argmaxf.report.words import code, sentence
+from argmaxf.commands.tables import read_table, split_like, split_table
+from argmaxf.comparison import METHODS
+from argmaxf.comparison.methods import Recipe
+from argmaxf.report.code import code
 
 N = 400
 
@@ -50,7 +54,7 @@ def rows(frame):
 
 @pytest.fixture(scope="module")
 def found(rows):
-    return compare(rows)
+    return Asked(rows).compare()
 
 
 @pytest.fixture
@@ -64,79 +68,92 @@ def csv(frame, tmp_path):
 
 
 def test_every_method_is_rated_on_rows_its_model_has_not_seen(rows, found):
-    assert [m.name for m in found.methods] == ["ML^.5", "ML^δ", "ML^E", "F^δ"]
-    assert found.truth[:, 0].tolist() == (rows.y == 1).tolist()
+    assert [m.name for m in found.methods] == [
+        "cut at 0.5",
+        "tuned threshold",
+        "expected F",
+        "trained for F",
+    ]
+    assert found.evidence.truth[:, 0].tolist() == (rows.y == 1).to_list()
     for m in found.methods:
-        table = found.predictions[m.name]
-        assert m.score.value == pytest.approx(fbeta_score(found.truth, table, beta=1))
-        assert m.tp + m.fn == rows.y.sum()
-        assert m.tp + m.fp == table.sum()
-        assert m.tp + m.fp + m.fn + m.tn == N
+        table = found.evidence.predictions[m.name]
+        assert m.score.value == pytest.approx(fbeta_score(found.evidence.truth, table, beta=1))
+        assert m.counts["tp"] + m.counts["fn"] == rows.y.sum()
+        assert m.counts["tp"] + m.counts["fp"] == table.sum()
+        assert m.counts["tp"] + m.counts["fp"] + m.counts["fn"] + m.counts["tn"] == N
         gap = m.score.value - found.method.score.value
         assert m.difference.value == pytest.approx(gap)
-    assert (found.predictions["ML^.5"] == (found.proba >= 0.5)).all()
+    assert (found.evidence.predictions["cut at 0.5"] == (found.evidence.proba >= 0.5)).all()
 
 
 def test_out_of_fold_means_out_of_fold():
     """A feature that tells each training row apart helps nobody on other rows."""
     y = np.arange(120) % 4 == 0
     frame = pl.DataFrame({"id": [f"row {i}" for i in range(120)], "y": y.astype(int)})
-    found = compare(split_table(frame, ["y"], "t"), options=Options(estimator="forest", n_folds=3))
+    found = Asked(split_table(frame, ["y"], "t"), estimator="forest", folds=3).compare()
     assert max(m.score.value for m in found.methods) <= 0.45  # all positive gives 0.4
 
 
 def test_a_test_table_is_what_counts_where_there_is_one(frame):
     train = split_table(frame[:250].drop("second"), ["y"], "train")
     test = split_like(frame[250:], train, "test")
-    found = compare(train, test)
+    found = Asked(train, test).compare()
     assert found.rated_on == "test"
-    assert found.truth[:, 0].tolist() == (frame[250:]["y"] == 1).to_list()
-    model = fit_chosen(found, train)
-    assert (model.predict(test.X) == 1).tolist() == found.predictions[found.chosen][:, 0].tolist()
+    assert found.evidence.truth[:, 0].tolist() == (frame[250:]["y"] == 1).to_list()
+    model = found.estimator.fit(train.X, train.y)
+    assert (model.predict(test.X) == 1).tolist() == found.evidence.predictions[found.chosen][
+        :, 0
+    ].tolist()
 
 
 def test_shift_between_tables_is_noted(frame):
     train = split_table(frame[:250].drop("second"), ["y"], "train")
     moved = frame[250:].with_columns(pl.col("age") + 2.0)
-    found = compare(train, split_like(moved, train, "test"))
+    found = Asked(train, split_like(moved, train, "test")).compare()
     assert any("unlike the training data" in note for note in found.notes)
-    calm = compare(train, split_like(frame[250:], train, "test"))
+    calm = Asked(train, split_like(frame[250:], train, "test")).compare()
     assert not any("unlike" in note for note in calm.notes)
 
 
 def test_larger_beta_finds_more(rows, found):
-    eager = compare(rows, options=Options(beta=3.0))
-    assert eager.predictions["ML^E"].sum() > found.predictions["ML^E"].sum()
-    truth, table = eager.truth, eager.predictions["ML^E"]
-    score = next(m for m in eager.methods if m.name == "ML^E").score
+    eager = Asked(rows, beta=3.0).compare()
+    assert (
+        eager.evidence.predictions["expected F"].sum()
+        > found.evidence.predictions["expected F"].sum()
+    )
+    truth, table = eager.evidence.truth, eager.evidence.predictions["expected F"]
+    score = next(m for m in eager.methods if m.name == "expected F").score
     assert score.value == pytest.approx(fbeta_score(truth, table, beta=3))
 
 
 @pytest.mark.parametrize("estimator", ["forest", "boosting", "nb"])
 def test_other_classifiers(estimator, rows):
-    assert compare(rows, options=Options(estimator=estimator, n_folds=2)).chosen
+    assert Asked(rows, estimator=estimator, folds=2).compare().chosen
 
 
 def test_svmperf_and_costs_on_request(rows):
-    found = compare(rows, options=Options(svmperf=True, cost=True, n_folds=2))
-    assert list(found.predictions)[-2:] == ["SVMperf", "cost"]
+    found = Asked(rows, methods=("margin", "cost"), folds=2).compare()
+    assert list(found.evidence.predictions)[-2:] == [
+        "trained for F by margin",
+        "trained with costs",
+    ]
 
 
 def test_several_targets_are_compared_by_macro_f(frame):
-    found = compare(split_table(frame, ["y", "second"], "t"))
-    assert found.names == ("y", "second")
+    found = Asked(split_table(frame, ["y", "second"], "t")).compare()
+    assert found.labels == ("y", "second")
     for m in found.methods:
-        table = found.predictions[m.name]
-        macro = fbeta_score(found.truth, table, beta=1, average="macro", zero_division=0)
+        table = found.evidence.predictions[m.name]
+        macro = fbeta_score(found.evidence.truth, table, beta=1, average="macro", zero_division=0)
         assert m.score.value == pytest.approx(macro)
 
 
 def test_classes_of_text_are_one_against_the_rest(frame):
     kinds = frame.with_columns(kind=pl.col("colour").fill_null("none")).drop("colour")
     kinds = kinds.filter(pl.col("kind") != "none")
-    found = compare(split_table(kinds, ["kind"], "t"))
-    assert found.names == ("blue", "green", "red")
-    assert (found.predictions["ML^.5"].sum(axis=1) == 1).all()
+    found = Asked(split_table(kinds, ["kind"], "t")).compare()
+    assert found.labels == ("blue", "green", "red")
+    assert (found.evidence.predictions["cut at 0.5"].sum(axis=1) == 1).all()
 
 
 def test_the_positive_class_can_be_chosen(frame):
@@ -145,32 +162,35 @@ def test_the_positive_class_can_be_chosen(frame):
     )
     rows = split_table(words, ["y"], "t")
     assert (
-        compare(rows, options=Options(positive="bad", n_folds=2)).truth.sum()
+        Asked(rows, positive="bad", folds=2).compare().evidence.truth.sum()
         == (rows.y == "bad").sum()
     )
-    assert compare(rows, options=Options(n_folds=2)).truth.sum() == (rows.y == "good").sum()
+    assert Asked(rows, folds=2).compare().evidence.truth.sum() == (rows.y == "good").sum()
     with pytest.raises(ValueError, match="positive must be one of two classes, bad, good; got 'x'"):
-        compare(rows, options=Options(positive="x"))
+        Asked(rows, positive="x").compare()
 
 
 def test_the_sentence_promises_only_what_the_method_rests_on(found):
-    on_proba = sentence(replace(found, chosen="ML^E"))
-    expected = argmaxf.expected_f(found.proba[:, 0], found.predictions["ML^E"][:, 0])
+    on_proba = replace(found, chosen="expected F").verdict
+    expected = argmaxf.expected_f(
+        found.evidence.proba[:, 0], found.evidence.predictions["expected F"][:, 0]
+    )
     assert f"the model expects F1 {expected.mean:.3f} ± {expected.std:.3f}" in on_proba
-    assert "expects" not in sentence(replace(found, chosen="F^δ"))
+    assert "expects" not in replace(found, chosen="trained for F").verdict
 
 
-@pytest.mark.parametrize("name", ["ML^.5", "ML^δ", "ML^E", "F^δ", "SVMperf", "cost"])
-def test_the_code_runs_as_it_is_shown(found, name):
+@pytest.mark.parametrize("key", METHODS)
+def test_the_code_runs_as_it_is_shown(found, rows, key):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     names = {"X": X, "y": (X[:, 0] > 0.5) * 1, "X_new": X}
-    exec(code(replace(found, chosen=name)), names)
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    exec(code(replace(found, estimator=METHODS[key].make(model, Recipe()))), names)
     assert len(names["labels"]) == 60
 
 
 def test_the_same_seed_gives_the_same_comparison(rows, found):
-    again = compare(rows)
+    again = Asked(rows).compare()
     assert [m.score for m in again.methods] == [m.score for m in found.methods]
 
 
@@ -180,7 +200,15 @@ def test_the_same_seed_gives_the_same_comparison(rows, found):
 def test_command_prints_table_sentence_and_reason(csv, capsys):
     assert run(["compare", str(csv()), "--target", "y"]) == 0
     text = capsys.readouterr().out
-    for expected in ("ML^.5", "ML^δ", "ML^E", "F^δ", "Use ", "is used", "rows rated (5 folds"):
+    for expected in (
+        "cut at 0.5",
+        "tuned threshold",
+        "expected F",
+        "trained for F",
+        "Use ",
+        "is used",
+        "rows rated (5 folds",
+    ):
         assert expected in text
 
 
@@ -214,7 +242,7 @@ def test_saved_model_predicts_as_the_fitted_one(csv, tmp_path, rows, capsys):
     types = skops.io.get_untrusted_types(file=path)
     assert all(name.startswith(("argmaxf.", "numpy.")) for name in types)
     model = skops.io.load(path, trusted=types)
-    chosen = fit_chosen(compare(rows), rows)
+    chosen = Asked(rows).compare().estimator.fit(rows.X, rows.y)
     assert (model.predict(rows.X) == chosen.predict(rows.X)).all()
     assert (model.predict(rows.X.to_pandas()) == chosen.predict(rows.X)).all()
 
@@ -358,16 +386,16 @@ def test_infinite_numbers_are_named(frame, tmp_path):
 
 def test_dates_are_left_out_and_named(frame):
     dated = frame.drop("second").with_columns(when=pl.date(2026, 1, 1))
-    found = compare(split_table(dated, ["y"], "t"))
+    found = Asked(split_table(dated, ["y"], "t")).compare()
     assert any("left out: when" in note for note in found.notes)
 
 
 def test_ctrl_c_ends_cleanly(csv, tmp_path):
     code = (
         "import sys, time; from argmaxf.commands.app import run;"
-        "from argmaxf.report import contest;"
+        "from argmaxf.comparison import trial;"
         "fit = lambda self: print('fitting', flush=True) or time.sleep(60);"
-        "contest.Fit.run = fit; sys.exit(run(sys.argv[1:]))"
+        "trial.Fit.run = fit; sys.exit(run(sys.argv[1:]))"
     )
     arguments = ["compare", str(csv()), "--target", "y", "--report", str(tmp_path / "out.html")]
     process = subprocess.Popen(

@@ -17,6 +17,7 @@ LAYERS = [
     {"frames"},
     {"files"},
     {"estimators"},
+    {"comparison"},
     {"displays"},
     {"report"},
     {"paper"},

@@ -11,6 +11,7 @@ import argmaxf
 ROOT = Path(__file__).parent.parent
 NAMES = [
     "AutoFClassifier",
+    "Comparison",
     "CostSensitiveFClassifier",
     "Curve",
     "Decision",
@@ -25,6 +26,7 @@ NAMES = [
     "Threshold",
     "ThresholdFClassifier",
     "__version__",
+    "compare",
     "datasets",
     "decide",
     "displays",

@@ -9,13 +9,12 @@ import polars as pl
 import pytest
 
 import argmaxf
+from argmaxf.commands.answer import Asked
 from argmaxf.commands.app import run
+from argmaxf.commands.tables import read_table, split_table
 from argmaxf.expected.operating import operating_point
-from argmaxf.report.comparison import compare
-from argmaxf.report.contest import Options
 from argmaxf.report.live import beta_grid, live_numbers, threshold_grid
 from argmaxf.report.page import render
-from argmaxf.report.tables import read_table, split_table
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(2)>"
@@ -58,7 +57,7 @@ def two_labels(table):
 
 @pytest.fixture(scope="module")
 def compared(table):
-    return compare(split_table(read_table(table), [SCRIPT], table.name))
+    return Asked(split_table(read_table(table), [SCRIPT], table.name)).compare()
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +158,7 @@ def test_moving_beta_shows_what_the_library_says(browser, one_label, compared):
     from selenium.webdriver.common.keys import Keys
 
     browser.open(one_label)
-    proba, truth = compared.proba[:, 0], compared.truth[:, 0]
+    proba, truth = compared.evidence.proba[:, 0], compared.evidence.truth[:, 0]
     assert browser.text("beta-value") == "1"
     check_decision(browser, proba, truth, 1.0)
     for keys in [[Keys.ARROW_RIGHT] * 5, [Keys.END], [Keys.HOME], [Keys.ARROW_RIGHT] * 9]:
@@ -171,7 +170,7 @@ def test_moving_the_threshold_shows_what_it_would_give(browser, one_label, compa
     from selenium.webdriver.common.keys import Keys
 
     browser.open(one_label)
-    proba, truth = compared.proba[:, 0], compared.truth[:, 0]
+    proba, truth = compared.evidence.proba[:, 0], compared.evidence.truth[:, 0]
     browser.press("beta", *[Keys.ARROW_LEFT] * 3)
     beta = float(browser.text("beta-value"))
     for keys in [[Keys.ARROW_LEFT] * 7, [Keys.HOME], [Keys.END], [Keys.ARROW_LEFT] * 4]:
@@ -188,7 +187,7 @@ def test_moving_the_threshold_shows_what_it_would_give(browser, one_label, compa
 def test_each_label_has_its_own_numbers(browser, two_labels, table):
     targets = [SCRIPT, "<b>second</b>"]
     rows = split_table(read_table(table), targets, table.name)
-    found = compare(rows, options=Options(beta=2.0))
+    found = Asked(rows, beta=2.0).compare()
     browser.open(two_labels)
     assert browser.script("return document.getElementById('label').options[1].text") == targets[1]
     for i in (0, 1, 0):
@@ -197,7 +196,7 @@ def test_each_label_has_its_own_numbers(browser, two_labels, table):
             "s.dispatchEvent(new Event('change'))"
         )
         assert browser.text("beta-value") == "2"
-        check_decision(browser, found.proba[:, i], found.truth[:, i], 2.0)
+        check_decision(browser, found.evidence.proba[:, i], found.evidence.truth[:, i], 2.0)
 
 
 @pytest.mark.parametrize("page", ["one_label", "two_labels"])
@@ -283,7 +282,7 @@ def test_many_rows_and_labels_still_fit_in_the_page():
     names = [f"label {i}" for i in range(labels)]
     y = rng.random((n, labels)) < 1 / (1 + np.exp(np.arange(1, labels + 1) / 2 - x[:, :1]))
     frame = pl.DataFrame(x, schema=["a", "b"]).hstack(pl.DataFrame(y * 1, schema=names))
-    found = compare(split_table(frame, names, "t"), options=Options(n_folds=2))
+    found = Asked(split_table(frame, names, "t"), folds=2).compare()
     page = render(found, command=["argmaxf"])
     assert len(page.encode()) < 3_000_000
     assert "Shown are the 6 rarest labels; 2 more took part" in page
@@ -295,7 +294,7 @@ def test_the_page_says_how_to_repeat_it(browser, one_label, compared):
     body = browser.script("return document.body.innerText")
     assert f"argmaxf {argmaxf.__version__}" in body
     assert "Seed 0" in body
-    assert f"Use {compared.chosen}: " in body
+    assert compared.verdict in body
     assert f"{compared.method.score.value:.3f}" in body
     assert ".fit(X, y)" in body
 

@@ -16,8 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
 from argmaxf import AutoFClassifier, ExpectedFClassifier, SoftFClassifier, ThresholdFClassifier
+from argmaxf.comparison.choice import DOUBTED, TRUSTED
+from argmaxf.comparison.result import Comparison
 from argmaxf.estimators.plain import PlainClassifier
-from argmaxf.estimators.report import DOUBT, DOUBTED, TRUSTED, Report
 from argmaxf.theory import GaussianMixture
 
 SETTINGS: dict[str, dict[str, float]] = {
@@ -34,33 +35,36 @@ MODELS = {
 }
 
 
-def within(near: float, order: Callable[[Report], tuple[str, ...]]) -> Callable[[Report], str]:
+def within(
+    near: float, order: Callable[[Comparison], tuple[str, ...]]
+) -> Callable[[Comparison], str]:
     """Of the methods within `near` standard errors of the best, take the first in `order`."""
 
-    def rule(report: Report) -> str:
+    def rule(report: Comparison) -> str:
         close = [m for m in report.scores if report.behind[m] <= near * report.std_error[m]]
         return min(close, key=order(report).index)
 
     return rule
 
 
-def by_calibration(report: Report) -> tuple[str, ...]:
-    return TRUSTED if report.calibration < DOUBT else DOUBTED
+def by_calibration(report: Comparison) -> tuple[str, ...]:
+    assert report.choice is not None
+    return TRUSTED if report.choice.trusted else DOUBTED
 
 
 RULES = {
     "the highest score": within(0.0, lambda _: TRUSTED),
-    "within 2 se: ML^E first": within(2.0, lambda _: TRUSTED),
-    "within 2 se: F^δ first": within(2.0, lambda _: DOUBTED),
+    "within 2 se: expected F first": within(2.0, lambda _: TRUSTED),
+    "within 2 se: trained for F first": within(2.0, lambda _: DOUBTED),
     "within 1 se: by calibration": within(1.0, by_calibration),
     "within 2 se: by calibration (in use)": within(2.0, by_calibration),
-    "always ML^E": lambda _: "ML^E",
-    "always ML^δ": lambda _: "ML^δ",
-    "always F^δ": lambda _: "F^δ",
+    "always expected F": lambda _: "expected F",
+    "always tuned threshold": lambda _: "tuned threshold",
+    "always trained for F": lambda _: "trained for F",
 }
 
 
-def trial(model: Any, setting: dict[str, float], seed: int) -> tuple[Report, dict[str, float]]:
+def trial(model: Any, setting: dict[str, float], seed: int) -> tuple[Comparison, dict[str, float]]:
     """Return what AutoF saw in training, and what each method then scored on 3,000 test rows."""
     options: dict[str, Any] = {"D": 10, "S": 4.0, "O": 0.0, "positive_rate": 0.5, "n": 1000}
     options |= setting
@@ -69,10 +73,10 @@ def trial(model: Any, setting: dict[str, float], seed: int) -> tuple[Report, dic
     X, y = mixture.sample(n, seed=seed)
     X_test, y_test = mixture.sample(3000, seed=10_000 + seed)
     methods = {
-        "ML^.5": PlainClassifier(model),
-        "ML^δ": ThresholdFClassifier(model),
-        "ML^E": ExpectedFClassifier(model),
-        "F^δ": SoftFClassifier(),
+        "cut at 0.5": PlainClassifier(model),
+        "tuned threshold": ThresholdFClassifier(model),
+        "expected F": ExpectedFClassifier(model),
+        "trained for F": SoftFClassifier(),
         "AutoF": AutoFClassifier(model),
     }
     test = {m: 100 * f1_score(y_test, c.fit(X, y).predict(X_test)) for m, c in methods.items()}

@@ -4,13 +4,15 @@
 from argmaxf import datasets as datasets
 from argmaxf import displays as displays
 from argmaxf import theory as theory
+from argmaxf.comparison.auto import AutoFClassifier as AutoFClassifier
+from argmaxf.comparison.compare import compare as compare
+from argmaxf.comparison.result import Comparison as Comparison
 from argmaxf.empirical.interval import Interval as Interval
 from argmaxf.empirical.interval import f_interval as f_interval
 from argmaxf.empirical.threshold import Curve as Curve
 from argmaxf.empirical.threshold import Threshold as Threshold
 from argmaxf.empirical.threshold import empirical_f_curve as empirical_f_curve
 from argmaxf.empirical.threshold import maximize_empirical_f as maximize_empirical_f
-from argmaxf.estimators.auto import AutoFClassifier as AutoFClassifier
 from argmaxf.estimators.cost_sensitive import CostSensitiveFClassifier as CostSensitiveFClassifier
 from argmaxf.estimators.expected import ExpectedFClassifier as ExpectedFClassifier
 from argmaxf.estimators.joint import JointFClassifier as JointFClassifier

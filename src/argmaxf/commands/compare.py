@@ -39,12 +39,11 @@ def compare(
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Compare both approaches on your data, and say which to use and why."""
-    from argmaxf.commands.answer import answer
-    from argmaxf.report.contest import Options
-    from argmaxf.report.tables import read_table, split_like, split_table
+    from argmaxf.commands.answer import Asked, answer
+    from argmaxf.commands.tables import read_table, split_like, split_table
 
     rows = split_table(read_table(train), target, train.name)
     test_rows = None if test is None else split_like(read_table(test), rows, test.name)
-    options = Options(estimator, beta, folds, seed, positive, svmperf, cost)
-    command = ["argmaxf", *sys.argv[1:]]
-    answer(rows, test_rows, options, command=command, report=report, save=save, as_json=as_json)
+    methods = ("margin",) * svmperf + ("cost",) * cost
+    asked = Asked(rows, test_rows, estimator, beta, positive, folds, seed, methods)
+    answer(asked, ["argmaxf", *sys.argv[1:]], report=report, save=save, as_json=as_json)

@@ -23,14 +23,12 @@ def demo(
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Compare both approaches on bundled real data with rare positives, and write a report."""
-    from argmaxf.commands.answer import answer
+    from argmaxf.commands.answer import Asked, answer
     from argmaxf.commands.rare import rare_digits
-    from argmaxf.report.contest import Options
-    from argmaxf.report.tables import split_table
+    from argmaxf.commands.tables import split_table
 
     rows = split_table(rare_digits(seed), ["is_1"], "digits")
     if not as_json:
         console().print(STORY.format(rate=rows.y.mean(), n=len(rows.y)))
     command = ["argmaxf", "demo", "--beta", f"{beta:g}", "--seed", str(seed)]
-    options = Options(beta=beta, seed=seed)
-    answer(rows, None, options, command=command, report=report, as_json=as_json)
+    answer(Asked(rows, beta=beta, seed=seed), command, report=report, as_json=as_json)

@@ -41,15 +41,6 @@ def tidy(ax: Axes, *, xlabel: str, ylabel: str, title: str) -> None:
     ax.set_axisbelow(True)
 
 
-def name_of_f(beta: float) -> str:
-    """Return F with its β as people write it: F1, F0.5, F2.
-
-    >>> name_of_f(1.0), name_of_f(0.5)
-    ('F1', 'F0.5')
-    """
-    return f"F{beta:g}"
-
-
 def thinned(n: int, *keep: int) -> NDArray[np.int64]:
     """Return at most about `MOST_POINTS` of the indices 0 … n-1, with ends, start and `keep`.
 

@@ -13,13 +13,13 @@ from argmaxf.displays.drawing import (
     GREY,
     MOST_POINTS,
     ORANGE,
-    name_of_f,
     new_axes,
     positive_score,
     positives,
     tidy,
 )
 from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
+from argmaxf.metric import name_of_f
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from argmaxf.displays.drawing import (
     BLUE,
     ORANGE,
-    name_of_f,
     new_axes,
     positive_proba,
     thinned,
@@ -19,6 +18,7 @@ from argmaxf.displays.drawing import (
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import expected_f, expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.metric import name_of_f
 from argmaxf.validation import as_real_array, check_choice
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from argmaxf.displays.drawing import BLUE, ORANGE, name_of_f, new_axes, tidy
+from argmaxf.displays.drawing import BLUE, ORANGE, new_axes, tidy
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.empirical.paired import f_difference
 from argmaxf.estimators.labels import Labels
+from argmaxf.metric import name_of_f
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from argmaxf.displays.drawing import BLUE, GREY, ORANGE, name_of_f, new_axes, positive_proba, tidy
+from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, positive_proba, tidy
 from argmaxf.expected.evaluate import expected_f
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.metric import name_of_f
 from argmaxf.theory import mean_kl, shift_prior
 from argmaxf.validation import as_real_array
 

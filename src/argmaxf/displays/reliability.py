@@ -11,7 +11,6 @@ from argmaxf.displays.drawing import (
     BLUE,
     GREY,
     ORANGE,
-    name_of_f,
     new_axes,
     positive_proba,
     positives,
@@ -20,7 +19,7 @@ from argmaxf.displays.drawing import (
 from argmaxf.empirical.interval import wilson
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.metric import fbeta_from_counts
+from argmaxf.metric import fbeta_from_counts, name_of_f
 from argmaxf.validation import as_real_array
 
 if TYPE_CHECKING:

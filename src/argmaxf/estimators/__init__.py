@@ -1,25 +1,21 @@
 """scikit-learn estimators for both approaches."""
 
-from argmaxf.estimators.auto import AutoFClassifier
 from argmaxf.estimators.cost_sensitive import CostSensitiveFClassifier
 from argmaxf.estimators.doubts import CalibrationWarning
 from argmaxf.estimators.expected import ExpectedFClassifier
 from argmaxf.estimators.joint import JointFClassifier
 from argmaxf.estimators.margin import MarginFClassifier
-from argmaxf.estimators.report import Report
 from argmaxf.estimators.rowwise import RowwiseFClassifier, SmallBatchWarning
 from argmaxf.estimators.shift import ShiftWarning
 from argmaxf.estimators.softf import SoftFClassifier
 from argmaxf.estimators.threshold import ThresholdFClassifier
 
 __all__ = [
-    "AutoFClassifier",
     "CalibrationWarning",
     "CostSensitiveFClassifier",
     "ExpectedFClassifier",
     "JointFClassifier",
     "MarginFClassifier",
-    "Report",
     "RowwiseFClassifier",
     "ShiftWarning",
     "SmallBatchWarning",

@@ -24,14 +24,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
-    has_fit_parameter,
     validate_data,
 )
 
 from argmaxf.empirical.linear import LinearModel
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.estimators.labels import Labels
-from argmaxf.estimators.scores import LabelScorer, response_method
+from argmaxf.estimators.scores import LabelScorer, response_method, weight_parameter
 from argmaxf.validation import as_weights
 
 TINY = np.finfo(np.float64).tiny  # the margin of an item tied with one decided the other way
@@ -190,7 +189,7 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
             return {}
         if get_config()["enable_metadata_routing"]:
             return dict(process_routing(self, "fit", sample_weight=weight).estimator.fit)
-        if has_fit_parameter(self.estimator, "sample_weight"):
+        if weight_parameter(self.estimator) is not None:
             return {"sample_weight": weight}
         warnings.warn(
             f"{type(self.estimator).__name__} takes no sample_weight: the weights only count in "
@@ -204,6 +203,12 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
         method = response_method(self.estimator, methods)
         self._scorer = LabelScorer(self.estimator, self._labels, method).fit(X, target, **params)
         self._show(self._scorer.models_)
+
+    def _put_on(self, estimator: Any, scorer: LabelScorer) -> Self:
+        """Return this classifier, which learned from given scores, on the model that gives them."""
+        self.estimator, self._scorer = estimator, scorer
+        self._show(scorer.models_)
+        return self
 
     def _show(self, models: list[Any]) -> None:
         """Show the fitted models and the features they were fitted with."""

@@ -35,27 +35,29 @@ class PlainClassifier(MetaFClassifier):
 class GivenScores(ClassifierMixin, BaseEstimator):
     """A fitted classifier whose input is its scores, one column per label.
 
-    With it, methods that wrap a classifier can be compared on one table of out-of-fold scores.
+    With it, methods that wrap a classifier can be compared on one table of out-of-fold scores. Such
+    a table has a block of columns for each of `kinds`: probabilities first where there are any, and
+    scores to be cut last.
     """
 
-    def __init__(self, labels: Labels, method: str) -> None:
+    def __init__(self, labels: Labels, kinds: tuple[str, ...]) -> None:
         self.labels = labels
-        self.method = method
+        self.kinds = kinds
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels' classes."""
         return self.labels.classes
 
-    @available_if(lambda self: self.method == "predict_proba")
+    @available_if(lambda self: self.kinds[0] == "predict_proba")
     def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scores as probabilities."""
-        return self.labels.both(X)
+        """Return the first block, as probabilities."""
+        return self.labels.both(X[:, : self.labels.n_columns])
 
-    @available_if(lambda self: self.method == "decision_function")
+    @available_if(lambda self: self.kinds[-1] != "predict_proba")
     def decision_function(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scores as decision scores."""
-        return self.labels.orient(X)
+        """Return the last block, as decision scores."""
+        return self.labels.orient(X[:, -self.labels.n_columns :])
 
     def fit(self, X: Any, y: Any) -> Self:
         """Do nothing: the scores are given."""

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
 
 from argmaxf.estimators.labels import Labels
 
@@ -36,6 +39,10 @@ class LabelScorer(BaseEstimator):
     One model is fitted where the classifier can hold all labels at once, and otherwise one per
     label. Where training has one class only, a constant model stands in: probability 0 or 1, or the
     decision score of that probability, -inf or inf.
+
+    `method` is what the classifier is asked: `"predict_proba"`, `"decision_function"`, or
+    `"log_odds"` of the probabilities that `predict_log_proba` gives: naive Bayes is so sure of
+    itself that probabilities round to 0 and 1, where their logarithms still tell rows apart.
     """
 
     __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012  scikit-learn's convention
@@ -47,9 +54,8 @@ class LabelScorer(BaseEstimator):
 
     def fit(self, X: Any, y: NDArray[Any], sample_weight: Any = None) -> LabelScorer:
         """Fit the classifier on `y`, as `Labels.target` gives it."""
-        params = {} if sample_weight is None else {"sample_weight": sample_weight}
         targets = y.T if self._one_model_per_label() else [y]
-        self.models_ = [_fit_one(self.estimator, X, target, params) for target in targets]
+        self.models_ = [_fit_one(self.estimator, X, t, sample_weight) for t in targets]
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -59,6 +65,12 @@ class LabelScorer(BaseEstimator):
     def scores(self, X: Any, method: str) -> NDArray[np.float64]:
         """Return the scores that `method` of the fitted classifier gives."""
         return np.concatenate([self._columns(model, X, method) for model in self.models_], axis=1)
+
+    def reading(self, method: str) -> LabelScorer:
+        """Return the same fitted models, asked in another way."""
+        other = LabelScorer(self.estimator, self.labels, method)
+        other.models_ = self.models_
+        return other
 
     def out_of_fold(
         self, X: Any, y: NDArray[Any], splits: list[Any], **options: Any
@@ -99,14 +111,23 @@ def _keep_scores(model: LabelScorer, X: Any, y: Any) -> float:
     return 0.0
 
 
+def scores_to_cut(estimator: Any) -> tuple[str, ...]:
+    """Return the kinds of scores to ask a classifier for: probabilities, and those to be cut.
+
+    Only one where they are the same, or where there is no other.
+    """
+    wanted = ("predict_proba", response_method(estimator, PREFERRED["binary"]))
+    return tuple(kind for kind in dict.fromkeys(wanted) if _has(estimator, kind))
+
+
 def response_method(estimator: Any, methods: Sequence[str]) -> str:
     """Return the first of `methods` that the classifier has, or say what is missing."""
     found = next((method for method in methods if _has(estimator, method)), None)
     if found is None:
-        name = type(estimator).__name__
+        name, wanted = type(estimator).__name__, [m for m in methods if m != "log_odds"]
         advice = f": calibrate it, as in CalibratedClassifierCV({name}(...))"
         raise ValueError(
-            f"{name} has no {' or '.join(methods)}{advice if methods == ('predict_proba',) else ''}"
+            f"{name} has no {' or '.join(wanted)}{advice if wanted == ['predict_proba'] else ''}"
         )
     return found
 
@@ -126,25 +147,49 @@ def last_step(estimator: Any) -> Any:
     return estimator
 
 
-def _fit_one(estimator: Any, X: Any, y: NDArray[Any], params: dict[str, Any]) -> Any:
+def weight_parameter(estimator: Any) -> str | None:
+    """Return the name by which `fit` takes weights; a pipeline passes them to its last step."""
+    if isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
+        name, last = estimator.steps[-1]
+        inner = weight_parameter(last)
+        return None if inner is None else f"{name}__{inner}"
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def _fit_one(estimator: Any, X: Any, y: NDArray[Any], weight: Any) -> Any:
     if isinstance(estimator, FrozenEstimator):
         return estimator.fit(X, y)
-    seen = y[params["sample_weight"] > 0] if params else y
+    seen = y if weight is None else y[weight > 0]
     constant = y.ndim == 1 and len(np.unique(seen)) == 1
-    return (DummyClassifier() if constant else clone(estimator)).fit(X, y, **params)
+    model = DummyClassifier() if constant else clone(estimator)
+    return model.fit(X, y, **({} if weight is None else {str(weight_parameter(model)): weight}))
 
 
 def _response(model: Any, X: Any, method: str) -> Any:
-    if method == "log_odds" and len(model.classes_) == 2 and hasattr(model, "predict_log_proba"):
-        return np.diff(model.predict_log_proba(X), axis=1)[:, 0]
+    if method == "log_odds" and _has(model, method):
+        return log_odds(np.asarray(model.predict_log_proba(X)))
     if hasattr(model, method):
         return getattr(model, method)(X)
     never, always = CERTAIN[method]  # the constant model knows probabilities only
     return np.where(model.predict_proba(X) > 0, always, never)
 
 
+def log_odds(log_proba: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log-odds of each class against all others, from the logarithms of probabilities.
+
+    >>> log_odds(np.log([[0.25, 0.5, 0.25]])).round(4)
+    array([[-1.0986,  0.    , -1.0986]])
+    """
+    classes = range(log_proba.shape[1])
+    others = [logsumexp(np.delete(log_proba, k, axis=1), axis=1) for k in classes]
+    return np.asarray(log_proba - np.column_stack(others))
+
+
 def _align(response: Any, classes: Any, wanted: Any, method: str) -> NDArray[np.float64]:
-    """Return the response's columns for the `wanted` classes; one never trained on never is."""
+    """Return the response's columns for the `wanted` classes.
+
+    A class that training did not have is never predicted: its score is the lowest there is.
+    """
     response = np.asarray(response, dtype=np.float64)
     if response.ndim == 1:  # a binary decision_function speaks for the second class
         response = np.column_stack([-response, response])

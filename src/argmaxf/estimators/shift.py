@@ -47,6 +47,6 @@ class Familiar:
 
 
 def _advice(chosen: str) -> str:
-    if chosen == "ML^E":
-        return "ML^E, in use, decides by the probabilities of the batch itself"
+    if chosen == "expected F":
+        return "expected F, in use, decides by the probabilities of the batch itself"
     return f"{chosen} is in use, ExpectedFClassifier would decide by the batch itself"

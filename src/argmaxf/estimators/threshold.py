@@ -70,10 +70,14 @@ class ThresholdFClassifier(MetaFClassifier):
         columns = self._labels.columns(target)
         params = self._fit_params(weight)
         self._fit_scorer(X, target, params, self._methods())
-        self.response_method_ = self._scorer.method
         scores = self._tuning_scores(X, target, columns, params)
         self._set_thresholds(columns, scores, weight)
         return self
+
+    @property
+    def response_method_(self) -> str:
+        """Which scores are cut."""
+        return str(self._scorer.method)
 
     def _methods(self) -> tuple[str, ...]:
         choices = ("auto", "decision_function", "log_odds", "predict_proba")

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from argmaxf.comparison.result import Comparison, Evidence
+from argmaxf.comparison.trial import Floats
 from argmaxf.displays import (
     BetaDisplay,
     EmpiricalFDisplay,
@@ -19,17 +21,22 @@ from argmaxf.displays import (
     PriorSensitivityDisplay,
     ReliabilityDisplay,
 )
-from argmaxf.displays.drawing import name_of_f
-from argmaxf.report.comparison import ABOUT, Comparison
+from argmaxf.metric import name_of_f
+from argmaxf.report.code import code
 from argmaxf.report.live import live_numbers
 from argmaxf.report.pictures import svg
-from argmaxf.report.words import code, sentence
 
 MOST_LABELS = 6  # of many labels the rarest are shown: they are the hard ones
 VERSIONS = ("argmaxf", "numpy", "scipy", "scikit-learn", "polars", "matplotlib")
 
 
-def render(comparison: Comparison, *, command: Sequence[str], saved: str | None = None) -> str:
+def render(
+    comparison: Comparison,
+    *,
+    command: Sequence[str],
+    made_with: str = "",
+    saved: str | None = None,
+) -> str:
     """Return the page: the decision, the comparison, pictures, live numbers, how to repeat it."""
     environment = Environment(
         loader=PackageLoader("argmaxf.report", "templates"),
@@ -39,28 +46,35 @@ def render(comparison: Comparison, *, command: Sequence[str], saved: str | None 
         lstrip_blocks=True,
     )
     shown = rarest(comparison)
-    numbers = [
-        live_numbers(comparison.proba[:, i], comparison.truth[:, i], comparison.options.beta)
-        for i in shown
-    ]
+    rows, proba = evidence(comparison)
+    numbers = [live_numbers(proba[:, i], rows.truth[:, i], comparison.beta) for i in shown]
     return environment.get_template("report.html.j2").render(
         comparison=comparison,
-        f=name_of_f(comparison.options.beta),
-        about=ABOUT,
-        sentence=sentence(comparison),
+        f=name_of_f(comparison.beta),
         methods_picture=_methods(comparison),
-        labels=[{"name": comparison.names[i], "pictures": _pictures(comparison, i)} for i in shown],
-        hidden=len(comparison.names) - len(shown),
+        labels=[
+            {"name": comparison.labels[i], "pictures": _pictures(comparison, i)} for i in shown
+        ],
+        hidden=len(comparison.labels) - len(shown),
         numbers=numbers,
         code=code(comparison, saved),
         command=shlex.join(command),
+        made_with=made_with,
         versions={"Python": platform.python_version(), **_versions()},
     )
 
 
+def evidence(comparison: Comparison) -> tuple[Evidence, Floats]:
+    """Return the rows of a comparison, and the classifier's probabilities for them."""
+    rows = comparison.evidence
+    if rows is None or rows.proba is None:
+        raise ValueError("the page shows rows that were kept, and a classifier's probabilities")
+    return rows, rows.proba
+
+
 def rarest(comparison: Comparison) -> list[int]:
     """Return the labels to show, all or the rarest few, in their own order."""
-    order = np.argsort(comparison.truth.sum(axis=0), kind="stable")[:MOST_LABELS]
+    order = np.argsort(evidence(comparison)[0].truth.sum(axis=0), kind="stable")[:MOST_LABELS]
     return sorted(order.tolist())
 
 
@@ -69,15 +83,16 @@ def _methods(comparison: Comparison) -> Any:
         scores={m.name: m.score for m in comparison.methods},
         differences={m.name: m.difference for m in comparison.methods},
         reference=comparison.chosen,
-        beta=comparison.options.beta,
+        beta=comparison.beta,
     )
-    f = name_of_f(comparison.options.beta)
+    f = name_of_f(comparison.beta)
     return svg(display, f"{f} of each method with its interval", wide=True)
 
 
 def _pictures(comparison: Comparison, label: int) -> list[dict[str, Any]]:
-    p, y = comparison.proba[:, label], comparison.truth[:, label].astype(int)
-    beta = comparison.options.beta
+    rows, proba = evidence(comparison)
+    p, y = proba[:, label], rows.truth[:, label].astype(int)
+    beta = comparison.beta
     f = name_of_f(beta)
     displays: list[tuple[str, Any]] = [
         (f"Expected {f} against how many rows are selected.", ExpectedFDisplay.of(p, beta=beta)),

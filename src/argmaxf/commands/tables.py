@@ -11,9 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from polars import selectors
 
 from argmaxf.files.formats import SEPARATORS, kind_of
@@ -24,7 +22,7 @@ MOST_CLASSES = 20
 
 
 @dataclass(frozen=True)
-class Rows:
+class LabelledTable:
     """Features and target of a table.
 
     `X` has the columns that can be learned from, `y` the target: one column of classes, or a 0/1
@@ -33,7 +31,7 @@ class Rows:
 
     name: str
     X: pl.DataFrame
-    y: NDArray[Any]
+    y: pl.Series | pl.DataFrame
     targets: tuple[str, ...]
     left_out: tuple[str, ...] = ()
 
@@ -67,7 +65,7 @@ def _read(path: Path, kind: str) -> pl.DataFrame:
     )
 
 
-def split_table(frame: pl.DataFrame, targets: Sequence[str], name: str) -> Rows:
+def split_table(frame: pl.DataFrame, targets: Sequence[str], name: str) -> LabelledTable:
     """Return features and target of a training table, or say why it is none."""
     _check_targets(frame, targets, name)
     X = frame.drop(targets)
@@ -77,10 +75,10 @@ def split_table(frame: pl.DataFrame, targets: Sequence[str], name: str) -> Rows:
     if not usable.width:
         raise ValueError(f"{name} has no column besides the target that can be learned from")
     left_out = tuple(column for column in X.columns if column not in usable.columns)
-    return Rows(name, usable, _target(frame, targets, name), tuple(targets), left_out)
+    return LabelledTable(name, usable, _target(frame, targets, name), tuple(targets), left_out)
 
 
-def split_like(frame: pl.DataFrame, train: Rows, name: str) -> Rows:
+def split_like(frame: pl.DataFrame, train: LabelledTable, name: str) -> LabelledTable:
     """Return features and target of a test table with the columns of a training table."""
     missing = [c for c in train.X.columns if c not in frame.columns]
     if missing:
@@ -97,7 +95,7 @@ def split_like(frame: pl.DataFrame, train: Rows, name: str) -> Rows:
                 )
             X = X.with_columns(pl.col(column).cast(pl.Float64))
     y = _target(frame, train.targets, name)
-    return Rows(name, X, y, train.targets)
+    return LabelledTable(name, X, y, train.targets)
 
 
 def _check_targets(frame: pl.DataFrame, targets: Sequence[str], name: str) -> None:
@@ -151,7 +149,7 @@ def _check_text(values: pl.Series, name: str) -> None:
         )
 
 
-def _target(frame: pl.DataFrame, targets: Sequence[str], name: str) -> NDArray[Any]:
+def _target(frame: pl.DataFrame, targets: Sequence[str], name: str) -> pl.Series | pl.DataFrame:
     if len(targets) == 1:
         return _classes(frame[targets[0]], name)
     for target in targets:
@@ -159,10 +157,10 @@ def _target(frame: pl.DataFrame, targets: Sequence[str], name: str) -> NDArray[A
         if not values <= {0, 1}:
             odd = sorted(map(str, values - {0, 1}))[0]
             raise ValueError(f"several targets must hold 0 and 1; {target!r} of {name} has {odd!r}")
-    return frame.select(pl.col(list(targets)).cast(pl.Int64)).to_numpy()
+    return frame.select(pl.col(list(targets)).cast(pl.Int64))
 
 
-def _classes(values: pl.Series, name: str) -> NDArray[Any]:
+def _classes(values: pl.Series, name: str) -> pl.Series:
     classes = values.n_unique()
     if classes > MOST_CLASSES:
         raise ValueError(
@@ -170,5 +168,17 @@ def _classes(values: pl.Series, name: str) -> NDArray[Any]:
             f"it must be a class, with at most {MOST_CLASSES}"
         )
     if values.dtype.is_numeric() or values.dtype == pl.Boolean:
-        return values.to_numpy()
-    return np.array(values.cast(pl.String).to_list())
+        return values
+    return values.cast(pl.String)
+
+
+def class_named(table: LabelledTable, positive: str | None) -> Any:
+    """Return the class of a binary target that is written so on the command line."""
+    if positive is None:
+        return None
+    classes = [] if isinstance(table.y, pl.DataFrame) else table.y.unique().sort().to_list()
+    matching = [c for c in classes if str(c) == positive]
+    if len(classes) != 2 or not matching:
+        values = ", ".join(map(str, classes))
+        raise ValueError(f"positive must be one of two classes, {values}; got {positive!r}")
+    return matching[0]

@@ -1,0 +1,95 @@
+"""From a trial that has been run to the record of it: who stands where, and which to use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from argmaxf.comparison.choice import Choice, choose
+from argmaxf.comparison.contest import Contest, Rated
+from argmaxf.comparison.methods import Method
+from argmaxf.comparison.result import Comparison, Evidence, Standing
+from argmaxf.comparison.trial import Bools, Trial
+from argmaxf.comparison.words import notes, reason
+from argmaxf.empirical.interval import Interval, f_interval
+
+NAMES = ("X", "X_test")
+REACH = NormalDist().inv_cdf(0.975)  # standard errors to each side of a 95 % interval
+
+
+def judge(
+    trial: Trial,
+    set_size: int | None,
+    labels: tuple[str, ...],
+    names: tuple[str, str] = NAMES,
+) -> Comparison:
+    """Return the comparison of the methods of a trial, its fits being run."""
+    contest = Contest.of(trial, set_size)
+    guesses = {method.name: contest.guesses(method) for method in trial.methods}
+    rated = {name: contest.rate(guess) for name, guess in guesses.items()}
+    truth, proba = trial.truth[contest.rows], trial.proba
+    proba = None if proba is None else proba[contest.rows]
+    choice = choose(rated, truth, proba)
+    tables = {name: contest.in_order(g) for name, g in guesses.items()} if contest.whole else {}
+    standings = _Standings(contest, rated, choice, tables, truth)
+    return Comparison(
+        beta=trial.recipe.beta,
+        kind=trial.labels.kind,
+        labels=labels,
+        rated_on=names[1] if trial.is_test else f"{len(trial.splits)} folds of {names[0]}",
+        n_rows=len(truth),
+        methods=tuple(standings.of(method) for method in trial.methods),
+        chosen=choice.chosen,
+        choice=choice,
+        reason=reason(choice),
+        notes=(*trial.notes, *notes(truth, proba, choice)),
+        estimator=trial.method(choice.chosen).make(trial.estimator, trial.recipe),
+        evidence=Evidence(truth, proba, tables) if contest.whole else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Standings:
+    """What the standing of each method is made from."""
+
+    contest: Contest
+    rated: Mapping[str, Rated]
+    choice: Choice
+    tables: Mapping[str, Bools]
+    truth: Bools
+
+    def of(self, method: Method) -> Standing:
+        rated, chosen = self.rated[method.name], self.rated[self.choice.chosen]
+        return Standing(
+            method=method,
+            score=self._score(method.name),
+            behind=self.choice.behind[method.name],
+            std_error=self.choice.std_error[method.name],
+            difference=_around(rated.value - chosen.value, rated.std_error(chosen)),
+            counts=_counts(self.truth, self.tables[method.name]) if self.tables else None,
+        )
+
+    def _score(self, name: str) -> Interval:
+        """Return F with its interval: exact enough for few positives where rows count alike."""
+        if not self.contest.whole or self.contest.weight is not None:
+            return _around(self.rated[name].value, self.rated[name].std_error())
+        beta = self.contest.trial.recipe.beta
+        return f_interval(self.truth, self.tables[name], beta=beta, average="macro")
+
+
+def _around(value: float, std_error: float) -> Interval:
+    return Interval(value - REACH * std_error, value, value + REACH * std_error)
+
+
+def _counts(truth: Bools, table: Bools) -> dict[str, int]:
+    cells: dict[str, Any] = {
+        "tp": truth & table,
+        "fp": ~truth & table,
+        "fn": truth & ~table,
+        "tn": ~truth & ~table,
+    }
+    return {name: int(np.sum(cell)) for name, cell in cells.items()}

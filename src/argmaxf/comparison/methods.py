@@ -1,0 +1,209 @@
+"""The methods that can be compared: one row for each, with all that is known about it.
+
+A method added here takes part in `compare`, in `AutoFClassifier` and in the command, and its name,
+symbol and sentence appear wherever people look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from argmaxf.estimators.cost_sensitive import CostSensitiveFClassifier
+from argmaxf.estimators.expected import ExpectedFClassifier
+from argmaxf.estimators.margin import MarginFClassifier
+from argmaxf.estimators.plain import PlainClassifier
+from argmaxf.estimators.softf import SoftFClassifier
+from argmaxf.estimators.threshold import ThresholdFClassifier
+from argmaxf.validation import check_choice
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What every method of one comparison is made with."""
+
+    beta: float = 1.0
+    pos_label: Any = None
+    cv: Any = 5
+    n_jobs: int | None = None
+    random_state: Any = 0
+
+    @property
+    def goal(self) -> dict[str, Any]:
+        """What is to be maximized."""
+        return {"beta": self.beta, "pos_label": self.pos_label}
+
+    @property
+    def tuning(self) -> dict[str, Any]:
+        """How held-out scores come about."""
+        return {"cv": self.cv, "n_jobs": self.n_jobs, "random_state": self.random_state}
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way from training rows to predictions.
+
+    Attributes
+    ----------
+    key : str
+        What it is called in code: `compare(methods=["threshold", "expected"])`.
+    name : str
+        Its plain name.
+    symbol : str
+        What the paper, or its author, calls it.
+    about : str
+        What it does, in one line.
+    rests_on : str
+        `"probabilities"` that it takes at their word, `"scores"` of which only the order counts, or
+        `"rows"`: it trains a model of its own on them.
+    build : callable
+        Makes it, not fitted, from a classifier and a `Recipe`.
+    standard : bool
+        Whether it takes part unless methods are named.
+    linear : bool
+        Whether it needs plain numbers: it trains a linear model.
+    complete : bool
+        Whether it brings its own preprocessing, as a classifier added by the user does.
+    """
+
+    key: str
+    name: str
+    symbol: str
+    about: str
+    rests_on: str
+    build: Callable[[Any, Recipe], Any]
+    standard: bool = True
+    linear: bool = False
+    complete: bool = False
+
+    @property
+    def wraps(self) -> bool:
+        """Whether it decides on the scores of the classifier, and trains no model of its own."""
+        return self.rests_on != "rows"
+
+    def make(self, estimator: Any, recipe: Recipe) -> Any:
+        """Return the method for a classifier, not fitted.
+
+        One that trains its own model takes the place of the classifier at the end of a pipeline.
+        """
+        if self.wraps or self.complete:
+            return self.build(estimator, recipe)
+        if not isinstance(estimator, Pipeline):
+            return _wanting_weights(self.build(estimator, recipe))
+        *steps, (name, last) = clone(estimator).steps
+        return Pipeline([*steps, (name, _wanting_weights(self.build(last, recipe)))])
+
+
+def _wanting_weights(classifier: Any) -> Any:
+    """Return a classifier that asks for weights, where scikit-learn routes what is asked for."""
+    routed = get_config()["enable_metadata_routing"]
+    return classifier.set_fit_request(sample_weight=True) if routed else classifier
+
+
+def _plain(model: Any, recipe: Recipe) -> Any:
+    return PlainClassifier(model, pos_label=recipe.pos_label)
+
+
+def _threshold(model: Any, recipe: Recipe) -> Any:
+    return ThresholdFClassifier(model, **recipe.goal, **recipe.tuning)
+
+
+def _expected(model: Any, recipe: Recipe) -> Any:
+    return ExpectedFClassifier(model, calibrate=None, **recipe.goal)
+
+
+def _soft(_: Any, recipe: Recipe) -> Any:
+    return SoftFClassifier(**recipe.goal)
+
+
+def _margin(_: Any, recipe: Recipe) -> Any:
+    return MarginFClassifier(**recipe.goal)
+
+
+def _cost(model: Any, recipe: Recipe) -> Any:
+    return CostSensitiveFClassifier(model, **recipe.goal, **recipe.tuning)
+
+
+METHODS = {
+    method.key: method
+    for method in (
+        Method(
+            "plain",
+            "cut at 0.5",
+            "ML^.5",
+            "the classifier as it is: probability of at least 0.5",
+            "scores",
+            _plain,
+        ),
+        Method(
+            "threshold",
+            "tuned threshold",
+            "ML^δ",
+            "threshold tuned on out-of-fold scores",
+            "scores",
+            _threshold,
+        ),
+        Method(
+            "expected",
+            "expected F",
+            "ML^E",
+            "highest expected F for the batch as a whole",
+            "probabilities",
+            _expected,
+        ),
+        Method(
+            "soft",
+            "trained for F",
+            "F^δ",
+            "linear model trained for F itself, threshold tuned",
+            "rows",
+            _soft,
+            linear=True,
+        ),
+        Method(
+            "margin",
+            "trained for F by margin",
+            "SVMperf",
+            "linear model trained for F by margin, threshold tuned",
+            "rows",
+            _margin,
+            standard=False,
+            linear=True,
+        ),
+        Method(
+            "cost",
+            "trained with costs",
+            "Parambath et al.",
+            "classes weighted by cost, best of several costs",
+            "rows",
+            _cost,
+            standard=False,
+        ),
+    )
+}
+
+
+def taking_part(keys: Iterable[str] | None, candidates: Mapping[str, Any] | None) -> list[Method]:
+    """Return the methods named, or those that always take part, and what the user adds to them."""
+    if keys is None:
+        found = [method for method in METHODS.values() if method.standard]
+    else:
+        found = [METHODS[check_choice("methods", key, tuple(METHODS))] for key in keys]
+    return [*found, *(added_method(*candidate) for candidate in (candidates or {}).items())]
+
+
+def added_method(name: str, classifier: Any) -> Method:
+    """Return a classifier that the user adds to the comparison, as a method."""
+    kind = type(classifier).__name__
+    copy = partial(_copy, classifier)
+    return Method(name, name, kind, f"your {kind}", "rows", copy, complete=True)
+
+
+def _copy(classifier: Any, *_: Any) -> Any:
+    return clone(classifier)

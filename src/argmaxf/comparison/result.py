@@ -1,0 +1,197 @@
+"""The comparison as a record: where each method stands, the one to use, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from argmaxf.comparison.choice import Choice
+from argmaxf.comparison.methods import Method
+from argmaxf.comparison.trial import Bools, Floats
+from argmaxf.comparison.words import NOTHING, aligned, listed, selection, shown
+from argmaxf.empirical.interval import Interval
+from argmaxf.expected.evaluate import expected_f
+from argmaxf.metric import name_of_f
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one method stands.
+
+    Attributes
+    ----------
+    method : Method
+        What it is.
+    score : Interval
+        Its F with a 95 % interval.
+    behind : float
+        How far it is behind the best.
+    std_error : float
+        The standard error of that difference, paired over the same rows.
+    difference : Interval
+        Its F less that of the method chosen, paired, with a 95 % interval.
+    counts : dict of str to int, or None
+        `tp`, `fp`, `fn` and `tn` over the rows rated; None where they come in many sets.
+    """
+
+    method: Method
+    score: Interval
+    behind: float
+    std_error: float
+    difference: Interval
+    counts: Mapping[str, int] | None
+
+    @property
+    def name(self) -> str:
+        """The plain name of the method."""
+        return self.method.name
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The rows rated: one row of each table for each of them, one column for each label."""
+
+    truth: Bools
+    proba: Floats | None
+    predictions: Mapping[str, Bools]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods compared on rows that no model behind them has seen, and the one to use.
+
+    It prints as a table, and shows as one in a notebook.
+
+    Attributes
+    ----------
+    beta : float
+        The β of F_β.
+    kind : str
+        `"binary"`, `"multiclass"` or `"multilabel-indicator"`.
+    labels : tuple of str
+        What the labels are called.
+    rated_on : str
+        The rows that the methods were rated on.
+    n_rows : int
+        How many rows those are.
+    methods : tuple of Standing
+        Where each method stands.
+    chosen : str
+        The plain name of the method to use.
+    choice : Choice or None
+        What it was chosen by; None where nothing could be compared.
+    reason : str
+        Why, in words.
+    notes : tuple of str
+        What else the data show.
+    estimator : estimator
+        The method to use, not fitted.
+    evidence : Evidence or None
+        The rows rated, for pictures of them; None where they were not kept.
+    """
+
+    beta: float
+    kind: str
+    labels: tuple[str, ...]
+    rated_on: str
+    n_rows: int
+    methods: tuple[Standing, ...]
+    chosen: str
+    choice: Choice | None
+    reason: str
+    notes: tuple[str, ...]
+    estimator: Any = field(repr=False)
+    evidence: Evidence | None = field(repr=False)
+
+    @property
+    def method(self) -> Standing:
+        """The standing of the method to use."""
+        return next(standing for standing in self.methods if standing.name == self.chosen)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The F of each method, by name."""
+        return {standing.name: standing.score.value for standing in self.methods}
+
+    @property
+    def behind(self) -> dict[str, float]:
+        """How far each method is behind the best, by name."""
+        return {standing.name: standing.behind for standing in self.methods}
+
+    @property
+    def std_error(self) -> dict[str, float]:
+        """The standard error of each method's difference from the best, by name."""
+        return {standing.name: standing.std_error for standing in self.methods}
+
+    @property
+    def measure_name(self) -> str:
+        """What is compared: F1, or macro F1 of several labels."""
+        return ("macro " if len(self.labels) > 1 else "") + name_of_f(self.beta)
+
+    @property
+    def verdict(self) -> str:
+        """The decision in one sentence: the method, what it selects, its F."""
+        if self.choice is None:
+            return self.reason
+        known = [f"{self.measure_name} {shown(self.method.score)} on rows it was not trained on"]
+        if self.evidence is not None:
+            known.insert(0, selection(self.evidence.predictions[self.chosen]) + self._expects())
+        also = [name for name in self.choice.close if name != self.chosen]
+        tie = f" ({listed(also)} would do as well)" if also else ""
+        return f"Use {self.chosen}{tie}: {'; '.join(known)}."
+
+    def _expects(self) -> str:
+        """Return what the model expects, where the method rests on it and it can be trusted."""
+        on_proba = self.method.method.rests_on == "probabilities"
+        if not (on_proba and self.kind == "binary" and self.choice and self.choice.trusted):
+            return ""
+        assert self.evidence is not None
+        assert self.evidence.proba is not None
+        selected = self.evidence.predictions[self.chosen][:, 0]
+        expected = expected_f(self.evidence.proba[:, 0], selected, beta=self.beta)
+        promise = f"{expected.mean:.3f} ± {expected.std:.3f}"
+        return f", where the model expects {name_of_f(self.beta)} {promise}"
+
+    def __str__(self) -> str:
+        rows = [
+            (
+                "*" if standing.name == self.chosen else "",
+                standing.name,
+                f"{standing.score.value:.4f}",
+                f"behind by {standing.behind:.4f} ± {standing.std_error:.4f}",
+                standing.method.symbol,
+            )
+            for standing in self.methods
+        ]
+        head = ("", "", self.measure_name, "", "")
+        table = aligned([head, *rows], (False, False, True, False, False)) if rows else []
+        return "\n".join([*table, self.reason, *self.notes])
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook; names are text, whatever they hold."""
+        head = ("", self.measure_name, "95 % interval", f"less {self.chosen}", "95 % interval", "")
+        rows = [head, *(self._cells(standing) for standing in self.methods)]
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        text = "".join(f"<p>{escape(line)}</p>" for line in (self.reason, *self.notes))
+        return f"<table>{body}</table>{text}"
+
+    def _cells(self, standing: Standing) -> tuple[str, ...]:
+        score, difference = standing.score, standing.difference
+        used = standing.name == self.chosen
+        return (
+            f"{standing.name}{' *' if used else ''}",
+            f"{score.value:.3f}",
+            f"{score.low:.3f} – {score.high:.3f}",
+            "" if used else f"{difference.value:+.3f}",
+            "" if used else f"{difference.low:+.3f} to {difference.high:+.3f}",
+            standing.method.symbol,
+        )
+
+
+def nothing_compared(beta: float, kind: str, chosen: str) -> Comparison:
+    """Return the comparison on rows where no label has both positives and negatives."""
+    return Comparison(beta, kind, (), "no rows", 0, (), chosen, None, NOTHING, (), None, None)

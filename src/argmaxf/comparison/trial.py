@@ -1,0 +1,281 @@
+"""What models say of rows they have not seen: the fits that takes, scores and predictions.
+
+Rows to be rated are those of a test set, or those that `cv` holds out. One set of held-out scores
+of the classifier serves all methods that wrap it; a method with a model of its own predicts the
+same rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
+from sklearn.utils.parallel import Parallel, delayed
+
+from argmaxf.comparison.methods import Method, Recipe
+from argmaxf.estimators.doubts import CalibrationWarning
+from argmaxf.estimators.folds import deal, folds
+from argmaxf.estimators.labels import Labels, constants_said
+from argmaxf.estimators.plain import GivenScores
+from argmaxf.estimators.rowwise import SmallBatchWarning
+from argmaxf.estimators.scores import LabelScorer, scores_to_cut, weight_parameter
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+FEWEST_PARTS = 5  # into which held-out rows are dealt where `cv` holds out one set only
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One model to be fitted, and what is read from it for rows that it has not seen.
+
+    `split` are the rows to train on and those to be read; without it the model trains on all rows,
+    and is read for `X_test` where there is one.
+    """
+
+    method: Method | None  # None is the classifier itself
+    name: str
+    model: Any
+    X: Any
+    target: NDArray[Any]
+    params: dict[str, Any]
+    read: Callable[[Any, Any], Any]
+    split: tuple[Ints, Ints] | None = None
+    X_test: Any = None
+
+    def run(self) -> Any:
+        """Return the fitted model, with what was read from it as `read_`."""
+        with constants_said():
+            return self._on_all_rows() if self.split is None else self._on_fold()
+
+    def _on_all_rows(self) -> Any:
+        model = clone(self.model).fit(self.X, self.target, **self.params)
+        model.read_ = None if self.X_test is None else self.read(model, self.X_test)
+        return model
+
+    def _on_fold(self) -> Any:
+        return cross_validate(
+            self.model,
+            self.X,
+            self.target,
+            cv=[self.split],
+            scoring=partial(_keep, self.read),
+            return_estimator=True,
+            error_score="raise",
+            params=self.params,
+        )["estimator"][0]
+
+
+@dataclass
+class Trial:
+    """The rows of a comparison, and what the models say of them as the fits are run.
+
+    `scores` has a row for each training row and a block of columns for each kind of score in
+    `kinds`: probabilities, and scores to be cut.
+    """
+
+    X: Any
+    target: NDArray[Any]
+    labels: Labels
+    weight: Floats | None
+    estimator: Any
+    recipe: Recipe
+    methods: Sequence[Method]
+    fit_params: dict[str, Any]  # what the classifier's fit gets of the weights
+    X_test: Any = None
+    target_test: NDArray[Any] | None = None
+    needs_model: bool = False  # whether the classifier fitted on all rows is wanted
+    notes: list[str] = field(default_factory=list)
+    model: LabelScorer | None = None  # fitted on all rows
+    first: LabelScorer | None = None  # fitted without the first fold
+
+    def __post_init__(self) -> None:
+        columns = self.labels.columns(self.target)
+        self.kinds = scores_to_cut(self.estimator)
+        self.splits = folds(self.recipe.cv, columns, self.target, self.recipe.random_state)
+        self.held_out = _held_out_once(self.splits, len(columns))
+        self.scores = np.full((len(columns), len(self.kinds) * columns.shape[1]), np.nan)
+        self.test_scores: Floats | None = None
+        self.methods = [m for m in self.methods if self._takes_part(m)]
+        shape = (len(self.rated_target), columns.shape[1])
+        self.own = {m.name: np.zeros(shape, dtype=bool) for m in self.methods if not m.wraps}
+
+    @property
+    def is_test(self) -> bool:
+        """Whether rows of a test set are rated, and not those held out."""
+        return self.target_test is not None
+
+    @property
+    def rated_target(self) -> NDArray[Any]:
+        """The target of the rows to be rated."""
+        return self.target if self.target_test is None else self.target_test
+
+    @property
+    def truth(self) -> Bools:
+        """The labels of the rows to be rated, one column for each."""
+        return self.labels.columns(self.rated_target)
+
+    @property
+    def proba(self) -> Floats | None:
+        """The classifier's probabilities for the rows to be rated, where it has any."""
+        scores = self.scores if self.test_scores is None else self.test_scores
+        has_any = self.kinds[0] == "predict_proba"
+        return scores[:, : self.labels.n_columns] if has_any else None
+
+    def run(self, track: Callable[[list[Fit]], Iterable[Fit]] = iter) -> None:
+        """Run the fits; `track` goes through them, and may show how far they are."""
+        fits = [*self._classifier_fits(), *self._own_fits()]
+        jobs = Parallel(n_jobs=self.recipe.n_jobs, return_as="generator")
+        models = jobs(delayed(fit.run)() for fit in fits)
+        for fit, model in zip(track(fits), models, strict=True):
+            self._take(fit, model)
+
+    def learned(self, method: Method, rows: Any) -> Any:
+        """Return a method that wraps the classifier, learned from held-out scores of some rows."""
+        given = FrozenEstimator(GivenScores(self.labels, self.kinds))
+        weight = None if self.weight is None else self.weight[rows]
+        with without_advice():
+            fitted = method.make(given, self.recipe)
+            return fitted.fit(self.scores[rows], self.target[rows], sample_weight=weight)
+
+    def fitted(self, method: Method) -> Any:
+        """Return a method fitted on all rows; one that wraps it takes the classifier as it is."""
+        if method.wraps:
+            assert self.model is not None
+            fitted = self.learned(method, self.held_out)
+            kind = self.kinds[-1 if fitted._scorer.method == "decision_function" else 0]
+            return fitted._put_on(self.estimator, self.model.reading(kind))
+        classifier = method.make(self.estimator, self.recipe)
+        with constants_said():
+            return classifier.fit(self.X, self.target, **self._params(classifier))
+
+    def method(self, name: str) -> Method:
+        """Return the method of a name."""
+        return next(method for method in self.methods if method.name == name)
+
+    @property
+    def first_scores(self) -> Floats:
+        """What the model that did not see the first fold says of it."""
+        assert self.first is not None
+        scores: Floats = self.first.read_[:, : self.labels.n_columns]
+        return scores
+
+    def parts(self) -> list[tuple[Ints, Ints]]:
+        """Return the held-out rows in parts, each with the rest, from which methods learn."""
+        parts = [fold for _, fold in self.splits]
+        if len(parts) == 1:
+            held_out, columns = self.held_out, self.labels.columns(self.target)
+            part = deal(columns[held_out], FEWEST_PARTS, self.recipe.random_state)
+            parts = [held_out[part == i] for i in range(FEWEST_PARTS)]
+        return [(np.setdiff1d(self.held_out, part), part) for part in parts]
+
+    def _takes_part(self, method: Method) -> bool:
+        """Whether a method can be tried on this classifier and these rows; if not, say why."""
+        if method.rests_on == "probabilities":
+            return self.kinds[0] == "predict_proba"
+        if isinstance(self.estimator, FrozenEstimator):
+            return method.wraps or method.complete
+        if not method.linear:
+            return True
+        problem = _problem_with_numbers(self.estimator, self.X, self.target)
+        if problem:
+            self.notes.append(f"{method.name} was left out, it needs plain numbers: {problem}")
+        return not problem
+
+    def _classifier_fits(self) -> Iterator[Fit]:
+        scorer = LabelScorer(self.estimator, self.labels, self.kinds[0])
+        name = type(self.estimator[-1] if isinstance(self.estimator, Pipeline) else self.estimator)
+        common = (self.X, self.target, self.fit_params, partial(_read_scores, self.kinds))
+        if isinstance(self.estimator, FrozenEstimator):  # every row is new to it
+            splits = [(self.held_out, self.held_out)]
+        else:
+            splits = self.splits
+        for i, split in enumerate(splits, start=1):
+            yield Fit(None, f"{name.__name__}, fold {i} of {len(splits)}", scorer, *common, split)
+        if self.needs_model or self.is_test:
+            label = f"{name.__name__}, all rows"
+            yield Fit(None, label, scorer, *common, X_test=self.X_test)
+
+    def _own_fits(self) -> Iterator[Fit]:
+        for method in self.methods:
+            if method.wraps:
+                continue
+            model = method.make(self.estimator, self.recipe)
+            common = (model, self.X, self.target, self._params(model), _read_predictions)
+            if self.is_test:
+                yield Fit(method, f"{method.name}, all rows", *common, X_test=self.X_test)
+                continue
+            for i, split in enumerate(self.splits, start=1):
+                yield Fit(method, f"{method.name}, fold {i} of {len(self.splits)}", *common, split)
+
+    def _params(self, classifier: Any) -> dict[str, Any]:
+        name = weight_parameter(classifier)
+        return {} if self.weight is None or name is None else {name: self.weight}
+
+    def _take(self, fit: Fit, model: Any) -> None:
+        """Keep what was read from one model."""
+        rows: Any = slice(None) if fit.split is None else fit.split[1]
+        if fit.method is not None:
+            self.own[fit.method.name][rows] = self.labels.columns(model.read_)
+        elif fit.split is None:
+            self.model, self.test_scores = model, model.read_
+        else:
+            self.scores[rows] = model.read_
+            self.first = self.first or model
+
+
+@contextmanager
+def without_advice() -> Iterator[None]:
+    """Keep quiet about what methods tell their users; the notes of the comparison say it once."""
+    with constants_said(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        warnings.simplefilter("ignore", SmallBatchWarning)
+        yield
+
+
+def _keep(read: Callable[[Any, Any], Any], model: Any, X: Any, y: Any) -> float:
+    """Stand in for a scorer in `cross_validate`: leave what is read on the fold's model."""
+    model.read_ = read(model, X)
+    return 0.0
+
+
+def _read_scores(kinds: Sequence[str], scorer: LabelScorer, X: Any) -> Floats:
+    return np.hstack([scorer.scores(X, kind) for kind in kinds])
+
+
+def _read_predictions(model: Any, X: Any) -> Any:
+    return model.predict(X)
+
+
+def _held_out_once(splits: list[tuple[Ints, Ints]], n: int) -> Ints:
+    """Return the rows that are held out, or say which is held out twice."""
+    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
+    if (times > 1).any():
+        raise ValueError(
+            f"cv must hold out every row at most once, row {int(np.argmax(times > 1))} is held "
+            f"out {times.max()} times"
+        )
+    return np.flatnonzero(times)
+
+
+def _problem_with_numbers(estimator: Any, X: Any, target: Any) -> str:
+    """Return why X, as the classifier of a pipeline gets it, is no table of plain numbers."""
+    if isinstance(estimator, Pipeline) and len(estimator) > 1:
+        X = clone(estimator[:-1]).fit_transform(X, target)
+    try:
+        check_array(X, accept_sparse="csr", dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        return str(error).splitlines()[0]
+    return ""

@@ -1,0 +1,129 @@
+"""argmaxf.compare: the public door for arrays, frames and pipelines, and what its result shows."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_classification, make_multilabel_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.model_selection import ShuffleSplit, TimeSeriesSplit
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import argmaxf
+from argmaxf.comparison import METHODS
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def rare():
+    return make_classification(900, weights=[0.9], class_sep=0.6, flip_y=0.05, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def found(rare):
+    X, y = rare
+    return argmaxf.compare(X, y, LogisticRegression(), candidates={SCRIPT: GaussianNB()})
+
+
+def test_every_method_says_what_it_is():
+    for key, method in METHODS.items():
+        assert method.key == key
+        assert method.rests_on in ("probabilities", "scores", "rows")
+        assert all((method.name, method.symbol, method.about))
+    assert len({method.name for method in METHODS.values()}) == len(METHODS)
+
+
+def test_it_prints_as_a_table_with_the_choice_and_why(found):
+    text = str(found)
+    for standing in found.methods:
+        assert standing.name in text
+        assert standing.method.symbol in text
+        assert f"{standing.score.value:.4f}" in text
+    assert found.reason in text
+    assert f"*  {found.chosen}" in text
+    assert found.chosen in found.reason
+    assert found.verdict.startswith(f"Use {found.chosen}")
+
+
+def test_a_notebook_shows_names_as_text(found):
+    html = found._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert html.count("<tr>") == 1 + len(found.methods)
+
+
+def test_the_choice_can_be_fitted(rare, found):
+    X, y = rare
+    model = found.estimator.fit(X, y)
+    assert f1_score(y, model.predict(X)) > 0.5 * found.scores[found.chosen]
+
+
+def test_the_result_can_be_kept(found):
+    assert str(pickle.loads(pickle.dumps(found))) == str(found)
+
+
+def test_frames_pipelines_and_strings_are_the_same_comparison(rare):
+    X, y = rare
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    plain = argmaxf.compare(X, y, model)
+    frame = pd.DataFrame(X).rename(columns="x{}".format)
+    words = pd.Series(np.where(y == 1, "fraud", "ok"), name="what")
+    framed = argmaxf.compare(frame, words, model, pos_label="fraud")
+    assert framed.labels == ("what",)
+    assert framed.scores == pytest.approx(plain.scores)
+
+
+def test_test_rows_are_rated_where_they_are_given(rare):
+    X, y = rare
+    found = argmaxf.compare(X[:500], y[:500], LogisticRegression(), X_test=X[500:], y_test=y[500:])
+    assert found.n_rows == 400
+    plain = LogisticRegression().fit(X[:500], y[:500]).predict(X[500:])
+    assert found.scores["cut at 0.5"] == pytest.approx(f1_score(y[500:], plain))
+
+
+@pytest.mark.parametrize(
+    ("cv", "rows"),
+    [(TimeSeriesSplit(4), 720), (ShuffleSplit(1, test_size=0.4, random_state=0), 360)],
+)
+def test_only_rows_that_are_held_out_are_rated(rare, cv, rows):
+    X, y = rare
+    found = argmaxf.compare(X, y, LogisticRegression(), cv=cv)
+    assert found.n_rows == rows
+    assert all(sum(standing.counts.values()) == rows for standing in found.methods)
+
+
+def test_rows_held_out_twice_are_refused(rare):
+    X, y = rare
+    with pytest.raises(ValueError, match="cv must hold out every row at most once, row"):
+        argmaxf.compare(X, y, LogisticRegression(), cv=ShuffleSplit(3, random_state=0))
+
+
+def test_many_labels_are_compared_by_macro_f():
+    X, y = make_multilabel_classification(300, n_classes=3, random_state=0)
+    found = argmaxf.compare(X, pd.DataFrame(y, columns=["a", "b", "c"]), LogisticRegression())
+    assert found.labels == ("a", "b", "c")
+    assert found.measure_name == "macro F1"
+    table = found.evidence.predictions[found.chosen]
+    assert found.scores[found.chosen] == pytest.approx(f1_score(y, table, average="macro"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"beta": -1.0}, "beta must be positive and finite, got -1.0"),
+        ({"methods": ["magic"]}, "methods must be one of 'plain', 'threshold'"),
+        ({"y": np.zeros(900, dtype=int)}, "target '0' of X is always 0: nothing to learn"),
+        ({"y": np.arange(900) < 3}, "has 3 positive rows in X, too few for one in each of 5"),
+        ({"X_test": np.ones((2, 20)), "y_test": [0, 7]}, "X_test has the class '7', never seen"),
+    ],
+)
+def test_bad_input_is_one_sentence(rare, change, message):
+    X, y = rare
+    arguments = {"X": X, "y": y, "estimator": LogisticRegression(), **change}
+    with pytest.raises(ValueError, match=message):
+        argmaxf.compare(**arguments)
