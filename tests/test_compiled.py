@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import argmaxf
@@ -27,8 +28,8 @@ from argmaxf.callee import shifted
 def total(x):
     return shifted(x) + 10.0
 """
-TOTAL = "from argmaxf.caller import total; print(total(1.0))"
-HITS = TOTAL + "; print(sum(total.stats.cache_hits.values()))"
+TOTAL = "from argmaxf.caller import total; print(total.compiled(1.0))"
+HITS = TOTAL + "; print(sum(total.compiled.stats.cache_hits.values()))"
 DECIDE = "import argmaxf; print(argmaxf.maximize_expected_f([.2, .5]).expected)"
 
 
@@ -104,6 +105,68 @@ def test_damaged_code_is_compiled_again(library):
     for damage in (b"", content[:-9], content[:-9] + b"x" * 9):
         kept[0].write_bytes(damage)
         assert run(library, HITS) == [12.0, 0]
+
+
+# ------------------------------------------------------------------ quick from the first call
+
+CASES = """
+import json, sys
+import numpy as np
+import argmaxf
+import argmaxf.compiled
+
+def cases():
+    rng = np.random.default_rng(0)
+    extremes = [0.0, 1.0, 1e-300, 5e-324, 1e-17, 0.5, 1 - 2.0**-53, 1e-9]
+    for n in (1, 2, 3, 8, 40, 150):
+        for beta in (1.0, 1e-9, 0.3, 3.0, 1e9):
+            yield beta, rng.random(n)
+            yield beta, rng.random(n) ** 8
+            yield beta, rng.choice(extremes, n)
+            yield beta, np.full(n, rng.random())
+    yield 1.0, np.random.default_rng(1).random(1500) ** 3
+
+def answers():
+    for beta, p in cases():
+        for measure in ("fbeta", "jaccard"):
+            if measure == "jaccard" and beta != 1.0:
+                continue
+            d = argmaxf.maximize_expected_f(p, beta=beta, measure=measure)
+            half = argmaxf.expected_f(p, p >= 0.5, beta=beta, measure=measure)
+            yield d.k, d.threshold, d.expected, d.std, *half
+"""
+
+
+def test_the_first_answers_need_no_numba():
+    code = "import sys, argmaxf; print(argmaxf.maximize_expected_f([.2, .5, .4]).k, "
+    assert run(PACKAGE.parent, code + "'numba' in sys.modules and 1 or 0)") == [2, 0]
+
+
+def test_python_and_compiled_code_give_the_same_answers():
+    print_them = "\nfor answer in answers(): print(*map(float, answer))"
+    lines = [
+        np.array(run(PACKAGE.parent, f"{CASES}argmaxf.compiled.ENOUGH = {enough}{print_them}"))
+        for enough in (0, 10**9)
+    ]
+    compiled, python = (a.reshape(-1, 6) for a in lines)
+    assert len(compiled) > 100
+    np.testing.assert_array_equal(python[:, :2], compiled[:, :2])  # k and threshold
+    np.testing.assert_allclose(python[:, [2, 4]], compiled[:, [2, 4]], rtol=1e-12)
+    np.testing.assert_allclose(python[:, [3, 5]], compiled[:, [3, 5]], rtol=1e-7, atol=1e-9)
+
+
+def test_what_python_refuses_is_compiled(library):
+    (library / "argmaxf" / "odd.py").write_text(
+        "from argmaxf.compiled import kernel\n"
+        "@kernel\n"
+        "def inverse(x, out):\n"
+        "    out[0] += 1.0\n"
+        "    return 1.0 / x\n"
+    )
+    code = "import numpy as np\nfrom argmaxf.odd import inverse\nout = np.zeros(1)\n"
+    assert run(library, code + "print(inverse(2.0, out), inverse(0.0, out), out[0])") == [
+        *(0.5, np.inf, 2.0)
+    ]
 
 
 # ------------------------------------------------------------------ nowhere to write
@@ -183,9 +246,9 @@ def test_workers(library, method):
         "import multiprocessing as mp\n"
         "from argmaxf.caller import total\n"
         "def work(x):\n"
-        "    return total(x)\n"
+        "    return total.compiled(x)\n"
         "if __name__ == '__main__':\n"
-        "    total(1.0)\n"
+        "    total.compiled(1.0)\n"
         f"    with mp.get_context('{method}').Pool(2) as pool:\n"
         "        print(*pool.map(work, [1.0, 2.0]))\n"
     )

@@ -10,7 +10,7 @@ PACKAGE = Path(argmaxf.__file__).parent
 # A module may import from its own layer and from the layers above it in this list.
 LAYERS = [
     {"arrays", "validation", "whole", "sources"},
-    {"compiled"},
+    {"compiled", "kept_code"},
     {"measures"},
     {"metric", "question"},
     {"expected", "empirical", "theory"},

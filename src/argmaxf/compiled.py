@@ -1,167 +1,94 @@
-"""Compiled functions: how they are compiled, and where their machine code is kept.
+"""Kernels: functions of arrays that run compiled where it is worth it, and as they stand where not.
 
-`kernel` and `reordering_kernel` are the only two ways that argmaxf compiles anything. Compiled code
-is kept on disk under a name that says all it depends on: the sources of the kernel and of whatever
-it imports (`sources.py`), the types of its arguments, this processor, numba and Python. A kept file
-that cannot be read, or a disk that cannot be written, costs a compilation and nothing else.
+`kernel` and `reordering_kernel` are the only two ways that argmaxf compiles anything. Compiling
+takes seconds on a fresh installation and loading numba half a second in every process, so the first
+few thousand numbers of a process go through the Python functions: the same code, the same answer.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import pickle
-import stat
-import sys
-import tempfile
+import threading
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+from functools import cached_property, update_wrapper
 from typing import Any
 
-import numba
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
-from numba.misc.appdirs import AppDirs
+import numpy as np
 
-from argmaxf.sources import PACKAGE, sources_digest
-from argmaxf.whole import write_whole
-
-Function = Callable[..., Any]
+ENOUGH = 20_000  # numbers that a process takes through Python before it compiles; under a second
 
 
-def kernel(function: Function) -> Function:
+def kernel(function: Callable[..., Any]) -> Kernel:
     """Compile a function of arrays; it releases the interpreter lock while it runs.
 
     Division by zero gives infinity as in NumPy: a check for it would keep loops from vectorizing.
     """
-    return _compiled(function)
+    return Kernel(function)
 
 
-def reordering_kernel(function: Function) -> Function:
+def reordering_kernel(function: Callable[..., Any]) -> Kernel:
     """Compile a function whose sums may be reordered, so that they vectorize."""
-    return _compiled(function, fastmath={"reassoc", "contract"})
+    return Kernel(function, fastmath={"reassoc", "contract"})
 
 
-def _compiled(function: Function, **options: Any) -> Function:
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    dispatcher._cache = KeptCode(function)
-    return dispatcher  # type: ignore[no-any-return]
+class Kernel:
+    """A function that decides at each call whether to run compiled; once compiled it always does.
 
-
-class KeptCode(_Cache):
-    """The compiled versions of one kernel on disk: numba asks here before it compiles.
-
-    Each version is one file, written whole, so processes that compile at the same time cannot
-    disturb each other; numba's own cache has an index that they share, and raises where it finds
-    no folder to write to.
+    Compiled functions may call kernels, which are then part of their compilation.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.name = f"{function.__module__}.{function.__qualname__}"
-        self.sources = sources_digest(function.__module__, __name__)
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self.options = options
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The function compiled by numba: at its first call, or read from disk."""
+        from argmaxf.kept_code import compile_kept
+
+        return compile_kept(self.py_func, **self.options)
 
     @property
-    def cache_path(self) -> str | None:
-        """The folder that new versions go to."""
-        folder = writable_folder()
-        return None if folder is None else str(folder)
+    def _numba_type_(self) -> Any:
+        """How numba sees a kernel that another one calls."""
+        return self.compiled._numba_type_
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the version compiled for these types, or None."""
-        target_context.refresh()
-        name = self._file_name(sig, target_context.codegen())
-        for folder in folders():
-            try:
-                parts = pickle.loads(_checked((folder / name).read_bytes()))
-                return CompileResult._rebuild(target_context, *parts)
-            except Exception:  # not there, cut short, not for this machine: compiled again
-                continue
-        return None
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the function, compiled or not."""
+        if _work.in_python:  # called by a kernel that runs in Python
+            return self.py_func(*arguments)
+        if "compiled" not in self.__dict__ and _work.affords(arguments):
+            return self._in_python(arguments)
+        return self.compiled(*arguments)
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a version, and remove those of older sources."""
-        folder = writable_folder()
-        refers_to_memory = data.lifted or data.library.has_dynamic_globals
-        if folder is None or self.sources is None or refers_to_memory:
-            return
+    def _in_python(self, arguments: tuple[Any, ...]) -> Any:
+        """Run the function as it stands; where Python refuses what machines do, compile it."""
+        written = [a for a in arguments if isinstance(a, np.ndarray) and a.flags.writeable]
+        before = [a.copy() for a in written]
+        _work.in_python = True
         try:
-            content = dumps(data._reduce())
-            write_whole(folder / self._file_name(sig, data.codegen), _checksum(content) + content)
-            for other in folder.glob(f"{self.name}-*"):
-                if not other.name.startswith(self._prefix()):
-                    other.unlink(missing_ok=True)
-        except OSError:  # a full disk, a folder taken away: the compiled code runs all the same
-            pass
-
-    def enable(self) -> None:
-        """Do nothing: there is always somewhere to look."""
-
-    def disable(self) -> None:
-        """Do nothing: what is kept is never wrong."""
-
-    def flush(self) -> None:
-        """Do nothing: a changed source changes the file's name."""
-
-    def _prefix(self) -> str:
-        return f"{self.name}-{str(self.sources)[:16]}-"
-
-    def _file_name(self, sig: Any, codegen: Any) -> str:
-        rest = (sig, codegen.magic_tuple(), numba.__version__, sys.version)
-        return self._prefix() + hashlib.sha256(repr(rest).encode()).hexdigest()[:32] + ".nbc"
+            with np.errstate(all="ignore"):
+                return self.py_func(*arguments)
+        except (ArithmeticError, ValueError):  # 1.0 / 0.0, math.log(0.0), math.exp(1e3)
+            for array, content in zip(written, before, strict=True):
+                array[...] = content
+        finally:
+            _work.in_python = False
+        return self.compiled(*arguments)
 
 
-def _checksum(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest()
+class _Work(threading.local):
+    """What this thread takes through Python: how many numbers, and whether it is at it."""
+
+    in_python = False
+    numbers = 0
+
+    def affords(self, arguments: tuple[Any, ...]) -> bool:
+        size = sum(a.size for a in arguments if isinstance(a, np.ndarray))
+        if self.numbers + size > ENOUGH:
+            return False
+        self.numbers += size
+        return True
 
 
-def _checked(stored: bytes) -> bytes:
-    """Return what follows the checksum; damaged machine code must not run."""
-    checksum, content = stored[:32], stored[32:]
-    if checksum != _checksum(content):
-        raise ValueError("damaged")
-    return content
-
-
-@cache
-def folders() -> tuple[Path, ...]:
-    """Return where compiled code may lie: as set, beside the sources, in the user's cache.
-
-    Where none of them can be written to, a temporary folder is one more.
-    """
-    here = hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:12]  # apart from other installations
-    usual = [PACKAGE / "__pycache__" / "kernels", Path(AppDirs("argmaxf").user_cache_dir, here)]
-    if numba.config.CACHE_DIR:
-        usual.insert(0, Path(numba.config.CACHE_DIR, "argmaxf", here))
-    temporary = None if any(map(_writable, usual)) else _private_folder()
-    return tuple(usual) if temporary is None else (*usual, temporary / here)
-
-
-@cache
-def writable_folder() -> Path | None:
-    """Return the folder that new compiled code goes to, if there is one."""
-    return next(filter(_writable, folders()), None)
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        return False
-    return True
-
-
-def _private_folder() -> Path | None:
-    """Return a temporary folder that nobody else can write to: what lies in it is run as code."""
-    if not hasattr(os, "getuid"):
-        return Path(tempfile.gettempdir(), "argmaxf")  # Windows: the user's own already
-    folder = Path(tempfile.gettempdir(), f"argmaxf-{os.getuid()}")
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        state = folder.lstat()
-    except OSError:
-        return None
-    ours = stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid()
-    return folder if ours and state.st_mode & 0o077 == 0 else None
+_work = _Work()
