@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize
+from argmaxf.expected.search import Search
 from argmaxf.frames import decisions
 from argmaxf.frames.grouping import Rows
-from argmaxf.frames.segments import Segment, groups_of_rows
+from argmaxf.frames.segments import groups_of_rows
 from argmaxf.question import Question
 
 EDGES = [0.0, 1.0, 0.5, np.nextafter(0.5, 0), 0.25, 1 - 2**-53, 2**-64, 2**-65, 1e-300, 5e-324]
@@ -247,10 +248,10 @@ def test_a_billion_equal_values_twice():
     table = np.zeros((2, 8))
     table[:, 0] = counts
     rows = Rows(np.zeros(2, np.int64), values, table, values, values)
-    segment = Segment(groups_of_rows(rows, bits=6, least=2**-64), zeros=1e9)
     question = Question.of(1.0, "fbeta", ties="together")
-    assert segment.look(question) is None
-    decision = segment.decision(question)
+    search = Search(groups_of_rows(rows, bits=6, least=2**-64), question)
+    assert search.wanted == []
+    decision = search.decision(3 * 10**9)
     assert (decision.k, decision.threshold, decision.n) == (10**9, 0.3, 3 * 10**9)
     # F = 2T / (k + S) with T = 0.3 k and S = 0.4 k, both sharp by the law of large numbers
     assert decision.expected == pytest.approx(0.6 / 1.4, rel=1e-8)

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from judges import BETAS, best_k, curve_40_digits, families
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf.expected import maximize
+from argmaxf.expected import drive, maximize
 from argmaxf.expected.references import ye_2012
+from argmaxf.expected.sources.array import ArraySource
+from argmaxf.expected.sources.base import Cut
 from argmaxf.measures import FBeta, Jaccard
 
 probabilities = st.one_of(
@@ -78,7 +80,7 @@ def test_the_search_without_sorting_finds_what_sorting_finds(p, beta, ties, meas
     options = {"beta": beta, "ties": ties, "measure": measure, "zero_division": zero}
     by_sorting = maximize_expected_f(p, **options)
     question = maximize.Question.of(beta, measure, zero, ties)
-    by_search = maximize._decide_large(p, question)
+    by_search = maximize.decide_large(p, question)
     assert by_search.expected == pytest.approx(by_sorting.expected, rel=1e-12, abs=1e-290)
     if by_search.k != by_sorting.k:  # only where f agrees to the last digits
         alternative = expected_f(p, by_search.selected, beta=beta, measure=measure)
@@ -162,7 +164,7 @@ def test_ties_together_is_the_best_cut_between_different_values(p, repeats, beta
 
 def test_of_equal_items_the_first_are_selected():
     p = np.array([0.2, 0.9, 0.2, 0.1, 0.2])
-    selected = maximize._select(p, 0.2, k=3)
+    selected = ArraySource(p).select({(): Cut(threshold=0.2, k=3)})
     assert selected.tolist() == [True, True, True, False, False]
 
 
@@ -181,11 +183,9 @@ def test_order_changes_nothing(n):
 def test_threads_and_chunks_change_nothing(threads, chunk):
     p = np.random.default_rng(4).beta(0.5, 5, 30_000)
     question = maximize.Question.of(1.0, "fbeta")
-    source = maximize.ArraySource(p, threads=threads, chunk=chunk)
-    found = maximize.find_optimum(maximize.groups_of_table(source.table()), question, source)
+    found = drive.decide(ArraySource(p, threads=threads, chunk=chunk), question)[()]
     decision = maximize_expected_f(p)
-    assert found.k == decision.k
-    assert maximize.lowest_chosen(found, source) == decision.threshold
+    assert found.cut == (decision.threshold, decision.k)
 
 
 def test_rows_columns_and_cells():

@@ -30,11 +30,11 @@ from argmaxf.expected.dependent import (
 from argmaxf.expected.dependent import (
     maximize_expected_f_from_samples as maximize_expected_f_from_samples,
 )
+from argmaxf.expected.dependent.general import JointDecision as JointDecision
 from argmaxf.expected.evaluate import expected_f as expected_f
 from argmaxf.expected.evaluate import expected_f_curve as expected_f_curve
-from argmaxf.expected.general import JointDecision as JointDecision
 from argmaxf.expected.maximize import maximize_expected_f as maximize_expected_f
-from argmaxf.expected.sketch import ProbabilitySketch as ProbabilitySketch
+from argmaxf.expected.summary.sketch import ProbabilitySketch as ProbabilitySketch
 from argmaxf.frames import decide as decide
 from argmaxf.frames import summarize as summarize
 from argmaxf.metric import fbeta_from_counts as fbeta_from_counts

@@ -15,7 +15,7 @@ from rich.table import Table
 from argmaxf.commands.output import JSON_OPTION, console, print_json
 from argmaxf.commands.progress import TerminalProgress
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.files import Options, decide_files, label_files
 
 SKETCH = ".argmaxf"

@@ -10,7 +10,7 @@ import typer
 from argmaxf.commands.decide import COLUMN, FILES, NULLS, SKETCH, read_sketch
 from argmaxf.commands.output import JSON_OPTION, console, print_json
 from argmaxf.commands.progress import TerminalProgress
-from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.files import summarize_files, written_whole
 
 OUT = typer.Option("-o", "--output", help=f"The sketch to write, a file {SKETCH}.")

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from argmaxf.estimators.base import MetaFClassifier, boundary, signed
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer, response_method
-from argmaxf.expected.general import JointDecision, decide
-from argmaxf.expected.joint_sources import JointParameters
+from argmaxf.expected.dependent.general import JointDecision, decide
+from argmaxf.expected.dependent.sources import JointParameters
 from argmaxf.question import Question
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import Floats
-from argmaxf.expected.arrays import ArraySource, contiguous
+from argmaxf.arrays import Floats, contiguous
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.form import Form
-from argmaxf.expected.groups import Groups, group_sums
-from argmaxf.expected.optimum import groups_of_table, value_of_nothing
+from argmaxf.expected.search import value_of_nothing
+from argmaxf.expected.sources.array import ArraySource
+from argmaxf.expected.summary.groups import Groups, group_sums
+from argmaxf.expected.summary.tables import groups_of_table
 from argmaxf.measures import Measure
 from argmaxf.question import Question
 from argmaxf.validation import as_probabilities, as_real_array
@@ -134,7 +135,7 @@ def groups_of_items(p: NDArray[Any]) -> Groups:
     if p.size <= SMALL:
         values, counts = np.unique(p.astype(np.float64), return_counts=True)
         return Groups.of_values(values[::-1], counts[::-1].astype(np.float64))
-    table = ArraySource(p).table()
+    table = ArraySource(p).sums()
     groups = groups_of_table(table)
     zeros = table[-1:, 0]
     return Groups.joined([groups, Groups.of_values(np.zeros(int(zeros[0] > 0)), zeros[zeros > 0])])

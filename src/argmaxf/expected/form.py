@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from argmaxf.arrays import Floats
-from argmaxf.expected.groups import Groups, group_sums, group_variances, tilt
 from argmaxf.expected.nodes import Nodes, plausible_positives, reciprocal_nodes
+from argmaxf.expected.summary.groups import Groups, group_sums, group_variances
 from argmaxf.measures import Coefficients
 
 LEAST_PART = -60.0  # log of the part of f below which a node is dropped
@@ -40,7 +40,9 @@ class Tilt(NamedTuple):
     @classmethod
     def of(cls, nodes: Nodes, b: float) -> Tilt:
         """Return the tilt at the nodes."""
-        return cls(b, *tilt(nodes, b))
+        from argmaxf.expected import kernels
+
+        return cls(b, *kernels.tilt(nodes.u, b))
 
     def sums(self, groups: Groups) -> tuple[Floats, Floats]:
         """Return Σ log(1 - p w) and Σ π of each group at each node."""

@@ -1,142 +1,23 @@
-"""Compiled loops: arrays in, arrays out, no validation. Imported when the first one is needed.
+"""Compiled primitives that every loop shares: tilts, factors, and the marking of the top k.
 
-Every kernel releases the interpreter lock and takes read-only inputs (see `readonly`), so that one
+Kernels are arrays in, arrays out, without validation, imported when the first one is needed. Every
+kernel releases the interpreter lock and takes read-only inputs (`arrays.readonly`), so that one
 compiled version serves memory maps, frozen arrays and plain ones. `compiled.py` says how they are
 compiled and kept.
 
-The label of an item, tilted by x = e^{-β²u}, is positive with probability π = p x / (1 - p w),
-w = 1 - x. Each loop over items below runs over the nodes inside, where the compiler vectorizes.
+The label of an item, tilted by x = e^{-bu}, is positive with probability π = p x / (1 - p w),
+w = 1 - x. Loops over items run over the nodes inside, where the compiler vectorizes.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxf.compiled import kernel
 
 LEAST_X = math.exp(-120.0)  # below this a tilted term is lost even times β⁴; keeps 0/0 away
-
-# Rows of the summary's table (see sketch.py): p = 1, then p in [1/2, 1) by falling p, then
-# p in [2^-64, 1/2) by falling p, then 0 < p < 2^-64, then p = 0.
-MANTISSA = 52
-SHIFT = MANTISSA - 6  # 64 groups for each power of two
-HALF_KEY = 1022 << (MANTISSA - SHIFT)  # the key of t = 1/2
-HIGH_BASE = 970 << (MANTISSA - SHIFT)  # t = 1 - p is at least 2^-53 unless p = 1
-LOW_BASE = 959 << (MANTISSA - SHIFT)  # t = p is at least 2^-64 unless p is tiny
-HIGH_ROWS = HALF_KEY - HIGH_BASE + 1
-LOW_ROWS = HALF_KEY - LOW_BASE
-TINY_ROW = 1 + HIGH_ROWS + LOW_ROWS
-ZERO_ROW = TINY_ROW + 1
-ROWS = ZERO_ROW + 1
-COLUMNS = 8  # count, Σy in two parts, Σy² … Σy⁶: one cache line
-TINY = 2.0**-64
-
-
-def readonly(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view, so that every kernel sees one type of input."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-# --- the summary ---------------------------------------------------------------------------------
-
-
-@kernel
-def add_powers(row, remainder, half):
-    """Add one item to a group: y in [-1, 1) is its place there, the mantissa's remaining bits."""
-    scale = 1.0 / half
-    y = remainder * scale
-    # The leading bits of y are summed apart: that sum is exact, so equal values cannot drift.
-    lead = ((remainder >> 20) << 20) * scale
-    y2 = y * y
-    y4 = y2 * y2
-    row[0] += 1.0
-    row[1] += lead
-    row[2] += y - lead
-    row[3] += y2
-    row[4] += y2 * y
-    row[5] += y4
-    row[6] += y4 * y
-    row[7] += y4 * y2
-
-
-@kernel
-def summarize(p, table):
-    """Add items to the table of ROWS groups; return False at a value that is no probability."""
-    room = 1024
-    t = np.empty(room)
-    bits = t.view(np.int64)
-    high = np.empty(room, np.bool_)
-    half = 1 << (SHIFT - 1)
-    mask = (1 << SHIFT) - 1
-    for start in range(0, p.size, room):
-        size = min(room, p.size - start)
-        valid = True
-        for i in range(size):
-            v = p[start + i]
-            valid &= (v >= 0.0) & (v <= 1.0)
-            high[i] = v >= 0.5
-            t[i] = 1.0 - v if v >= 0.5 else v
-        if not valid:
-            return False
-        for i in range(size):
-            key = bits[i] >> SHIFT
-            if high[i]:
-                if key < HIGH_BASE:
-                    table[0, 0] += 1.0
-                else:
-                    add_powers(table[1 + key - HIGH_BASE], (bits[i] & mask) - half, half)
-            elif key >= LOW_BASE:
-                add_powers(table[HIGH_ROWS + HALF_KEY - key], (bits[i] & mask) - half, half)
-            elif t[i] > 0.0:
-                table[TINY_ROW, 0] += 1.0
-                table[TINY_ROW, 1] += t[i] / TINY  # higher powers are below rounding
-            else:
-                table[ZERO_ROW, 0] += 1.0
-    return True
-
-
-@kernel
-def summarize_window(p, low, high, upper, shift, first, table, lowest, highest):
-    """Summarize the items of one window of keys at a finer resolution, with their extremes.
-
-    The window is keys `first` to `first + len(table) - 1` of t = 1 - p (`upper`) or t = p, at
-    `shift` bits from the right; no item outside [low, high] is in it.
-    """
-    t = np.empty(1)
-    bits = t.view(np.int64)
-    half = 1 << max(shift - 1, 0)
-    mask = (1 << shift) - 1
-    for i in range(p.size):
-        v = p[i]
-        if low <= v <= high:
-            t[0] = 1.0 - v if upper else v
-            row = (bits[0] >> shift) - first
-            if 0 <= row < table.shape[0]:
-                add_powers(table[row], (bits[0] & mask) - half if shift > 0 else 0, half)
-                lowest[row] = min(lowest[row], v)
-                highest[row] = max(highest[row], v)
-
-
-@kernel
-def gather_window(p, low, high, upper, shift, first, rows, out):
-    """Copy the items of one window of keys to the start of `out`; return how many there are."""
-    t = np.empty(1)
-    bits = t.view(np.int64)
-    filled = 0
-    for i in range(p.size):
-        v = p[i]
-        if low <= v <= high:
-            t[0] = 1.0 - v if upper else v
-            if 0 <= (bits[0] >> shift) - first < rows:
-                out[filled] = v
-                filled += 1
-    return filled
 
 
 @kernel
@@ -176,52 +57,3 @@ def factor(p, q):
 def log_factor(p, q, w, x):
     """log(1 - p w) to full relative precision, q = 1 - p."""
     return math.log1p(-p * w) if p * w < 0.5 else math.log(x + q * w)
-
-
-@kernel
-def group_terms(count, centre, rest, half, moments, w, x, log_terms, pi):
-    """For each group and node: Σ log(1 - p w) and Σ π, from the group's power sums.
-
-    With 1 - p w = B (1 - ζ y), B = 1 - c w and ζ = h w / B:
-        Σ log(1 - p w) = N log B - Σ_j ζ^j s_j / j
-        Σ p / (1 - p w) = (c Σ_j ζ^j s_j + h Σ_j ζ^j s_{j+1}) / B
-    """
-    for i in range(count.size):
-        n, h = count[i], half[i]
-        c, q = centre[i], rest[i]
-        s1, s2, s3 = moments[i, 0], moments[i, 1], moments[i, 2]
-        s4, s5, s6 = moments[i, 3], moments[i, 4], moments[i, 5]
-        a0, a1, a2 = factor(c, q)
-        for m in range(w.size):
-            inverse = 1.0 / (a0 + a1 * x[m] + a2 * w[m])
-            z = h * w[m] * inverse
-            tail = s3 / 3 + z * (s4 / 4 + z * (s5 / 5 + z * (s6 / 6)))
-            log_terms[i, m] = -z * (s1 + z * (s2 / 2 + z * tail))
-            series = s1 + z * (s2 + z * (s3 + z * (s4 + z * (s5 + z * s6))))
-            pi[i, m] = x[m] * inverse * (c * (n + z * series) + h * series)
-        for m in range(w.size):
-            log_terms[i, m] += n * log_factor(c, q, w[m], x[m])
-
-
-@kernel
-def group_variances(count, centre, rest, half, moments, w, x, variance, negative):
-    """For each group and node: Σ π (1 - π) = x Σ p (1 - p) / (1 - p w)², and Σ (1 - π).
-
-    1/(1 - ζy)² = Σ_j (j+1) ζ^j y^j and p (1 - p) = c q + h (q - c) y - h² y², to order five.
-    """
-    s = np.empty(8)
-    d = np.empty(6)
-    for i in range(count.size):
-        c, q, h = centre[i], rest[i], half[i]
-        s[0], s[7] = count[i], 0.0
-        s[1:7] = moments[i]
-        for j in range(6):
-            d[j] = (j + 1) * (c * q * s[j] + h * (q - c) * s[j + 1] - h * h * s[j + 2])
-        a0, a1, a2 = factor(c, q)
-        for m in range(w.size):
-            inverse = 1.0 / (a0 + a1 * x[m] + a2 * w[m])
-            z = h * w[m] * inverse
-            series = d[0] + z * (d[1] + z * (d[2] + z * (d[3] + z * (d[4] + z * d[5]))))
-            variance[i, m] = x[m] * inverse * inverse * series
-            powers = s[1] + z * (s[2] + z * (s[3] + z * (s[4] + z * (s[5] + z * s[6]))))
-            negative[i, m] = inverse * (q * (s[0] + z * powers) - h * powers)

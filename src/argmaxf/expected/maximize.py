@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import Floats
-from argmaxf.expected.arrays import ArraySource, contiguous, in_threads, threads_for
-from argmaxf.expected.contest import settle
+from argmaxf.arrays import contiguous
+from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.optimum import find_optimum, groups_of_table, lowest_chosen
+from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
+from argmaxf.expected.sources.array import ArraySource
 from argmaxf.measures import Measure
 from argmaxf.question import Question
 from argmaxf.validation import NotAProbability, as_real_array, check_choice, first_bad_probability
-
-SMALL = 1 << 14  # up to so many items are sorted and looked at one by one
 
 
 def maximize_expected_f(
@@ -110,7 +108,7 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
     if p.size == 0:
         raise ValueError("proba must hold at least one probability, got none")
     if p.size > SMALL:
-        return _decide_large(p, question)
+        return decide_large(p, question)
     rows = _decide_rows(p[None, :], question)
     return Decision(
         selected=rows.selected[0],
@@ -123,24 +121,11 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
     )
 
 
-def _decide_large(p: NDArray[Any], question: Question) -> Decision:
+def decide_large(p: NDArray[Any], question: Question) -> Decision:
     """Decide many items from their summary and closer looks at a few, without sorting."""
     source = ArraySource(p)
-    found = find_optimum(groups_of_table(source.table()), question, source)
-    threshold = lowest_chosen(found, source)
-    selected = _select(p, threshold, found.k)
-    return Decision(selected, found.k, threshold, found.f, found.std, question.beta, p.size)
-
-
-def _select(p: NDArray[Any], threshold: float, k: int) -> NDArray[np.bool_]:
-    """Mark the top k: what is above the threshold, and the first ones equal to it."""
-    from argmaxf.expected import kernels
-
-    selected: NDArray[np.bool_] = np.greater_equal(p, threshold)
-    if np.count_nonzero(selected) != k:
-        ties = k - np.count_nonzero(p > threshold)
-        kernels.select(contiguous(p), threshold, ties, selected)
-    return selected
+    search = drive.decide(source, question)[()]
+    return replace(search.decision(p.size), selected=source.select({(): search.cut}))
 
 
 def _decide_all_cells(p: NDArray[Any], question: Question) -> Decision:
@@ -162,49 +147,11 @@ def _decide_rows(p: NDArray[Any], question: Question) -> Decision:
     if rows == 0 or n == 0:
         return _of_nothing(p.shape, (rows,), question)
     if n > SMALL:
-        return _stacked([_decide_large(row, question) for row in p])
-    return _decide_small_rows(p, question)
-
-
-def _decide_small_rows(p: NDArray[Any], question: Question) -> Decision:
-    """Sort each row and look at its items one by one, rows shared out among threads."""
-    from argmaxf.expected import kernels, row_kernels
-
-    rows, n = p.shape
+        return _stacked([decide_large(row, question) for row in p])
     proba = contiguous(p)
-    ascending = np.sort(proba, axis=1)
-    if not (ascending[:, 0].min() >= 0.0 and ascending[:, -1].max() <= 1.0):
-        raise NotAProbability
-    ascending = kernels.readonly(ascending)
-    k, rivals = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    expected, std = np.empty(rows), np.empty(rows)
-    selected = np.empty(p.shape, np.bool_)
-    options = (question.coefficients, question.zero_division, question.split_ties)
-
-    def work(part: slice) -> None:
-        results = (k[part], expected[part], std[part], rivals[part])
-        row_kernels.decide_rows(ascending[part], *options, *results)
-        for r in np.flatnonzero(rivals[part] > 1) + part.start:
-            k[r], expected[r], std[r] = _settled(ascending[r], question)
-        row_kernels.select_rows(proba[part], ascending[part], k[part], selected[part])
-
-    in_threads(work, rows, threads_for(64 * p.size))
-    last = np.maximum(n - k, 0).clip(max=n - 1)
-    threshold = np.where(k > 0, ascending[np.arange(rows), last], math.inf)
-    return Decision(selected, k, threshold, expected, std, question.beta, n)
-
-
-def _settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
-    """Decide a row in which several k agree to 13 digits."""
-    from argmaxf.expected import row_kernels
-
-    f = np.empty(ascending.size + 1)
-    options = (question.coefficients, question.zero_division, question.split_ties)
-    best = row_kernels.decide_row(ascending, *options, -1, f)[0]
-    rivals = np.flatnonzero(f >= f[best] * (1.0 - row_kernels.CONTEST)).tolist()
-    k = settle(ascending[::-1], rivals, question)
-    _, expected, std, _ = row_kernels.decide_row(ascending, *options, k, f)
-    return k, expected, std
+    decided = decide_sets(Sets.of_rows(proba), question)
+    k, threshold, expected, std, _ = decided
+    return Decision(select_rows(proba, decided), k, threshold, expected, std, question.beta, n)
 
 
 def _stacked(decisions: list[Decision]) -> Decision:

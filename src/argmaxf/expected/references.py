@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf.arrays import Floats
+from argmaxf.expected.ties import label_counts
 
 
 def ye_2012(proba: ArrayLike, beta_squared: Fraction | int = 1) -> Floats:
@@ -56,17 +57,6 @@ def expected_f_by_counts(p: Any, k: int, b2: Any) -> Any:
         for k1 in range(1, k + 1)
         for k2 in range(len(outside))
     )
-
-
-def label_counts(p: Any, one: Any) -> list[Any]:
-    """P(S = 0), P(S = 1), … for independent labels: the coefficients of Π [p x + (1 - p)]."""
-    c = [one]
-    for p_j in p:
-        c = [
-            (1 - p_j) * (c[i] if i < len(c) else 0) + p_j * (c[i - 1] if i > 0 else 0)
-            for i in range(len(c) + 1)
-        ]
-    return c
 
 
 def jansche_2007(proba: ArrayLike, beta: float = 1.0) -> Floats:

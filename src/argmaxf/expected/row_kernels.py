@@ -20,7 +20,7 @@ SMALL = 2.0**-400
 RESCALE = 2.0**540
 LOG_RESCALE = 540.0 * math.log(2.0)
 LARGE_B = 100.0  # above, 1 - f is summed anew where it is multiplied by b_in
-CONTEST = 1e-13  # values of f nearer than this are told apart in decimals (see contest.py)
+CONTEST = 1e-13  # values of f nearer than this are told apart in decimals (see ties.py)
 
 
 @kernel
@@ -337,25 +337,30 @@ def decide_row(ascending, c, zero_division, split_ties, forced, f):
 
 
 @kernel
-def decide_rows(ascending, c, zero_division, split_ties, k, expected, std, rivals):
-    """Decide every sorted row."""
-    f = np.empty(ascending.shape[1] + 1)
-    for r in range(ascending.shape[0]):
+def decide_sets(ascending, offsets, c, zero_division, split_ties, k, expected, std, rivals):
+    """Decide sets of items that lie one after another, each sorted, set r from offsets[r] on."""
+    f = np.empty(np.diff(offsets).max() + 1)
+    for r in range(k.size):
+        items = ascending[offsets[r] : offsets[r + 1]]
         k[r], expected[r], std[r], rivals[r] = decide_row(
-            ascending[r], c, zero_division, split_ties, -1, f
+            items, c, zero_division, split_ties, -1, f[: items.size + 1]
         )
 
 
 @kernel
-def select_rows(p, ascending, k, out):
-    """Mark the top k of every row."""
-    n = p.shape[1]
-    for r in range(p.shape[0]):
-        if k[r] == 0:
-            out[r, :] = False
-        else:
-            threshold = ascending[r, n - k[r]]
-            ties = 0
-            for i in range(n - k[r], n):
-                ties += ascending[r, i] == threshold
-            select(p[r], threshold, ties, out[r])
+def select_sets(p, offsets, threshold, ties, out):
+    """Mark the chosen items of every set: those above its threshold, the first ties equal to it."""
+    for r in range(threshold.size):
+        part = slice(offsets[r], offsets[r + 1])
+        select(p[part], threshold[r], ties[r], out[part])
+
+
+@kernel
+def count_ties(ascending, offsets, k, threshold, ties):
+    """Count the chosen items of every set that equal its threshold."""
+    for r in range(k.size):
+        ties[r] = 0
+        for i in range(offsets[r + 1] - k[r], offsets[r + 1]):
+            if ascending[i] != threshold[r]:
+                break
+            ties[r] += 1

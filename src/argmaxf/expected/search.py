@@ -8,35 +8,35 @@ f_k = Σ_m e^{-u_m k} Φ_k(u_m) and Φ_k between `low` and `high` (Φ_a and Φ_b
     f_k - f_{k-1} ≥ Σ e^{-ub} least - e^{-ua} (1 - e^{-u}) high           (f only rises in it)
 
 where `least` and `most` bound Φ_k - Φ_{k-1}; where one is negative, the other end of the range is
-the worst for it. A group that none of the three closes is subdivided.
-Values of f along a ladder are sums of exact differences, so that neighbouring k are told apart
-even where f differs in its fifteenth digit only.
+the worst for it. A group that none of the three closes is subdivided. Values of f along a ladder
+are sums of exact differences, so that neighbouring k are told apart even where f differs in its
+fifteenth digit only.
+
+`Search` never looks at items: it says which groups it wants in finer ones (`wanted`) and is told
+(`refine`), so that any source can drive it (`drive.py`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from argmaxf.arrays import Bools, Floats
-from argmaxf.expected.form import Form
-from argmaxf.expected.groups import Groups
+from argmaxf.expected.decision import Decision, ExpectedF
+from argmaxf.expected.form import Form, largest_useful_k
+from argmaxf.expected.sources.base import Cut
+from argmaxf.expected.summary.groups import Groups, group_sums
+from argmaxf.question import Question
 
 SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
 CONTEST = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
+DOUBT = 1e-12  # values nearer than this may be told apart better item by item (rows.py)
 PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
-
-
-class Source(Protocol):
-    """Where the items are: an array, a file, a frame."""
-
-    def subdivide(self, groups: Groups) -> Groups:
-        """Return the same items in finer groups, in the end one for each distinct value."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -53,48 +53,190 @@ class Ladder:
     after: tuple[Groups, ...]  # and below its last one
 
 
+class Stretch(NamedTuple):
+    """Neighbouring groups of a ladder that may hold a better value."""
+
+    ladder: Ladder
+    first: int
+    stop: int
+
+    @property
+    def groups(self) -> Groups:
+        """The groups."""
+        return self.ladder.groups[self.first : self.stop]
+
+    def parts(self) -> list[Groups]:
+        """Part the groups into neighbouring runs of equal items, and neighbouring others."""
+        groups = self.groups
+        edges = [0, *(np.flatnonzero(np.diff(groups.runs)) + 1).tolist(), len(groups)]
+        return [groups[first:stop] for first, stop in itertools.pairwise(edges)]
+
+    def joined(self, finer: Iterator[Groups]) -> Groups:
+        """Put finer groups in the place of parts; runs are cut by arithmetic."""
+        pieces = (part.split_runs(PIECES) if part.runs[0] else next(finer) for part in self.parts())
+        return Groups.joined(list(pieces))
+
+
 class Optimum(NamedTuple):
-    """The best k, its value and spread, and what a summary alone could not settle."""
+    """The best border of groups: how many items it takes, their value and its spread."""
 
     k: int
     f: float
     std: float
-    last: Groups  # the one group whose lowest item is the last one chosen
-    unsettled: Groups  # groups that may hold a better border
+    last: Groups  # the one group whose lowest item is the last one chosen; none if k = 0
+    contested: bool  # other sizes look as good: a summary alone cannot tell them apart
 
 
-def search(
-    groups: Groups, rest: Groups, form: Form, source: Source | None, *, split_ties: bool
-) -> Optimum:
-    """Return the k ≥ 1 with the highest f; exact ties go to the smallest k.
+class Search:
+    """The search for the best set among items given in groups by falling probability.
 
-    The best set ends in `groups`; `rest` are the items below them. Without a `source` of single
-    items, return the best border and the groups that stay open.
+    Ask `wanted` for the neighbouring groups that must be seen more finely, tell `refine` what they
+    are; once nothing is wanted, `cut` and `optimum` are exact. Items with p = 0 are in no group.
     """
-    ladders: list[Ladder] = []
-    unsettled: list[Groups] = []
-    # The rule is for k ≥ 1: its value at k = 0, which steps are added to, is not that of the set.
-    bottom = float(form.climb(groups[:0], form.start).phi.sum())
-    waiting = [_climb(groups, form, 0.0, bottom, form.start, (), (rest,))]
-    best = 0.0
-    while waiting:
-        ladder = waiting.pop()
-        ladders.append(ladder)
-        best = max(best, float(ladder.f[1:].max()))
-        for first, stop in _stretches(_open(ladder, form, best, split_ties)):
-            inner = ladder.groups[first:stop]
-            if source is None and not inner.runs.all():
-                unsettled.append(inner)
-                continue
-            before = (*ladder.before, ladder.groups[:first])
-            after = (*ladder.after, ladder.groups[stop:])
-            k, f, state = ladder.k[first], ladder.f[first], ladder.state[first]
-            finer = _finer(inner, source)
-            waiting.append(_climb(finer, form, k, f, state, before, after))
-    return _best(ladders, form, unsettled)
+
+    def __init__(self, groups: Groups, question: Question) -> None:
+        self.question = question
+        self.groups = groups
+        self.nothing = value_of_nothing(groups, question)
+        self.wanted: list[Groups] = []
+        self._stretches: list[Stretch] = []
+        self._ladders: list[Ladder] = []
+        self._best = 0.0
+        self._threshold: float | None = None
+        if len(groups):
+            self._start()
+        self._ask()
+
+    def _start(self) -> None:
+        """Climb the groups up to the largest k that can be the best."""
+        k = np.cumsum(self.groups.count)
+        coefficients = self.question.coefficients
+        reach = min(largest_useful_k(self.groups, coefficients), float(k[-1]))
+        useful = int(np.searchsorted(k, reach)) + 1
+        groups, rest = self.groups[:useful], self.groups[useful:]
+        self._form = form = Form.of(self.groups, coefficients, reach)
+        # The rule is for k ≥ 1: its value at k = 0, which steps are added to, is not that of the
+        # set.
+        bottom = float(form.climb(groups[:0], form.start).phi.sum())
+        self._climb([_climbed(groups, form, 0.0, bottom, form.start, (), (rest,))])
+
+    def _climb(self, ladders: list[Ladder]) -> None:
+        """Take new ladders in; runs of equal items are cut at once, others become stretches."""
+        while ladders:
+            ladder = ladders.pop()
+            self._ladders.append(ladder)
+            self._best = max(self._best, float(ladder.f[1:].max()))
+            is_open = _open(ladder, self._form, self._best, self.question.split_ties)
+            for first, stop in _stretches(is_open):
+                stretch = Stretch(ladder, first, stop)
+                if stretch.groups.runs.all():
+                    ladders.append(self._inner(stretch, stretch.groups.split_runs(PIECES)))
+                else:
+                    self._stretches.append(stretch)
+
+    def _inner(self, stretch: Stretch, finer: Groups) -> Ladder:
+        """Climb finer groups in the place of a stretch."""
+        ladder, first, stop = stretch
+        before = (*ladder.before, ladder.groups[:first])
+        after = (*ladder.after, ladder.groups[stop:])
+        start = ladder.k[first], ladder.f[first], ladder.state[first]
+        return _climbed(finer, self._form, *start, before, after)
+
+    def _ask(self) -> None:
+        """Say what is wanted next: open stretches, or in the end the lowest item chosen."""
+        parts = [part for stretch in self._stretches for part in stretch.parts()]
+        self.wanted = [part for part in parts if not part.runs[0]]
+        if self.wanted:
+            return
+        self.optimum = self.best_border()
+        if self.optimum.k and not self.optimum.last.runs[0] and self._threshold is None:
+            self.wanted = [self.optimum.last]
+
+    def refine(self, finer: Sequence[Groups]) -> None:
+        """Take in the items of what was wanted in finer groups, part by part."""
+        finer = list(finer) or [each[:0] for each in self.wanted]
+        for before, after in zip(self.wanted, finer, strict=True):
+            _check_same(before, after)
+        stretches, self._stretches = self._stretches, []
+        if stretches:
+            parts = iter(finer)
+            self._climb([self._inner(each, each.joined(parts)) for each in stretches])
+        else:
+            self._threshold = float(finer[0].low[-1])
+        self._ask()
+
+    @property
+    def unsettled(self) -> Groups:
+        """The groups that may hold a better border than the best one so far."""
+        return Groups.joined([self.groups[:0], *(each.groups for each in self._stretches)])
+
+    @property
+    def cut(self) -> Cut:
+        """The decision, once nothing is wanted."""
+        k, last = self.optimum.k, self.optimum.last
+        if k == 0:
+            return Cut(math.inf, 0)
+        return Cut(float(last.centre[0]) if self._threshold is None else self._threshold, k)
+
+    def decision(self, n: int) -> Decision:
+        """The decision about n items as a record, without labels."""
+        k, f, std, _, _ = self.optimum
+        return Decision(None, k, self.cut.threshold, f, std, self.question.beta, n)
+
+    def best_border(self) -> Optimum:
+        """Compare the borders of all ladders and the empty set, and find the spread at the best."""
+        none = self.groups[:0]
+        nothing = Optimum(0, *self.nothing, none, contested=False)
+        if not self._ladders:
+            return nothing
+        k = np.concatenate([ladder.k for ladder in self._ladders])
+        f = np.concatenate([ladder.f for ladder in self._ladders])
+        top = int(np.argmax(np.where(k >= 1, f, -1.0)))
+        # Two values of f share the terms of the items they share: only the others can differ.
+        unshared = np.abs(k - k[top]) / np.maximum(1.0, np.maximum(k, k[top]))
+        tied = (k >= 1) & (f >= f[top] * (1.0 - CONTEST * unshared))
+        doubt = f[top] * (1.0 - DOUBT)
+        close = self.nothing.mean >= doubt and f[top] >= self.nothing.mean * (1.0 - DOUBT)
+        if self.nothing.mean >= f[top] * (1.0 - CONTEST):
+            return nothing._replace(contested=close)
+        chosen = int(np.flatnonzero(tied)[np.argmin(k[tied])])
+        above, below = self._sides(chosen)
+        std = self._form.spread(above, below, float(f[chosen]))
+        contested = close or bool(((k >= 1) & (k != k[top]) & (f >= doubt)).any())
+        return Optimum(int(k[chosen]), float(f[chosen]), std, above[-1:], contested)
+
+    def _sides(self, border: int) -> tuple[Groups, Groups]:
+        """Return the groups above and below a border, counted over all ladders."""
+        sizes = np.cumsum([ladder.k.size for ladder in self._ladders])
+        which = int(np.searchsorted(sizes, border, side="right"))
+        ladder = self._ladders[which]
+        border -= int(sizes[which]) - ladder.k.size
+        above = Groups.joined([*ladder.before, ladder.groups[:border]])
+        return above, Groups.joined([*ladder.after, ladder.groups[border:]])
 
 
-def _climb(
+def value_of_nothing(groups: Groups, question: Question) -> ExpectedF:
+    """Mean and standard deviation of the measure if nothing is selected.
+
+    With s1 = 0 it is 0/0 where nothing is positive, or always if positives left out do not count.
+    P(S = 0) = Π (1 - p); the spread of an indicator is √(P (1 - P)).
+    """
+    _, _, b_out, s0, s1 = question.coefficients
+    if s1 > 0.0:
+        form = Form.of(groups, question.coefficients, 0.0)
+        mean = s0 * float(form.nodes.weight @ np.exp(form.log_none - form.nodes.u * s1))
+        return ExpectedF(mean, form.spread(groups[:0], groups, mean))
+    log_none = 0.0
+    if len(groups) and b_out > 0.0:
+        certain = groups.centre[0] == 1.0
+        sums = None if certain else group_sums(groups, np.ones(1), np.zeros(1))
+        log_none = -math.inf if sums is None else float(sums[0].sum())
+    zero = question.zero_division
+    spread = math.sqrt(math.exp(log_none) * -math.expm1(log_none))
+    return ExpectedF(zero * math.exp(log_none), zero * spread)
+
+
+def _climbed(
     groups: Groups,
     form: Form,
     k0: float,
@@ -150,35 +292,11 @@ def _stretches(is_open: Bools) -> Iterator[tuple[int, int]]:
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 
-def _finer(groups: Groups, source: Source | None) -> Groups:
-    """Subdivide a stretch: runs of equal items by arithmetic, others by looking at the items."""
-    runs = groups.runs
-    edges = [0, *(np.flatnonzero(np.diff(runs)) + 1).tolist(), len(groups)]
-    parts = []
-    for first, stop in itertools.pairwise(edges):
-        part = groups[first:stop]
-        if runs[first]:
-            parts.append(part.split_runs(PIECES))
-        else:
-            assert source is not None
-            parts.append(source.subdivide(part))
-    return Groups.joined(parts)
-
-
-def _best(ladders: list[Ladder], form: Form, unsettled: list[Groups]) -> Optimum:
-    """Compare the borders of all ladders, and evaluate the spread at the best one."""
-    k = np.concatenate([ladder.k for ladder in ladders])
-    f = np.concatenate([ladder.f for ladder in ladders])
-    top = int(np.argmax(np.where(k >= 1, f, -1.0)))
-    # Two values of f share the terms of the items they share: only the others can differ.
-    unshared = np.abs(k - k[top]) / np.maximum(1.0, np.maximum(k, k[top]))
-    tied = (k >= 1) & (f >= f[top] * (1.0 - CONTEST * unshared))
-    chosen = int(np.flatnonzero(tied)[np.argmin(k[tied])])
-    sizes = np.cumsum([ladder.k.size for ladder in ladders])
-    which = int(np.searchsorted(sizes, chosen, side="right"))
-    ladder, border = ladders[which], chosen - int(sizes[which]) + ladders[which].k.size
-    above = Groups.joined([*ladder.before, ladder.groups[:border]])
-    below = Groups.joined([*ladder.after, ladder.groups[border:]])
-    std = form.spread(above, below, float(f[chosen]))
-    stays_open = Groups.joined([ladder.groups[:0], *unsettled])
-    return Optimum(int(k[chosen]), float(f[chosen]), std, above[-1:], stays_open)
+def _check_same(before: Groups, after: Groups) -> None:
+    """Refuse finer groups of other items than those wanted."""
+    were, are = before.count.sum(), after.count.sum()
+    if were != are:
+        raise ValueError(
+            "the source must have the same rows each time it is read, got "
+            f"{were:.0f} and then {are:.0f} between {before.low.min()!r} and {before.high.max()!r}"
+        )

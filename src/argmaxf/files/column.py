@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from argmaxf.arrays import Floats
-from argmaxf.expected.arrays import CHUNK
+from argmaxf.expected.threads import CHUNK
 from argmaxf.files.formats import SEPARATORS, Input
 from argmaxf.files.progress import Advance, Progress
 

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from argmaxf.arrays import Floats
-from argmaxf.expected.arrays import CHUNK, contiguous
+from argmaxf.arrays import Floats, contiguous
+from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import value_of_sets
-from argmaxf.expected.maximize import SMALL, maximize_expected_f
-from argmaxf.expected.optimum import find_optimum, groups_of_table, lowest_chosen
-from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.rows import SMALL
+from argmaxf.expected.sources.array import add_items
+from argmaxf.expected.summary.layout import empty_table
+from argmaxf.expected.summary.sketch import ProbabilitySketch
+from argmaxf.expected.threads import CHUNK
 from argmaxf.files.column import Column, P
 from argmaxf.files.formats import find_inputs
 from argmaxf.files.progress import Progress, Silent
@@ -142,15 +145,10 @@ def _read(
     items: Column, spill: Spill, question: Question | None, progress: Progress
 ) -> tuple[Floats, Band]:
     """Read the column: return its summary; keep what may be asked for, everything by default."""
-    from argmaxf.expected import kernels
-
-    band, n = Band(), 0
-    table = np.zeros((kernels.ROWS, kernels.COLUMNS))
+    band, n, table = Band(), 0, empty_table()
     with progress.phase("reading", items.rows()) as advance:
         for values in items.batches(advance):
-            part = np.zeros_like(table)
-            kernels.summarize(contiguous(values), part)
-            table += part
+            add_items(table, contiguous(values))
             if question and n < SAMPLE <= n + values.size:
                 band = Band.likely(table, question)
             n += values.size
@@ -170,10 +168,7 @@ def _decide_kept(spill: Spill, band: Band, table: Floats, question: Question) ->
             ties="split" if question.split_ties else "together",
         )
         return replace(decision, selected=None)
-    source = BandSource(spill, band)
-    found = find_optimum(groups_of_table(table), question, source)
-    threshold = lowest_chosen(found, source)
-    return Decision(None, found.k, threshold, found.f, found.std, question.beta, n)
+    return drive.decide(BandSource(spill, band, table), question)[()].decision(n)
 
 
 def _label(spill: Spill, decision: Decision, question: Question, label: str) -> pl.Expr:

@@ -14,10 +14,11 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from argmaxf.arrays import Floats
-from argmaxf.expected.arrays import ArraySource
-from argmaxf.expected.groups import Groups
-from argmaxf.expected.optimum import find_optimum, groups_of_table
-from argmaxf.expected.windows import windows
+from argmaxf.expected.search import Search
+from argmaxf.expected.sources.array import ArraySource
+from argmaxf.expected.summary.groups import Groups
+from argmaxf.expected.summary.tables import groups_of_table
+from argmaxf.expected.summary.windows import windows
 from argmaxf.files.formats import spilling
 from argmaxf.question import Question
 
@@ -35,8 +36,8 @@ class Band(NamedTuple):
     @classmethod
     def likely(cls, table: Floats, question: Question) -> Band:
         """Return a wide band around the threshold of the items seen so far."""
-        found = find_optimum(groups_of_table(table), question, None)
-        near = Groups.joined([found.last, found.unsettled])
+        search = Search(groups_of_table(table), question)
+        near = Groups.joined([search.best_border().last, search.unsettled])
         if len(near) == 0:
             return cls()
         return cls(float(near.low.min()) / MARGIN, min(1.0, float(near.high.max()) * MARGIN))
@@ -81,11 +82,16 @@ class OutsideBand(Exception):
 
 
 class BandSource(ArraySource):
-    """The items of a band, as the search sees them."""
+    """The items of a band, as the search sees them; the table of all items was made before."""
 
-    def __init__(self, spill: Spill, band: Band) -> None:
+    def __init__(self, spill: Spill, band: Band, table: Floats) -> None:
         super().__init__(spill, most_held=HELD)
         self.band = band
+        self._table = table
+
+    def sums(self) -> Floats:
+        """Return the table of the summary, of all items."""
+        return self._table
 
     def subdivide(self, groups: Groups) -> Groups:
         """Return the same items in finer groups; raise OutsideBand if some were not kept."""

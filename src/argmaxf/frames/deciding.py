@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import narwhals as nw
-import numpy as np
 
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.sketch import ProbabilitySketch
-from argmaxf.frames.engines import CHANGED
+from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.frames.grouping import summarized
 from argmaxf.frames.keys import Key
-from argmaxf.frames.labels import with_labels
 from argmaxf.frames.segments import (
     BITS,
     LEAST,
-    Segment,
+    Answers,
+    FrameSource,
     checked,
     decide_segments,
     sketch_table,
@@ -156,10 +154,7 @@ def solve(table: Table, question: Question) -> Solved:
             "ties='split' needs rows in a fixed order, which a lazy frame of "
             f"{table.frame.implementation.value} does not promise; use ties='together'"
         )
-    segments = decide_segments(table.items, table.by, question)
-    if table.segments != len(segments):
-        raise ValueError(f"{CHANGED}, got {table.segments} segments and then {len(segments)}")
-    return Solved(table, [segments[i] for i in range(table.segments)], question)
+    return Solved(table, decide_segments(table, question), question)
 
 
 @dataclass(frozen=True)
@@ -167,16 +162,15 @@ class Solved:
     """The thresholds of a frame's segments, found; labels still to be made."""
 
     table: Table
-    segments: Sequence[Segment]
+    answers: Answers
     question: Question
 
     @property
     def decisions(self) -> dict[Key, Decision]:
         """The decision of each segment."""
-        found = (segment.decision(self.question) for segment in self.segments)
+        found = self.answers.decisions(self.question.beta)
         return dict(zip(self.table.python_keys(), found, strict=True))
 
     def labelled(self) -> Any:
         """Return the frame with its labels."""
-        threshold, ties = np.array([segment.limits() for segment in self.segments]).T
-        return with_labels(self.table, threshold, ties).to_native()
+        return FrameSource(self.table).select(self.answers.cuts())

@@ -56,6 +56,11 @@ def counted(frame: Frame, by: Sequence[str]) -> Rows:
     return collected((_counts(part, by) for part in slices(frame)), by)
 
 
+def sized(frame: Frame, by: Sequence[str]) -> Rows:
+    """Count the rows of each segment, and in the second column those that are probabilities."""
+    return collected((_sizes(part, by) for part in slices(frame)), by)
+
+
 def slices(frame: Frame) -> Iterator[Frame]:
     """Yield an eager frame in slices, a lazy one whole."""
     if isinstance(frame, nw.LazyFrame):
@@ -134,3 +139,12 @@ def _counts(frame: Frame, by: Sequence[str]) -> Frame:
     zeros = [nw.lit(0.0).alias(name) for name in SUMS]
     values = [nw.col(P).alias(name) for name in (LOWEST, HIGHEST, KEY)]
     return counts.with_columns(*zeros, *values)
+
+
+def _sizes(frame: Frame, by: Sequence[str]) -> Frame:
+    """How many rows there are, and how many probabilities, in the same columns as `_sums`."""
+    p, valid, *others = nw.col(P), *SUMS
+    fine = nw.when((p >= 0.0) & (p <= 1.0)).then(nw.lit(1.0)).otherwise(nw.lit(0.0)).alias(valid)
+    counts = frame.with_columns(fine).group_by(*by).agg(nw.len().alias(COUNT), nw.col(valid).sum())
+    zeros = [nw.lit(0.0).alias(name) for name in (*others, LOWEST, HIGHEST, KEY)]
+    return counts.with_columns(*zeros)

@@ -12,12 +12,12 @@ from argmaxf.frames.engines import Frame, engine_of, with_arrays
 from argmaxf.frames.table import Table, number, unused
 
 
-def with_labels(table: Table, threshold: Floats, ties: Floats) -> Frame:
-    """Add the labels, given the threshold and the selected ties of each segment."""
+def with_labels(table: Table, threshold: Floats, k: Ints) -> Frame:
+    """Add the labels, given the threshold and the size of the chosen set of each segment."""
     names = table.outputs
     if isinstance(table.frame, nw.DataFrame):
         labels = {
-            name: _labels(table, table.frame, j, threshold, ties) for j, name in enumerate(names)
+            name: _labels(table, table.frame, j, threshold, k) for j, name in enumerate(names)
         }
         return _without_number(table, with_arrays(table.frame, labels))
     if table.number is None:
@@ -36,21 +36,20 @@ def _without_number(table: Table, frame: Frame) -> Frame:
     return frame.drop(table.number) if table.number else frame
 
 
-def _labels(
-    table: Table, frame: nw.DataFrame[Any], j: int, threshold: Floats, ties: Floats
-) -> Bools:
+def _labels(table: Table, frame: nw.DataFrame[Any], j: int, threshold: Floats, k: Ints) -> Bools:
     """Return the labels of column j of a frame in memory, in the order of its rows."""
     p = frame.select(number(table.columns[j])).to_numpy()[:, 0]
     rows = frame[table.number].to_numpy() if table.number else np.zeros(p.size, np.int64)
-    return top_items(p, rows * len(table.columns) + j, threshold, ties)
+    return top_items(p, rows * len(table.columns) + j, threshold, k)
 
 
-def top_items(p: Floats, segment: Ints, threshold: Floats, ties: Floats) -> Bools:
-    """Mark what is above its segment's threshold, and the first `ties` of those equal to it."""
+def top_items(p: Floats, segment: Ints, threshold: Floats, k: Ints) -> Bools:
+    """Mark the top k of each segment: of those equal to its threshold, the first ones."""
     selected: Bools = p > threshold[segment]
+    missing = k - np.bincount(segment[selected], minlength=k.size)
     equal = np.flatnonzero(p == threshold[segment])
     equal = equal[np.argsort(segment[equal], kind="stable")]
     _, first, of = np.unique(segment[equal], return_index=True, return_inverse=True)
     rank = np.arange(equal.size) - first[of]
-    selected[equal[rank < ties[segment[equal]]]] = True
+    selected[equal[rank < missing[segment[equal]]]] = True
     return selected

@@ -8,19 +8,19 @@ once they are few.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Floats
+from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.groups import Groups
-from argmaxf.expected.optimum import find_optimum, tiny_group
-from argmaxf.expected.search import Optimum
-from argmaxf.expected.windows import table_groups
+from argmaxf.expected.rows import SMALL, Sets, decide_sets
+from argmaxf.expected.sources.base import Cut
+from argmaxf.expected.summary import layout
+from argmaxf.expected.summary.groups import Groups
+from argmaxf.expected.summary.tables import table_groups, tiny_group
 from argmaxf.frames.engines import CHANGED, Frame
 from argmaxf.frames.grouping import (
     INVALID,
@@ -30,119 +30,192 @@ from argmaxf.frames.grouping import (
     ZERO,
     Rows,
     counted,
+    sized,
     summarized,
 )
+from argmaxf.frames.labels import with_labels
 from argmaxf.frames.lookup import within
+from argmaxf.frames.table import Table
 from argmaxf.question import Question
 
-BITS = 6  # of the mantissa, in the first pass: the groups of the sketch
-LEAST = 2.0**-64  # probabilities below are one group, in the first pass
-LEAST_FINER = 2.0**-960  # and in the later ones
+BITS, LEAST = layout.BITS, layout.TINY  # of the first pass: the groups of the sketch
+LEAST_FINER = 2.0**-960  # probabilities below are one group, in the later passes
 FINEST = 40  # beyond so many bits, values are counted one by one
 GATHER = 1 << 17  # so many items are counted one by one
 ANSWER = 1 << 20  # an engine should not return more groups than about this
+ROOM = 1 << 22  # items of small segments brought here: some 200 MB while they are sorted
 
 
-class Band(NamedTuple):
-    """The probabilities of a segment that need a closer look."""
+class Answers(NamedTuple):
+    """The decision about each segment, and how many items it has."""
 
-    low: float
-    high: float
+    k: Ints
+    threshold: Floats
+    expected: Floats
+    std: Floats
+    n: Ints
 
+    @classmethod
+    def room_for(cls, segments: int) -> Answers:
+        """Return arrays to be filled."""
+        f, n = np.zeros(segments), np.zeros(segments, np.int64)
+        return cls(n, f, f.copy(), f.copy(), n.copy())
 
-@dataclass
-class Segment:
-    """The items of one segment in groups, and the best decision so far."""
+    def cuts(self) -> dict[int, Cut]:
+        """Return the threshold and k of each segment."""
+        pairs = zip(self.threshold.tolist(), self.k.tolist(), strict=True)
+        return {i: Cut(*each) for i, each in enumerate(pairs)}
 
-    groups: Groups  # by falling probability; items with p = 0 are in none
-    zeros: float
-    found: Optimum = field(init=False)
-
-    @property
-    def n(self) -> int:
-        """How many items there are."""
-        return int(self.groups.count.sum() + self.zeros)
-
-    def look(self, question: Question) -> Band | None:
-        """Find the optimum as far as the groups allow; return what needs a closer look."""
-        self.found = find_optimum(self.groups, question, None)
-        vague = Groups.joined([self.found.unsettled, self.found.last])
-        vague = vague[~vague.runs]
-        if len(vague) == 0:
-            return None
-        return Band(float(vague.low.min()), float(vague.high.max()))
-
-    def in_band(self, band: Band) -> Any:
-        """Mark the groups of a band; it ends where groups end."""
-        return (self.groups.low >= band.low) & (self.groups.high <= band.high)
-
-    def refine(self, band: Band, finer: Groups) -> None:
-        """Put finer groups in the place of those of a band."""
-        inside = np.flatnonzero(self.in_band(band))
-        above, below = self.groups[: inside[0]], self.groups[inside[-1] + 1 :]
-        before, after = self.groups[inside].count.sum(), finer.count.sum()
-        if before != after:
-            raise ValueError(
-                f"{CHANGED}, got {before:.0f} and then {after:.0f} "
-                f"between {band.low!r} and {band.high!r}"
-            )
-        self.groups = Groups.joined([above, finer, below])
-
-    def decision(self, question: Question) -> Decision:
-        """Return the decision once nothing needs a closer look."""
-        k, f, std = self.found.k, self.found.f, self.found.std
-        return Decision(None, k, self.limits()[0], f, std, question.beta, self.n)
-
-    def limits(self) -> tuple[float, float]:
-        """Return the threshold, and how many of the items equal to it are selected."""
-        if self.found.k == 0:
-            return math.inf, 0.0
-        threshold = float(self.found.last.low[0])
-        return threshold, self.found.k - float(self.groups.count[self.groups.low > threshold].sum())
+    def decisions(self, beta: float) -> Iterator[Decision]:
+        """Yield each decision as a record."""
+        columns = (array.tolist() for array in self)
+        for k, threshold, expected, std, n in zip(*columns, strict=True):
+            yield Decision(None, k, threshold, expected, std, beta, n)
 
 
-def decide_segments(frame: Frame, by: Sequence[str], question: Question) -> dict[int, Segment]:
-    """Decide every segment of a frame of `by` and P, all of them in the same passes."""
-    segments = first_pass(frame, by)
-    if not segments:
+class FrameSource:
+    """Segments of a frame as the search sees them: a pass of the engine looks at all of them.
+
+    Holds the frame's query, no rows. `others` are segments decided elsewhere, left out here.
+    """
+
+    def __init__(self, table: Table, others: Bools | None = None) -> None:
+        self._table = table
+        self.frame, self.by, self.segments = table.items, table.by, table.segments
+        self.n = np.zeros(self.segments, np.int64)
+        self.bits = BITS
+        if others is not None and others.any():
+            high = np.where(others, -np.inf, np.inf)
+            self.frame = within(self.frame, -high, high, segmented=True)
+
+    def table(self) -> dict[int, Groups]:
+        """Group all items as the sketch does."""
+        found = by_segment(checked(summarized(self.frame, self.by, BITS, LEAST)))
+        if found and max(found) >= self.segments:
+            raise ValueError(f"{CHANGED}, got {self.segments} segments and then {max(found) + 1}")
+        for i, rows in found.items():
+            self.n[i] = rows.table[:, 0].sum()
+        return {i: groups_of_rows(rows, BITS, LEAST) for i, rows in found.items()}
+
+    def refine(self, wanted: Mapping[int, Sequence[Groups]]) -> dict[int, list[Groups]]:
+        """Group the items of every segment's band again more finely, or count them by value."""
+        low, high = np.full(self.segments, np.inf), np.full(self.segments, -np.inf)
+        for i, parts in wanted.items():
+            low[i] = min(part.low.min() for part in parts)
+            high[i] = max(part.high.max() for part in parts)
+        inside = [part for parts in wanted.values() for part in parts]
+        look = self._closer(inside)
+        found = by_segment(look(within(self.frame, low, high, segmented=bool(self.by))))
+        return {
+            i: _parted(groups_of_rows(rows, self.bits, LEAST_FINER), wanted[i])
+            for i, rows in found.items()
+            if i in wanted
+        }
+
+    def select(self, cuts: Mapping[int, Cut]) -> Any:
+        """Return the user's frame with labels; every segment needs its cut."""
+        threshold, k = zip(*(cuts[i] for i in range(self.segments)), strict=True)
+        return with_labels(self._table, np.array(threshold), np.array(k)).to_native()
+
+    def _closer(self, inside: list[Groups]) -> Callable[[Frame], Rows]:
+        """Return the next, closer look, once the mantissa's bits that it tells apart are known."""
+        items = sum(float(groups.count.sum()) for groups in inside)
+        room = ANSWER // sum(len(groups) for groups in inside)
+        self.bits += min(max(room.bit_length() - 1, 1), 10)
+        if items <= GATHER or self.bits > FINEST:
+            return lambda frame: counted(frame, self.by)
+        return lambda frame: summarized(frame, self.by, self.bits, LEAST_FINER)
+
+    def bring(self, which: Bools) -> tuple[Ints, Sets]:
+        """Bring the items of some segments into this process; return their numbers and the sets."""
+        frame = self.frame
+        if not which.all():
+            high = np.where(which, np.inf, -np.inf)
+            frame = within(frame, -high, high, segmented=bool(self.by))
+        rows = counted(frame, self.by)
+        numbers = np.flatnonzero(which)
+        place = np.cumsum(which) - 1
+        known = (rows.segment >= 0) & (rows.segment < self.segments)
+        sets = Sets.of_values(
+            numbers.size,
+            place[rows.segment[known]],
+            rows.key[known],
+            rows.table[known, 0].astype(np.int64),
+        )
+        return numbers, sets
+
+
+def decide_segments(table: Table, question: Question) -> Answers:
+    """Decide every segment, small ones item by item, the others in passes that all of them share.
+
+    Segments of up to 16,384 items are brought here and decided as rows are, up to 4 million items
+    in all; of the others those that a summary leaves in doubt.
+    """
+    answers = Answers.room_for(table.segments)
+    sizes = segment_sizes(table) if table.segments > 1 else np.zeros(table.segments, np.int64)
+    small = _worth_bringing(sizes)
+    if small.any():
+        _fill(answers, *FrameSource(table).bring(small), question)
+    if not small.all():
+        source = FrameSource(table, small)
+        searches = drive.decide(source, question)
+        for i, search in searches.items():
+            k, f, std, _, _ = search.optimum
+            for array, value in zip(answers, (k, search.cut.threshold, f, std), strict=False):
+                array[i] = value
+        answers.n[~small] = source.n[~small]
+        doubtful = np.zeros(table.segments, np.bool_)
+        doubtful[[i for i, search in searches.items() if search.optimum.contested]] = True
+        doubtful &= answers.n <= SMALL
+        if doubtful.any():
+            _fill(answers, *source.bring(doubtful), question)
+    _check_all_there(answers)
+    return answers
+
+
+def _worth_bringing(sizes: Ints) -> Bools:
+    """Mark the segments to bring here: the smallest ones, as many as there is room for."""
+    order = np.argsort(sizes, kind="stable")
+    small = np.zeros(sizes.size, np.bool_)
+    small[order] = (np.cumsum(sizes[order]) <= ROOM) & (sizes[order] <= SMALL) & (sizes[order] > 0)
+    return small
+
+
+def _fill(answers: Answers, numbers: Ints, sets: Sets, question: Question) -> None:
+    """Decide sets item by item and note the answers."""
+    sizes = np.diff(sets.offsets)
+    if sizes.min() == 0:
+        raise ValueError(f"{CHANGED}, got none of a segment's rows the second time")
+    found = decide_sets(sets, question)
+    values = (found.k, found.threshold, found.expected, found.std, sizes)
+    for array, value in zip(answers, values, strict=True):
+        array[numbers] = value
+
+
+def _check_all_there(answers: Answers) -> None:
+    if not answers.n.any():
         raise ValueError("the frame must hold at least one probability, got none")
-    waiting, bits = segments, BITS
-    while True:
-        looks = ((i, segment.look(question)) for i, segment in waiting.items())
-        bands = {i: band for i, band in looks if band is not None}
-        if not bands:
-            return segments
-        waiting = {i: segments[i] for i in bands}
-        look, bits = _closer(waiting, bands, by, bits)
-        low, high = np.full(len(segments), np.inf), np.full(len(segments), -np.inf)
-        for i, band in bands.items():
-            low[i], high[i] = band
-        rows = look(within(frame, low, high, segmented=bool(by)))
-        found, none = by_segment(rows), rows.at(slice(0))
-        for i, band in bands.items():
-            finer = groups_of_rows(found.get(i, none), bits, LEAST_FINER)
-            waiting[i].refine(band, finer)
+    if not answers.n.all():
+        there = int(np.count_nonzero(answers.n))
+        raise ValueError(f"{CHANGED}, got {answers.n.size} segments and then {there}")
 
 
-def first_pass(frame: Frame, by: Sequence[str]) -> dict[int, Segment]:
-    """Group all items as the sketch does."""
-    return {
-        i: Segment(groups_of_rows(rows, BITS, LEAST), _count(rows, ZERO))
-        for i, rows in by_segment(checked(summarized(frame, by, BITS, LEAST))).items()
-    }
+def segment_sizes(table: Table) -> Ints:
+    """Count the items of each segment; values that are no probabilities raise their error."""
+    rows = sized(table.items, table.by)
+    if rows.table[:, 1].sum() != rows.table[:, 0].sum() or (rows.segment < 0).any():
+        checked(summarized(table.items, table.by, BITS, LEAST))
+    sizes = np.zeros(table.segments, np.int64)
+    known = (rows.segment >= 0) & (rows.segment < table.segments)
+    np.add.at(sizes, rows.segment[known], rows.table[known, 0].astype(np.int64))
+    return sizes
 
 
-def _closer(
-    segments: dict[int, Segment], bands: dict[int, Band], by: Sequence[str], bits: int
-) -> tuple[Callable[[Frame], Rows], int]:
-    """Return the next, closer look at the bands, and the bits of the mantissa it tells apart."""
-    inside = [segment.groups[segment.in_band(bands[key])] for key, segment in segments.items()]
-    items = sum(float(groups.count.sum()) for groups in inside)
-    room = ANSWER // sum(len(groups) for groups in inside)
-    bits += min(max(room.bit_length() - 1, 1), 10)
-    if items <= GATHER or bits > FINEST:
-        return lambda frame: counted(frame, by), bits
-    return lambda frame: summarized(frame, by, bits, LEAST_FINER), bits
+def _parted(finer: Groups, parts: Sequence[Groups]) -> list[Groups]:
+    """Part finer groups by those they were wanted for; all groups of frames have tight bounds."""
+    return [
+        finer[(finer.low >= part.low.min()) & (finer.high <= part.high.max())] for part in parts
+    ]
 
 
 def checked(rows: Rows) -> Rows:
@@ -182,9 +255,9 @@ def groups_of_rows(rows: Rows, bits: int, least: float) -> Groups:
     tiny = ~values & (rows.key == TINY)
     regular = ~values & ~tiny
     upper = rows.key[regular] < 0.0
-    keys = np.abs(rows.key[regular]).view(np.int64) >> (52 - bits)
+    keys = np.abs(rows.key[regular]).view(np.int64) >> (layout.MANTISSA - bits)
     extremes = (rows.lowest[regular], rows.highest[regular])
-    grouped = table_groups(upper, 52 - bits, keys, rows.table[regular], extremes)
+    grouped = table_groups(upper, layout.MANTISSA - bits, keys, rows.table[regular], extremes)
     parts = [apart, grouped, *(_tiny(rows, i, least) for i in np.flatnonzero(tiny).tolist())]
     groups = Groups.joined(parts)
     return groups[np.argsort(-groups.low, kind="stable")]
@@ -210,21 +283,18 @@ def added(rows: Rows) -> Rows:
 
 
 def sketch_table(rows: Rows) -> Floats:
-    """Return the rows of a first pass as the table of a sketch (see kernels)."""
-    from argmaxf.expected import kernels
-
+    """Return the rows of a first pass as the table of a sketch."""
     rows = added(rows)
-    key = np.abs(rows.key).view(np.int64) >> kernels.SHIFT
-    upper = 1 + key - kernels.HIGH_BASE
-    place = np.where(rows.key < 0.0, upper, kernels.HIGH_ROWS + kernels.HALF_KEY - key)
-    codes = {ONE: 0, TINY: kernels.TINY_ROW, ZERO: kernels.ZERO_ROW}
+    key = np.abs(rows.key).view(np.int64) >> layout.SHIFT
+    place = np.where(rows.key < 0.0, layout.upper_row(key), layout.lower_row(key))
+    codes = {ONE: layout.ONE_ROW, TINY: layout.TINY_ROW, ZERO: layout.ZERO_ROW}
     special = np.isin(rows.key, list(codes))
     place[special] = [codes[float(code)] for code in rows.key[special]]
-    table = np.zeros((kernels.ROWS, kernels.COLUMNS))
+    table = layout.empty_table()
     table[place] = rows.table
-    table[kernels.TINY_ROW, 1] += table[kernels.TINY_ROW, 2]
-    table[kernels.TINY_ROW, 2:] = 0.0
-    table[[0, kernels.ZERO_ROW], 1:] = 0.0
+    table[layout.TINY_ROW, 1] += table[layout.TINY_ROW, 2]
+    table[layout.TINY_ROW, 2:] = 0.0
+    table[[layout.ONE_ROW, layout.ZERO_ROW], 1:] = 0.0
     return table
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from argmaxf.arrays import Bools, Floats, Ints
-from argmaxf.expected.nodes import Nodes
 
 MOMENTS = 6
 
@@ -85,7 +84,7 @@ class Groups:
 
 def group_sums(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, Floats]:
     """Return Σ log(1 - p w) and Σ π of each group at each node."""
-    from argmaxf.expected import kernels
+    from argmaxf.expected.summary import kernels
 
     shape = (len(groups), w.size)
     log_terms, pi = np.empty(shape), np.empty(shape)
@@ -95,20 +94,12 @@ def group_sums(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, Floats]:
 
 def group_variances(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, Floats]:
     """Return Σ π (1 - π) and Σ (1 - π) of each group at each node."""
-    from argmaxf.expected import kernels
+    from argmaxf.expected.summary import kernels
 
     shape = (len(groups), w.size)
     variance, negative = np.empty(shape), np.empty(shape)
     kernels.group_variances(*_arguments(groups), w, x, variance, negative)
     return variance, negative
-
-
-def tilt(nodes: Nodes, b: float) -> tuple[Floats, Floats]:
-    """Return w = 1 - e^{-bu} and x = e^{-bu} at the nodes; b = β² for F_β."""
-    from argmaxf.expected import kernels
-
-    w, x = kernels.tilt(nodes.u, b)
-    return w, x
 
 
 def _arguments(groups: Groups) -> tuple[Floats, ...]:

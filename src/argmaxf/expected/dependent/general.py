@@ -32,10 +32,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from argmaxf.arrays import Bools, Floats
-from argmaxf.expected.arrays import in_threads, threads_for
-from argmaxf.expected.contest import LARGEST, settle_values
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.threads import in_threads, threads_for
+from argmaxf.expected.ties import LARGEST, settle_values
 from argmaxf.question import Question
 
 ROOM = 1 << 22  # numbers of B held at a time for a batch
@@ -169,7 +169,7 @@ class _Found(NamedTuple):
 
 def _best_sets(source: Source, question: Question, guess: Any) -> _Found:
     """Decide all instances, as many at a time as fit in memory."""
-    from argmaxf.expected import general_kernels
+    from argmaxf.expected.dependent import kernels
 
     rows, n = source.marginals.shape
     found = _Found(
@@ -184,7 +184,7 @@ def _best_sets(source: Source, question: Question, guess: Any) -> _Found:
     def work(part: slice) -> None:
         b = source.matrix(part)
         results = (field[part] for field in found)
-        general_kernels.decide_instances(b, source.u, guess[part], nothing[part], *results)
+        kernels.decide_instances(b, source.u, guess[part], nothing[part], *results)
         for r in np.flatnonzero(found.rivals[part] > 1):
             _settle(source, question, b[r], int(part.start + r), float(nothing[part][r]), found)
 
@@ -200,11 +200,12 @@ def _settle(
     source: Source, question: Question, b: Floats, row: int, nothing: float, found: _Found
 ) -> None:
     """Decide an instance in which several k agree to 13 digits."""
-    from argmaxf.expected import general_kernels, row_kernels
+    from argmaxf.expected import row_kernels
+    from argmaxf.expected.dependent import kernels
 
     u, n = source.u, b.shape[0]
     f = np.full(n + 1, nothing)
-    general_kernels.search(b, u, max(1, int(found.k[row])), nothing, f)
+    kernels.search(b, u, max(1, int(found.k[row])), nothing, f)
     rivals = np.flatnonzero(f >= f.max() * (1.0 - row_kernels.CONTEST)).tolist()
     delta, selected, threshold = (
         a[row : row + 1] for a in (found.delta, found.selected, found.threshold)
@@ -213,10 +214,10 @@ def _settle(
     def value(k: int) -> Decimal:
         if k == 0:
             return Decimal(question.zero_division) * source.exact_none(row)
-        general_kernels.take(b, u, k, delta[0], selected[0], threshold)
+        kernels.take(b, u, k, delta[0], selected[0], threshold)
         return source.exact_value(row, selected[0])
 
     affordable = max(source.decimals(k) for k in rivals) <= LARGEST**2
     k = settle_values(rivals, value) if affordable else rivals[0]
     found.k[row] = k
-    general_kernels.take(b, u, k, delta[0], selected[0], threshold)
+    kernels.take(b, u, k, delta[0], selected[0], threshold)

@@ -18,13 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats
-from argmaxf.expected.arrays import contiguous, in_threads, threads_for
+from argmaxf.arrays import Bools, Floats, contiguous, readonly
+from argmaxf.expected.dependent.general import Value
 from argmaxf.expected.evaluate import expected_f, groups_of_items
-from argmaxf.expected.general import Value
-from argmaxf.expected.groups import group_sums, tilt
+from argmaxf.expected.form import Tilt
 from argmaxf.expected.nodes import Nodes, plausible_positives, reciprocal_nodes
-from argmaxf.expected.references import expected_f_by_counts
+from argmaxf.expected.summary.groups import group_sums
+from argmaxf.expected.threads import in_threads, threads_for
+from argmaxf.expected.ties import exact_value
+from argmaxf.measures import FBeta
 from argmaxf.metric import fbeta_from_counts
 
 DRAWS = 1 << 12  # draws whose decays are held at a time
@@ -181,18 +183,17 @@ class Draws:
 
     def _add(self, rows: slice, decays: Floats, q: Floats, b: Floats, marginals: Floats) -> None:
         """Add some draws to B and the marginals."""
-        from argmaxf.expected import general_kernels
-        from argmaxf.expected.kernels import readonly
+        from argmaxf.expected.dependent import kernels
 
         if self.is_sparse:
             indptr = self.samples.indptr[rows.start : rows.stop + 1]
             parts = (indptr, self.samples.indices, self.samples.data)
-            general_kernels.add_sparse_draws(*map(readonly, parts), decays, q, b, marginals)
+            kernels.add_sparse_draws(*map(readonly, parts), decays, q, b, marginals)
             return
 
         def work(items: slice) -> None:
             block = readonly(self.samples[rows, items])
-            general_kernels.add_draws(block, decays, q, b[items], marginals[items])
+            kernels.add_draws(block, decays, q, b[items], marginals[items])
 
         in_threads(work, len(b), threads_for(len(b) * len(q)))
 
@@ -250,7 +251,7 @@ class Mixture:
     def matrix(self, part: slice) -> Floats:
         """Return B."""
         b2, n = self.beta**2, self.proba.shape[1]
-        w, x = tilt(self.nodes, b2)
+        _, w, x = Tilt.of(self.nodes, b2)
         b = np.zeros((n, self.u.size))
         for p, weight in zip(self.proba, self.weights, strict=True):
             log_g = group_sums(groups_of_items(p), w, x)[0].sum(axis=0)
@@ -276,11 +277,11 @@ class Mixture:
 
     def exact_value(self, instance: int, selected: Bools) -> Decimal:
         """Return Σ_z π_z E_z[F], summed over the positives inside and outside the set."""
-        b2 = Decimal(self.beta) ** 2
+        coefficients = FBeta(self.beta).coefficients(Decimal)
         chosen_first = np.argsort(~selected, kind="stable")
         k = int(selected.sum())
         models = (list(map(Decimal, p[chosen_first].tolist())) for p in self.proba)
-        values = (expected_f_by_counts(p, k, b2) for p in models)
+        values = (exact_value(p, k, coefficients) for p in models)
         weights = map(Decimal, self.given_weights.tolist())
         return sum((q * v for q, v in zip(weights, values, strict=True)), Decimal(0))
 
@@ -297,10 +298,10 @@ class Mixture:
 
 def _add_model(p: Floats, scale: Floats, w: Floats, x: Floats, b: Floats) -> None:
     """Add scale · p / (1 - p w) to B, items shared out among threads."""
-    from argmaxf.expected import general_kernels
+    from argmaxf.expected.dependent import kernels
 
     def work(items: slice) -> None:
-        general_kernels.add_component(p[items], scale, w, x, b[items])
+        kernels.add_component(p[items], scale, w, x, b[items])
 
     in_threads(work, p.size, threads_for(b.size))
 

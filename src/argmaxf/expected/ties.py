@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
+from typing import Any
 
 from argmaxf.arrays import Floats
-from argmaxf.expected.references import label_counts
+from argmaxf.measures import Coefficients
 from argmaxf.question import Question
 
 DIGITS = 60
@@ -24,7 +25,10 @@ def settle(descending: Floats, rivals: Iterable[int], question: Question) -> int
     if descending.size > LARGEST:
         return candidates[0]
     p = [Decimal(v) for v in descending.tolist()]
-    return settle_values(candidates, lambda k: exact_value(p, k, question))
+    coefficients = question.measure.coefficients(Decimal)
+    return settle_values(
+        candidates, lambda k: exact_value(p, k, coefficients, question.zero_division)
+    )
 
 
 def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) -> int:
@@ -38,16 +42,29 @@ def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) ->
     return best
 
 
-def exact_value(p: list[Decimal], k: int, question: Question) -> Decimal:
+def exact_value(
+    p: list[Decimal], k: int, coefficients: Coefficients, zero_division: float = 0.0
+) -> Decimal:
     """f_k by the definition, in the decimal context at hand; p is sorted, the largest first.
 
     f_k = Σ P(S_{1:k} = t) P(S_{k+1:n} = r) (c t + s0) / (k + b_in t + b_out r + s1).
     """
-    c, b_in, b_out, s0, s1 = question.measure.coefficients(Decimal)
+    c, b_in, b_out, s0, s1 = coefficients
     inside, outside = (label_counts(part, Decimal(1)) for part in (p[:k], p[k:]))
     total = Decimal(0)
     for (t, mass), (r, rest) in itertools.product(enumerate(inside), enumerate(outside)):
         x = k + b_in * t + b_out * r + s1
-        value = (c * t + s0) / x if x else Decimal(question.zero_division)
+        value = (c * t + s0) / x if x else Decimal(zero_division)
         total += mass * rest * value
     return total
+
+
+def label_counts(p: Iterable[Any], one: Any) -> list[Any]:
+    """P(S = 0), P(S = 1), … for independent labels: the coefficients of Π [p x + (1 - p)]."""
+    c = [one]
+    for p_j in p:
+        c = [
+            (1 - p_j) * (c[i] if i < len(c) else 0) + p_j * (c[i - 1] if i > 0 else 0)
+            for i in range(len(c) + 1)
+        ]
+    return c

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints
-from argmaxf.expected.groups import Groups
+from argmaxf.expected.summary.groups import Groups
 
 MAX_ROWS = 1 << 10  # rows of one table of groups
 
@@ -50,47 +49,3 @@ def windows(groups: Groups) -> Iterator[tuple[Window, int]]:
             first = int(side.first.min())
             keys = int((side.first + side.keys).max()) - first
             yield Window(upper, int(side.shift[0]), first, keys), int(side.count.sum())
-
-
-def table_groups(
-    upper: Bools, shift: int, key: Ints, table: Floats, extremes: tuple[Floats, Floats] | None
-) -> Groups:
-    """Turn rows of a table (count, Σy in two parts, Σy² …) into groups by falling p.
-
-    With the `extremes` of each row, bounds are tight and rows of equal items become runs.
-    """
-    t_low, t_high, t = (
-        _number(key << shift),
-        _number((key + 1) << shift),
-        _number((key << shift) + ((1 << shift) >> 1)),
-    )
-    centre, rest = np.where(upper, 1.0 - t, t), np.where(upper, t, 1.0 - t)
-    half = np.where(upper, t_low - t, t - t_low)
-    moments = np.column_stack([table[:, 1] + table[:, 2], table[:, 3:]])
-    # On the upper side t is at most 1/2: the key of 1/2 holds that one number.
-    low = np.where(upper, np.maximum(1.0 - t_high, 0.5), t_low)
-    high = np.where(upper, 1.0 - t_low, t_high)
-    if extremes is not None:
-        low, high = extremes
-    run = low == high
-    centre, rest = np.where(run, low, centre), np.where(run, 1.0 - low, rest)
-    half, moments = np.where(run, 0.0, half), np.where(run[:, None], 0.0, moments)
-    size = len(key)
-    groups = Groups(
-        count=table[:, 0],
-        centre=centre,
-        rest=rest,
-        half=half,
-        moments=moments,
-        low=low,
-        high=high,
-        upper=upper,
-        shift=np.full(size, shift),
-        first=key,
-        keys=np.ones(size, np.int64),
-    )
-    return groups[np.lexsort([np.where(upper, key, -key), ~upper])]
-
-
-def _number(bits: Ints) -> Floats:
-    return np.ascontiguousarray(bits).view(np.float64)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.arrays import Floats
-from argmaxf.expected.groups import Groups
-from argmaxf.expected.windows import Window, table_groups, windows
+from argmaxf.arrays import Bools, Floats, contiguous
+from argmaxf.expected.sources.base import Cut
+from argmaxf.expected.summary.groups import Groups
+from argmaxf.expected.summary.layout import COLUMNS, empty_table
+from argmaxf.expected.summary.tables import groups_of_table, table_groups
+from argmaxf.expected.summary.windows import Window, windows
+from argmaxf.expected.threads import CHUNK, threads_for
 from argmaxf.validation import NotAProbability
 
-CHUNK = 1 << 18  # items read at a time: their sums are added apart, so rounding cannot build up
 SORTED = 1 << 9  # so few items are sorted instead of grouped again
 HELD = 16  # items are copied out once they are fewer than 1/HELD of all
 
@@ -31,22 +33,18 @@ class Items(Protocol):
     def __getitem__(self, where: slice, /) -> NDArray[Any]: ...
 
 
-def threads_for(n: int) -> int:
-    """Return how many threads to use on n items."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not on every platform
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, min(cores, n // (2 * CHUNK)))
+def add_items(table: Floats, items: Floats) -> Floats:
+    """Add items, as kernels take them, to the table of a summary; raise NotAProbability.
 
+    Their sums are added apart, so that rounding cannot build up over many calls.
+    """
+    from argmaxf.expected.summary import kernels
 
-def in_threads(work: Callable[[slice], None], rows: int, threads: int, first: int = 0) -> None:
-    """Share rows out among threads, `rows` of them from the first on."""
-    threads = min(threads, rows)
-    if threads == 1:
-        work(slice(first, first + rows))
-        return
-    cuts = np.linspace(first, first + rows, threads + 1).astype(int).tolist()
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, [slice(a, b) for a, b in itertools.pairwise(cuts)]))
+    part = empty_table()
+    if not kernels.summarize(items, part):
+        raise NotAProbability
+    table += part
+    return table
 
 
 class ArraySource:
@@ -69,23 +67,32 @@ class ArraySource:
         self.threads = threads_for(self.p.size) if threads is None else threads
         self._held: list[tuple[Window, Floats]] = []
 
-    def table(self) -> Floats:
+    def sums(self) -> Floats:
         """Return the table of the summary; raise NotAProbability if a value is none."""
-        from argmaxf.expected import kernels
-
-        def add(total: Floats, chunk: Floats) -> Floats:
-            part = np.zeros((kernels.ROWS, kernels.COLUMNS))
-            if not kernels.summarize(chunk, part):
-                raise NotAProbability
-            total += part
-            return total
-
-        parts = self._fold(add, lambda: np.zeros((kernels.ROWS, kernels.COLUMNS)))
-        total: Floats = np.sum(list(parts), axis=0)
+        total: Floats = np.sum(list(self._fold(add_items, empty_table)), axis=0)
         return total
 
-    def subdivide(self, groups: Groups) -> Groups:
+    def table(self) -> dict[tuple[()], Groups]:
+        """Return all items in the groups of the summary."""
+        return {(): groups_of_table(self.sums())}
+
+    def refine(self, wanted: Mapping[tuple[()], Sequence[Groups]]) -> dict[tuple[()], list[Groups]]:
         """Return the same items in finer groups, in the end one for each distinct value."""
+        return {(): [self.subdivide(groups) for groups in wanted[()]]}
+
+    def select(self, cuts: Mapping[tuple[()], Cut]) -> Bools:
+        """Mark the top k: what is above the threshold, and the first ones equal to it."""
+        from argmaxf.expected import kernels
+
+        p, (threshold, k) = self.p[:], cuts[()]
+        selected: Bools = np.greater_equal(p, threshold)
+        if np.count_nonzero(selected) != k:
+            ties = k - np.count_nonzero(p > threshold)
+            kernels.select(contiguous(p), threshold, ties, selected)
+        return selected
+
+    def subdivide(self, groups: Groups) -> Groups:
+        """Return neighbouring groups in finer ones."""
         return Groups.joined([self._subdivide(*each) for each in windows(groups)])
 
     def _subdivide(self, window: Window, count: int) -> Groups:
@@ -98,13 +105,13 @@ class ArraySource:
 
     def _summarize(self, window: Window) -> Groups:
         """Return the groups of one window, in one pass."""
-        from argmaxf.expected import kernels
+        from argmaxf.expected.summary import kernels
 
         low, high = window.bounds
         rows = window.keys
 
         def start() -> tuple[Floats, Floats, Floats]:
-            return np.zeros((rows, kernels.COLUMNS)), np.full(rows, np.inf), np.full(rows, -np.inf)
+            return np.zeros((rows, COLUMNS)), np.full(rows, np.inf), np.full(rows, -np.inf)
 
         def add(total: tuple[Floats, ...], chunk: Floats) -> tuple[Floats, ...]:
             upper, shift, first, _ = window
@@ -122,7 +129,7 @@ class ArraySource:
 
     def _gather(self, window: Window) -> Floats:
         """Copy out the items of one window."""
-        from argmaxf.expected import kernels
+        from argmaxf.expected.summary import kernels
 
         low, high = window.bounds
 
@@ -166,10 +173,3 @@ class ArraySource:
         with ThreadPoolExecutor(self.threads) as pool:
             parts = [chunks[a:b] for a, b in itertools.pairwise(cuts.tolist())]
             yield from pool.map(work, parts)
-
-
-def contiguous(chunk: NDArray[Any]) -> Floats:
-    """Return a chunk as the kernels take it: float64, contiguous, read-only."""
-    from argmaxf.expected import kernels
-
-    return kernels.readonly(np.ascontiguousarray(chunk, dtype=np.float64))

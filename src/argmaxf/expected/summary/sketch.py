@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf.arrays import Floats
-from argmaxf.expected.arrays import ArraySource
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.evaluate import value_of_sets
-from argmaxf.expected.groups import Groups
-from argmaxf.expected.optimum import find_optimum, groups_of_table
-from argmaxf.expected.search import Optimum
+from argmaxf.expected.search import Search
+from argmaxf.expected.sources.array import ArraySource
+from argmaxf.expected.summary.groups import Groups
+from argmaxf.expected.summary.layout import empty_table
+from argmaxf.expected.summary.tables import groups_of_table
 from argmaxf.measures import Measure
 from argmaxf.question import Question
 from argmaxf.validation import (
@@ -55,7 +56,7 @@ class ProbabilitySketch:
     __slots__ = ("_table",)
 
     def __init__(self) -> None:
-        self._table = _empty_table()
+        self._table = empty_table()
 
     @classmethod
     def from_array(cls, proba: ArrayLike) -> Self:
@@ -74,7 +75,7 @@ class ProbabilitySketch:
         p = as_real_array("proba", proba)
         if p.size:
             try:
-                self._table += ArraySource(p).table()
+                self._table += ArraySource(p).sums()
             except NotAProbability:
                 raise first_bad_probability("proba", p) from None
         return self
@@ -129,8 +130,9 @@ class ProbabilitySketch:
         if self.n == 0:
             raise ValueError("the sketch must hold at least one probability, got none")
         question = Question.of(beta, measure, zero_division, ties)
-        found = find_optimum(self.groups(), question, None)
-        threshold, bracket = _bracket(found)
+        search = Search(self.groups(), question)
+        found = search.best_border()
+        threshold, bracket = _bracket(search)
         k, f, std = found.k, found.f, found.std
         return Decision(None, k, threshold, f, std, question.beta, self.n, bracket)
 
@@ -171,7 +173,7 @@ class ProbabilitySketch:
     def from_bytes(cls, data: bytes) -> Self:
         """Read a sketch back; bytes cut short, altered or of another version are refused."""
         rows, values = _parsed(bytes(data))
-        table = _empty_table()
+        table = empty_table()
         table[rows] = values
         return cls.from_table(table)
 
@@ -182,18 +184,13 @@ class ProbabilitySketch:
         return Groups.joined([self.groups(), last]) if zeros else self.groups()
 
 
-def _empty_table() -> Floats:
-    from argmaxf.expected import kernels
-
-    return np.zeros((kernels.ROWS, kernels.COLUMNS))
-
-
-def _bracket(found: Optimum) -> tuple[float, tuple[float, float]]:
+def _bracket(search: Search) -> tuple[float, tuple[float, float]]:
     """The threshold of the best cut between groups, and the range that may hold the exact one."""
+    found, unsettled = search.best_border(), search.unsettled
     threshold = float(found.last.low[0]) if found.k else np.inf
     highest = float(found.last.high[0]) if found.k else np.inf
-    low = min([threshold, *found.unsettled.low.tolist()])
-    return threshold, (low, max([highest, *found.unsettled.high.tolist()]))
+    low = min([threshold, *unsettled.low.tolist()])
+    return threshold, (low, max([highest, *unsettled.high.tolist()]))
 
 
 def _count_above(groups: Groups, threshold: float) -> float:
@@ -218,7 +215,7 @@ def _scaled(groups: Groups, share: Floats) -> Groups:
 
 def _parsed(data: bytes) -> tuple[np.ndarray, Floats]:
     """Check bytes against the format; return the rows and their values."""
-    empty = _empty_table()
+    empty = empty_table()
     if len(data) < HEADER.size + CHECKSUM.size or not data.startswith(MAGIC):
         raise ValueError(f"not an argmaxf sketch: {len(data)} bytes that start {data[:8]!r}")
     _, version, columns, table_rows, size = HEADER.unpack_from(data)

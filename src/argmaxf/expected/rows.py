@@ -1,0 +1,129 @@
+"""Small sets of items, each sorted and looked at item by item: arrays, rows, columns, segments.
+
+Many sets of any sizes lie one after another in one array, set r from offsets[r] to offsets[r+1];
+one compiled kernel decides them all, sets shared out among threads.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from argmaxf.arrays import Bools, Floats, Ints, readonly
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.threads import in_threads, sets_in_threads, threads_for
+from argmaxf.expected.ties import settle
+from argmaxf.question import Question
+from argmaxf.validation import NotAProbability
+
+SMALL = 1 << 14  # sets of up to so many items are decided here
+WORK = 64  # an item costs about as much as so many in a pass over an array
+
+
+class Sets(NamedTuple):
+    """Sets of probabilities, one after another, each in ascending order."""
+
+    ascending: Floats
+    offsets: Ints
+
+    @classmethod
+    def of_rows(cls, p: Floats) -> Sets:
+        """Sort the rows of a matrix; raise NotAProbability if a value is none."""
+        rows, n = p.shape
+        ascending = np.sort(p, axis=1)
+        if not (ascending[:, 0].min() >= 0.0 and ascending[:, -1].max() <= 1.0):
+            raise NotAProbability
+        return cls(ascending.reshape(-1), np.arange(rows + 1) * n)
+
+    @classmethod
+    def of_values(cls, sets: int, which: Ints, values: Floats, counts: Ints) -> Sets:
+        """Put together sets from how often each value occurs in which of them."""
+        order = np.lexsort([values, which])
+        counts = counts[order]
+        sizes = np.bincount(which[order], weights=counts, minlength=sets).astype(np.int64)
+        ascending = np.repeat(values[order], counts)
+        return cls(ascending, np.concatenate([[0], np.cumsum(sizes)]))
+
+
+class Decided(NamedTuple):
+    """The decisions about many sets: one entry of each array for each set."""
+
+    k: Ints
+    threshold: Floats
+    expected: Floats
+    std: Floats
+    ties: Ints  # how many of the items equal to the threshold are chosen
+
+    def decision(self, r: int, n: int, beta: float) -> Decision:
+        """Return the decision about one set of n items as a record, without labels."""
+        k, threshold, expected, std = (array[r].item() for array in self[:4])
+        return Decision(None, k, threshold, expected, std, beta, n)
+
+
+def decide_sets(sets: Sets, question: Question) -> Decided:
+    """Return the best top k of each set, near ties settled; sets must not be empty."""
+    from argmaxf.expected import row_kernels
+
+    ascending, offsets = readonly(sets.ascending), readonly(sets.offsets)
+    size = offsets.size - 1
+    k, rivals = np.empty(size, np.int64), np.empty(size, np.int64)
+    expected, std = np.empty(size), np.empty(size)
+
+    def work(part: slice) -> None:
+        results = (each[part] for each in (k, expected, std, rivals))
+        places = offsets[part.start : part.stop + 1]
+        row_kernels.decide_sets(ascending, places, *_options(question), *results)
+        contested = rivals[part] > 1
+        for r in np.flatnonzero(contested) + part.start if contested.any() else ():
+            items = ascending[offsets[r] : offsets[r + 1]]
+            k[r], expected[r], std[r] = _settled(items, question)
+
+    sets_in_threads(work, offsets, threads_for(WORK * ascending.size))
+    return _decided(ascending, offsets, k, expected, std)
+
+
+def select_rows(p: Floats, decided: Decided) -> Bools:
+    """Mark the chosen items of each row of a matrix; of equal ones the first are chosen."""
+    from argmaxf.expected import row_kernels
+
+    rows, n = p.shape
+    flat, selected = readonly(p.reshape(-1)), np.empty(p.size, np.bool_)
+    offsets = readonly(np.arange(rows + 1) * n)
+
+    def work(part: slice) -> None:
+        places = offsets[part.start : part.stop + 1]
+        limits = decided.threshold[part], decided.ties[part]
+        row_kernels.select_sets(flat, places, *limits, selected)
+
+    in_threads(work, rows, threads_for(p.size))
+    return selected.reshape(p.shape)
+
+
+def _decided(ascending: Floats, offsets: Ints, k: Ints, expected: Floats, std: Floats) -> Decided:
+    """Find the lowest chosen item of each set, and how many equal to it are chosen."""
+    from argmaxf.expected import row_kernels
+
+    first = np.minimum(offsets[1:] - k, offsets[1:] - 1)  # of the chosen ones, if there are any
+    threshold = np.where(k > 0, ascending[first], math.inf)
+    ties = np.empty(k.size, np.int64)
+    row_kernels.count_ties(ascending, offsets, k, threshold, ties)
+    return Decided(k, threshold, expected, std, ties)
+
+
+def _settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
+    """Decide a set in which several k agree to 13 digits."""
+    from argmaxf.expected import row_kernels
+
+    f = np.empty(ascending.size + 1)
+    options = _options(question)
+    best = row_kernels.decide_row(ascending, *options, -1, f)[0]
+    rivals = np.flatnonzero(f >= f[best] * (1.0 - row_kernels.CONTEST)).tolist()
+    k = settle(ascending[::-1], rivals, question)
+    _, expected, std, _ = row_kernels.decide_row(ascending, *options, k, f)
+    return k, expected, std
+
+
+def _options(question: Question) -> tuple[object, ...]:
+    return question.coefficients, question.zero_division, question.split_ties

@@ -1,0 +1,1 @@
+"""Where the items are: one protocol, and the arrays that keep it."""
