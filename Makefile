@@ -2,10 +2,12 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 
+# Windows keeps the programs of an environment elsewhere.
+WHEEL_PYTHON = $(firstword $(wildcard .venv-wheel/bin/python .venv-wheel/Scripts/python.exe))
 # Tests of one file stay on one core, since they share what is slow to set up.
 PYTEST := .venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test test-slow coverage lint bench results clean
+.PHONY: demo test test-slow test-lowest test-wheel coverage lint bench results docs package clean
 
 demo: .venv/.demo  ## the main job: methods compared on real data, explained, with a report
 	.venv/bin/argmaxf demo
@@ -19,10 +21,32 @@ coverage: .venv/.dev lint  ## the same, and which lines and branches of the libr
 test-slow: .venv/.dev  ## the checks that take minutes
 	$(PYTEST) -m slow
 
+test-lowest: .venv/bin/python  ## the suite with the lowest versions that pyproject.toml allows
+	$(PIP) uv
+	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
+	.venv/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[all]' --group test
+	$(subst .venv/,.venv-lowest/,$(PYTEST))
+
+test-wheel: package  ## the suite on the built wheel, away from the sources
+	rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
+	$(WHEEL_PYTHON) -m pip install --quiet "$$(ls dist/*.whl)[all]" --group test
+	$(WHEEL_PYTHON) -m pytest -q -n auto --maxprocesses 4 --dist loadfile
+
+package: .venv/bin/python  ## source archive and wheel, checked, and tried in an empty environment
+	$(PIP) --group package
+	rm -rf dist && .venv/bin/python -m build --outdir dist
+	.venv/bin/python -m twine check --strict dist/*
+	.venv/bin/python tools/try_wheel.py dist
+
+docs: .venv/bin/python  ## the site, in out/site; every example runs, every warning is an error
+	$(PIP) --editable '.[all]' --group docs
+	.venv/bin/python -m sphinx -W --keep-going -q -b html docs out/site
+
 lint: .venv/.dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 bench: .venv/.dev  ## speed, as ratios within one run
 	.venv/bin/python -m benchmarks
@@ -45,4 +69,4 @@ results: .venv/.dev  ## the paper's experiments in full, and docs/results.md mad
 	@touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis out argmaxf-demo.html
+	rm -rf .venv .venv-lowest .venv-wheel dist .pytest_cache .mypy_cache .ruff_cache .hypothesis out argmaxf-demo.html

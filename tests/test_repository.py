@@ -1,0 +1,44 @@
+"""What stands around the code: one version everywhere, and commands that exist where they are named."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+import argmaxf
+
+ROOT = Path(__file__).parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+SPEAKING_OF_MAKE = [
+    *WORKFLOWS,
+    *(ROOT / name for name in (".ci/run", "README.md", "CONTRIBUTING.md", "docs/releasing.md")),
+]
+
+
+def make_targets():
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z][\w-]*):", text, re.MULTILINE))
+
+
+def test_there_is_one_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert str(citation["version"]) == argmaxf.__version__
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{argmaxf.__version__}]" in changelog
+
+
+@pytest.mark.parametrize("path", SPEAKING_OF_MAKE, ids=lambda path: path.name)
+def test_every_make_command_that_is_named_exists(path):
+    text = path.read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:`|run: |^ {4}|\n)make ([a-z][\w-]*)", text))
+    assert named <= make_targets()
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_are_well_formed_and_need_no_secret(path):
+    text = path.read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "secrets." not in text
+    assert all(job["steps"] for job in workflow["jobs"].values())

@@ -1,0 +1,34 @@
+"""Install the built wheel into an empty environment and use it: python tools/try_wheel.py dist."""
+
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+SMOKE = """
+import argmaxf
+decision = argmaxf.maximize_expected_f([0.05, 0.45, 0.10, 0.30, 0.40])
+assert decision.k == 3, decision
+assert len(argmaxf.__all__) > 20
+for name in argmaxf.__all__:
+    getattr(argmaxf, name)
+print("argmaxf", argmaxf.__version__, "works from its wheel")
+"""
+
+
+def main(folder: str) -> None:
+    (wheel,) = Path(folder).glob("*.whl")
+    with tempfile.TemporaryDirectory() as empty:
+        venv.create(empty, with_pip=True)
+        python = next(p for p in Path(empty).glob("*/python*") if p.stem == "python")
+        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([python, *install, str(wheel.resolve())], check=True)
+        subprocess.run([python, "-c", SMOKE], check=True, cwd=empty)
+        extra = f"{wheel.resolve()}[cli]"
+        subprocess.run([python, *install, extra], check=True)
+        subprocess.run([python.parent / "argmaxf", "--version"], check=True, cwd=empty)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
