@@ -1,4 +1,4 @@
-"""What stands around the code: one version everywhere, and commands that exist where they are named."""
+"""What stands around the code: one version everywhere, and the commands that are named exist."""
 
 import re
 from pathlib import Path
