@@ -24,10 +24,10 @@ CHANGED = "the frame must have the same rows each time it is read"
 
 
 class Numbered(NamedTuple):
-    """A frame with the number of each row's segment, and the keys in the order of numbers."""
+    """A frame with the number of each row's segment, and the keys with theirs."""
 
     frame: Frame
-    keys: nw.DataFrame[Any]
+    keys: Frame
 
 
 class Engine:
@@ -43,7 +43,7 @@ class Engine:
         """Number the segments of `by` from 0, in a new column; NAMELESS where a key is missing."""
         keys = self.settle(distinct(frame, by), name)
         rows = self.join(frame, keys, by).with_columns(nw.col(name).fill_null(NAMELESS))
-        return Numbered(rows, self.run(keys).sort(name).select(*by))
+        return Numbered(rows, keys)
 
     def look_up(self, frame: Frame, name: str, values: Values) -> Frame:
         """Add to each row the values of the segment with its number."""
@@ -79,7 +79,8 @@ class InMemory(Engine):
         kept = ~keys[first].select(missing(keys, by))["missing"].to_numpy().astype(bool)
         new = np.full(first.size, NAMELESS)
         new[kept] = np.arange(kept.sum())
-        return Numbered(with_arrays(frame, {name: new[ids]}), keys[first[kept]])
+        numbers = with_arrays(keys[first[kept]], {name: new[kept]})
+        return Numbered(with_arrays(frame, {name: new[ids]}), numbers)
 
     def look_up(self, frame: Frame, name: str, values: Values) -> Frame:  # noqa: D102
         ids = self.run(frame.select(name))[name].to_numpy()
@@ -169,9 +170,9 @@ class Dask(Engine):
         plain = as_frame(rows).select(*(_key(frame, column) for column in by)).to_native()
         found = as_frame(plain.drop_duplicates().compute().reset_index(drop=True))
         keys = self.run(found.filter(~missing(found, by)))
-        numbers = with_arrays(keys, {name: np.arange(len(keys))}).to_native()
-        ids = plain.map_partitions(_merged, numbers, name, meta=(name, "int64"))
-        return Numbered(as_frame(rows.assign(**{name: ids})), keys)
+        numbers = with_arrays(keys, {name: np.arange(len(keys))})
+        ids = plain.map_partitions(_merged, numbers.to_native(), name, meta=(name, "int64"))
+        return Numbered(as_frame(rows.assign(**{name: ids})), numbers)
 
     def look_up(self, frame: Frame, name: str, values: Values) -> Frame:  # noqa: D102
         rows = frame.to_native()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import narwhals as nw
@@ -25,7 +26,7 @@ class Table:
     columns: tuple[str, ...]
     outputs: tuple[str, ...]  # the columns of labels, one for each of `columns`
     number: str | None = None  # the column of `frame` with the number of each row's segment
-    keys: nw.DataFrame[Any] | None = None  # of the segments, in the order of their numbers
+    keys: Frame | None = None  # of the segments, each with its number
 
     @classmethod
     def of(
@@ -57,10 +58,13 @@ class Table:
         """The column of `items` that tells segments apart, if there is more than one."""
         return (SEGMENT,) if self.number or len(self.columns) > 1 else ()
 
-    @property
+    @cached_property
     def segments(self) -> int:
         """How many segments there are, each column on its own."""
-        return len(self.columns) * (1 if self.keys is None else len(self.keys))
+        if self.keys is None:
+            return len(self.columns)
+        counted = self.keys.select(nw.len())
+        return len(self.columns) * int(engine_of(counted).run(counted).item())
 
     @property
     def items(self) -> Frame:
@@ -80,7 +84,7 @@ class Table:
 
     def python_keys(self) -> list[Key]:
         """Return the key of each segment as Python values, for people."""
-        keys = [()] if self.keys is None else python_keys(self.keys)
+        keys = [()] if self.keys is None else python_keys(self.keys, str(self.number))
         if len(self.columns) == 1:
             return keys
         return [(*key, column) for key in keys for column in self.columns]
