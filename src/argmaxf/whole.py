@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import secrets
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+LONGEST = 50  # characters of a file's name in that of its temporary file: names have a limit
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; move it there at the end, or remove it on failure.
 
-    What a killed run left behind is removed by the next one.
+    Two writers never share a temporary file: the last to end wins, and its file is whole. A link
+    stays a link, and its target is written; a file that is replaced leaves its mode to the new one.
     """
-    if not path.parent.is_dir():
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
-    for stale in _left_behind(path):
-        stale.unlink(missing_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with temporary_file(target.parent, target.name) as temporary:
+        if target.exists():
+            temporary.chmod(_mode_to_keep(target, path))
         yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        temporary.replace(target)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -34,20 +41,73 @@ def write_whole(path: Path, content: str | bytes) -> None:
         temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
 
 
-def _left_behind(path: Path) -> Iterator[Path]:
-    """Yield the temporary files of runs that are no longer running."""
-    pattern = re.compile(re.escape(f".{path.name}.") + r"(\d+)\.part")
-    for other in path.parent.iterdir():
-        match = pattern.fullmatch(other.name)
-        if match and not _running(int(match[1])):
-            yield other
+def refuse_inputs(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None:
+    """Refuse an output that is one of the inputs by any name of it, and two that are the same."""
+    sources, seen = [path for path in inputs if path.exists()], set()
+    for output in (path for path in outputs if path):
+        if output.exists() and any(output.samefile(source) for source in sources):
+            raise ValueError(f"{output}: the output must not be one of the inputs")
+        if (name := os.path.realpath(output)) in seen:
+            raise ValueError(f"{output}: each output needs a name of its own")
+        seen.add(name)
 
 
-def _running(process: int) -> bool:
+@contextmanager
+def temporary_file(folder: Path, name: str, mode: int = 0o666) -> Iterator[Path]:
+    """Yield the path of a new, empty file that is gone at the end, with a name no other has.
+
+    It is locked while this process runs; files of this kind that nobody has locked were left behind
+    by a killed process, and are removed.
+    """
+    _remove_left_behind(folder, name)
+    path, lock = _locked(folder, name, mode)
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(lock)
+
+
+def _locked(folder: Path, name: str, mode: int) -> tuple[Path, int]:
+    """Make a file and lock it; begin again if another process took it for a stale one."""
+    while True:
+        path = folder / f".{name[:LONGEST]}.{secrets.token_hex(8)}.part"
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
+        if sys.platform == "win32" or (_lock(file) and path.exists()):
+            return path, file
+        os.close(file)
+        path.unlink(missing_ok=True)
+
+
+def _lock(file: int) -> bool:
+    """Lock a file unless another process has."""
+    if sys.platform == "win32":  # no such locks: what a killed run leaves behind stays there
         return False
-    except PermissionError:
-        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     return True
+
+
+def _remove_left_behind(folder: Path, name: str) -> None:
+    """Remove the temporary files that nobody has locked."""
+    pattern = re.compile(re.escape(f".{name[:LONGEST]}.") + r"[0-9a-f]{16}\.part")
+    for path in [path for path in folder.iterdir() if pattern.fullmatch(path.name)]:
+        with suppress(OSError):  # gone by now, or of another user
+            file = os.open(path, os.O_RDONLY)
+            try:
+                if _lock(file):
+                    path.unlink()
+            finally:
+                os.close(file)
+
+
+def _mode_to_keep(target: Path, path: Path) -> int:
+    """Return the mode of a file to be replaced, or say why it cannot be."""
+    found = target.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{path}: the output must be a file, not a folder or a device")
+    if not os.access(target, os.W_OK):
+        raise PermissionError(f"{path}: the file must not be read-only")
+    return stat.S_IMODE(found.st_mode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
@@ -14,8 +15,9 @@ from argmaxf.arrays import Floats
 from argmaxf.expected.threads import CHUNK
 from argmaxf.files.formats import SEPARATORS, Input
 from argmaxf.files.progress import Advance, Progress
+from argmaxf.frames.table import unused
 
-P, TEXT = "argmaxf_p", "argmaxf_text"
+BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException)  # what a bad file may raise
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,22 @@ class Column:
     inputs: Sequence[Input]
     name: str
     drop_nulls: bool = False
+    as_text: Sequence[str] = ()  # columns of text files whose values stay as they are written
+
+    @cached_property
+    def helpers(self) -> tuple[str, str]:
+        """Two names that no column has: for the probabilities as doubles, and as text."""
+        taken: set[str] = set()
+        for source in self.inputs:
+            with reading(source):
+                taken.update(source.scan().collect_schema())
+        p, text = unused(taken, ["argmaxf_p", "argmaxf_text"])
+        return p, text
+
+    @property
+    def p(self) -> str:
+        """The name of the probabilities in double precision."""
+        return self.helpers[0]
 
     def batches(self, advance: Advance) -> Iterator[Floats]:
         """Yield the probabilities in order; at the end, refuse nulls if there were any."""
@@ -55,15 +73,16 @@ class Column:
         with reading(source, self.name):
             if source.is_text:
                 refuse_ragged(source)
-            columns = [P, TEXT] if source.is_text else [P]
+            p, text = self.helpers
+            columns = [p, text] if source.is_text else [p]
             row = 0
             for batch in frame.select(columns).collect_batches(
                 chunk_size=CHUNK, maintain_order=True, engine="streaming"
             ):
-                if source.is_text and batch[P].null_count() > batch[TEXT].null_count():
+                if source.is_text and batch[p].null_count() > batch[text].null_count():
                     self._refuse_text(batch, source, row)
                 row += batch.height
-                yield batch[P].fill_null(np.nan).to_numpy()
+                yield batch[p].fill_null(np.nan).to_numpy()
 
     def check(self, progress: Progress) -> None:
         """Read the column once, to name what is wrong with it."""
@@ -81,16 +100,19 @@ class Column:
                 counts.append(int(source.scan().select(pl.len()).collect().item()))
         return sum(counts)
 
-    def frame(self, *, typed: bool = False) -> pl.LazyFrame:
-        """Scan all files as one, without the rows to drop."""
+    def frame(self, *, typed: bool = False, only: Sequence[str] | None = None) -> pl.LazyFrame:
+        """Scan all files as one, without the rows to drop; some columns beside `p`, or all."""
         frames = [self.scan(source, typed=typed) for source in self.inputs]
+        if only is not None:
+            frames = [frame.select(*only, self.p) for frame in frames]
         frame = pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
         if self.drop_nulls:
-            frame = frame.filter(pl.col(P).is_not_null() & pl.col(P).is_not_nan())
+            frame = frame.filter(pl.col(self.p).is_not_null() & pl.col(self.p).is_not_nan())
         return frame
 
     def scan(self, source: Input, *, typed: bool = False) -> pl.LazyFrame:
-        """Scan all columns of a file, and the probabilities in double precision as P."""
+        """Scan all columns of a file, and the probabilities in double precision as `p`."""
+        p, text = self.helpers
         with reading(source, self.name):
             frame = source.scan(typed=typed)
             schema = frame.collect_schema()
@@ -99,18 +121,19 @@ class Column:
         column, kind = pl.col(self.name), schema[self.name]
         if source.is_text:
             number = column.str.strip_chars().cast(pl.Float64, strict=False)
-            given = number.alias(self.name) if typed else column.alias(TEXT)
-            frame = source.scan(typed=typed, text=self.name)
-            return frame.with_columns(given, number.alias(P))
+            given = number.alias(self.name) if typed else column.alias(text)
+            frame = source.scan(typed=typed, text=[self.name, *self.as_text])
+            return frame.with_columns(given, number.alias(p))
         if not (kind.is_numeric() or kind == pl.Boolean):
             raise ValueError(f"{source.name}: column {self.name!r} must hold numbers, got {kind}")
-        return frame.with_columns(column.cast(pl.Float64).alias(P))
+        return frame.with_columns(column.cast(pl.Float64).alias(p))
 
     def _refuse_text(self, batch: pl.DataFrame, source: Input, row: int) -> NoReturn:
-        bad = (batch[P].is_null() & batch[TEXT].is_not_null()).arg_true()[0]
+        p, text = self.helpers
+        bad = (batch[p].is_null() & batch[text].is_not_null()).arg_true()[0]
         raise ValueError(
             f"{source.name}, row {row + bad + 1}: column {self.name!r} must hold numbers, "
-            f"got {batch[TEXT][bad]!r}"
+            f"got {batch[text][bad]!r}"
         )
 
 
@@ -142,7 +165,7 @@ def reading(source: Input, column: str | None = None) -> Iterator[None]:
     """Say which file, and which column of it, could not be read."""
     try:
         yield
-    except pl.exceptions.PolarsError as error:
+    except BROKEN as error:
         where = f", column {column!r}" if column else ""
         raise ValueError(f"{source.name}{where}: cannot be read: {first_line(error)}") from error
 

@@ -21,7 +21,7 @@ from argmaxf.expected.sources.array import add_items
 from argmaxf.expected.summary.layout import empty_table
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.expected.threads import CHUNK
-from argmaxf.files.column import Column, P
+from argmaxf.files.column import BROKEN, Column, first_line
 from argmaxf.files.formats import find_inputs
 from argmaxf.files.progress import Progress, Silent
 from argmaxf.files.spill import SAMPLE, Band, BandSource, OutsideBand, Spill
@@ -71,7 +71,7 @@ def decide_files(
     question = options.question
     with ExitStack() as stack:
         inputs = find_inputs(names, stack)
-        items = Column(inputs, column, options.nulls == "drop")
+        items = Column(inputs, column, options.nulls == "drop", as_text=by)
         sink = Output.checked(output, label, items) if output else None
         shown = progress or Silent()
         if by:
@@ -79,7 +79,9 @@ def decide_files(
         spill = stack.enter_context(closing(Spill()))
         decision = _decide(items, spill, question, shown)
         if sink:
-            sink.write(sink.frame().with_columns(_label(spill, decision, question, label)), shown)
+            sink.write(
+                sink.frame().with_columns(_label(items, spill, decision, question, label)), shown
+            )
     return {(): decision}
 
 
@@ -107,7 +109,7 @@ def label_files(
                 rest.update(values[values < cut])
         _refuse_none(chosen.n + rest.n)
         if sink:
-            sink.write(sink.frame().with_columns((pl.col(P) >= cut).alias(label)), shown)
+            sink.write(sink.frame().with_columns((pl.col(items.p) >= cut).alias(label)), shown)
     value = value_of_sets(chosen.groups_with_zeros(), rest.groups_with_zeros(), question)
     n = chosen.n + rest.n
     return Decision(None, chosen.n, cut, value.mean, value.std, question.beta, n)
@@ -171,9 +173,11 @@ def _decide_kept(spill: Spill, band: Band, table: Floats, question: Question) ->
     return drive.decide(BandSource(spill, band, table), question)[()].decision(n)
 
 
-def _label(spill: Spill, decision: Decision, question: Question, label: str) -> pl.Expr:
+def _label(
+    items: Column, spill: Spill, decision: Decision, question: Question, label: str
+) -> pl.Expr:
     """Return the expression of the labels; split ties go to the first rows."""
-    p, threshold = pl.col(P), decision.threshold
+    p, threshold = pl.col(items.p), decision.threshold
     selected: pl.Expr = p >= threshold
     if question.split_ties:
         row = pl.int_range(pl.len(), dtype=pl.Int64)
@@ -202,21 +206,30 @@ def _decide_segments(
         raise ValueError("ties='split' is for decisions without by; use ties='together'")
     if any(source.is_text for source in items.inputs):
         items.check(progress)  # text that is no number would pass for null below
-    frame = sink.frame() if sink else items.frame()
-    for name in by:
-        if name not in frame.collect_schema():
-            raise ValueError(f"{items.inputs[0].name}: no column {name!r}")
+    _check_by(items, by)
+    frame = sink.frame() if sink else items.frame(only=by)
     try:
         with progress.phase("deciding", None):
             label = sink.label if sink else None
-            table = Table.of(frame, P, by, options.nulls, label)
+            table = Table.of(frame, items.p, by, options.nulls, label)
             solved = solve(table, options.question)
-    except ValueError:
+    except (ValueError, *BROKEN) as error:
         items.check(progress)  # names the file and the row, if it is a value
-        raise
+        raise ValueError(first_line(error)) from error
     if sink:
         sink.write(solved.labelled(), progress)
     return solved.decisions
+
+
+def _check_by(items: Column, by: Sequence[str]) -> None:
+    """Refuse columns of segments that are not in every file, or hold the probabilities."""
+    if items.name in by:
+        raise ValueError(f"--by must not be the column of probabilities, got {items.name!r}")
+    for source in items.inputs:
+        there = items.scan(source).collect_schema()
+        for name in by:
+            if name not in there:
+                raise ValueError(f"{source.name}: no column {name!r}")
 
 
 def _refuse_none(rows: int) -> None:

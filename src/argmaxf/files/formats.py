@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import glob
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile, gettempdir
+from tempfile import gettempdir
 from typing import IO
 
 import polars as pl
+
+from argmaxf.files.header import header
+from argmaxf.whole import temporary_file
 
 KINDS = {
     ".csv": "csv",
@@ -34,26 +37,40 @@ class Input:
     path: Path
     kind: str
     name: str
+    origin: Path  # the user's own file, where `path` is a copy of it
+
+    @classmethod
+    def of(cls, path: Path) -> Input:
+        """Return a file by its name."""
+        return cls(path, kind_of(path), str(path), path)
 
     @property
     def is_text(self) -> bool:
         """Whether every value is text until it is parsed."""
         return self.kind in SEPARATORS
 
-    def scan(self, *, typed: bool = False, text: str | None = None) -> pl.LazyFrame:
-        """Scan the file; values of text files stay text unless `typed`, and in column `text`."""
+    def scan(self, *, typed: bool = False, text: Sequence[str] = ()) -> pl.LazyFrame:
+        """Scan the file; values of text files stay text unless `typed`, and in columns `text`."""
         if self.kind == "parquet":
             return pl.scan_parquet(self.path, glob=False)
         if self.kind == "arrow":
-            return pl.scan_ipc(self.path)
+            return pl.scan_ipc(self.path, glob=False)
+        names = self.check_header()
         return pl.scan_csv(
             self.path,
             separator=SEPARATORS[self.kind],
             infer_schema=typed,
             infer_schema_length=INFERRED,
-            schema_overrides={text: pl.String} if typed and text else None,
+            schema_overrides={name: pl.String for name in text if name in names},
             glob=False,
         )
+
+    def check_header(self) -> list[str]:
+        """Return the names of the columns of a text file; refuse what Polars would rename."""
+        try:
+            return header(self.path, SEPARATORS[self.kind])
+        except ValueError as error:
+            raise ValueError(f"{self.name}: {error}") from None
 
 
 def kind_of(path: Path) -> str:
@@ -84,6 +101,8 @@ def find_inputs(names: Iterable[str], stack: ExitStack) -> list[Input]:
 
 def _found(name: str, stack: ExitStack) -> Iterator[Input]:
     if name == "-":
+        if sys.stdin is None or getattr(sys.stdin, "closed", False):
+            raise ValueError("the standard input must be open, got a closed one")
         yield spilled_input(sys.stdin.buffer, stack)
         return
     path = Path(name)
@@ -97,20 +116,26 @@ def _found(name: str, stack: ExitStack) -> Iterator[Input]:
         found = [Path(p) for p in sorted(glob.glob(name, recursive=True))]
         if not found:
             raise FileNotFoundError(f"{name}: there is no such file")
-    yield from (Input(p, kind_of(p), str(p)) for p in found)
+    yield from map(Input.of, found)
 
 
 def spilled_input(stream: IO[bytes], stack: ExitStack) -> Input:
     """Copy a stream to a temporary file, since it can be read only once."""
-    spill = NamedTemporaryFile(prefix="argmaxf-")  # noqa: SIM115 (the stack closes it)
-    stack.enter_context(spill)
     with spilling():
-        while chunk := stream.read(COPY):
-            spill.write(chunk)
-        spill.flush()
-    path = Path(spill.name)
-    with path.open("rb") as file:
-        return Input(path, _sniffed(file.readline(COPY)), "standard input")
+        copy = stack.enter_context(temporary_file(Path(gettempdir()), "argmaxf-stdin", mode=0o600))
+        spill = stack.enter_context(copy.open("wb", buffering=0))
+    while chunk := stream.read(COPY):
+        with spilling():
+            write_all(spill, chunk)
+    with copy.open("rb") as file:
+        return Input(copy, _sniffed(file.readline(COPY)), "standard input", Path("/dev/stdin"))
+
+
+def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
+    """Write some bytes to an unbuffered file, which may take them in parts."""
+    rest = memoryview(data)
+    while rest.nbytes:
+        rest = rest[file.write(rest) :]
 
 
 @contextmanager

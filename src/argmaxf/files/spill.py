@@ -19,7 +19,7 @@ from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.summary.tables import groups_of_table
 from argmaxf.expected.summary.windows import windows
-from argmaxf.files.formats import spilling
+from argmaxf.files.formats import spilling, write_all
 from argmaxf.question import Question
 
 SAMPLE = 1 << 20  # rows before the band is chosen
@@ -67,8 +67,7 @@ class Spill:
         """Add numbers at the end."""
         data = memoryview(np.ascontiguousarray(values, np.float64).view(np.uint8).data)
         with spilling():
-            while data.nbytes:
-                data = data[self.file.write(data) :]
+            write_all(self.file, data)
         self.size += values.size
 
     def __getitem__(self, where: slice) -> Floats:

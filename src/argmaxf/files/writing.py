@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
-from argmaxf.files.column import TEXT, Column, P, first_line, reading
+from argmaxf.files.column import BROKEN, Column, first_line, reading
 from argmaxf.files.formats import SEPARATORS, Input, kind_of, write
 from argmaxf.files.progress import Advance, Progress
-from argmaxf.whole import written_whole
+from argmaxf.whole import refuse_inputs, written_whole
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Output:
         kind_of(path)
         if len({source.is_text for source in items.inputs}) > 1:
             raise ValueError("rows to write must all come from text files, or none of them")
+        refuse_inputs([path], [source.origin for source in items.inputs])
+        _check_columns(items)
         for source in items.inputs:
-            if path.exists() and path.samefile(source.path):
-                raise ValueError(f"{path}: the output must not be one of the inputs")
             if label in items.scan(source).collect_schema():
                 raise ValueError(
                     f"{source.name}: there is a column {label!r} already; choose another --label"
@@ -37,7 +37,7 @@ class Output:
         return cls(path, label, items)
 
     def frame(self) -> pl.LazyFrame:
-        """Return the rows to write, and the probabilities in double precision as P."""
+        """Return the rows to write, and the probabilities in double precision as `items.p`."""
         return self.items.frame(typed=not self._all_text)
 
     @property
@@ -51,18 +51,30 @@ class Output:
         with progress.phase("writing", self.items.rows()) as advance:
             if progress.active:
                 frame = frame.with_columns(_counting(self.label, advance))
-            frame = frame.drop(P, TEXT, strict=False)
+            frame = frame.drop(self.items.helpers, strict=False)
             with written_whole(self.path) as temporary:
                 self._sink(frame, temporary)
 
     def _sink(self, frame: pl.LazyFrame, temporary: Path) -> None:
         try:
             write(frame, temporary, kind_of(self.path))
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except (OSError, *BROKEN) as error:
             if "os error" not in str(error):  # nothing wrong with the disk: an input, perhaps
                 for source in self.items.inputs:
                     _read_all(source)
             raise OSError(f"{self.path}: cannot be written: {first_line(error)}") from error
+
+
+def _check_columns(items: Column) -> None:
+    """Refuse files that cannot be put one below the other."""
+    first, *others = ((source, list(source.scan().collect_schema())) for source in items.inputs)
+    for source, names in others:
+        if names != first[1]:
+            odd = sorted(set(names) ^ set(first[1])) or names
+            raise ValueError(
+                f"{source.name}: rows to write must have the columns of {first[0].name} "
+                f"in the same order; see {odd[0]!r}"
+            )
 
 
 def _read_all(source: Input) -> None:

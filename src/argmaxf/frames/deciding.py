@@ -134,8 +134,8 @@ def decisions(
 
     Keys are for people: numbers, texts, dates and so on as Python has them; time stamps with a zone
     in UTC, since clocks that are set back show an hour twice; nanoseconds as `numpy.datetime64` and
-    `numpy.timedelta64`; what Python cannot hold or tell apart as text, times of day with nanoseconds
-    as their number since midnight.
+    `numpy.timedelta64`; what Python cannot hold or tell apart as text, and times of day with
+    nanoseconds as their number since midnight.
 
     Examples
     --------

@@ -1,0 +1,33 @@
+"""The first line of a text table: the names of its columns."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+
+def header(path: Path, separator: str) -> list[str]:
+    """Return the names of the columns; refuse what is not UTF-8, and names that come twice."""
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        try:
+            names = next((row for row in csv.reader(file, delimiter=separator) if row), [])
+        except csv.Error as error:
+            raise ValueError(f"the header cannot be read: {error}") from None
+    for name in names:
+        if not _is_text(name):
+            raw = name.encode("utf-8", "surrogateescape")
+            raise ValueError(f"the header must be UTF-8, got the name {raw!r}")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"each column must have a name of its own, got {twice[0]!r} twice")
+    return names
+
+
+def _is_text(name: str) -> bool:
+    """Tell whether a name holds no bytes that UTF-8 does not know."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
