@@ -152,10 +152,12 @@ def _dask(client):
         return dd.from_delayed(parts, meta=as_pandas(table.slice(0, 0)))
 
     def as_pandas(table):
-        # Dask keeps decimals in Arrow's own types.
-        decimals = {pa.types.is_decimal(t): t for t in table.schema.types}
-        mapper = pd.ArrowDtype if True in decimals else None
-        return table.to_pandas(types_mapper=mapper)
+        # Dask keeps decimals and bytes in Arrow's own types.
+        mapper = {t: pd.ArrowDtype(t) for t in table.schema.types if kept(t)}
+        return table.to_pandas(types_mapper=mapper.get)
+
+    def kept(kind):
+        return pa.types.is_decimal(kind) or pa.types.is_binary(kind) or kind == pa.large_binary()
 
     return Engine("dask", frame, lambda frame: arrow(frame.compute()))
 

@@ -25,7 +25,7 @@ TYPES = (
 A_TYPE = re.compile(rf"({'|'.join(TYPES)})\b|{{.+}}|[A-Z]\w*[a-z]\w*\b")
 # Rooms whose docstrings are not yet in this style.
 WAITING = (
-    *("argmaxf.expected", "argmaxf.displays", "argmaxf.frames"),
+    *("argmaxf.expected", "argmaxf.displays"),
     *("argmaxf.estimators.expected", "argmaxf.estimators.threshold"),
 )
 

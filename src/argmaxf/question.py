@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from argmaxf.measures import Coefficients, FBeta, Measure, Ratio, as_measure
+from argmaxf.measures import Coefficients, Measure, Ratio, as_measure
 from argmaxf.validation import check_choice, check_zero_division
-
-LEAST_BETA, MOST_BETA = 1e-9, 1e9
 
 
 @dataclass(frozen=True)
@@ -48,10 +46,5 @@ def _expectable(measure: Measure) -> Ratio:
         raise ValueError(
             f"measure must be a ratio that is linear in the counts (argmaxf.measures.Ratio) for "
             f"its expectation to be known, got {measure!r}"
-        )
-    if isinstance(measure, FBeta) and not LEAST_BETA <= measure.beta <= MOST_BETA:
-        raise ValueError(
-            f"beta must lie between {LEAST_BETA:g} and {MOST_BETA:g}, got {measure.beta!r}; beyond,"
-            " F is precision or recall to the last digit"
         )
     return measure

@@ -10,14 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+LEAST_BETA, MOST_BETA = 1e-9, 1e9
+
 
 class NotAProbability(Exception):
     """Raised deep inside on a bad value; the public edge answers with `first_bad_probability`."""
 
 
 def check_beta(beta: float) -> float:
-    """Return β as a float; it must be positive and finite."""
-    return check_positive("beta", beta)
+    """Return β as a float; it must be positive, finite, and such that β² is still a number."""
+    value = check_positive("beta", beta)
+    if not LEAST_BETA <= value <= MOST_BETA:
+        raise ValueError(
+            f"beta must lie between {LEAST_BETA:g} and {MOST_BETA:g}, got {value!r}; beyond,"
+            " F is precision or recall to the last digit"
+        )
+    return value
 
 
 def check_positive(name: str, number: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from polars.exceptions import PolarsError
 
 from argmaxf import __version__
 from argmaxf.commands import bounds, compare, decide, demo, reproduce, sketch
@@ -42,6 +43,9 @@ def run(arguments: list[str] | None = None) -> int:
         code = app(arguments, standalone_mode=False)
     except (typer.TyperException, ValueError, OSError) as error:
         complain(error.format_message() if isinstance(error, typer.BadParameter) else str(error))
+        return 2
+    except PolarsError as error:  # not foreseen where it happened, yet about the data
+        complain(f"the data cannot be used: {error}")
         return 2
     except (KeyboardInterrupt, typer.Abort):
         complain("stopped")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from argmaxf.commands.output import JSON_OPTION
+from argmaxf.commands.output import JSON_OPTION, without_folder
 
 
 def compare(
@@ -41,9 +41,12 @@ def compare(
     """Compare both approaches on your data, and say which to use and why."""
     from argmaxf.commands.answer import Asked, answer
     from argmaxf.commands.tables import read_table, split_like, split_table
+    from argmaxf.whole import refuse_inputs
 
+    refuse_inputs([report, save], [path for path in (train, test) if path])
     rows = split_table(read_table(train), target, train.name)
     test_rows = None if test is None else split_like(read_table(test), rows, test.name)
     methods = ("margin",) * svmperf + ("cost",) * cost
     asked = Asked(rows, test_rows, estimator, beta, positive, folds, seed, methods)
-    answer(asked, ["argmaxf", *sys.argv[1:]], report=report, save=save, as_json=as_json)
+    command = ["argmaxf", *(without_folder(word) for word in sys.argv[1:])]
+    answer(asked, command, report=report, save=save, as_json=as_json)

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from argmaxf.commands.output import JSON_OPTION, console, print_json
+from argmaxf.commands.output import JSON_OPTION, console, print_json, spread
 from argmaxf.commands.progress import TerminalProgress
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.summary.sketch import ProbabilitySketch
@@ -135,7 +135,7 @@ def _fields(decision: Decision) -> dict[str, Any]:
         "k": decision.k,
         "threshold": _finite(decision.threshold),
         "expected": decision.expected,
-        "std": decision.std,
+        "std": max(0.0, decision.std),
         "beta": decision.beta,
     }
     if decision.bracket:
@@ -157,7 +157,7 @@ def _print(
     for name in ("rows", "k", "threshold", "E[F] ± std"):
         table.add_column(name, justify="right")
     for key, d in sorted(decisions.items(), key=_order):
-        value = f"{d.expected:.6g} ± {d.std:.2g}"
+        value = f"{d.expected:.6g} ± {spread(d.std)}"
         cells = [escape(str(part)) for part in key]
         table.add_row(*cells, f"{d.n:,}", f"{d.k:,}", repr(d.threshold), value)
     out.print(table)

@@ -11,7 +11,8 @@ from argmaxf.commands.decide import COLUMN, FILES, NULLS, SKETCH, read_sketch
 from argmaxf.commands.output import JSON_OPTION, console, print_json
 from argmaxf.commands.progress import TerminalProgress
 from argmaxf.expected.summary.sketch import ProbabilitySketch
-from argmaxf.files import summarize_files, written_whole
+from argmaxf.files import summarize_files
+from argmaxf.whole import refuse_inputs, written_whole
 
 OUT = typer.Option("-o", "--output", help=f"The sketch to write, a file {SKETCH}.")
 SKETCHES = typer.Argument(help="Sketches of disjoint rows.", metavar="SKETCH...")
@@ -26,7 +27,8 @@ def sketch(
 ) -> None:
     """Summarize the probabilities of files, to be merged and decided elsewhere."""
     _check(output)
-    made = summarize_files(files, probability, nulls=nulls, progress=TerminalProgress())
+    progress = TerminalProgress()
+    made = summarize_files(files, probability, nulls=nulls, output=output, progress=progress)
     _write(made, output, as_json)
 
 
@@ -37,6 +39,7 @@ def merge(
 ) -> None:
     """Merge summaries of disjoint rows into one."""
     _check(output)
+    refuse_inputs([output], sketches)
     merged = ProbabilitySketch()
     for path in sketches:
         merged.merge(read_sketch(path))

@@ -14,7 +14,8 @@ from typing import Any
 import polars as pl
 from polars import selectors
 
-from argmaxf.files.formats import SEPARATORS, kind_of
+from argmaxf.files.column import BROKEN, first_line, refuse_ragged
+from argmaxf.files.formats import SEPARATORS, Input, kind_of
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 MOSTLY = 0.9  # a text column with so many numbers is a column of numbers with mistakes in it
@@ -43,9 +44,8 @@ def read_table(path: Path) -> pl.DataFrame:
         raise ValueError(f"there is no file {path}")
     try:
         frame = _read(path, kind)
-    except pl.exceptions.PolarsError as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"{path} cannot be read: {reason}") from None
+    except BROKEN as error:
+        raise ValueError(f"{path} cannot be read: {first_line(error)}") from None
     if not frame.height:
         raise ValueError(f"{path} has no rows")
     return frame.with_columns(
@@ -54,10 +54,16 @@ def read_table(path: Path) -> pl.DataFrame:
 
 
 def _read(path: Path, kind: str) -> pl.DataFrame:
-    if kind not in SEPARATORS:
-        return pl.read_parquet(path) if kind == "parquet" else pl.read_ipc(path)
+    if kind == "parquet":
+        return pl.read_parquet(path, glob=False)
+    if kind == "arrow":
+        return pl.scan_ipc(path, glob=False).collect()
+    if path.stat().st_size:  # of an empty file Polars says that it is
+        Input.of(path).check_header()
+        refuse_ragged(Input.of(path))
     return pl.read_csv(
         path,
+        glob=False,
         separator=SEPARATORS[kind],
         infer_schema_length=None,  # all rows: a late text must not be cut off
         null_values=MISSING,

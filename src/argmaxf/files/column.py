@@ -17,7 +17,8 @@ from argmaxf.files.formats import SEPARATORS, Input
 from argmaxf.files.progress import Advance, Progress
 from argmaxf.frames.table import unused
 
-BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException)  # what a bad file may raise
+# What Polars may raise at a bad file.
+BROKEN = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,15 @@ class Column:
         """The name of the probabilities in double precision."""
         return self.helpers[0]
 
-    def batches(self, advance: Advance) -> Iterator[Floats]:
-        """Yield the probabilities in order; at the end, refuse nulls if there were any."""
+    def batches(self, advance: Advance, beside: Sequence[str] = ()) -> Iterator[Floats]:
+        """Yield the probabilities in order; at the end, refuse nulls if there were any.
+
+        The columns `beside` them are read too, to see that they can be.
+        """
         missing, where = 0, ""
         for source in self.inputs:
             row = 0
-            for values in self._read(source):
+            for values in self._read(source, beside):
                 row += values.size
                 advance(values.size)
                 if values.min(initial=1.0) >= 0.0 and values.max(initial=0.0) <= 1.0:
@@ -67,7 +71,7 @@ class Column:
                 f"the first in {where}; --nulls drop leaves such rows out"
             )
 
-    def _read(self, source: Input) -> Iterator[Floats]:
+    def _read(self, source: Input, beside: Sequence[str]) -> Iterator[Floats]:
         """Yield the column of one file, NaN for null."""
         frame = self.scan(source)
         with reading(source, self.name):
@@ -76,29 +80,31 @@ class Column:
             p, text = self.helpers
             columns = [p, text] if source.is_text else [p]
             row = 0
-            for batch in frame.select(columns).collect_batches(
+            for batch in frame.select(*columns, *beside).collect_batches(
                 chunk_size=CHUNK, maintain_order=True, engine="streaming"
             ):
                 if source.is_text and batch[p].null_count() > batch[text].null_count():
                     self._refuse_text(batch, source, row)
                 row += batch.height
                 yield batch[p].fill_null(np.nan).to_numpy()
+        if not source.is_text and row != (rows := rows_of(source)):
+            # where a damaged file makes Polars panic, its stream just ends
+            raise ValueError(
+                f"{source.name}, column {self.name!r}: cannot be read: "
+                f"{row:,} of {rows:,} rows came"
+            )
 
-    def check(self, progress: Progress) -> None:
-        """Read the column once, to name what is wrong with it."""
+    def check(self, progress: Progress, by: Sequence[str]) -> None:
+        """Read the column and those of the segments once, to name what is wrong with them."""
         with progress.phase("checking", self.rows()) as advance:
-            for _ in self.batches(advance):
+            for _ in self.batches(advance, by):
                 pass
 
     def rows(self) -> int | None:
         """Return the number of rows where files say it without being read."""
         if any(source.is_text for source in self.inputs):
             return None
-        counts = []
-        for source in self.inputs:
-            with reading(source):
-                counts.append(int(source.scan().select(pl.len()).collect().item()))
-        return sum(counts)
+        return sum(map(rows_of, self.inputs))
 
     def frame(self, *, typed: bool = False, only: Sequence[str] | None = None) -> pl.LazyFrame:
         """Scan all files as one, without the rows to drop; some columns beside `p`, or all."""
@@ -135,6 +141,12 @@ class Column:
             f"{source.name}, row {row + bad + 1}: column {self.name!r} must hold numbers, "
             f"got {batch[text][bad]!r}"
         )
+
+
+def rows_of(source: Input) -> int:
+    """Return the number of rows that a file says it has."""
+    with reading(source):
+        return int(source.scan().select(pl.len()).collect().item())
 
 
 def _refuse_others(values: Floats, name: str, source: Input, first: int) -> None:

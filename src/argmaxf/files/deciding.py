@@ -31,6 +31,7 @@ from argmaxf.frames.table import Table
 from argmaxf.measures import Measure
 from argmaxf.question import Question
 from argmaxf.validation import check_choice, check_unit_interval
+from argmaxf.whole import refuse_inputs
 
 Key = tuple[Any, ...]
 
@@ -116,13 +117,19 @@ def label_files(
 
 
 def summarize_files(
-    names: Sequence[str], column: str, *, nulls: str = "raise", progress: Progress | None = None
+    names: Sequence[str],
+    column: str,
+    *,
+    nulls: str = "raise",
+    output: Path | None = None,
+    progress: Progress | None = None,
 ) -> ProbabilitySketch:
-    """Return the summary of a column of files, in one pass."""
+    """Return the summary of a column of files, in one pass; `output` must be none of them."""
     drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
     sketch = ProbabilitySketch()
     with ExitStack() as stack:
         items = Column(find_inputs(names, stack), column, drop)
+        refuse_inputs([output], [source.origin for source in items.inputs])
         with (progress or Silent()).phase("reading", items.rows()) as advance:
             for values in items.batches(advance):
                 sketch.update(values)
@@ -204,9 +211,8 @@ def _decide_segments(
     """Decide each segment, in the passes of frames."""
     if options.ties == "split":
         raise ValueError("ties='split' is for decisions without by; use ties='together'")
-    if any(source.is_text for source in items.inputs):
-        items.check(progress)  # text that is no number would pass for null below
     _check_by(items, by)
+    items.check(progress, by)  # text that is no number would pass for null below
     frame = sink.frame() if sink else items.frame(only=by)
     try:
         with progress.phase("deciding", None):
@@ -214,7 +220,6 @@ def _decide_segments(
             table = Table.of(frame, items.p, by, options.nulls, label)
             solved = solve(table, options.question)
     except (ValueError, *BROKEN) as error:
-        items.check(progress)  # names the file and the row, if it is a value
         raise ValueError(first_line(error)) from error
     if sink:
         sink.write(solved.labelled(), progress)

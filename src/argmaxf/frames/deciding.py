@@ -33,11 +33,11 @@ def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySk
 
     Parameters
     ----------
-    frame
+    frame : frame
         Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
-    column
+    column : str
         Its column of probabilities; decimals and float32 are computed in float64.
-    nulls
+    nulls : {"raise", "drop"}, default="raise"
         ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
 
     Notes
@@ -76,24 +76,28 @@ def decide(
 
     Parameters
     ----------
-    frame
+    frame : frame
         Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
-    column
+    column : str or sequence of str
         Its column of probabilities; decimals and float32 are computed in float64. Several columns,
         one for each label of a multilabel problem, are decided each on its own in the same passes.
-    beta, measure, zero_division
-        As in `maximize_expected_f`.
-    by
+    beta : float, default=1.0
+        Weight of recall against precision.
+    measure : {"fbeta", "jaccard"} or Measure, default="fbeta"
+        What to maximize, as in `maximize_expected_f`.
+    zero_division : float, default=0.0
+        Value of F if nothing is positive nor predicted.
+    by : str or sequence of str, optional
         Columns that part the rows into segments, each decided on its own, all in the same passes.
         Segments are what the engine's own group-by makes of them; null and NaN are refused.
-    output
+    output : str, default="label"
         Name of the column of booleans to add; for several columns ``"{column}_{output}"``. A name
         that the frame has already is refused.
-    ties
+    ties : {"together", "split"}, default="together"
         ``"together"`` gives equal probabilities of a segment the same label, so that the answer
         does not depend on the order of rows; ``"split"``, for eager frames only, may select just
         the first ones of them.
-    nulls
+    nulls : {"raise", "drop"}, default="raise"
         ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out of the result.
 
     Notes
@@ -130,8 +134,29 @@ def decisions(
     """Return k, threshold, expected F and its spread of each segment, without labels.
 
     The keys are tuples of the values of `by`, and the column where there are several; without
-    either there is one, the empty tuple. The parameters are those of `decide`.
+    either there is one, the empty tuple.
 
+    Parameters
+    ----------
+    frame : frame
+        Any frame Narwhals knows, as in `decide`.
+    column : str or sequence of str
+        Its column of probabilities, or several.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    measure : {"fbeta", "jaccard"} or Measure, default="fbeta"
+        What to maximize, as in `maximize_expected_f`.
+    zero_division : float, default=0.0
+        Value of F if nothing is positive nor predicted.
+    by : str or sequence of str, optional
+        Columns that part the rows into segments.
+    ties : {"together", "split"}, default="together"
+        Whether equal probabilities of a segment get the same label.
+    nulls : {"raise", "drop"}, default="raise"
+        ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
+
+    Notes
+    -----
     Keys are for people: numbers, texts, dates and so on as Python has them; time stamps with a zone
     in UTC, since clocks that are set back show an hour twice; nanoseconds as `numpy.datetime64` and
     `numpy.timedelta64`; what Python cannot hold or tell apart as text, and times of day with

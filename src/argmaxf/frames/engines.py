@@ -168,9 +168,8 @@ class Dask(Engine):
     def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
         rows = frame.to_native()
         plain = as_frame(rows).select(*(_key(frame, column) for column in by)).to_native()
-        found = as_frame(plain.drop_duplicates().compute().reset_index(drop=True))
-        keys = self.run(found.filter(~missing(found, by)))
-        numbers = with_arrays(keys, {name: np.arange(len(keys))})
+        parts = plain.map_partitions(_without_duplicates, meta=plain._meta).compute()  # no shuffle
+        numbers = Pandas().number(as_frame(parts.reset_index(drop=True)), by, name).keys
         ids = plain.map_partitions(_merged, numbers.to_native(), name, meta=(name, "int64"))
         return Numbered(as_frame(rows.assign(**{name: ids})), numbers)
 
@@ -270,6 +269,11 @@ def _scattered(rows: Ints, sizes: Any) -> Ints:
     ids = np.empty(rows.size, np.int64)
     ids[rows] = np.repeat(np.arange(len(sizes)), sizes)
     return ids
+
+
+def _without_duplicates(part: Any) -> Any:
+    """Return each row of a pandas frame once."""
+    return part.drop_duplicates(ignore_index=True)
 
 
 def _merged(part: Any, numbers: Any, name: str) -> Any:
