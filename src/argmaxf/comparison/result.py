@@ -151,7 +151,7 @@ class Comparison:
         assert self.evidence.proba is not None
         selected = self.evidence.predictions[self.chosen][:, 0]
         expected = expected_f(self.evidence.proba[:, 0], selected, beta=self.beta)
-        promise = f"{expected.mean:.3f} ± {expected.std:.3f}"
+        promise = f"{expected.mean:.3f} ± {max(0.0, expected.std):.3f}"
         return f", where the model expects {name_of_f(self.beta)} {promise}"
 
     def __str__(self) -> str:
