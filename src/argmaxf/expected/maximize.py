@@ -98,7 +98,8 @@ def _way(p: NDArray[Any], average: str | None) -> Callable[[NDArray[Any], Questi
     if p.ndim != 2:
         raise ValueError(f"proba must have one or two dimensions, got {p.ndim}")
     if average is None:
-        raise ValueError("two-dimensional proba needs average='samples', 'macro' or 'micro'")
+        hint = "; for the two columns of a classifier give proba[:, 1]" if p.shape[1] == 2 else ""
+        raise ValueError(f"two-dimensional proba needs average='samples', 'macro' or 'micro'{hint}")
     ways = {"samples": _decide_rows, "macro": _decide_columns, "micro": _decide_all_cells}
     return ways[check_choice("average", average, ways)]
 
