@@ -19,7 +19,6 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from argmaxf import (
     AutoFClassifier,
@@ -39,19 +38,8 @@ from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.plain import PlainClassifier
 from argmaxf.theory import GaussianMixture
 
-SET_WISE = {
-    "check_methods_subset_invariance": "where expected F is chosen a batch is decided jointly",
-}
 # Maximum likelihood as in the paper: no penalty, converged.
 LIKELIHOOD = LogisticRegression(C=np.inf, tol=1e-8, max_iter=10_000)
-
-
-@pytest.mark.filterwarnings("ignore:y has one class only", "ignore:this batch is unlike")
-@parametrize_with_checks(
-    [AutoFClassifier(GaussianNB())], expected_failed_checks=lambda estimator: SET_WISE
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture

@@ -19,8 +19,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from argmaxf import CostSensitiveFClassifier, ThresholdFClassifier, fbeta_from_counts
 from argmaxf.empirical.cost_sensitive import cost_weights, error_costs, target_grid
@@ -78,17 +76,6 @@ def test_weights_keep_their_sum_and_t_one_is_unweighted():
     np.testing.assert_allclose(cost_weights(y, 1.0, weight=weight), weight)
     ratio = cost_weights(y, 0.4, beta=2.0)
     assert ratio[0] / ratio[-1] == pytest.approx((1 + 4 - 0.4) / 0.4)
-
-
-@pytest.mark.filterwarnings("ignore:y has one class only", "ignore:Only one sample")
-@parametrize_with_checks(
-    [
-        CostSensitiveFClassifier(model, n_costs=3)
-        for model in (TIGHT, DecisionTreeClassifier(random_state=0, max_depth=2))
-    ]
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture

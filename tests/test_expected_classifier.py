@@ -19,31 +19,10 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from argmaxf import ExpectedFClassifier, maximize_expected_f
 
-SET_WISE = "a batch is decided jointly: its parts may differ"
-EXPECTED_FAILURES = {
-    None: {
-        "check_methods_subset_invariance": SET_WISE,
-        "check_classifiers_train": "the best set is not the rows with p above one half",
-    },
-    "auto": {
-        "check_methods_subset_invariance": SET_WISE,
-        "check_classifiers_multilabel_output_format_predict_proba": "isotonic curves reach 0 and 1",
-    },
-}
 MODEL = LogisticRegression(solver="newton-cholesky", tol=1e-10)
-
-
-@pytest.mark.filterwarnings("ignore:y has one class only", "ignore:a batch of fewer than")
-@parametrize_with_checks(
-    [ExpectedFClassifier(MODEL), ExpectedFClassifier(MODEL, calibrate=None)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES[estimator.calibrate],
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from argmaxf import (
     ExpectedFClassifier,
@@ -32,12 +31,6 @@ from argmaxf.datasets import load_mulan
 
 FOLDER = Path(os.environ.get("ARGMAXF_DATA", "data"))
 MODEL = LogisticRegression(solver="newton-cholesky", tol=1e-10)
-
-
-@pytest.mark.filterwarnings("ignore:y has one class only")
-@parametrize_with_checks([JointFClassifier(MODEL)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, fbeta_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
@@ -27,24 +27,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from argmaxf import ThresholdFClassifier, maximize_empirical_f
 from argmaxf.empirical.spread import threshold_std
 from argmaxf.estimators.folds import deal
 
 TIGHT = LogisticRegression(solver="newton-cholesky", tol=1e-10)
-
-
-@pytest.mark.filterwarnings("ignore:y has one class only", "ignore:Only one sample")
-@parametrize_with_checks(
-    [
-        ThresholdFClassifier(model)
-        for model in (TIGHT, RidgeClassifier(solver="svd"), DecisionTreeClassifier(random_state=0))
-    ]
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf.empirical.linear import Vector
-from argmaxf.measures import FBeta
+from argmaxf.metric import fbeta_from_counts
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,6 @@ class MostViolated:
         self.weight = weight
         self.total = float(weight.sum())
         self.beta = beta
-        self.measure = FBeta(beta)
         self.whole = bool((weight == np.rint(weight)).all())
 
     def __call__(self, score: Vector) -> Violation:
@@ -66,7 +65,7 @@ class MostViolated:
         return Violation(float(loss[best]), residual / self.total)
 
     def _f(self, kept: Vector, take: Vector) -> Vector:
-        f = self.measure.value(kept, kept + take, kept[-1])
+        f = fbeta_from_counts(kept, kept + take, kept[-1], beta=self.beta)
         return np.asarray(f, dtype=np.float64)
 
     def _best_take(self, kept: Vector, taken: _Ranked) -> Vector:
