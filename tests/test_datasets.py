@@ -153,6 +153,58 @@ def test_altered_or_cut_archive_is_refused_by_name(tmp_path):
         list(read_archive(path, {"one.sgm": "0" * 64}))
 
 
+def test_a_damaged_archive_is_refused_in_one_sentence(tmp_path):
+    rng = np.random.default_rng(0)
+    path, content = tmp_path / "a.tar.gz", rng.integers(0, 64, 20_000).astype(np.uint8).tobytes()
+    pack(path, [("one.sgm", content), ("README", b"y" * 2_000)])
+    good, member = path.read_bytes(), {"one.sgm": sha256_of(content)}
+    for _ in range(300):
+        bad = bytearray(good[: len(good) - rng.integers(0, 3) * rng.integers(len(good) // 2)])
+        for _ in range(rng.integers(0, 4)):
+            bad[rng.integers(len(bad))] = rng.integers(256)
+        path.write_bytes(bad)
+        try:
+            found = list(read_archive(path, member))
+        except ValueError as error:
+            found = str(error)
+        assert found == [content.decode("latin-1")] or (
+            "is corrupted" in found and "\n" not in found
+        )
+
+
+def test_what_is_no_gzip_is_refused(tmp_path):
+    path = tmp_path / "a.tar.gz"
+    for content in (
+        b"",
+        b"<html>Not here</html>",
+        b"\xfd7zXZ\x00" + bytes(100),
+        b"BZh9" + bytes(50),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"a.tar.gz is corrupted"):
+            list(read_archive(path, {"one.sgm": "0"}))
+
+
+def test_a_header_that_would_fill_the_memory(tmp_path):
+    """A small file whose pax header unpacks to a gigabyte."""
+    import gzip
+    import tracemalloc
+
+    path = tmp_path / "a.tar.gz"
+    info = tarfile.TarInfo("pax")
+    info.type, info.size = tarfile.XHDTYPE, 1_000_000_000
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(info.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(100):
+            file.write(bytes(10_000_000))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"is corrupted: it holds more than 60,000,000 bytes"):
+        list(read_archive(path, {"one.sgm": "0"}))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200_000_000
+
+
 @pytest.fixture
 def alone(tmp_path, monkeypatch):
     """No data on this machine, an empty cache, and one small data set published nowhere yet."""
@@ -246,6 +298,25 @@ def test_download_with_other_content_is_refused(alone, server, tmp_path, monkeyp
     with pytest.raises(ValueError, match=r"toy.txt"):
         locate("toy", "toy.txt")
     assert not (tmp_path / "cache" / "toy" / "toy.txt").exists()
+
+
+def test_a_bad_download_does_not_stay(alone, server, tmp_path, monkeypatch):
+    """A server that answers 200 with a page that says sorry, for a file without a checksum."""
+    monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 1)
+    name = "reuters21578.tar.gz"
+    (tmp_path / "public" / name).write_text("<html>Sorry</html>")
+    monkeypatch.setitem(SOURCES, "reuters21578", Source(server, {name: None}))
+    with pytest.raises(ValueError, match=r"reuters21578.tar.gz is corrupted"):
+        load_reuters()
+    assert not (tmp_path / "cache" / "reuters21578" / name).exists()
+
+
+def test_a_bad_file_in_the_cache_is_downloaded_again(alone, server, tmp_path, monkeypatch):
+    monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 1)
+    alone(server)
+    (tmp_path / "cache" / "toy").mkdir(parents=True)
+    (tmp_path / "cache" / "toy" / "toy.txt").write_text("half")
+    assert locate("toy", "toy.txt").read_text() == "hello"
 
 
 def test_unknown_name():

@@ -148,3 +148,18 @@ def test_coverage_over_the_grid(n, rate, labels, average, shared, beta):
 def test_bad_input_is_named(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         f_interval(*arguments, **options)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_micro_of_few_rows_has_a_width(rows):
+    """Rows that are all alike do not tell how far others would be."""
+    interval = f_interval([[1, 0, 1]] * rows, [[1, 1, 1]] * rows, average="micro")
+    assert interval.value == 0.8
+    assert interval.low < 0.75
+    assert interval.high > 0.82
+
+
+def test_nan_is_no_class():
+    for average in ("macro", "micro"):
+        with pytest.raises(ValueError, match="must hold classes, got NaN"):
+            f_interval([0.0, 1.0, np.nan], [0.0, 1.0, 1.0], average=average)

@@ -141,5 +141,50 @@ def test_an_unknown_version_is_named():
 def test_impossible_contents_are_refused_even_with_a_good_checksum():
     good = ProbabilitySketch.from_array([0.1]).to_bytes()
     body = good[:-12] + struct.pack("<d", math.nan)
-    with pytest.raises(ValueError, match="impossible"):
+    with pytest.raises(ValueError, match="numbers that no probabilities have"):
         ProbabilitySketch.from_bytes(body + struct.pack("<I", zlib.crc32(body)))
+
+
+def altered(sketch, change):
+    """Return the bytes of a sketch with other numbers and a right checksum."""
+    table = sketch.table.copy()
+    change(table)
+    return ProbabilitySketch.from_table(table).to_bytes()
+
+
+def row_of(table):
+    return int(table[1:-2, 0].argmax()) + 1
+
+
+IMPOSSIBLE = {
+    "a place beyond the group": lambda t, i: t.__setitem__((i, 1), 3 * t[i, 0]),
+    "a fraction of an item": lambda t, i: t.__setitem__((i, 0), t[i, 0] + 0.5),
+    "fewer than none": lambda t, i: t.__setitem__((i, 0), -t[i, 0]),
+    "squares above the count": lambda t, i: t.__setitem__((i, 3), 1.01 * t[i, 0]),
+    "negative squares": lambda t, i: t.__setitem__((i, 3), -1.0),
+    "squares below the mean's": lambda t, i: t.__setitem__((i, slice(1, 4)), [0.9 * t[i, 0], 0, 0]),
+    "fourth powers above squares": lambda t, i: t.__setitem__((i, 5), t[i, 3] * 1.5),
+    "third powers too large": lambda t, i: t.__setitem__((i, 4), t[i, 3]),
+    "sixth powers too small": lambda t, i: t.__setitem__((i, 7), 0.0),
+    "p = 1 with places": lambda t, i: t.__setitem__((0, slice(0, 2)), [5.0, 1.0]),
+    "tiny ones above 2^-64": lambda t, i: t.__setitem__((-2, slice(0, 2)), [5.0, 6.0]),
+    "not a number": lambda t, i: t.__setitem__((i, 6), np.nan),
+}
+
+
+@pytest.mark.parametrize("kind", IMPOSSIBLE)
+def test_impossible_numbers_are_refused_whatever_the_checksum(kind):
+    sketch = ProbabilitySketch.from_array(np.random.default_rng(0).random(100_000))
+    data = altered(sketch, lambda table: IMPOSSIBLE[kind](table, row_of(table)))
+    with pytest.raises(ValueError, match="it holds numbers that no probabilities have"):
+        ProbabilitySketch.from_bytes(data)
+
+
+@given(
+    st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0, 5e-324, 2**-64]), max_size=50),
+    st.integers(1, 5),
+)
+def test_every_real_summary_is_read_back(p, times):
+    sketch = ProbabilitySketch.from_array(np.array(p * times))
+    again = ProbabilitySketch.from_bytes(sketch.to_bytes())
+    np.testing.assert_array_equal(again.table, sketch.table)

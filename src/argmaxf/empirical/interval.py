@@ -162,6 +162,8 @@ def _columns(y_true: Any, y_pred: Any, average: str | None) -> tuple[Any, Any]:
         raise ValueError(f"y_true must be a non-empty vector or table, got shape {truth.shape}")
     if truth.ndim == 1 and average is not None:
         check_choice("average", average, ("macro", "micro"))
+        if any(a.dtype.kind == "f" and np.isnan(a).any() for a in (truth, guess)):
+            raise ValueError("y_true and y_pred must hold classes, got NaN")
         classes = np.unique(np.concatenate([truth, guess]))
         return truth[:, None] == classes, guess[:, None] == classes
     check_choice("average", average, (None,) if truth.ndim == 1 else ("macro", "micro"))
@@ -225,9 +227,13 @@ def _pull(truth: Any, guess: Any, f: Floats, counts: _Counts, ratio: Ratio) -> F
 
 
 def _design_effect(pull: Floats) -> float:
-    """Return how much more F varies over rows than if all cells were independent."""
+    """Return how much more F varies over rows than if all cells were independent.
+
+    Few rows say little about it, and one row nothing: n rows count for at most n² of them.
+    """
     cells = np.sum(pull**2)
-    return float(np.sum(pull.sum(axis=1) ** 2) / cells) if cells > 0 else 1.0
+    found = float(np.sum(pull.sum(axis=1) ** 2) / cells) if cells > 0 else 1.0
+    return max(found, 1.0 / len(pull))
 
 
 def _correlation(pull: Floats) -> Floats:

@@ -17,6 +17,7 @@ from argmaxf.expected.search import Search
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.summary.layout import empty_table
+from argmaxf.expected.summary.possible import possible
 from argmaxf.expected.summary.tables import groups_of_table
 from argmaxf.measures import Measure
 from argmaxf.question import Question
@@ -231,8 +232,6 @@ def _parsed(data: bytes) -> tuple[np.ndarray, Floats]:
     rows = np.frombuffer(data, "<u4", size, HEADER.size).astype(np.int64)
     values = np.frombuffer(data, "<f8", size * columns, HEADER.size + 4 * size)
     values = values.reshape(size, columns).astype(np.float64)
-    if size and (
-        rows.max() >= table_rows or not np.isfinite(values).all() or values[:, 0].min() < 0
-    ):
-        raise ValueError("the sketch is altered: it holds impossible rows")
+    if not possible(rows, values):
+        raise ValueError("the sketch is altered: it holds numbers that no probabilities have")
     return rows, values

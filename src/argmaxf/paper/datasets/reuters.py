@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import html
 import re
 import tarfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from argmaxf.paper.datasets.sources import REUTERS_MEMBERS
-from argmaxf.paper.datasets.storage import PathLike, corrupted, locate, sha256_of
+from argmaxf.paper.datasets.storage import PathLike, corrupted, forget, locate, sha256_of
 from argmaxf.paper.datasets.tables import MultilabelData
 from argmaxf.validation import check_choice
 
@@ -24,6 +26,28 @@ Text = Literal["title and body", "body"]
 _DOCUMENT = re.compile(r"<REUTERS (.*?)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="(.*?)"')
 _LARGEST = 4_000_000  # bytes in a member of the archive; the real ones stay below 1.6 million
+
+
+_UNPACKED = 60_000_000  # bytes of the whole archive; the real one has 28 million
+_BROKEN = (tarfile.TarError, zlib.error, EOFError, OSError, OverflowError, MemoryError)
+
+
+class _Bounded:
+    """A stream that ends in an error before it fills the memory."""
+
+    def __init__(self, stream: gzip.GzipFile) -> None:
+        self.stream, self.left = stream, _UNPACKED
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes, or raise if there were too many."""
+        self.left -= size
+        if self.left < 0:
+            raise OSError(f"it holds more than {_UNPACKED:,} bytes")
+        return self.stream.read(size)
+
+
+def _opened(stream: _Bounded) -> tarfile.TarFile:
+    return tarfile.open(fileobj=stream, mode="r|", bufsize=tarfile.RECORDSIZE)  # type: ignore[call-overload,no-any-return]
 
 
 @dataclass(frozen=True)
@@ -72,7 +96,12 @@ def load_reuters(
     """
     check_choice("text", text, ("title and body", "body"))
     path = locate("reuters21578", "reuters21578.tar.gz", data_dir)
-    documents = [doc for page in read_archive(path, REUTERS_MEMBERS) for doc in read_sgml(page)]
+    try:
+        pages = list(read_archive(path, REUTERS_MEMBERS))
+    except ValueError:
+        forget(path)  # a bad download must not stay
+        raise
+    documents = [doc for page in pages for doc in read_sgml(page)]
     return count_words(documents, text, token_pattern, stop_words)
 
 
@@ -83,7 +112,7 @@ def read_archive(path: Path, members: dict[str, str]) -> Iterator[str]:
     """
     found: dict[str, str] = {}
     try:
-        with tarfile.open(path) as archive:
+        with gzip.open(path) as unpacked, _opened(_Bounded(unpacked)) as archive:
             for member in archive:
                 name = Path(member.name).name
                 if name in members and member.isreg() and member.size <= _LARGEST:
@@ -92,7 +121,7 @@ def read_archive(path: Path, members: dict[str, str]) -> Iterator[str]:
                         where = f"{name} in {path}"
                         raise corrupted(where, sha256_of(content), members[name])
                     found[name] = content.decode("latin-1")
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except _BROKEN as error:
         raise ValueError(f"{path} is corrupted: {error}") from None
     missing = sorted(set(members) - set(found))
     if missing:

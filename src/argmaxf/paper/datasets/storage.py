@@ -27,8 +27,20 @@ def locate(dataset: str, file: str, data_dir: PathLike | None = None) -> Path:
     for folder in _folders(data_dir):
         path = folder / dataset / file
         if path.is_file():
-            return _checked(path, SOURCES[dataset].sha256[file])
+            try:
+                return _checked(path, SOURCES[dataset].sha256[file])
+            except ValueError:
+                if not forget(path):
+                    raise
     return _download(dataset, file)
+
+
+def forget(path: Path) -> bool:
+    """Remove a bad file if it is in the cache, so that it is downloaded again; say if it was."""
+    if cache_folder() not in path.parents:
+        return False
+    path.unlink(missing_ok=True)
+    return True
 
 
 def cache_folder() -> Path:
