@@ -288,7 +288,7 @@ def test_a_bad_cell_is_named_by_row_and_column():
         ([], "at least one probability"),
         ([["a"]], "real numbers, got list of dtype"),
         (["0.5"], "real numbers"),
-        ([None, 0.5], "real numbers, got list of dtype object"),
+        ([None, 0.5], "real numbers, got None at position 0"),
         ([[0.5], [0.5, 0.1]], "array of numbers"),
         ([1j], "real numbers"),
         (0.5, "one or two dimensions, got 0"),

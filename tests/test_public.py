@@ -31,6 +31,7 @@ NAMES = [
     "decide",
     "displays",
     "empirical_f_curve",
+    "estimate_rate",
     "expected_f",
     "expected_f_curve",
     "f_interval",
@@ -41,6 +42,7 @@ NAMES = [
     "maximize_expected_f_from_joint",
     "maximize_expected_f_from_mixture",
     "maximize_expected_f_from_samples",
+    "shift_prior",
     "summarize",
     "theory",
 ]

@@ -17,7 +17,6 @@ from argmaxf.theory import (
     mean_kl,
     regret_bound,
     sample_size,
-    shift_prior,
 )
 
 rates = st.floats(1e-4, 1.0)
@@ -187,13 +186,6 @@ def test_offset_only_moves_the_points():
     (X, y), (moved, same) = near.sample(100, seed=5), far.sample(100, seed=5)
     np.testing.assert_array_equal(y, same)
     np.testing.assert_allclose(near.posterior(X), far.posterior(moved), rtol=1e-9)
-
-
-def test_shifted_prior_is_the_mixture_with_another_rate():
-    X, _ = GaussianMixture(S=2.0, positive_rate=0.2).sample(50, seed=2)
-    here, there = (GaussianMixture(S=2.0, positive_rate=rate) for rate in (0.2, 0.7))
-    np.testing.assert_allclose(shift_prior(here.posterior(X), 0.2, 0.7), there.posterior(X))
-    np.testing.assert_array_equal(shift_prior([0.0, 1.0], 0.2, 0.7), [0.0, 1.0])
 
 
 def test_representations():

@@ -1,24 +1,56 @@
-"""python -m benchmarks.choosing: the study, from the fits to the tables of docs/choosing.md."""
+"""python -m benchmarks.choosing: the study, from the fits to the tables of docs/choosing.md.
+
+Needs the packages of the dependency group `study`. Everything that was fitted is kept in a folder,
+and a run that was stopped goes on from there; a full run takes about ten minutes of one core.
+`--synthetic` prints the smaller tables on the rows of the paper's Table 1 instead.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import warnings
 from pathlib import Path
 
-from benchmarks.choosing import scores
+from benchmarks.choosing import scores, synthetic
+from benchmarks.choosing.labels import trials
+from benchmarks.choosing.rules import Seen
 from benchmarks.choosing.sets import real_sets
+from benchmarks.choosing.tables import Study, report
+
+MARKS = ("<!-- the study's tables -->", "<!-- end of the study's tables -->")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.choosing", description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("out/choosing"),
-                        help="where scores are kept; a stopped run goes on from there")  # fmt: skip
+                        help="where what was fitted is kept")  # fmt: skip
+    parser.add_argument("--page", type=Path, help="write the tables into this page, between marks")
+    parser.add_argument("--synthetic", action="store_true", help="Table 1's rows instead")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.synthetic:
+        synthetic.show_all()
+        return
     sets = list(real_sets())
-    scores.collect(sets, options.folder, lambda text: print(text, file=sys.stderr, flush=True))
+    scores.collect(sets, options.folder, _say)
+    found = trials([(of.name, of.family) for of in sets], options.folder, _say)
+    text = report(Study.of([Seen.of(trial) for trial in found]))
+    print(text)
+    if options.page:
+        _write(options.page, text)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _write(page: Path, text: str) -> None:
+    """Put the tables between the marks of a page."""
+    start, end = map(re.escape, MARKS)
+    body = f"{MARKS[0]}\n\n{text}\n{MARKS[1]}"
+    page.write_text(re.sub(f"{start}.*{end}", lambda _: body, page.read_text(), flags=re.DOTALL))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from argmaxf.comparison.compare import compare as compare
 from argmaxf.comparison.result import Comparison as Comparison
 from argmaxf.empirical.interval import Interval as Interval
 from argmaxf.empirical.interval import f_interval as f_interval
+from argmaxf.empirical.rates import estimate_rate as estimate_rate
 from argmaxf.empirical.threshold import Curve as Curve
 from argmaxf.empirical.threshold import Threshold as Threshold
 from argmaxf.empirical.threshold import empirical_f_curve as empirical_f_curve
@@ -39,5 +40,6 @@ from argmaxf.frames import decide as decide
 from argmaxf.frames import summarize as summarize
 from argmaxf.metric import fbeta_from_counts as fbeta_from_counts
 from argmaxf.metric import jaccard_from_counts as jaccard_from_counts
+from argmaxf.prior import shift_prior as shift_prior
 
 __version__: str

@@ -31,7 +31,6 @@ __all__ = [
     "mean_kl",
     "regret_bound",
     "sample_size",
-    "shift_prior",
 ]
 
 Representation = Literal["R0", "R1", "R2"]
@@ -215,36 +214,6 @@ def mean_kl(true: ArrayLike, assumed: ArrayLike) -> float:
     if p.shape != q.shape:
         raise ValueError(f"true and assumed must have one shape, got {p.shape} and {q.shape}")
     return float(np.mean(rel_entr(p, q) + rel_entr(1.0 - p, 1.0 - q)))
-
-
-def shift_prior(proba: ArrayLike, positive_rate: float, assumed_rate: float) -> NDArray[np.float64]:
-    """Return the probabilities of a model that believes in another positive rate (section 4.1.1).
-
-    Bayes' rule with P(x|y) kept: the log-odds move by logit(assumed) - logit(positive_rate).
-
-    Parameters
-    ----------
-    proba : array-like
-        Probabilities of being positive.
-    positive_rate : float
-        The rate that they hold for, between 0 and 1.
-    assumed_rate : float
-        The rate that the model believes in, between 0 and 1.
-
-    Returns
-    -------
-    ndarray of float
-        The moved probabilities, in the same shape.
-
-    Examples
-    --------
-    >>> shift_prior([0.5, 0.9], positive_rate=0.5, assumed_rate=0.1)
-    array([0.1, 0.5])
-    """
-    p = _check_probabilities("proba", proba)
-    before = _check_open_rate("positive_rate", positive_rate)
-    after = _check_open_rate("assumed_rate", assumed_rate)
-    return np.asarray(expit(logit(p) + (logit(after) - logit(before))))
 
 
 @dataclass(frozen=True)

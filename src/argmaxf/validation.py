@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from numbers import Integral
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -75,17 +76,53 @@ def check_choice(name: str, choice: Any, allowed: Iterable[Any]) -> Any:
 def as_real_array(name: str, values: ArrayLike) -> NDArray[Any]:
     """Return anything array-like as a NumPy array of real numbers, without copying where possible.
 
-    Lists, NumPy arrays, and the columns of pandas, polars and Arrow all come in through here.
+    This is the one place that says what each type means:
+
+    ================================================  =============================================
+    float16, float32, float64, any byte order         taken as they are, computed in float64
+    longdouble                                        rounded to float64 first
+    bfloat16 and other floats of `ml_dtypes`          converted to float64, which is exact
+    integers, booleans                                as numbers: 0 and 1 are certain labels
+    Decimal, Fraction, numbers mixed in a list        each rounded to float64
+    columns of pandas, polars, Arrow (in chunks too)  their values; null and NA become NaN
+    numpy.ma                                          refused where an entry is masked
+    None, NA, text in a list                          refused, named with their position
+    complex, text, dates, structures, ragged lists    refused by type
+    what cannot become an array                       refused with its own reason
+    ================================================  =============================================
     """
     try:
         array = np.asarray(values)
-    except ValueError as error:  # ragged lists
+    except (ValueError, TypeError, RuntimeError) as error:  # ragged lists, tensors elsewhere
         raise ValueError(f"{name} must be an array of numbers: {error}") from None
+    refuse_masked(name, values)
+    if array.dtype.kind == "O" and array.ndim:
+        array = _real_objects(name, array)
+    if array.dtype.type.__module__.startswith("ml_dtypes") or array.dtype == np.longdouble:
+        return array.astype(np.float64)
     if array.dtype.kind not in "fiub":
         raise ValueError(
             f"{name} must hold real numbers, got {type(values).__name__} of dtype {array.dtype}"
         )
     return array
+
+
+def refuse_masked(name: str, values: Any) -> None:
+    """Refuse masked entries of numpy.ma, which `np.asarray` would take for values."""
+    if np.ma.is_masked(values):
+        position = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
+        raise ValueError(f"{name} must not be masked, got a masked entry at {_plain(position)}")
+
+
+def _real_objects(name: str, array: NDArray[Any]) -> NDArray[np.float64]:
+    """Return Python objects that are real numbers as floats; name the first that is none."""
+    for i, each in enumerate(array.flat):
+        if not isinstance(each, Real | Decimal):
+            position = [int(j) for j in np.unravel_index(i, array.shape)]
+            raise ValueError(
+                f"{name} must hold real numbers, got {each!r} at position {_plain(position)}"
+            )
+    return array.astype(np.float64)
 
 
 def as_probabilities(name: str, values: ArrayLike, *, ndim: int | None = None) -> NDArray[Any]:

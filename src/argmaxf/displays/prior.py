@@ -12,7 +12,8 @@ from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, positive_prob
 from argmaxf.expected.evaluate import expected_f
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.metric import name_of_f
-from argmaxf.theory import mean_kl, shift_prior
+from argmaxf.prior import shift_prior
+from argmaxf.theory import mean_kl
 from argmaxf.validation import as_real_array
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class PriorSensitivityDisplay:
         if not 0 < rate < 1:
             raise ValueError(f"proba must not be all 0 or all 1, got a mean of {rate:g}")
         rates = _around(rate) if assumed is None else np.sort(np.asarray(assumed, dtype=float))
-        shifted = [shift_prior(p, rate, float(r)) for r in rates]
+        shifted = [shift_prior(p, train_rate=rate, deploy_rate=float(r)) for r in rates]
         chosen = [maximize_expected_f(q, beta=beta).selected for q in shifted]
         return cls(
             assumed=rates,

@@ -27,7 +27,13 @@ from numpy.typing import ArrayLike
 
 from argmaxf.arrays import Floats
 from argmaxf.measures import Measure, Ratio, as_measure
-from argmaxf.validation import as_labels, check_choice, check_unit_interval, ones_unless
+from argmaxf.validation import (
+    as_labels,
+    check_choice,
+    check_unit_interval,
+    ones_unless,
+    refuse_masked,
+)
 
 
 @dataclass(frozen=True)
@@ -153,6 +159,8 @@ class _Counts:
 
 def _columns(y_true: Any, y_pred: Any, average: str | None) -> tuple[Any, Any]:
     """Return truth and predictions as boolean tables of one shape, one column per label."""
+    refuse_masked("y_true", y_true)
+    refuse_masked("y_pred", y_pred)
     truth, guess = np.asarray(y_true), np.asarray(y_pred)
     if truth.shape != guess.shape:
         raise ValueError(

@@ -49,7 +49,7 @@ def soft_f(
     >>> soft_f(np.array([1, 0]), np.array([0.5, 0.5]))
     (0.5, array([ 0.75, -0.25]))
     """
-    b2 = check_beta(beta) ** 2
+    b2 = beta * beta  # checked where training begins: this runs at every step
     gain = (1.0 + b2) * y
     size = np.sum(weight * decision) + b2 * np.sum(weight * y)
     value = float(np.sum(weight * gain * decision) / size)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf.empirical.linear import Vector
-from argmaxf.metric import fbeta_from_counts
+from argmaxf.measures import FBeta
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class MostViolated:
         self.weight = weight
         self.total = float(weight.sum())
         self.beta = beta
+        self.measure = FBeta(beta)
         self.whole = bool((weight == np.rint(weight)).all())
 
     def __call__(self, score: Vector) -> Violation:
@@ -65,7 +66,7 @@ class MostViolated:
         return Violation(float(loss[best]), residual / self.total)
 
     def _f(self, kept: Vector, take: Vector) -> Vector:
-        f = fbeta_from_counts(kept, kept + take, kept[-1], beta=self.beta)
+        f = self.measure.value(kept, kept + take, kept[-1])
         return np.asarray(f, dtype=np.float64)
 
     def _best_take(self, kept: Vector, taken: _Ranked) -> Vector:

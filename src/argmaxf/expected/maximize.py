@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import contiguous
+from argmaxf.arrays import Floats, contiguous
 from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.measures import Measure
+from argmaxf.prior import shift_prior
 from argmaxf.question import Question
 from argmaxf.validation import NotAProbability, as_real_array, check_choice, first_bad_probability
 
@@ -28,6 +29,7 @@ def maximize_expected_f(
     average: str | None = None,
     zero_division: float = 0.0,
     ties: str = "split",
+    prior: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Decision:
     r"""Return the labels with the highest expected F, for independent labels.
 
@@ -55,6 +57,10 @@ def maximize_expected_f(
     ties
         ``"split"`` may select only some of several equal probabilities, the first ones;
         ``"together"`` keeps equal probabilities on one side.
+    prior
+        ``(train_rate, deploy_rate)``: the rate of positives where the probabilities were learned
+        and where they are used, each a number or one for each column. They are moved there first
+        (`shift_prior`), and the threshold is one of the moved probabilities.
 
     Returns
     -------
@@ -81,12 +87,21 @@ def maximize_expected_f(
     (0.4803, 0.3044)
     """
     question = Question.of(beta, measure, zero_division, ties)
-    p = as_real_array("proba", proba)
+    p = as_real_array("proba", proba if prior is None else _moved(proba, prior))
     decide = _way(p, average)
     try:
         return decide(p, question)
     except NotAProbability:
         raise first_bad_probability("proba", p) from None
+
+
+def _moved(proba: ArrayLike, prior: Any) -> Floats:
+    """Return the probabilities under the second of two rates of positives."""
+    if not (isinstance(prior, tuple | list) and len(prior) == 2):
+        raise ValueError(
+            f"prior must be two rates, in training and where it is decided, got {prior!r}"
+        )
+    return shift_prior(proba, train_rate=prior[0], deploy_rate=prior[1])
 
 
 def _way(p: NDArray[Any], average: str | None) -> Callable[[NDArray[Any], Question], Decision]:
@@ -98,7 +113,8 @@ def _way(p: NDArray[Any], average: str | None) -> Callable[[NDArray[Any], Questi
     if p.ndim != 2:
         raise ValueError(f"proba must have one or two dimensions, got {p.ndim}")
     if average is None:
-        raise ValueError("two-dimensional proba needs average='samples', 'macro' or 'micro'")
+        hint = "; for the two columns of a classifier give proba[:, 1]" if p.shape[1] == 2 else ""
+        raise ValueError(f"two-dimensional proba needs average='samples', 'macro' or 'micro'{hint}")
     ways = {"samples": _decide_rows, "macro": _decide_columns, "micro": _decide_all_cells}
     return ways[check_choice("average", average, ways)]
 

@@ -20,7 +20,9 @@ SMALL = 2.0**-400
 RESCALE = 2.0**540
 LOG_RESCALE = 540.0 * math.log(2.0)
 LARGE_B = 100.0  # above, 1 - f is summed anew where it is multiplied by b_in
-CONTEST = 1e-13  # values of f nearer than this are told apart in decimals (see ties.py)
+# Values of f nearer than this are told apart in higher precision (see ties.py): it is more than
+# twice their error, some 1e-14 and half a unit of rounding for each of at most 16,384 factors.
+DOUBT = 4e-12
 
 
 @kernel
@@ -330,7 +332,7 @@ def decide_row(ascending, c, zero_division, split_ties, forced, f):
             if j < n and ascending[n - j] == ascending[n - j - 1]:
                 f[j] = -1.0
     k = np.argmax(f) if forced < 0 else forced
-    rivals = np.sum(f >= f[k] * (1.0 - CONTEST))
+    rivals = np.sum(f >= f[k] * (1.0 - DOUBT))
     if k > 0:
         std = top_spread(ascending, k, f[k], c, u, weight, tilts, log_g)
     return k, f[k], std, rivals

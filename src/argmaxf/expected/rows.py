@@ -113,13 +113,13 @@ def _decided(ascending: Floats, offsets: Ints, k: Ints, expected: Floats, std: F
 
 
 def _settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
-    """Decide a set in which several k agree to 13 digits."""
+    """Decide a set in which several k are nearer than their error."""
     from argmaxf.expected import row_kernels
 
     f = np.empty(ascending.size + 1)
     options = _options(question)
     best = row_kernels.decide_row(ascending, *options, -1, f)[0]
-    rivals = np.flatnonzero(f >= f[best] * (1.0 - row_kernels.CONTEST)).tolist()
+    rivals = np.flatnonzero(f >= f[best] * (1.0 - row_kernels.DOUBT)).tolist()
     k = settle(ascending[::-1], rivals, question)
     _, expected, std, _ = row_kernels.decide_row(ascending, *options, k, f)
     return k, expected, std

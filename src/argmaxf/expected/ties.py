@@ -1,43 +1,63 @@
-"""Near ties, settled in 60-digit decimals: which of a few k has the highest expected F."""
+"""Near ties: which of a few k has the highest expected value, beyond what doubles can tell.
+
+One rule for every path: an exact tie goes to the smallest k. Sets whose values in double precision
+are nearer than their error (`DOUBT`) are compared again:
+
+* up to 300 items that can be positive, by the definition in 60-digit decimals;
+* up to 16,384, in numbers of two doubles (32 digits): what agrees to 24 digits is a tie;
+* above, where no path sees all items at once, values whose difference is below 1e-13 of the terms
+  in which the sets differ count as tied (`search.py`).
+
+Arrays, rows, columns, segments of frames and files of up to 16,384 items are all decided by
+`rows.py`, and so agree. Segments too many to be brought there are, if the summary is in doubt.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, localcontext
 from typing import Any
 
-from argmaxf.arrays import Floats
+import numpy as np
+
+from argmaxf.arrays import Floats, contiguous
 from argmaxf.measures import Coefficients
 from argmaxf.question import Question
 
 DIGITS = 60
 EQUAL = Decimal(10) ** -50  # two values this close, relative to their size, are an exact tie
 LARGEST = 300  # items; a decision costs about n² decimal operations, tens of milliseconds here
+TWO_DOUBLES = Decimal(10) ** -24  # above, two values this close are one
+
+# The trapezoid rule of nodes.py with a step that gives 31 digits, tail and all.
+STEP, FIRST, TAIL = Decimal("0.13"), Decimal("-4.2"), Decimal(75)
+LEAST_X = Decimal(10) ** -250  # keeps 0/0 away where a tilt is certain
 
 
 def settle(descending: Floats, rivals: Iterable[int], question: Question) -> int:
-    """Return the best of the rivals; exact ties go to the smallest.
-
-    Above 300 items, rivals agree to 13 digits and the smallest is taken as it is.
-    """
+    """Return the best of the rivals; exact ties go to the smallest."""
     candidates = sorted(rivals)
-    if descending.size > LARGEST:
-        return candidates[0]
-    p = [Decimal(v) for v in descending.tolist()]
+    positive = descending[: int(np.count_nonzero(descending))]  # others change nothing but k
+    if positive.size > LARGEST:
+        values = dict(zip(candidates, _two_doubles(descending, candidates, question), strict=True))
+        return settle_values(candidates, values.__getitem__, TWO_DOUBLES)
+    p = [Decimal(v) for v in positive.tolist()]
     coefficients = question.measure.coefficients(Decimal)
     return settle_values(
         candidates, lambda k: exact_value(p, k, coefficients, question.zero_division)
     )
 
 
-def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) -> int:
+def settle_values(
+    candidates: Iterable[int], value: Callable[[int], Decimal], equal: Decimal = EQUAL
+) -> int:
     """Return the candidate of highest value in 60 digits, the first of those exactly equal."""
     best, highest = -1, Decimal(-1)
     with localcontext(prec=DIGITS):
         for k in candidates:
             challenger = value(k)
-            if challenger - highest > EQUAL * abs(highest):
+            if challenger - highest > equal * abs(highest):
                 best, highest = k, challenger
     return best
 
@@ -68,3 +88,58 @@ def label_counts(p: Iterable[Any], one: Any) -> list[Any]:
             for i in range(len(c) + 1)
         ]
     return c
+
+
+def _two_doubles(descending: Floats, sizes: Sequence[int], question: Question) -> list[Decimal]:
+    """Return f_k for each of the sizes, to 24 digits and more; O(n) for each of 150 nodes."""
+    from argmaxf.expected import tie_kernels
+
+    ascending = contiguous(descending[::-1])
+    with localcontext(prec=DIGITS):
+        c, b_in, b_out, s0, s1 = question.measure.coefficients(Decimal)
+        by_rule = [k for k in sizes if k > 0 or s1 > 0]
+        least = s1 + (1 if min(by_rule, default=1) else 0)
+        high = len(ascending) * (1 + max(b_in, b_out)) + s1
+        f = np.empty((2, len(by_rule)))
+        if by_rule:
+            nodes = _nodes(least, high, b_in, b_out, s1)
+            options = b_in == b_out, *_pair(c), float(s0)
+            tie_kernels.top_values(ascending, np.array(by_rule), nodes, *options, f)
+        values = [Decimal(a) + Decimal(b) for a, b in f.T.tolist()]
+        nothing = [_nothing(ascending, question)] if len(by_rule) < len(sizes) else []
+        return nothing + values
+
+
+def _nothing(ascending: Floats, question: Question) -> Decimal:
+    """Return the value of the empty set without smoothing: 0/0 where nothing is positive."""
+    from argmaxf.expected import tie_kernels
+
+    none = np.array([1.0, 0.0])
+    if question.coefficients.b_out > 0.0:
+        tie_kernels.none_positive(ascending, none)
+    return Decimal(question.zero_division) * (Decimal(none[0]) + Decimal(none[1]))
+
+
+def _nodes(low: Decimal, high: Decimal, b_in: Any, b_out: Any, s1: Any) -> Floats:
+    """Return the nodes for x in [low, high] as top_values takes them, every number in two doubles.
+
+    u = exp(v - e^{-v}) / high for v = FIRST, FIRST + STEP, …, as in nodes.py.
+    """
+    size = int(((TAIL * high / low).ln() - FIRST) / STEP) + 2
+    rows = []
+    for i in range(size):
+        v = FIRST + STEP * i
+        decay = (-v).exp()
+        u = (v - decay).exp() / high
+        row = [STEP * u * (1 + decay) * (-u * s1).exp(), (-u).exp()]
+        for b in (b_in, b_out):
+            x = max((-b * u).exp(), LEAST_X)
+            row += [1 - x, x]
+        rows.append([part for number in row for part in _pair(number)])
+    return np.array(rows)
+
+
+def _pair(number: Decimal) -> tuple[float, float]:
+    """Split a decimal into two doubles."""
+    first = float(number)
+    return first, float(number - Decimal(first))

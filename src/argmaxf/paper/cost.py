@@ -15,7 +15,8 @@ from argmaxf.paper.datasets import MultilabelData, load_mulan
 from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
 from argmaxf.paper.models import by_expectation, f1, logistic, with_dummy
 from argmaxf.paper.reports import Record, Report, markdown_table
-from argmaxf.theory import GaussianMixture, mean_kl, shift_prior
+from argmaxf.prior import shift_prior
+from argmaxf.theory import GaussianMixture, mean_kl
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +62,7 @@ def run_label(dataset: str, label: str, data_dir: str | None = None) -> list[dic
     proba, rate = expit(score), float(y.mean())
     found = []
     for assumed in sorted({*ASSUMED, rate}):
-        wrong = shift_prior(proba, rate, assumed)
+        wrong = shift_prior(proba, train_rate=rate, deploy_rate=assumed)
         selected = by_expectation(np.asarray(logit(wrong)))
         found.append(
             {

@@ -200,13 +200,12 @@ def _settle(
     source: Source, question: Question, b: Floats, row: int, nothing: float, found: _Found
 ) -> None:
     """Decide an instance in which several k agree to 13 digits."""
-    from argmaxf.expected import row_kernels
     from argmaxf.expected.dependent import kernels
 
     u, n = source.u, b.shape[0]
     f = np.full(n + 1, nothing)
     kernels.search(b, u, max(1, int(found.k[row])), nothing, f)
-    rivals = np.flatnonzero(f >= f.max() * (1.0 - row_kernels.CONTEST)).tolist()
+    rivals = np.flatnonzero(f >= f.max() * (1.0 - kernels.CONTEST)).tolist()
     delta, selected, threshold = (
         a[row : row + 1] for a in (found.delta, found.selected, found.threshold)
     )

@@ -9,10 +9,11 @@ import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor
-from argmaxf.expected.row_kernels import CONTEST
 
 NEAR = 256  # items whose rows of B stay in the processor's cache
 SLACK = 1e-12  # a bound must lie below the best value by this part of it to close a range
+
+CONTEST = 1e-13  # values nearer than this are told apart in decimals (see general.py)
 
 
 @reordering_kernel

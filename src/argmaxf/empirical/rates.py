@@ -1,0 +1,138 @@
+"""The rate of positives where there are no labels, from a classifier's probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.stats import chi2
+
+from argmaxf.arrays import Floats
+from argmaxf.empirical.interval import Interval
+from argmaxf.prior import check_rate
+from argmaxf.validation import as_probabilities, check_choice, check_unit_interval
+
+EDGE = 1e-12  # how close to 0 and 1 a rate is looked for
+
+
+def estimate_rate(
+    p: ArrayLike,
+    *,
+    train_rate: float,
+    reference: ArrayLike | None = None,
+    method: str = "likelihood",
+    level: float = 0.95,
+) -> Interval:
+    """Return the rate of positives among unlabelled rows, where only that rate has moved.
+
+    `"likelihood"` is the rate under which the probabilities are most likely: where the EM algorithm
+    of Saerens et al. ends, found here as the root of the slope, with the interval of the likelihood
+    ratio. `"moments"` is the rate that explains the mean probability, given the mean of positives
+    and of negatives in training (black-box shift estimation with soft predictions); it needs
+    `reference`, and minds wrong extreme probabilities less.
+
+    Parameters
+    ----------
+    p : array-like of float
+        Probabilities of the rows, learned where the rate was `train_rate`.
+    train_rate : float
+        The rate of positives in training.
+    reference : array-like of float, default=None
+        Probabilities of training rows, got while they were held out.
+    method : {"likelihood", "moments"}, default="likelihood"
+        The estimator.
+    level : float, default=0.95
+        Confidence of the interval: what it says is about chance in the rows alone, and holds if
+        rows of each class look as in training and the probabilities were calibrated there.
+
+    Returns
+    -------
+    Interval
+        `low`, `value` and `high`. O(n) for each of a few dozen looks; holds three copies of p.
+
+    References
+    ----------
+    Saerens, Latinne & Decaestecker, Neural Computation 14 (2002); Lipton, Wang & Smola, "Detecting
+    and correcting for label shift with black box predictors", ICML 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from argmaxf.theory import GaussianMixture
+    >>> there = GaussianMixture(S=3.0, positive_rate=0.05)
+    >>> X, _ = there.sample(5000, seed=0)
+    >>> p = GaussianMixture(S=3.0, positive_rate=0.5).posterior(X)
+    >>> rate = estimate_rate(p, train_rate=0.5)
+    >>> bool(rate.low < 0.05 < rate.high), round(rate.value, 2)
+    (True, 0.05)
+    """
+    proba = as_probabilities("p", p, ndim=1).astype(np.float64)
+    if not proba.size:
+        raise ValueError("p must hold at least one probability, got none")
+    before = float(check_rate("train_rate", train_rate))
+    check_unit_interval("level", level)
+    if check_choice("method", method, ("likelihood", "moments")) == "likelihood":
+        return _most_likely(proba, before, level)
+    if reference is None:
+        raise ValueError("method='moments' needs reference, held-out probabilities of training")
+    known = as_probabilities("reference", reference, ndim=1).astype(np.float64)
+    return _matching(proba, known, level)
+
+
+def _most_likely(p: Floats, before: float, level: float) -> Interval:
+    """Maximize Σ log(π p/π₀ + (1-π)(1-p)/(1-π₀)), concave in π; cut it at the χ² quantile."""
+    positive, negative = p / before, (1.0 - p) / (1.0 - before)
+    gain = positive - negative
+
+    def slope(rate: float) -> float:
+        return float(np.sum(gain / (negative + rate * gain)))
+
+    def likelihood(rate: float) -> float:
+        return float(np.sum(np.log(negative + rate * gain)))
+
+    best = _root(slope)
+    lowest = likelihood(best) - chi2.ppf(level, 1) / 2.0
+
+    def above(rate: float) -> float:
+        return float(likelihood(rate) - lowest)
+
+    low = EDGE if above(EDGE) > 0 else float(brentq(above, EDGE, best))
+    high = 1.0 - EDGE if above(1.0 - EDGE) > 0 else float(brentq(above, best, 1.0 - EDGE))
+    return Interval(low, best, high)
+
+
+def _root(slope: Callable[[float], float]) -> float:
+    """Return where a falling slope is 0, or the end it points to."""
+    if slope(EDGE) <= 0:
+        return EDGE
+    if slope(1.0 - EDGE) >= 0:
+        return 1.0 - EDGE
+    return float(brentq(slope, EDGE, 1.0 - EDGE, xtol=1e-15))
+
+
+def _matching(p: Floats, reference: Floats, level: float) -> Interval:
+    """Return (mean p - μ₀) / (μ₁ - μ₀), μ the mean over training's negatives and positives.
+
+    Training rows count as positive by their own probability, which is their chance to be one.
+    """
+    positives, negatives = reference, 1.0 - reference
+    if not (positives.sum() > 0 and negatives.sum() > 0):
+        raise ValueError("reference must have positives and negatives, all are 0 or all are 1")
+    high, low = (np.average(reference, weights=w) for w in (positives, negatives))
+    if not high > low:
+        raise ValueError("reference must tell rows apart, got probabilities that are all equal")
+    rate = (p.mean() - low) / (high - low)
+    noise = _variance(reference, positives, high) * rate**2
+    noise += _variance(reference, negatives, low) * (1.0 - rate) ** 2
+    reach = NormalDist().inv_cdf((1.0 + level) / 2.0)
+    error = reach * np.sqrt(p.var() / p.size + noise) / (high - low)
+    ends = np.clip([rate - error, rate, rate + error], EDGE, 1.0 - EDGE)
+    return Interval(*map(float, ends))
+
+
+def _variance(values: Floats, weights: Floats, mean: float) -> float:
+    """Return the variance of a weighted mean."""
+    return float(np.sum((weights * (values - mean)) ** 2) / weights.sum() ** 2)

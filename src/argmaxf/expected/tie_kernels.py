@@ -1,0 +1,127 @@
+"""Compiled arithmetic with 32 digits, for near ties: a number is an unevaluated sum of two doubles.
+
+The building blocks are those of Dekker (1971) and Knuth: the rounding error of a sum or product of
+doubles is a double itself. See ties.py for what is computed, kernels.py for the conventions.
+"""
+
+from __future__ import annotations
+
+import math
+
+from argmaxf.compiled import kernel
+
+SPLITTER = 2.0**27 + 1.0
+SMALL, RESCALE, EXPONENT = 2.0**-300, 2.0**300, -300  # a product below SMALL is multiplied up
+
+
+@kernel
+def two_sum(a, b):
+    """a + b as a double and its rounding error."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+@kernel
+def two_product(a, b):
+    """a b as a double and its rounding error."""
+    p = a * b
+    t = SPLITTER * a
+    a1 = t - (t - a)
+    a2 = a - a1
+    t = SPLITTER * b
+    b1 = t - (t - b)
+    b2 = b - b1
+    return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
+
+
+@kernel
+def add(a, a_low, b, b_low):
+    """The sum of two numbers."""
+    s, e = two_sum(a, b)
+    t, f = two_sum(a_low, b_low)
+    s, e = two_sum(s, e + t)
+    return two_sum(s, e + f)
+
+
+@kernel
+def times(a, a_low, b, b_low):
+    """The product of two numbers."""
+    p, e = two_product(a, b)
+    return two_sum(p, e + (a * b_low + a_low * b))
+
+
+@kernel
+def over(a, a_low, b, b_low):
+    """The quotient of two numbers: a first guess, corrected twice."""
+    q1 = a / b
+    p, e = times(b, b_low, q1, 0.0)
+    r, r_low = add(a, a_low, -p, -e)
+    q2 = r / b
+    p, e = times(b, b_low, q2, 0.0)
+    r, r_low = add(r, r_low, -p, -e)
+    q, e = two_sum(q1, q2)
+    return add(q, e, r / b, 0.0)
+
+
+@kernel
+def factor(p, w, w_low, x, x_low):
+    """1 - p w, without cancellation; 1 - p is exact in doubles for p of at least one half."""
+    if p < 0.5:
+        a, e = times(w, w_low, p, 0.0)
+        return add(1.0, 0.0, -a, -e)
+    a, e = times(w, w_low, 1.0 - p, 0.0)
+    return add(x, x_low, a, e)
+
+
+@kernel
+def top_values(ascending, sizes, nodes, one_tilt, c, c_low, s0, f):
+    """Fill f[:, j] = f_k of the top k = sizes[j], rising, in two doubles each.
+
+    f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k, A_k = c Σ_{i≤k} π_i + s0 (see form.py). `nodes` has for each m
+    the pairs ω e^{-u s1}, e^{-u}, w and x inside, w and x outside.
+    """
+    n = ascending.size
+    f[:] = 0.0
+    for m in range(nodes.shape[0]):
+        q, q_low, d, d_low, w, w_low, x, x_low, v, v_low, y, y_low = nodes[m]
+        scale = 0
+        for p in ascending:
+            a, e = factor(p, v, v_low, y, y_low)
+            q, q_low = times(q, q_low, a, e)
+            if q < SMALL:
+                q, q_low, scale = q * RESCALE, q_low * RESCALE, scale + EXPONENT
+        t, t_low, j = s0, 0.0, 0
+        for k in range(sizes[-1] + 1):
+            if k == sizes[j]:
+                a, b = times(q, q_low, t, t_low)
+                a, b = math.ldexp(a, scale), math.ldexp(b, scale)
+                f[0, j], f[1, j] = add(f[0, j], f[1, j], a, b)
+                j += 1
+            if k == sizes[-1]:
+                break
+            p = ascending[n - 1 - k]
+            inside, e = factor(p, w, w_low, x, x_low)
+            a, b = over(x, x_low, inside, e)
+            a, b = times(a, b, p, 0.0)
+            a, b = times(a, b, c, c_low)
+            t, t_low = add(t, t_low, a, b)
+            q, q_low = times(q, q_low, d, d_low)
+            if not one_tilt:
+                a, b = factor(p, v, v_low, y, y_low)
+                a, b = over(inside, e, a, b)
+                q, q_low = times(q, q_low, a, b)
+            if q < SMALL:
+                q, q_low, scale = q * RESCALE, q_low * RESCALE, scale + EXPONENT
+
+
+@kernel
+def none_positive(ascending, result):
+    """P(S = 0) = Π (1 - p), in two doubles."""
+    q, q_low, scale = 1.0, 0.0, 0
+    for p in ascending:
+        a, e = two_sum(1.0, -p)
+        q, q_low = times(q, q_low, a, e)
+        if q < SMALL and q > 0.0:
+            q, q_low, scale = q * RESCALE, q_low * RESCALE, scale + EXPONENT
+    result[0], result[1] = math.ldexp(q, scale), math.ldexp(q_low, scale)

@@ -1,0 +1,72 @@
+"""Probabilities under another rate of positives: Bayes' rule with P(x|y) kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from argmaxf.arrays import Floats
+from argmaxf.validation import as_probabilities
+
+
+def shift_prior(p: ArrayLike, *, train_rate: ArrayLike, deploy_rate: ArrayLike) -> Floats:
+    """Return what probabilities become where the rate of positives is another one.
+
+    The odds of each are multiplied by odds(deploy_rate) / odds(train_rate). That is right when only
+    the share of positives has moved and rows of each class look as before (prior shift); it is
+    wrong when other rows come whose chances were learned well (covariate shift), where
+    probabilities hold as they are. It keeps their order, and 0 and 1.
+
+    Parameters
+    ----------
+    p : array-like of float
+        Probabilities of being positive, learned where the rate was `train_rate`.
+    train_rate : float or array-like of float
+        The rate of positives in training, between 0 and 1; one for each column, or one for all.
+    deploy_rate : float or array-like of float
+        The rate where the probabilities are used.
+
+    Returns
+    -------
+    ndarray of float
+        The probabilities there, in the shape of `p`. O(n); holds the result only.
+
+    References
+    ----------
+    Saerens, Latinne & Decaestecker, "Adjusting the outputs of a classifier to new a priori
+    probabilities: a simple procedure", Neural Computation 14 (2002).
+
+    Examples
+    --------
+    >>> shift_prior([0.5, 0.9], train_rate=0.5, deploy_rate=0.1)
+    array([0.1, 0.5])
+    """
+    proba = as_probabilities("p", p).astype(np.float64)
+    return move_odds(proba, odds_factor(train_rate, deploy_rate))
+
+
+def odds_factor(train_rate: ArrayLike, deploy_rate: ArrayLike) -> Any:
+    """Return what odds are multiplied by when the rate of positives moves."""
+    train, deploy = (
+        check_rate(*rate) for rate in (("train_rate", train_rate), ("deploy_rate", deploy_rate))
+    )
+    return deploy * (1.0 - train) / (train * (1.0 - deploy))
+
+
+def move_odds(p: Floats, factor: Any) -> Floats:
+    """Return probabilities whose odds are `factor` times those of p."""
+    positive = p * factor
+    return np.asarray(positive / (positive + (1.0 - p)))
+
+
+def check_rate(name: str, rate: ArrayLike) -> Any:
+    """Return a rate, or one for each column, that lies strictly between 0 and 1."""
+    values = np.asarray(rate, dtype=np.float64)
+    wrong = ~((values > 0.0) & (values < 1.0))
+    if wrong.any():
+        raise ValueError(
+            f"{name} must be above 0 and below 1, got {float(values[wrong].flat[0])!r}"
+        )
+    return values[()]

@@ -1,0 +1,187 @@
+"""One rule for ties on every path: exact ties go to the smallest k, near ties are told apart."""
+
+import mpmath
+import numpy as np
+import polars as pl
+import pytest
+from judges import best_k, curve_40_digits, fbeta, jaccard, one_more_label, value
+
+from argmaxf import maximize_expected_f
+from argmaxf.expected import maximize
+from argmaxf.files.deciding import Options, decide_files
+from argmaxf.frames import decisions
+from argmaxf.measures import FBeta, Jaccard
+from argmaxf.question import Question
+
+ABOVE_HALF = float(np.nextafter(0.5, 1))
+
+
+def by_frame(p, **options):
+    (found,) = decisions(pl.DataFrame({"p": np.array(p, float)}), "p", **options).values()
+    return found.k
+
+
+def by_lazy_segments(p, **options):
+    """As one of two segments of a lazy frame, the other much larger."""
+    frame = pl.LazyFrame({"p": np.array([*p, 0.5, 0.25], float), "s": [0] * len(p) + [1, 1]})
+    return decisions(frame, "p", by="s", **options)[(0,)].k
+
+
+@pytest.mark.parametrize(
+    ("p", "options", "k"),
+    [
+        ([1, 0.5], {}, 1),  # f_1 = f_2 = 5/6 exactly
+        ([1, ABOVE_HALF], {}, 2),
+        ([0.5], {"beta": 2, "zero_division": 1.0}, 0),  # f_0 = f_1 = 1/2
+        ([ABOVE_HALF], {"beta": 2, "zero_division": 1.0}, 1),
+        ([0.5], {"zero_division": 1.0}, 0),
+        ([0.0, 0.0], {}, 0),
+        ([0.0, 0.0], {"zero_division": 1.0}, 0),
+    ],
+)
+def test_arrays_rows_frames_and_files_agree(p, options, k, tmp_path):
+    assert maximize_expected_f(p, **options).k == k
+    assert maximize_expected_f([p, p], average="samples", **options).k.tolist() == [k, k]
+    assert by_frame(p, **options) == k
+    assert by_lazy_segments(p, **options) == k
+    pl.DataFrame({"p": np.array(p, float)}).write_parquet(tmp_path / "p.parquet")
+    (found,) = decide_files([str(tmp_path / "p.parquet")], "p", Options(**options)).values()
+    assert found.k == k
+
+
+@pytest.mark.parametrize("measure", [FBeta(), Jaccard()], ids=str)
+@pytest.mark.parametrize("ones", [1, 299, 300, 301, 4_000, 16_383])
+def test_exact_ties_and_the_next_number_at_every_size(ones, measure):
+    """With p = 1 for m items and 1/2 for one more, taking it or not is the same, exactly."""
+    p = np.r_[np.ones(ones), 0.5]
+    assert maximize_expected_f(p, measure=measure).k == ones
+    assert by_frame(p, measure=measure) == ones
+    p[-1] = ABOVE_HALF
+    assert maximize_expected_f(p, measure=measure).k == ones + 1
+    assert by_frame(p, measure=measure) == ones + 1
+
+
+@pytest.mark.parametrize("measure", [FBeta(), Jaccard()], ids=str)
+def test_above_16384_items_a_difference_in_the_twentieth_digit_is_a_tie(measure):
+    for last in (0.5, ABOVE_HALF):
+        p = np.r_[np.ones(20_000), last]
+        assert maximize_expected_f(p, measure=measure).k == 20_000
+        assert by_frame(p, measure=measure) == 20_000
+
+
+def values_70_digits(descending, sizes, formula):
+    """f_k of a few neighbouring k, by the sum over positives inside and outside."""
+    p, n = [mpmath.mpf(float(v)) for v in descending], len(descending)
+    found = []
+    for k in sizes:
+        inside, outside = [mpmath.mpf(1)], [mpmath.mpf(1)]
+        for v in p[:k]:
+            inside = one_more_label(inside, v)
+        for v in p[k:]:
+            outside = one_more_label(outside, v)
+        terms = (
+            a * b * value(formula, t, k, t + r, n, 0.0)
+            for t, a in enumerate(inside)
+            for r, b in enumerate(outside)
+            if a * b > mpmath.mpf("1e-45")
+        )
+        found.append(mpmath.fsum(terms))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("measure", "formula"), [(FBeta(1.3), fbeta(1.3)), (Jaccard(), jaccard)], ids=["F1.3", "J"]
+)
+def test_near_ties_between_301_and_16384_items(measure, formula):
+    """The last chosen item is moved to where it just pays: both sides of that are told apart."""
+    p = np.sort(np.random.default_rng(2).beta(0.3, 20, 310))[::-1]
+    k = maximize_expected_f(p, measure=measure).k
+    low, high = p[k], p[k - 1]  # between these p_k can move and keep its rank
+    if maximize_expected_f(np.r_[p[: k - 1], low, p[k:]], measure=measure).k == k:
+        low = 0.0
+    while True:  # bisect down to neighbouring doubles
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        pays = maximize_expected_f(np.r_[p[: k - 1], middle, p[k:]], measure=measure).k >= k
+        low, high = (low, middle) if pays else (middle, high)
+    for last in (low, high):
+        moved = np.sort(np.r_[p[: k - 1], last, p[k:]])[::-1]
+        sizes = [k - 2, k - 1, k, k + 1]
+        truth = values_70_digits(moved, sizes, formula)
+        assert maximize_expected_f(moved, measure=measure).k == sizes[best_k(truth)]
+        assert by_frame(moved, measure=measure) == sizes[best_k(truth)]
+
+
+@pytest.mark.parametrize("n", [400, 5_000, 15_125])
+def test_natural_sets_equal_two_doubles(n):
+    from argmaxf.expected.ties import settle
+
+    for seed in range(4):
+        rng = np.random.default_rng([n, seed])
+        p = np.sort(rng.beta(*rng.choice([0.2, 0.5, 2, 9], 2), n))[::-1]
+        for measure in (FBeta(), Jaccard()):
+            k = maximize_expected_f(p, measure=measure).k
+            near = range(max(1, k - 2), min(n, k + 2) + 1)
+            assert settle(p, near, Question.of(measure=measure)) == k
+
+
+def coarse_segments(count, seed):
+    """Small segments of coarse probabilities, in which ties are common."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 7, count)
+    steps = rng.choice([2, 4, 5, 10, 20], count)
+    segment = np.repeat(np.arange(count), sizes)
+    return segment, rng.integers(0, steps[segment] + 1) / steps[segment]
+
+
+OPTIONS = [
+    {},
+    {"beta": 2.0},
+    {"beta": 0.5, "zero_division": 1.0},
+    {"measure": "jaccard"},
+    {"zero_division": 0.5},
+]
+
+
+def compare_coarse(count, seed, options):
+    segment, p = coarse_segments(count, seed)
+    frame = pl.DataFrame({"s": segment, "p": p})
+    found = decisions(frame.lazy(), "p", by="s", **options)
+    parts = np.split(p, np.flatnonzero(np.diff(segment)) + 1)
+    formula = jaccard if "measure" in options else fbeta(options.get("beta", 1.0))
+    zero = options.get("zero_division", 0.0)
+    wrong = []
+    for i, part in enumerate(parts):
+        alone = maximize_expected_f(part, ties="together", **options).k
+        if found[(i,)].k != alone:
+            wrong.append(part)
+        elif i % 50 == 0:  # 40 digits for some of them
+            truth = curve_40_digits(part, formula=formula, zero_division=zero)
+            ranked = np.sort(part)[::-1]
+            cuts = [0, *np.flatnonzero(np.diff(ranked)) + 1, part.size]
+            if alone != cuts[best_k([truth[k] for k in cuts])]:
+                wrong.append(part)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_coarse_segments_are_decided_as_arrays(options):
+    compare_coarse(1_500, 0, options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_many_coarse_segments_are_decided_as_arrays(options):
+    compare_coarse(15_000, 1, options)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_summary_that_is_in_doubt_says_so(options):
+    """Segments too many to be brought are searched: where that errs, it must know."""
+    segment, p = coarse_segments(400, 3)
+    question = Question.of(ties="together", **options)
+    for part in np.split(p, np.flatnonzero(np.diff(segment)) + 1):
+        exact = maximize_expected_f(part, ties="together", **options).k
+        search = maximize.drive.decide(maximize.ArraySource(part), question)[()]
+        assert search.optimum.k == exact or search.optimum.contested

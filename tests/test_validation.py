@@ -1,0 +1,134 @@
+"""What each type of input means, as one table, in both wings."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from argmaxf import (
+    ProbabilitySketch,
+    expected_f,
+    f_interval,
+    maximize_empirical_f,
+    maximize_expected_f,
+)
+from argmaxf.validation import as_real_array
+
+P = [0.75, 0.25, 0.5]  # exact in every type below
+
+MEANS_P = {
+    "list": P,
+    "tuple": tuple(P),
+    "float16": np.array(P, np.float16),
+    "float32": np.array(P, np.float32),
+    "longdouble": np.array(P, np.longdouble),
+    "big-endian": np.array(P, ">f8"),
+    "Decimal": [Decimal("0.75"), Decimal("0.25"), Decimal("0.5")],
+    "Fraction": [Fraction(3, 4), Fraction(1, 4), Fraction(1, 2)],
+    "mixed": [Decimal("0.75"), 0.25, Fraction(1, 2)],
+    "objects": np.array(P, object),
+    "NumPy scalars": [np.float32(0.75), np.float64(0.25), np.float16(0.5)],
+    "nothing masked": np.ma.masked_array(P, mask=[False] * 3),
+    "pandas": pd.Series(P, index=[7, 8, 9]),
+    "pandas nullable": pd.Series(P, dtype="Float64"),
+    "pandas Arrow": pd.Series(P, dtype="float64[pyarrow]"),
+    "polars": pl.Series(P),
+    "polars decimal": pl.Series([Decimal("0.75"), Decimal("0.25"), Decimal("0.5")]),
+    "arrow": pa.array(P),
+    "arrow chunks": pa.chunked_array([P[:1], P[1:]]),
+    "arrow float16": pa.array(np.array(P, np.float16)),
+    "arrow decimal": pa.array([Decimal("0.75"), Decimal("0.25"), Decimal("0.50")]),
+    "read-only": np.frombuffer(np.array(P).tobytes()),
+    "strided": np.repeat(P, 2)[::2],
+    "memory view": memoryview(np.array(P)),
+}
+MEANS_LABELS = {
+    "integers": [1, 0, 1],
+    "uint8": np.array([1, 0, 1], np.uint8),
+    "booleans": [True, False, True],
+    "mixed": [True, 0, 1.0],
+    "pandas boolean": pd.Series([True, False, True], dtype="boolean"),
+    "negative zero": [1.0, -0.0, 1.0],
+}
+REFUSED = {
+    "masked": (
+        np.ma.masked_array(P, mask=[0, 1, 0]),
+        "not be masked, got a masked entry at 1",
+    ),
+    "masked cell": (np.ma.masked_array([P], mask=[[0, 0, 1]]), r"masked entry at \(0, 2\)"),
+    "None": ([0.5, None], "real numbers, got None at position 1"),
+    "NA among objects": (np.array([0.5, pd.NA], object), "got <NA> at position 1"),
+    "pandas NA": (pd.Series([0.5, None], dtype="Float64"), "got nan at position 1"),
+    "polars null": (pl.Series([0.5, None]), "got nan at position 1"),
+    "arrow null": (pa.chunked_array([[0.5], [None]]), "got nan at position 1"),
+    "8-bit map": (np.array([0, 255], np.uint8), r"in \[0, 1\], got 255.0 at position 1"),
+    "complex": ([0.5 + 0j], "real numbers, got list of dtype complex128"),
+    "text": (["0.5"], "real numbers, got list of dtype <U3"),
+    "text among numbers": (np.array([0.5, "a"], object), "got 'a' at position 1"),
+    "dates": (np.array(["2026-01-01"], "M8[D]"), "real numbers, got ndarray of dtype datetime64"),
+    "structures": (np.zeros(2, [("p", float)]), "real numbers, got ndarray of dtype"),
+    "ragged": ([[0.5], [0.5, 0.1]], "must be an array of numbers"),
+    "predict_proba": (np.array([[0.3, 0.7], [0.5, 0.5]]), r"give proba\[:, 1\]"),
+    "generator": ((p for p in P), "real numbers, got generator of dtype object"),
+    "beyond double": (np.array([1.0, 1.0 + 1e-9], np.longdouble), "got 1.000000001 at position 1"),
+}
+
+
+@pytest.mark.parametrize("kind", MEANS_P)
+def test_numbers_of_every_type(kind):
+    want, values = maximize_expected_f(P), MEANS_P[kind]
+    found = maximize_expected_f(values)
+    assert found.selected.tolist() == want.selected.tolist()
+    assert (found.k, found.threshold, found.expected) == (want.k, want.threshold, want.expected)
+    assert expected_f(values, [True, False, True]) == expected_f(P, [True, False, True])
+    np.testing.assert_array_equal(
+        ProbabilitySketch.from_array(values).table, ProbabilitySketch.from_array(P).table
+    )
+    assert maximize_empirical_f([1, 0, 1], values).threshold == 0.375
+
+
+@pytest.mark.parametrize("kind", MEANS_LABELS)
+def test_certain_labels_of_every_type(kind):
+    found = maximize_expected_f(MEANS_LABELS[kind])
+    assert found.selected.tolist() == [True, False, True]
+    assert found.expected == pytest.approx(1.0)
+    assert maximize_empirical_f(MEANS_LABELS[kind], P).k == 2
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_refused_is_named(kind):
+    values, message = REFUSED[kind]
+    with pytest.raises(ValueError, match=message):
+        maximize_expected_f(values)
+
+
+@pytest.mark.parametrize("n", [100, 20_000])
+def test_longdouble_beyond_double_precision_is_rounded_first(n):
+    rng = np.random.default_rng(0)
+    p = rng.integers(1, 9, n).astype(np.longdouble) / 10 + rng.random(n) * np.longdouble(1e-18)
+    found = maximize_expected_f(p)
+    assert found.selected.sum() == found.k
+    rounded = maximize_expected_f(p.astype(np.float64))
+    np.testing.assert_array_equal(found.selected, rounded.selected)
+
+
+def test_masked_labels_are_refused_too():
+    hidden = np.ma.masked_array([1, 0, 1], mask=[0, 0, 1])
+    for call in (
+        lambda: maximize_empirical_f(hidden, P),
+        lambda: f_interval(hidden, [1, 0, 1]),
+        lambda: f_interval([1, 0, 1], hidden, average="macro"),
+        lambda: expected_f(P, hidden),
+    ):
+        with pytest.raises(ValueError, match="must not be masked, got a masked entry at 2"):
+            call()
+
+
+def test_floats_of_ml_dtypes():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    values = np.array(P, ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(as_real_array("proba", values), P)
