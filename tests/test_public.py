@@ -25,6 +25,7 @@ NAMES = [
     "SoftFClassifier",
     "Threshold",
     "ThresholdFClassifier",
+    "VoteFClassifier",
     "__version__",
     "compare",
     "datasets",
