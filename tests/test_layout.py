@@ -12,7 +12,7 @@ LAYERS = [
     {"arrays", "validation", "whole", "sources"},
     {"compiled", "kept_code"},
     {"measures"},
-    {"metric", "question", "prior"},
+    {"metric", "constraints", "question", "prior"},
     {"expected", "empirical", "theory"},
     {"frames"},
     {"files"},

@@ -25,7 +25,6 @@ NAMES = [
     "SoftFClassifier",
     "Threshold",
     "ThresholdFClassifier",
-    "VoteFClassifier",
     "__version__",
     "compare",
     "datasets",

@@ -7,10 +7,12 @@ from argmaxf import theory as theory
 from argmaxf.comparison.auto import AutoFClassifier as AutoFClassifier
 from argmaxf.comparison.compare import compare as compare
 from argmaxf.comparison.result import Comparison as Comparison
-from argmaxf.comparison.vote import VoteFClassifier as VoteFClassifier
 from argmaxf.empirical.interval import Interval as Interval
 from argmaxf.empirical.interval import f_interval as f_interval
+from argmaxf.empirical.promises import Promise as Promise
+from argmaxf.empirical.promises import PromiseError as PromiseError
 from argmaxf.empirical.rates import estimate_rate as estimate_rate
+from argmaxf.empirical.segments import maximize_empirical_f_by as maximize_empirical_f_by
 from argmaxf.empirical.threshold import Curve as Curve
 from argmaxf.empirical.threshold import Threshold as Threshold
 from argmaxf.empirical.threshold import empirical_f_curve as empirical_f_curve
@@ -36,6 +38,7 @@ from argmaxf.expected.dependent.general import JointDecision as JointDecision
 from argmaxf.expected.evaluate import expected_f as expected_f
 from argmaxf.expected.evaluate import expected_f_curve as expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f as maximize_expected_f
+from argmaxf.expected.promises import ModelPromise as ModelPromise
 from argmaxf.expected.summary.sketch import ProbabilitySketch as ProbabilitySketch
 from argmaxf.frames import decide as decide
 from argmaxf.frames import summarize as summarize

@@ -100,11 +100,25 @@ def above(highest: Any) -> Any:
 def _rated(
     edge: Any, true: Any, false: Any, n: float, measure: Measure, zero_division: float
 ) -> Cuts:
-    true = np.concatenate([[0], true])
-    predicted = true + np.concatenate([[0], false])
-    positives = true[-1]
+    """Rate cuts given without the empty one."""
+    true, false = (np.concatenate([[0], column]) for column in (true, false))
+    edge = np.concatenate([[np.inf], edge], dtype=edge.dtype)
+    return rated(edge, true, false, true[-1], n, measure, zero_division)
+
+
+def rated(
+    edge: Any,
+    true: Any,
+    false: Any,
+    positives: float,
+    n: float,
+    measure: Measure,
+    zero_division: float,
+) -> Cuts:
+    """Rate cuts by the positives and negatives they hold."""
+    predicted = true + false
     return Cuts(
-        edge=np.concatenate([[np.inf], edge], dtype=edge.dtype),
+        edge=edge,
         value=measure.value(true, predicted, positives, n, zero_division=zero_division),
         rates=lambda i: (
             precision_from_counts(true[i], predicted[i], zero_division=zero_division),

@@ -7,21 +7,32 @@ are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.empirical.cuts import Cuts, above, below, between, every_cut, mean_cuts, useful_cuts
+from argmaxf.constraints import Constraints
+from argmaxf.empirical.cuts import (
+    Cuts,
+    above,
+    below,
+    between,
+    every_cut,
+    mean_cuts,
+    useful_cuts,
+)
+from argmaxf.empirical.promised import best_promised, check_promisable
+from argmaxf.empirical.promises import PromiseError, check_confidence, raise_together
 from argmaxf.measures import Measure, as_measure
 from argmaxf.validation import (
     as_labels,
     as_scores,
     as_weights,
     check_choice,
-    check_unit_interval,
     check_zero_division,
+    ones_unless,
 )
 
 AVERAGES = ("macro", "micro", "samples")
@@ -46,6 +57,8 @@ class Threshold:
         Its recall.
     k : int or ndarray
         How many of the given items it selects.
+    promise : Promise or ndarray or None
+        What holds in the population, with what confidence and at what cost; None without one.
     """
 
     threshold: Any
@@ -53,6 +66,7 @@ class Threshold:
     precision: Any
     recall: Any
     k: Any
+    promise: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -93,8 +107,13 @@ def maximize_empirical_f(
     zero_division: float = 0.0,
     min_precision: float | None = None,
     min_recall: float | None = None,
+    max_selected_rate: float | None = None,
+    confidence: float | None = None,
 ) -> Threshold:
     """Return the threshold with the highest F_β on labelled scores, exact over every cut.
+
+    With `confidence` the constraints are promises: they hold for new rows of the population that
+    the labelled rows are independent draws of. Without, they are met on the labelled rows alone.
 
     Parameters
     ----------
@@ -118,6 +137,12 @@ def maximize_empirical_f(
         ``beta=1e6, min_precision=0.9`` asks for the best recall at precision 0.9.
     min_recall : float, optional
         Only cuts of at least this recall count.
+    max_selected_rate : float, optional
+        Only cuts that select at most this part of the rows count.
+    confidence : float, optional
+        The probability, over draws of the labelled rows, that all constraints hold in the
+        population for the threshold returned; for `average="macro"` for each label by itself. Rows
+        must be independent and of one weight, and not those the scores were trained on.
 
     Returns
     -------
@@ -125,10 +150,16 @@ def maximize_empirical_f(
         The threshold lies midway between neighbouring scores. Of cuts with equal F the one that
         selects fewest is returned; where nothing is worth selecting, a threshold above all scores.
 
+    Raises
+    ------
+    PromiseError
+        A `ValueError`, where no threshold qualifies; it says how many labelled rows would do.
+
     Notes
     -----
     Cost: one sort; an argsort with weights or for a measure that may rise with false positives, two
-    for `average="samples"`.
+    for `average="samples"`. A promise tests every cut in turn by exact binomial tails, from starts
+    that were fixed beforehand: docs/promises.md has the proof.
 
     Examples
     --------
@@ -137,13 +168,24 @@ def maximize_empirical_f(
     (0.25, 0.8571428571428571, 4)
     >>> maximize_empirical_f([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.5, 0.6, 0.9], min_precision=0.9)
     Threshold(threshold=0.75, value=0.5, precision=1.0, recall=0.3333333333333333, k=1)
+
+    On those rows a precision of 0.9 is reached; six rows cannot promise it to others.
+
+    >>> y, score = [0] * 60 + [1] * 60, range(120)
+    >>> best = maximize_empirical_f(y, score, min_precision=0.9, confidence=0.95)
+    >>> best.k, round(best.promise.precision_low, 3)
+    (60, 0.945)
     """
     options = as_measure(measure, beta), check_zero_division(zero_division)
-    limits = _check_limit("min_precision", min_precision), _check_limit("min_recall", min_recall)
+    constraints = Constraints(min_precision, min_recall, max_selected_rate)
+    problems = _problems(y_true, score, sample_weight, average)
+    if confidence is not None:
+        check_promisable(constraints, average, problems[0][2], confidence)
+        solved = _each_promised(problems, constraints, check_confidence(confidence), *options)
+        return _stack(solved) if average == "macro" else solved[0]
     rate = mean_cuts if average == "samples" else useful_cuts
     found = [
-        _best(rate(y, s, weight, *options), s, *limits)
-        for y, s, weight in _problems(y_true, score, sample_weight, average)
+        _best(rate(y, s, weight, *options), s, weight, constraints) for y, s, weight in problems
     ]
     return _stack(found) if average == "macro" else found[0]
 
@@ -224,16 +266,37 @@ def _problems(y_true: Any, score: Any, sample_weight: Any, average: str | None) 
     return [(y.ravel(), s.ravel(), None if weight is None else weight.repeat(y.shape[1]))]
 
 
-def _check_limit(name: str, limit: float | None) -> float:
-    return 0.0 if limit is None else check_unit_interval(name, limit)
+def _each_promised(
+    problems: list[Any],
+    constraints: Constraints,
+    confidence: float,
+    measure: Measure,
+    zero_division: float,
+) -> list[Threshold]:
+    """Return the best cut of each label for which the constraints hold with confidence."""
+    failed: list[tuple[Any, PromiseError]] = []
+    found = []
+    for label, (y, s, _) in enumerate(problems):
+        try:
+            cuts, i, promise = best_promised(y, s, constraints, confidence, measure, zero_division)
+        except PromiseError as error:
+            failed.append((label, error))
+        else:
+            found.append(replace(_threshold(cuts, i, s), promise=promise))
+    raise_together("label" if len(problems) > 1 else None, failed)
+    return found
 
 
-def _best(cuts: Cuts, score: Any, min_precision: float, min_recall: float) -> Threshold:
+def _best(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> Threshold:
     value = cuts.value
-    if min_precision > 0 or min_recall > 0:
-        value = np.where(_allowed(cuts, min_precision, min_recall), value, -1.0)
-    i = int(np.argmax(value))
-    edge, none = cuts.edge[i], i == 0
+    if constraints.given():
+        value = np.where(_allowed(cuts, score, weight, constraints), value, -1.0)
+    return _threshold(cuts, int(np.argmax(value)), score)
+
+
+def _threshold(cuts: Cuts, i: int, score: Any) -> Threshold:
+    """Return the i-th cut."""
+    edge, none = cuts.edge[i], np.isposinf(cuts.edge[i]) and i == 0
     precision, recall = cuts.rates(i)
     return Threshold(
         threshold=float(above(score.max()) if none else below(edge, score)),
@@ -244,14 +307,26 @@ def _best(cuts: Cuts, score: Any, min_precision: float, min_recall: float) -> Th
     )
 
 
-def _allowed(cuts: Cuts, min_precision: float, min_recall: float) -> NDArray[np.bool_]:
+def _allowed(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> NDArray[np.bool_]:
     """Return which cuts meet the constraints; say what is reachable where none does."""
     precision, recall = cuts.rates(slice(None))
-    found = recall >= min_recall - SLACK
-    _need_some(found, "min_recall", min_recall, recall.max())
-    both = found & (precision >= min_precision - SLACK)
-    _need_some(both, "min_precision", min_precision, precision[found].max())
+    least_recall, least_precision = constraints.min_recall or 0.0, constraints.min_precision or 0.0
+    few = _few_selected(cuts, score, weight, constraints.max_selected_rate)
+    found = few & (recall >= least_recall - SLACK)
+    _need_some(found, "min_recall", least_recall, recall[few].max())
+    both = found & (precision >= least_precision - SLACK)
+    _need_some(both, "min_precision", least_precision, precision[found].max())
     return np.asarray(both)
+
+
+def _few_selected(cuts: Cuts, score: Any, weight: Any, rate: float | None) -> NDArray[np.bool_]:
+    """Return which cuts select at most that part of the rows, or of their weight."""
+    if rate is None:
+        return np.ones(cuts.edge.size, np.bool_)
+    flat = np.sort(score, axis=None)
+    heavy = ones_unless(weight, len(score)).repeat(score.size // len(score))
+    above_it = np.append(np.cumsum(heavy[np.argsort(score, axis=None)][::-1])[::-1], 0.0)
+    return np.asarray(above_it[np.searchsorted(flat, cuts.edge)] <= rate * above_it[0] + SLACK)
 
 
 def _need_some(allowed: Any, name: str, limit: float, reachable: float) -> None:

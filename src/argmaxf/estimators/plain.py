@@ -40,10 +40,9 @@ class GivenScores(ClassifierMixin, BaseEstimator):
     scores to be cut last.
     """
 
-    def __init__(self, labels: Labels, kinds: tuple[str, ...], settled: bool = True) -> None:
+    def __init__(self, labels: Labels, kinds: tuple[str, ...]) -> None:
         self.labels = labels
         self.kinds = kinds
-        self.settled = settled  # whether the probabilities are to be taken as they are
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -39,6 +39,9 @@ class Decision:
         How many items each decision is about.
     bracket
         For a decision made from a summary: the thresholds between which the exact one lies.
+    promise
+        A `ModelPromise`: the precision and recall that were promised, with what odds and at what
+        cost; a list of them for two-dimensional input, and None where nothing was promised.
     """
 
     selected: Any
@@ -49,3 +52,4 @@ class Decision:
     beta: float
     n: int
     bracket: tuple[float, float] | None = None
+    promise: Any = None

@@ -100,11 +100,15 @@ def expected_f_curve(
     >>> expected_f_curve([0.5, 0.9]).round(4)
     array([0.    , 0.75  , 0.7833])
     """
-    from argmaxf.expected import row_kernels
-
     question = Question.of(beta, measure, zero_division)
     ascending = np.sort(as_probabilities("proba", proba, ndim=1).astype(np.float64, copy=False))
-    ascending = contiguous(ascending)
+    return top_curve(contiguous(ascending), question)
+
+
+def top_curve(ascending: Floats, question: Question) -> Floats:
+    """Return the expected value of the top k of sorted items, for k = 0 … n."""
+    from argmaxf.expected import row_kernels
+
     f = np.zeros(ascending.size + 1)
     groups = groups_of_items(ascending)
     f[0] = value_of_nothing(groups, question).mean

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from argmaxf.arrays import Floats, contiguous
 from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
+from argmaxf.expected.promised import decide_promised
+from argmaxf.expected.promises import Asked
 from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.measures import Measure
@@ -30,6 +32,9 @@ def maximize_expected_f(
     zero_division: float = 0.0,
     ties: str = "split",
     prior: tuple[ArrayLike, ArrayLike] | None = None,
+    min_precision: float | None = None,
+    min_recall: float | None = None,
+    odds: float | None = None,
 ) -> Decision:
     r"""Return the labels with the highest expected F, for independent labels.
 
@@ -61,6 +66,10 @@ def maximize_expected_f(
         ``(train_rate, deploy_rate)``: the rate of positives where the probabilities were learned
         and where they are used, each a number or one for each column. They are moved there first
         (`shift_prior`), and the threshold is one of the moved probabilities.
+    min_precision, min_recall, odds
+        Only sets whose precision is at least this, whose recall is, or both at once, with a
+        probability of at least `odds` under the model. Selecting nothing keeps any precision, and
+        where there is nothing to find any recall is kept.
 
     Returns
     -------
@@ -70,7 +79,8 @@ def maximize_expected_f(
     Notes
     -----
     O(n) time without sorting above 16,384 items, where it holds at most n/16 items besides the
-    input and the mask; below, the items are sorted.
+    input and the mask; below, the items are sorted. With a promise the items are sorted and every k
+    is looked at: O(n log n) time, and some 10 numbers an item in memory.
 
     References
     ----------
@@ -85,12 +95,22 @@ def maximize_expected_f(
     array([False,  True, False,  True,  True])
     >>> round(decision.expected, 4), round(decision.std, 4)
     (0.4803, 0.3044)
+
+    With 19 in 20 odds at least 3 of 4 selected items are positive:
+
+    >>> p = [0.99, 0.98, 0.97, 0.96, 0.9, 0.7, 0.6, 0.5]
+    >>> decision = maximize_expected_f(p, min_precision=0.75, odds=0.95)
+    >>> decision.k, maximize_expected_f(p).k
+    (5, 8)
+    >>> print(decision.promise)
+    min_precision=0.75 with odds 0.9873, at 0.06915 of expected F
     """
     question = Question.of(beta, measure, zero_division, ties)
     p = as_real_array("proba", proba if prior is None else _moved(proba, prior))
+    asked = Asked.of(min_precision, min_recall, odds)
     decide = _way(p, average)
     try:
-        return decide(p, question)
+        return decide(p, question) if asked is None else _promised(p, average, question, asked)
     except NotAProbability:
         raise first_bad_probability("proba", p) from None
 
@@ -117,6 +137,19 @@ def _way(p: NDArray[Any], average: str | None) -> Callable[[NDArray[Any], Questi
         raise ValueError(f"two-dimensional proba needs average='samples', 'macro' or 'micro'{hint}")
     ways = {"samples": _decide_rows, "macro": _decide_columns, "micro": _decide_all_cells}
     return ways[check_choice("average", average, ways)]
+
+
+def _promised(p: NDArray[Any], average: str | None, question: Question, asked: Asked) -> Decision:
+    """Decide under a promise, each row, column or all items."""
+    if p.size == 0 or p.ndim == 1 or average == "micro":
+        if p.size == 0:
+            return _way(p, average)(p, question)
+        decision = decide_promised(p.reshape(-1), question, asked)
+        return replace(decision, selected=decision.selected.reshape(p.shape))
+    rows = p.T if average == "macro" else p
+    found = [decide_promised(row, question, asked) for row in rows]
+    stacked = replace(_stacked(found), promise=[each.promise for each in found])
+    return replace(stacked, selected=stacked.selected.T) if average == "macro" else stacked
 
 
 def _decide(p: NDArray[Any], question: Question) -> Decision:

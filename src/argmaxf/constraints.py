@@ -1,0 +1,44 @@
+"""Constraints on a prediction: the precision and recall it has at least, how much it selects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from argmaxf.validation import check_unit_interval
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What is asked of a prediction besides a high F; None where nothing is.
+
+    Attributes
+    ----------
+    min_precision, min_recall : float or None
+        The least precision and recall.
+    max_selected_rate : float or None
+        The largest part of all rows that may be predicted positive.
+    """
+
+    min_precision: float | None = None
+    min_recall: float | None = None
+    max_selected_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, limit in self.given().items():
+            check_unit_interval(name, limit)
+
+    def given(self) -> dict[str, float]:
+        """Return the constraints that were given, by name."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: limit for name, limit in named.items() if limit is not None}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={limit:g}" for name, limit in self.given().items())
+
+
+def check_strictly_between(name: str, number: float, why: str) -> float:
+    """Return a probability that must be neither 0 nor 1, for the reason given."""
+    value = check_unit_interval(name, number)
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {number!r}: {why}")
+    return value

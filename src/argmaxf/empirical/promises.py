@@ -1,0 +1,234 @@
+"""Promises: constraints on precision, recall and rate that hold in the population, with confidence.
+
+Rows are independent draws of one population. A promise is about the threshold that is chosen: with
+the confidence asked for, over draws of the labelled rows, the constraint holds for new rows of that
+population. docs/promises.md has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+from scipy.stats import binom
+
+from argmaxf.constraints import Constraints, check_strictly_between
+from argmaxf.empirical.ladder import KEPT, Ints, Steps, tail, walk
+
+MOST_GROWTH = 1e6  # sample sizes beyond this many times the present one are not spelled out
+LOOKED_AT = 500  # cuts considered when the rows needed are estimated
+NEARNESS = 0.02  # that estimate is found to this part of itself
+
+
+class PromiseError(ValueError):
+    """No threshold qualifies. `rows` is about how many labelled rows it would take, or infinity."""
+
+    def __init__(self, message: str, rows: float) -> None:
+        super().__init__(message)
+        self.rows = rows
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is promised of a threshold for new rows of the same population.
+
+    Attributes
+    ----------
+    constraints : Constraints
+        The precision and recall it has at least, and the rate of rows it selects at most.
+    confidence : float
+        Probability, over draws of the labelled rows, that all of them hold.
+    precision_low, recall_low, rate_high : float or None
+        The limits by which they were tested; each is at least as good as its constraint.
+    cost : float
+        F on the labelled rows given up for the promise.
+    """
+
+    constraints: Constraints
+    confidence: float
+    precision_low: float | None
+    recall_low: float | None
+    rate_high: float | None
+    cost: float
+
+    def __str__(self) -> str:
+        return f"{self.constraints} with confidence {self.confidence:g}, at {self.cost:.4g} of F"
+
+
+class Promised(NamedTuple):
+    """Cuts that qualify: what they hold, and the level at which their precision was tested."""
+
+    edge: NDArray[Any]
+    true: Ints
+    false: Ints
+    level: NDArray[np.float64]
+
+    def where(self, chosen: NDArray[np.bool_]) -> Promised:
+        """Return some of the cuts."""
+        return Promised(
+            self.edge[chosen], self.true[chosen], self.false[chosen], self.level[chosen]
+        )
+
+
+def check_confidence(confidence: float) -> float:
+    """Return a confidence, which must lie strictly between 0 and 1."""
+    return check_strictly_between(
+        "confidence", confidence, "no finite number of rows makes it certain"
+    )
+
+
+def promised_cuts(steps: Steps, constraints: Constraints, confidence: float) -> Promised:
+    """Return the cuts for which all constraints hold with confidence, whichever is then chosen.
+
+    Of cuts that differ in negatives alone, the shortest that qualifies. Raises a `PromiseError`
+    where there is none. The risk 1 - confidence is shared evenly among the constraints.
+    """
+    share = (1.0 - confidence) / max(1, len(constraints.given()))
+    cuts = _precise(steps, constraints.min_precision, share)
+    enough = cuts.true >= least_true(steps, constraints.min_recall, share)
+    few = cuts.true + cuts.false <= most_selected(steps, constraints.max_selected_rate, share)
+    if not (enough & few).any():
+        raise _none_qualifies(steps, constraints, confidence, share)
+    return cuts.where(enough & few)
+
+
+def _precise(steps: Steps, limit: float | None, share: float) -> Promised:
+    """Return the cuts whose precision is promised, shortest first."""
+    if not limit:
+        level = np.zeros(steps.true.size)
+        return Promised(steps.edge, steps.true, steps.false, level)
+    # Levels that add up to s/(1+s) keep the risk below s for any population: see docs/promises.md.
+    parts = [_stretch(steps, *found) for found in walk(steps, limit, share / (1.0 + share))]
+    nothing = Promised(steps.edge[:0], steps.true[:0], steps.false[:0], np.zeros(0))
+    return Promised(*map(np.concatenate, zip(nothing, *parts, strict=True)))
+
+
+def _stretch(steps: Steps, begin: Any, end: int) -> Promised:
+    """Return the cuts of one stretch of the walk; its first may end at a negative."""
+    first, rest = begin.step, slice(begin.step + 1, end)
+    own = begin.false == steps.false[first]
+    edge = steps.edge[first] if own else steps.negative[-begin.false]
+    return Promised(
+        edge=np.append(edge, steps.edge[rest]),
+        true=np.append(steps.true[first], steps.true[rest]),
+        false=np.append(begin.false, steps.false[rest]),
+        level=np.full(max(1, end - first), begin.level),
+    )
+
+
+def least_true(steps: Steps, min_recall: float | None, share: float) -> float:
+    """Return how many of the S positives a cut must hold: least j with P(Bin(S, r) ≥ j) ≤ share.
+
+    Recall only grows as the threshold falls, so this one test covers every cut.
+    """
+    if not min_recall:
+        return 0
+    positives = int(steps.true[-1]) if steps.true.size else 0
+    return math.inf if min_recall == 1 else float(binom.isf(share, positives, min_recall)) + 1
+
+
+def most_selected(steps: Steps, max_rate: float | None, share: float) -> float:
+    """Return how many of the n rows a cut may hold: the most j with P(Bin(n, q) ≤ j) ≤ share."""
+    if max_rate is None or max_rate == 1:
+        return math.inf
+    most = float(binom.ppf(share, steps.n, max_rate))
+    return most if binom.cdf(most, steps.n, max_rate) <= share else most - 1
+
+
+def promise_of(
+    cuts: Promised, i: int, steps: Steps, constraints: Constraints, confidence: float, cost: float
+) -> Promise:
+    """Return what is promised of the i-th cut, with the exact limits by which it was tested."""
+    share = (1.0 - confidence) / max(1, len(constraints.given()))
+    true, size = int(cuts.true[i]), int(cuts.true[i] + cuts.false[i])
+    positives = int(steps.true[-1])
+    precision = float(low_limit(true, size, cuts.level[i])) if constraints.min_precision else None
+    recall = float(low_limit(true, positives, share)) if constraints.min_recall else None
+    rate = None
+    if constraints.max_selected_rate is not None:
+        rate = 1.0 - float(low_limit(steps.n - size, steps.n, share))
+    return Promise(constraints, confidence, precision, recall, rate, cost)
+
+
+def low_limit(true: Any, size: Any, level: Any) -> Any:
+    """Return Clopper and Pearson's lower limit of a proportion of `true` in `size`."""
+    true, size = np.asarray(true, np.float64), np.asarray(size, np.float64)
+    limit = betaincinv(np.maximum(true, 1.0), size - true + 1.0, level)
+    return np.where(true > 0, limit, 0.0)[()]
+
+
+def _none_qualifies(
+    steps: Steps, constraints: Constraints, confidence: float, share: float
+) -> PromiseError:
+    """Say that no threshold qualifies, and how many labelled rows would do."""
+    rows = rows_needed(steps, constraints, share)
+    asked = f"{constraints} cannot be promised with confidence {confidence:g}"
+    if math.isfinite(rows):
+        advice = f"about {_rounded(rows):,} would do, if they are like these"
+    else:
+        advice = "and more like these would not do: no cut of them meets it clearly"
+    return PromiseError(f"{asked} from {steps.n:,} labelled rows; {advice}", rows)
+
+
+def raise_together(kind: str | None, failed: list[tuple[Any, PromiseError]]) -> None:
+    """Raise what failed as one error, naming the labels or segments; nothing failed, nothing is."""
+    if not failed:
+        return
+    name, first = failed[0]
+    if kind is None:
+        raise first
+    others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+    rows = max(error.rows for _, error in failed)
+    raise PromiseError(f"{kind} {name!r}{others}: {first}", rows)
+
+
+def _rounded(rows: float) -> int:
+    """Return a number of rows to two digits, rounded up: it is an estimate."""
+    unit = 10.0 ** (math.floor(math.log10(rows)) - 1)
+    return math.ceil(math.ceil(rows / unit) * unit)
+
+
+def rows_needed(steps: Steps, constraints: Constraints, share: float) -> float:
+    """Return about how many rows like these would let a cut qualify, or infinity.
+
+    Every count is multiplied until some cut passes its tests; one row of the precision asked for is
+    added to each cut, so that a few lucky rows at the top do not promise too much.
+    """
+    some = np.unique(np.linspace(0, steps.true.size - 1, LOOKED_AT).astype(np.int64))
+    if not steps.true.size:
+        return math.inf
+    true, false = steps.true[some], steps.false[some]
+
+    def enough(growth: float) -> bool:
+        return _some_pass(steps, true * growth, false * growth, growth, constraints, share)
+
+    if not enough(MOST_GROWTH):
+        return math.inf
+    low, high = 0.0, math.log(MOST_GROWTH)
+    while high - low > NEARNESS:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(math.exp(middle)) else (middle, high)
+    return math.exp(high) * steps.n
+
+
+def _some_pass(
+    steps: Steps, true: Any, false: Any, growth: float, constraints: Constraints, share: float
+) -> bool:
+    """Return whether some cut would pass every test if all counts were `growth` times as large."""
+    n, positives = steps.n * growth, steps.true[-1] * growth
+    passed = np.ones(true.size, np.bool_)
+    if limit := constraints.min_precision:
+        precision = (true / growth + limit) / ((true + false) / growth + 1)
+        size = true + false
+        level = share / (1.0 + share) * (1.0 - KEPT)
+        passed &= tail(precision * size, size - precision * size, limit) <= level
+    if limit := constraints.min_recall:
+        passed &= tail(true, positives - true, limit) <= share
+    if (limit := constraints.max_selected_rate) is not None:
+        out = n - true - false
+        passed &= tail(out, n - out, 1.0 - limit) <= share
+    return bool(passed.any())

@@ -1,0 +1,113 @@
+"""How many of some items are positive: tails of the Poisson-binomial distribution, compiled.
+
+The characteristic function of a count T of independent labels is φ(θ) = Π (1 - p + p e^{iθ}). A
+square wave of period 2W, +1 on [m, m + W) and -1 on [m - W, m), has odd harmonics only, so
+
+    P(T ≥ m) = 1/2 + (1/W) Σ_{l odd, 0 < l < W} Im(φ(θ_l) e^{-iθ_l (m - 1/2)}) / sin(θ_l / 2)
+
+with θ_l = πl/W, exactly, as long as |T - m| < W. T leaves its mean by more than `reach` with odds
+below e^{-37}, and |φ(θ)| ≤ e^{-v (1 - cos θ)}, v the variance: at most 60 harmonics are left,
+whatever n. See kernels.py for the conventions.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from argmaxf.compiled import kernel, reordering_kernel
+
+NATS = 37.0  # odds below e^{-NATS} are taken for 0
+LESS = 1e-12  # limit · k may be rounded up by this part of it
+FIRST_VARIANCE = 4.0  # the harmonics serve variances from v to 2v + this
+
+
+@kernel
+def reach(variance):
+    """How far a count strays from its mean, but for odds of e^{-NATS} (Bernstein's inequality)."""
+    third = NATS / 3.0
+    return third + math.sqrt(third * third + 2.0 * NATS * variance)
+
+
+@kernel
+def least_true(limit, k):
+    """The least number of positives among k that is a precision of at least `limit`."""
+    return math.ceil(limit * k * (1.0 - LESS))
+
+
+@kernel
+def harmonics(low, high, extra):
+    """Return W and the θ_l for counts of a variance in [low, high] asked at most `extra` away."""
+    half = math.ceil((reach(high) + extra) / 2.0) + 1
+    period = 2 * half  # even, so that no harmonic is its own mirror image
+    needed = half
+    if low > 0.5 * (NATS + 4.0):
+        most = math.acos(1.0 - (NATS + 4.0) / low)
+        needed = min(half, math.ceil(most * period / (2.0 * math.pi)) + 1)
+    return period, math.pi * (2.0 * np.arange(needed) + 1.0) / period
+
+
+@reordering_kernel
+def turn(real, imaginary, cosine, sine, p, q):
+    """Multiply each by q + p e^{iθ}."""
+    for m in range(real.size):
+        a = q + p * cosine[m]
+        b = p * sine[m]
+        x = real[m]
+        real[m] = x * a - imaginary[m] * b
+        imaginary[m] = x * b + imaginary[m] * a
+
+
+@reordering_kernel
+def weighed(imaginary, weight):
+    """Σ weight · imaginary."""
+    total = 0.0
+    for m in range(weight.size):
+        total += imaginary[m] * weight[m]
+    return total
+
+
+@kernel
+def restart(descending, k, m, low, high):
+    """Prepare the harmonics for the top k, where m positives are asked for."""
+    width, theta = harmonics(low, high, reach(high))
+    cosine, sine = np.cos(theta), np.sin(theta)
+    real, imaginary = np.cos(theta * (m - 0.5)), -np.sin(theta * (m - 0.5))
+    for i in range(k):
+        turn(real, imaginary, cosine, sine, descending[i], 1.0 - descending[i])
+    return real, imaginary, cosine, sine, 1.0 / (width * np.sin(0.5 * theta))
+
+
+@kernel
+def precision_odds(descending, limit, last, odds):
+    """Fill odds[k] = P(T_k ≥ limit · k) of the top k, for k = 1 … last."""
+    mean, variance, high = 0.0, 0.0, -1.0
+    real, imaginary, cosine, sine, weight = restart(descending, 0, 0, 0.0, 0.0)
+    asked = 0
+    for k in range(1, last + 1):
+        p = descending[k - 1]
+        mean += p
+        variance += p * (1.0 - p)
+        before, asked = asked, least_true(limit, k)
+        if variance > high:
+            high = 2.0 * variance + FIRST_VARIANCE
+            real, imaginary, cosine, sine, weight = restart(descending, k, asked, variance, high)
+        elif asked == before:
+            turn(real, imaginary, cosine, sine, p, 1.0 - p)
+        else:  # times e^{-iθ}: the positive case stays, the negative one turns back
+            turn(real, imaginary, cosine, -sine, 1.0 - p, p)
+        if abs(mean - asked) > reach(variance):
+            odds[k] = 1.0 if mean > asked else 0.0
+        else:
+            odds[k] = min(1.0, max(0.0, 0.5 + weighed(imaginary, weight)))
+
+
+@kernel
+def characteristic(p, theta, real, imaginary):
+    """Fill Π (1 - p + p e^{iθ})."""
+    cosine, sine = np.cos(theta), np.sin(theta)
+    real[:] = 1.0
+    imaginary[:] = 0.0
+    for i in range(p.size):
+        turn(real, imaginary, cosine, sine, p[i], 1.0 - p[i])

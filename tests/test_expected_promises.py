@@ -1,0 +1,212 @@
+"""Promises under the model: exact odds, and no set of any kind beats the one returned."""
+
+from itertools import combinations, product
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argmaxf import expected_f, fbeta_from_counts, maximize_expected_f
+from argmaxf.constraints import Constraints
+from argmaxf.expected.promises import Asked, Count, kept_sizes, odds_of, precision_odds
+
+p_values = st.one_of(
+    st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]), st.floats(0.8, 1)
+)
+some_constraints = st.sampled_from(
+    [
+        *(Constraints(c) for c in (0.0, 0.3, 0.5, 0.9, 1.0)),
+        *(Constraints(None, r) for r in (0.3, 0.5, 0.9, 1.0)),
+        *(Constraints(c, r) for c in (0.5, 0.75) for r in (0.3, 0.8)),
+    ]
+)
+
+
+def worlds(p):
+    """Every vector of labels and its probability."""
+    labels = np.array(list(product([0, 1], repeat=len(p))))
+    return labels, np.where(labels, p, 1 - np.asarray(p)).prod(axis=1)
+
+
+def odds_by_definition(labels, odds, chosen, constraints):
+    true, positives, k = labels[:, chosen].sum(axis=1), labels.sum(axis=1), len(chosen)
+    held = np.ones(len(odds), bool)
+    if constraints.min_precision and k:
+        held &= true >= constraints.min_precision * k - 1e-9
+    if constraints.min_recall:
+        held &= true >= constraints.min_recall * positives - 1e-9
+    return odds[held].sum()
+
+
+@given(st.lists(p_values, min_size=1, max_size=7), some_constraints, st.floats(0.05, 0.99))
+@settings(max_examples=150, deadline=None)
+def test_the_odds_are_those_of_the_definition(p, constraints, odds):
+    p = np.sort(p)[::-1].copy()
+    labels, weight = worlds(p)
+    kept = kept_sizes(p, Asked(constraints, odds))
+    for k in range(len(p) + 1):
+        true = odds_by_definition(labels, weight, list(range(k)), constraints)
+        assert odds_of(p, k, constraints) == pytest.approx(true, abs=1e-13)
+        if abs(true - odds) > 1e-11:
+            assert kept[k] == (true >= odds)
+
+
+@given(st.lists(p_values, min_size=1, max_size=6), some_constraints)
+@settings(max_examples=60, deadline=None)
+def test_of_all_sets_of_one_size_the_most_probable_items_have_the_highest_odds(p, constraints):
+    p = np.sort(p)[::-1].copy()
+    labels, weight = worlds(p)
+    for k in range(len(p) + 1):
+        sets = [list(chosen) for chosen in combinations(range(len(p)), k)]
+        odds = [odds_by_definition(labels, weight, chosen, constraints) for chosen in sets]
+        assert max(odds) <= odds_of(p, k, constraints) + 1e-13
+
+
+FAMILIES = {
+    "blurred": lambda rng: rng.beta(2, 1, 200),
+    "sharp": lambda rng: rng.beta(0.2, 0.2, 200),
+    "rare": lambda rng: rng.beta(0.1, 5, 200),
+    "equal": lambda rng: np.full(200, 0.9),
+    "certain": lambda rng: np.r_[np.ones(100), np.full(100, 0.5)],
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("limit", [0.5, 0.9, 1.0])
+def test_tails_have_thirteen_digits(family, limit):
+    p = np.sort(FAMILIES[family](np.random.default_rng(0)))[::-1].copy()
+    filled = precision_odds(p, limit)
+    with mpmath.workdps(40):
+        mass = [mpmath.mpf(1)]
+        for k in range(1, 201):
+            q = mpmath.mpf(float(p[k - 1]))
+            mass = [(1 - q) * a + q * b for a, b in zip([*mass, 0], [0, *mass], strict=True)]
+            if k % 20 == 0 or k < 10:
+                least = int(np.ceil(limit * k * (1 - 1e-12)))
+                assert abs(sum(mass[least:]) - filled[k]) < 1e-13
+
+
+def test_a_count_of_equal_items_is_binomial():
+    from scipy.stats import binom
+
+    count = Count.of(np.full(5000, 0.3))
+    assert np.allclose(count.mass, binom.pmf(count.values, 5000, 0.3), rtol=0, atol=1e-14)
+    assert count.at_most(np.array([-1.0, 1500.0, 5000.0])) == pytest.approx(
+        [0, binom.cdf(1500, 5000, 0.3), 1], abs=1e-13
+    )
+
+
+def test_sizes_that_cannot_reach_the_odds_are_not_looked_at_in_vain():
+    p = np.sort(np.random.default_rng(1).beta(2, 1, 20_000))[::-1].copy()
+    full, short = precision_odds(p, 0.9), precision_odds(p, 0.9, odds=0.95)
+    assert np.array_equal(full >= 0.95, short >= 0.95)
+
+
+def test_a_recall_is_reached_at_the_least_size():
+    p = np.sort(np.random.default_rng(2).beta(0.5, 3, 5000))[::-1].copy()
+    constraints = Constraints(None, 0.8)
+    k = int(np.argmax(kept_sizes(p, Asked(constraints, 0.95))))
+    assert odds_of(p, k, constraints) >= 0.95 > odds_of(p, k - 1, constraints)
+
+
+def test_many_items_agree_with_the_sum_over_windows():
+    p = np.sort(np.random.default_rng(3).beta(3, 0.5, 200_000))[::-1].copy()
+    filled = precision_odds(p, 0.9)
+    for k in (1_000, 50_000, 123_457, 160_000, 199_999):
+        assert filled[k] == pytest.approx(odds_of(p, k, Constraints(0.9)), abs=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((0.9, None, None), "min_precision=0.9 needs odds"),
+        ((None, None, 0.9), "odds=0.9 needs min_precision or min_recall"),
+        ((1.5, None, 0.9), r"min_precision must lie in \[0, 1\], got 1.5"),
+        ((0.9, None, 1.0), "odds must lie strictly between 0 and 1, got 1.0"),
+        ((0.9, None, float("nan")), r"odds must lie in \[0, 1\], got nan"),
+    ],
+)
+def test_bad_promises_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Asked.of(*options)
+    assert Asked.of(None, None, None) is None
+
+
+@given(
+    st.lists(p_values, min_size=1, max_size=6),
+    some_constraints,
+    st.sampled_from([0.2, 0.5, 0.8, 0.95]),
+    st.sampled_from([0.5, 1.0, 2.0]),
+    st.sampled_from([0.0, 1.0]),
+)
+@settings(max_examples=100, deadline=None)
+def test_no_set_that_keeps_the_promise_has_a_higher_expected_f(p, constraints, odds, beta, zero):
+    """Every subset is tried, not only those of the most probable items."""
+    labels, weight = worlds(p)
+    best = -1.0
+    for k in range(len(p) + 1):
+        for chosen in map(list, combinations(range(len(p)), k)):
+            if odds_by_definition(labels, weight, chosen, constraints) >= odds - 1e-12:
+                true, positives = labels[:, chosen].sum(axis=1), labels.sum(axis=1)
+                f = fbeta_from_counts(true, k, positives, beta=beta, zero_division=zero)
+                best = max(best, float(weight @ f))
+    options = {"min_precision": constraints.min_precision, "min_recall": constraints.min_recall}
+    if best < 0:
+        with pytest.raises(ValueError, match="cannot be kept with odds"):
+            maximize_expected_f(p, beta=beta, zero_division=zero, odds=odds, **options)
+        return
+    found = maximize_expected_f(p, beta=beta, zero_division=zero, odds=odds, **options)
+    assert found.expected == pytest.approx(best, abs=1e-12)
+    assert found.promise.kept >= odds - 1e-12
+    assert expected_f(p, found.selected, beta=beta, zero_division=zero).mean == pytest.approx(
+        found.expected, abs=1e-12
+    )
+    free = maximize_expected_f(p, beta=beta, zero_division=zero).expected
+    assert found.promise.cost == pytest.approx(free - best, abs=1e-12)
+
+
+def test_rows_and_columns_keep_their_own_promise():
+    p = np.random.default_rng(0).beta(2, 1, (5, 30))
+    options = {"min_precision": 0.8, "odds": 0.9}
+    rows = maximize_expected_f(p, average="samples", **options)
+    columns = maximize_expected_f(p.T, average="macro", **options)
+    for i, row in enumerate(p):
+        alone = maximize_expected_f(row, **options)
+        assert rows.k[i] == columns.k[i] == alone.k
+        assert rows.promise[i] == alone.promise
+        assert np.array_equal(rows.selected[i], alone.selected)
+    assert np.array_equal(columns.selected, rows.selected.T)
+    cells = maximize_expected_f(p, average="micro", **options)
+    assert cells.k == maximize_expected_f(p.ravel(), **options).k
+
+
+def test_equal_items_stay_together_where_asked():
+    p = [0.9] * 5 + [0.8] * 4
+    split = maximize_expected_f(p, min_precision=0.8, odds=0.7)
+    together = maximize_expected_f(p, min_precision=0.8, odds=0.7, ties="together")
+    assert 5 < split.k < 9
+    assert together.k in (5, 9)
+
+
+def test_nothing_is_selected_where_no_set_keeps_the_precision():
+    found = maximize_expected_f([0.3, 0.2], min_precision=0.9, odds=0.9)
+    assert (found.k, found.expected, found.promise.kept) == (0, 0.0, 1.0)
+
+
+def test_odds_hold_in_draws_from_the_model():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 1, 2000)
+    found = maximize_expected_f(p, min_precision=0.85, odds=0.9)
+    labels = rng.random((4000, found.k)) < p[found.selected]
+    held = (labels.mean(axis=1) >= 0.85).mean()
+    assert held == pytest.approx(found.promise.kept, abs=3 * np.sqrt(0.09 / 4000))
+    assert 0.9 <= found.promise.kept < 0.96
+
+
+def test_bad_probabilities_are_named_under_a_promise_too():
+    with pytest.raises(ValueError, match=r"got 1.5 at position 1"):
+        maximize_expected_f([0.5, 1.5], min_precision=0.5, odds=0.5)
+    with pytest.raises(ValueError, match=r"got nan at position 0"):
+        maximize_expected_f([np.nan, 0.5], min_precision=0.5, odds=0.5)

@@ -1,0 +1,296 @@
+"""Constraints that hold in the population: the walk, its exact risk, what is said at its end."""
+
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argmaxf import maximize_empirical_f, maximize_empirical_f_by
+from argmaxf.constraints import Constraints
+from argmaxf.empirical.ladder import Steps, rungs, tail, walk
+from argmaxf.empirical.promises import (
+    PromiseError,
+    least_true,
+    low_limit,
+    most_selected,
+    promised_cuts,
+    rows_needed,
+)
+
+
+def walked_plainly(y, score, limit, alpha):
+    """The walk as docs/promises.md states it: every distinct cut in turn, {(T, F): level}."""
+    cuts = [(int(y[score >= s].sum()), int((score >= s).sum())) for s in np.unique(score)[::-1]]
+    own = [0.0] * len(cuts)
+    for rank, level in rungs(limit, alpha, len(y)):
+        held = [i for i, (_, size) in enumerate(cuts) if size <= rank]
+        if held:
+            own[held[-1]] += level
+    level, passed = 0.0, {}
+    for (true, size), added in zip(cuts, own, strict=True):
+        level += added
+        level = level if level > 0 and tail(true, size - true, limit) <= level else 0.0
+        if level:
+            passed[true, size - true] = level
+    return passed
+
+
+labelled = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+
+
+@given(
+    labelled,
+    st.integers(1, 150),
+    st.sampled_from([0.3, 0.6, 0.8, 0.9]),
+    st.sampled_from([0.01, 0.05, 0.3]),
+    st.sampled_from([0, 2, 6]),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_walk_is_the_plain_one(rng, n, limit, alpha, distinct):
+    y = rng.random(n) < rng.choice([0.2, 0.6, 0.95])
+    score = rng.normal(size=n) + 2 * y
+    score = np.round(score * distinct) if distinct else score
+    steps = Steps.of(y, score)
+    plain = walked_plainly(y, score, limit, alpha)
+    passed = {}
+    for begin, end in walk(steps, limit, alpha):
+        passed[int(steps.true[begin.step]), begin.false] = begin.level
+        for step in range(begin.step + 1, end):
+            passed[int(steps.true[step]), int(steps.false[step])] = begin.level
+    at_steps = set(zip(steps.true.tolist(), steps.false.tolist(), strict=True))
+    assert {cut for cut in plain if cut in at_steps} <= set(passed) <= set(plain)
+    assert all(plain[cut] == pytest.approx(level) for cut, level in passed.items())
+
+
+def test_the_tail_is_the_sum_of_its_terms():
+    limit = Fraction(9, 10)
+    for k, t in [(1, 1), (29, 29), (40, 38), (40, 0), (100, 95)]:
+        terms = (comb(k, j) * limit**j * (1 - limit) ** (k - j) for j in range(t, k + 1))
+        assert tail(t, k - t, 0.9) == pytest.approx(float(sum(terms)), rel=1e-12)
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.8, 0.9, 0.99])
+@pytest.mark.parametrize("alpha", [0.05, 0.2])
+def test_labels_that_ignore_the_scores_pass_no_more_often_than_promised(limit, alpha):
+    """The exact probability that any cut passes, where every cut's precision is just too low."""
+    n = 700
+    own = dict(rungs(limit, alpha, n))
+    assert sum(own.values()) == pytest.approx(alpha)
+    unpassed = np.ones(1)  # by positives so far: the probability that no cut has passed yet
+    wrong = 0.0
+    for k in range(1, n + 1):
+        unpassed = np.convolve(unpassed, [1 - limit, limit])
+        true = np.arange(k + 1)
+        passes = tail(true, k - true, limit) <= own.get(k, -1.0)
+        wrong += unpassed[passes].sum()
+        unpassed[passes] = 0.0
+    assert 0 < wrong <= alpha
+
+
+def test_recall_and_rate_are_held_to_the_last_row():
+    steps = Steps.of(np.arange(300) < 80, -np.arange(300.0))
+    needed = int(least_true(steps, 0.9, 0.05))
+
+    def at_least(j, n, p):
+        return sum(comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(j, n + 1))
+
+    assert at_least(needed, 80, Fraction(9, 10)) <= 0.05 < at_least(needed - 1, 80, Fraction(9, 10))
+    most = int(most_selected(steps, 0.2, 0.05))
+    below = 1 - at_least(most + 1, 300, Fraction(1, 5))
+    assert below <= 0.05 < 1 - at_least(most + 2, 300, Fraction(1, 5))
+
+
+def test_the_limits_are_where_the_test_turns():
+    limit = low_limit(95, 100, 0.05)
+    assert tail(95, 5, limit - 1e-9) < 0.05 < tail(95, 5, limit + 1e-9)
+    assert low_limit(0, 10, 0.05) == 0.0
+
+
+def sample(n, rate=0.5, apart=3.0, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < rate
+    return y, rng.normal(size=n) + apart * y
+
+
+@pytest.mark.parametrize("constraints", [Constraints(1.0), Constraints(None, 1.0)])
+def test_perfection_is_never_promised(constraints):
+    steps = Steps.of(*sample(1000, apart=100))
+    with pytest.raises(PromiseError, match="would not do") as error:
+        promised_cuts(steps, constraints, 0.95)
+    assert error.value.rows == np.inf
+
+
+@pytest.mark.parametrize("labels", [np.zeros(50, bool), np.array([False])])
+def test_rows_without_a_positive_promise_nothing(labels):
+    steps = Steps.of(labels, np.arange(labels.size, dtype=float))
+    with pytest.raises(PromiseError, match="labelled rows"):
+        promised_cuts(steps, Constraints(0.5, 0.5), 0.95)
+
+
+def test_all_positive_rows_promise_all_of_them():
+    steps = Steps.of(np.ones(200, bool), np.arange(200.0))
+    cuts = promised_cuts(steps, Constraints(0.9, 0.9), 0.95)
+    assert cuts.true.max() == 200
+    assert cuts.false.max() == 0
+
+
+def test_one_tie_of_all_rows_is_one_cut():
+    steps = Steps.of(np.arange(500) < 490, np.zeros(500))
+    cuts = promised_cuts(steps, Constraints(0.9), 0.95)
+    assert (cuts.true.tolist(), cuts.false.tolist()) == ([490], [10])
+
+
+@pytest.mark.parametrize("confidence", [1e-9, 0.5, 1 - 1e-9])
+def test_extreme_confidence_is_answered(confidence):
+    steps = Steps.of(*sample(5000, apart=5))
+    assert promised_cuts(steps, Constraints(0.9), confidence).true.size
+
+
+def test_more_confidence_promises_no_more():
+    steps = Steps.of(*sample(2000))
+    longest = [
+        promised_cuts(steps, Constraints(0.9), level).true.max() for level in (0.5, 0.9, 0.999)
+    ]
+    assert longest[0] >= longest[1] >= longest[2]
+
+
+def test_the_rows_needed_are_enough_more_often_than_not():
+    y, score = sample(100, rate=0.2, apart=3.5)
+    with pytest.raises(PromiseError) as error:
+        promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    rows = int(error.value.rows)
+    assert 100 < rows < 10_000
+    found = 0
+    for seed in range(40):
+        steps = Steps.of(*sample(rows, rate=0.2, apart=3.5, seed=seed + 1))
+        try:
+            found += promised_cuts(steps, Constraints(0.9), 0.95).true.size > 0
+        except PromiseError:
+            continue
+    assert found >= 20
+    assert rows_needed(Steps.of(y, score), Constraints(0.9), 0.05) == error.value.rows
+
+
+# --- through the public function -----------------------------------------------------------------
+
+
+def test_the_best_of_the_cuts_that_qualify_is_returned():
+    y, score = sample(3000, rate=0.3, apart=2.5)
+    best = maximize_empirical_f(y, score, min_precision=0.9, confidence=0.95)
+    cuts = promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    f = 2 * cuts.true / (cuts.true + cuts.false + y.sum())
+    assert best.value == f.max()
+    assert best.k == (cuts.true + cuts.false)[f.argmax()] == (score >= best.threshold).sum()
+    assert best.precision > best.promise.precision_low >= 0.9
+    free = maximize_empirical_f(y, score)
+    assert best.promise.cost == pytest.approx(free.value - best.value)
+    plain = maximize_empirical_f(y, score, min_precision=0.9)
+    assert best.value <= plain.value
+
+
+def test_every_constraint_is_promised_at_once():
+    y, score = sample(5000)
+    constraints = {"min_precision": 0.8, "min_recall": 0.85, "max_selected_rate": 0.55}
+    best = maximize_empirical_f(y, score, confidence=0.9, **constraints)
+    promise = best.promise
+    assert promise.constraints == Constraints(**constraints)
+    assert 0.8 <= promise.precision_low < best.precision
+    assert 0.85 <= promise.recall_low < best.recall
+    assert best.k / 5000 < promise.rate_high <= 0.55
+    assert str(promise).startswith("min_precision=0.8, min_recall=0.85, max_selected_rate=0.55 ")
+
+
+def test_labels_are_promised_each_by_itself():
+    tables = [sample(1000, seed=seed) for seed in range(3)]
+    y, score = (np.column_stack(columns) for columns in zip(*tables, strict=True))
+    both = {"min_precision": 0.9, "confidence": 0.95}
+    table = maximize_empirical_f(y, score, average="macro", **both)
+    alone = [maximize_empirical_f(*each, **both) for each in tables]
+    assert table.threshold.tolist() == [each.threshold for each in alone]
+    assert table.promise.tolist() == [each.promise for each in alone]
+    y[:, 1] = False
+    with pytest.raises(PromiseError, match=r"label 1: min_precision=0.9 cannot be promised"):
+        maximize_empirical_f(y, score, average="macro", **both)
+
+
+def test_segments_share_the_risk():
+    y, score = sample(4000)
+    by = np.where(np.arange(4000) < 2500, "north", "south")
+    both = {"min_precision": 0.9, "min_recall": 0.5}
+    found = maximize_empirical_f_by(y, score, by, confidence=0.95, **both)
+    for name, best in found.items():
+        rows = by == name
+        assert best == maximize_empirical_f(y[rows], score[rows], confidence=0.975, **both)
+    by[:10] = "tiny"
+    with pytest.raises(PromiseError, match=r"segment 'tiny': .* from 10 labelled rows; about"):
+        maximize_empirical_f_by(y, score, by, confidence=0.95, **both)
+
+
+def test_a_plain_rate_counts_the_rows_given():
+    y, score = sample(1000)
+    assert maximize_empirical_f(y, score, max_selected_rate=0.3).k == 300
+    assert maximize_empirical_f(y, score, max_selected_rate=0.0).k == 0
+    weight = np.where(y, 3.0, 1.0)
+    heavy = maximize_empirical_f(y, score, max_selected_rate=0.3, sample_weight=weight)
+    assert weight[score >= heavy.threshold].sum() <= 0.3 * weight.sum()
+    assert 0 < heavy.k < 300
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": 0.95}, "needs min_precision, min_recall or max_selected_rate"),
+        ({"min_precision": 0.9, "confidence": 1.0}, "strictly between 0 and 1, got 1.0"),
+        ({"min_precision": 0.9, "confidence": 0}, "strictly between 0 and 1, got 0"),
+        ({"min_precision": 0.9, "confidence": "high"}, "confidence must be a real number"),
+        ({"max_selected_rate": -1.0}, r"max_selected_rate must lie in \[0, 1\], got -1.0"),
+        (
+            {"min_precision": 0.9, "confidence": 0.9, "sample_weight": np.arange(1.0, 101)},
+            "confidence needs rows of one weight: .* from 1 to 100",
+        ),
+    ],
+)
+def test_what_cannot_be_promised_is_refused_with_the_reason(options, message):
+    with pytest.raises(ValueError, match=message):
+        maximize_empirical_f(*sample(100), **options)
+
+
+@pytest.mark.parametrize("average", ["micro", "samples"])
+def test_cells_of_a_row_are_not_taken_for_independent(average):
+    y, score = (np.column_stack([each, each]) for each in sample(100))
+    with pytest.raises(ValueError, match=f"average must be 'macro', got '{average}'"):
+        maximize_empirical_f(y, score, average=average, min_precision=0.5, confidence=0.9)
+
+
+def test_equal_weights_and_rows_of_no_weight_change_nothing():
+    y, score = sample(1000)
+    both = {"min_precision": 0.9, "confidence": 0.95}
+    weight = np.where(np.arange(1000) < 900, 2.5, 0.0)
+    weighted = maximize_empirical_f(y, score, sample_weight=weight, **both)
+    assert weighted == maximize_empirical_f(y[:900], score[:900], **both)
+
+
+def test_a_constraint_of_zero_costs_nothing():
+    y, score = sample(300)
+    best = maximize_empirical_f(y, score, min_precision=0.0, confidence=0.95)
+    assert best.value == maximize_empirical_f(y, score).value
+    assert best.promise.cost == 0.0
+
+
+def test_the_order_of_rows_does_not_matter():
+    y, score = sample(2000)
+    score = score.round(1)
+    both = {"min_precision": 0.9, "confidence": 0.95}
+    assert maximize_empirical_f(y, score, **both) == maximize_empirical_f(
+        y[::-1], score[::-1], **both
+    )
+
+
+def test_float32_and_infinite_scores_are_taken_as_they_are():
+    y, score = sample(1000)
+    score[:20], y[:20] = np.inf, True
+    best = maximize_empirical_f(y, score.astype(np.float32), min_precision=0.9, confidence=0.95)
+    assert (score.astype(np.float32) >= best.threshold).sum() == best.k
