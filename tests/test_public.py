@@ -28,6 +28,7 @@ NAMES = [
     "SoftFClassifier",
     "Threshold",
     "ThresholdFClassifier",
+    "VoteFClassifier",
     "__version__",
     "compare",
     "datasets",

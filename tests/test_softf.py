@@ -10,6 +10,7 @@ from scipy import sparse
 from argmaxf import fbeta_from_counts
 from argmaxf.empirical.linear import Scores
 from argmaxf.empirical.softf import Objective, fit_soft_f, soft_f
+from argmaxf.measures import FBeta, Jaccard
 
 
 def problem(seed, n=40, d=3, rate=0.3):
@@ -27,37 +28,46 @@ def decision(score, threshold, sharpness):
     return 1 / (1 + mpmath.exp(-sharpness * (p - delta)))
 
 
-def objective_by_definition(parameters, X, y, weight, beta, alphas, sharpness):
+def objective_by_definition(parameters, X, y, weight, measure, alphas, sharpness):
     """-F + penalty, term by term, for parameters w, b and logit δ."""
     *w, b, threshold = parameters
     s = [decision(mpmath.fdot(w, row) + b, threshold, sharpness) for row in X.tolist()]
     t = mpmath.fsum(c * si for c, si, yi in zip(weight, s, y, strict=True) if yi)
     k = mpmath.fdot(weight, s)
     positives = mpmath.fsum(c for c, yi in zip(weight, y, strict=True) if yi)
-    f = (1 + beta**2) * t / (k + beta**2 * positives)
+    if measure == Jaccard():
+        f = t / (k + positives - t)
+    else:
+        f = (1 + measure.beta**2) * t / (k + measure.beta**2 * positives)
     return mpmath.fdot(alphas, [v * v / 2 for v in (*w, b)]) - f
 
 
 @given(
     seed=st.integers(0, 10_000),
-    beta=st.floats(0.1, 10),
+    measure=st.just(Jaccard()) | st.floats(0.1, 10).map(FBeta),
     sharpness=st.none() | st.floats(0.5, 30),
     scale=st.sampled_from([0.1, 1.0, 10.0]),
 )
 @settings(max_examples=25, deadline=None)
-def test_gradient_in_40_digits(seed, beta, sharpness, scale):
+def test_gradient_in_40_digits(seed, measure, sharpness, scale):
     X, y = problem(seed, n=6, d=2)
     rng = np.random.default_rng(seed)
     weight, parameters = rng.uniform(0.1, 3, 6), scale * rng.normal(size=4)
     objective = Objective(
-        Scores(X, True), y * 1.0, weight, beta, alpha=0.3, intercept_alpha=0.7, sharpness=sharpness
+        Scores(X, True),
+        y * 1.0,
+        weight,
+        measure,
+        alpha=0.3,
+        intercept_alpha=0.7,
+        sharpness=sharpness,
     )
     value, gradient = objective(parameters[: objective.size])
     with mpmath.workdps(40):
 
         def f(*v):
             return objective_by_definition(
-                v, X, y, weight.tolist(), beta, (0.3, 0.3, 0.7), sharpness
+                v, X, y, weight.tolist(), measure, (0.3, 0.3, 0.7), sharpness
             )
 
         point = [mpmath.mpf(float(v)) for v in parameters]
@@ -71,7 +81,9 @@ def test_gradient_in_40_digits(seed, beta, sharpness, scale):
 @pytest.mark.parametrize("sharpness", [None, 8.0])
 def test_gradient_equals_finite_differences(form, sharpness):
     X, y = problem(0)
-    objective = Objective(Scores(form(X), True), y * 1.0, np.ones(40), 2.0, 0.1, 0.0, sharpness)
+    objective = Objective(
+        Scores(form(X), True), y * 1.0, np.ones(40), FBeta(2.0), 0.1, 0.0, sharpness
+    )
     rng = np.random.default_rng(1)
     for _ in range(5):
         point, step = rng.normal(size=objective.size), 1e-6
@@ -86,7 +98,7 @@ def test_gradient_equals_finite_differences(form, sharpness):
 def test_hard_decisions_give_f_itself(rows):
     y, s, c = np.array(rows, dtype=float).T
     y[0] = 1.0
-    value, _ = soft_f(y, s, c, beta=1.7)
+    value, _ = soft_f(y, s, c, measure=FBeta(1.7))
     counted = fbeta_from_counts((c * y * s).sum(), (c * s).sum(), (c * y).sum(), beta=1.7)
     assert value == pytest.approx(counted, rel=1e-13)
 

@@ -1,112 +1,118 @@
-"""python tools/walk.py CALL: how far a call walks through the house.
+"""Walks through the house: which functions and modules a call visits; prints a table.
 
-Counts the functions of argmaxf that a call enters, the modules they are in, and the switches: how
-often the function entered is in another module than the one entered before it. CALL is one of the
-names in `CALLS`, or `all`. What importing runs is not counted.
+A switch is a step from one module to another, there or back.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+import argmaxf
 
-class Walk:
-    """The functions and modules of argmaxf that were entered, and the switches between modules."""
-
-    def __init__(self) -> None:
-        self.functions: set[CodeType] = set()
-        self.modules: set[str] = set()
-        self.switches = 0
-        self._last: str | None = None
-
-    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if event != "call" or not module.startswith("argmaxf"):
-            return
-        self.functions.add(frame.f_code)
-        self.modules.add(module)
-        self.switches += self._last not in (None, module)
-        self._last = module
-
-    def __str__(self) -> str:
-        return f"{len(self.functions)} / {len(self.modules)} / {self.switches:,}"
+PACKAGE = str(Path(argmaxf.__file__).parent)
 
 
-def walked(call: Callable[[], Any]) -> Walk:
-    """Run the call twice, the first time to import and compile, and return the second walk."""
+class Walk(NamedTuple):
+    functions: int
+    modules: list[str]  # in the order of their first visit
+    switches: int
+
+
+def walk(call: Callable[[], Any]) -> Walk:
+    """Run a call and return where it went; once before, so that imports and compiling are done."""
     call()
-    walk = Walk()
-    sys.setprofile(walk)
+    functions, modules, switches, last = set(), [], 0, None
+
+    def visit(frame: Any, event: str, _: Any) -> None:
+        nonlocal switches, last
+        file = frame.f_code.co_filename
+        if event != "call" or not file.startswith(PACKAGE):
+            return
+        module = file.removeprefix(PACKAGE + "/")
+        functions.add((module, frame.f_code.co_qualname))
+        if module not in modules:
+            modules.append(module)
+        switches += module != last
+        last = module
+
+    sys.setprofile(visit)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return walk
+    return Walk(len(functions), modules, switches)
 
 
-def five_numbers() -> None:
-    """Decide five probabilities."""
-    import argmaxf
-
-    argmaxf.maximize_expected_f([0.9, 0.6, 0.4, 0.2, 0.1])
+def five_numbers() -> Any:
+    return argmaxf.maximize_expected_f([0.05, 0.45, 0.1, 0.3, 0.4])
 
 
-def ten_million_numbers() -> None:
-    """Decide ten million probabilities."""
-    import argmaxf
-
-    argmaxf.maximize_expected_f(np.random.default_rng(0).beta(0.2, 3.0, 10_000_000))
+def many_numbers(n: int = 10_000_000) -> Any:
+    return argmaxf.maximize_expected_f(np.random.default_rng(0).random(n) ** 3)
 
 
-def auto_fit() -> None:
-    """Fit AutoFClassifier on a logistic regression."""
+def a_frame() -> Any:
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    frame = pl.LazyFrame({"p": rng.random(50_000) ** 3, "shop": rng.integers(0, 20, 50_000)})
+    return argmaxf.decide(frame, "p", by="shop").collect()
+
+
+def a_file() -> Any:
+    import polars as pl
+
+    from argmaxf.commands.app import run
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "scores.parquet"
+        pl.DataFrame({"p": np.random.default_rng(0).random(50_000) ** 3}).write_parquet(path)
+        return run(["decide", str(path), "-p", "p", "-o", f"{folder}/out.parquet", "--json"])
+
+
+def auto_fit() -> Any:
     from sklearn.datasets import make_classification
     from sklearn.linear_model import LogisticRegression
 
-    import argmaxf
-
-    X, y = make_classification(1000, weights=[0.9], random_state=0)
-    argmaxf.AutoFClassifier(LogisticRegression()).fit(X, y)
+    X, y = make_classification(2000, weights=[0.95], random_state=0)
+    return argmaxf.AutoFClassifier(LogisticRegression()).fit(X, y)
 
 
-def compare(*options: str) -> None:
-    """Run `argmaxf compare` on a table of 400 rows."""
+def compare_command() -> Any:
     from argmaxf.commands.app import run
 
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        path = Path(folder) / "train.csv"
-        rng = np.random.default_rng(0)
-        x = rng.normal(size=(400, 3))
-        y = x[:, 0] + rng.normal(size=400) > 1.5
-        np.savetxt(path, np.column_stack([x, y]), delimiter=",", header="a,b,c,y", comments="")
-        assert (
-            run(["compare", str(path), "--target", "y", *(o.format(folder) for o in options)]) == 0
-        )
+    with tempfile.TemporaryDirectory() as folder:
+        return run(["demo", "--report", f"{folder}/report.html", "--json"])
 
 
-def compare_with_report() -> None:
-    """Run `argmaxf compare --report` on a table of 400 rows."""
-    compare("--report", "{}/out.html")
-
-
-CALLS = {
-    call.__name__: call
-    for call in (five_numbers, ten_million_numbers, auto_fit, compare, compare_with_report)
+WALKS = {
+    "five numbers": five_numbers,
+    "ten million numbers": many_numbers,
+    "a frame, by=": a_frame,
+    "a file": a_file,
+    "AutoFClassifier.fit": auto_fit,
+    "argmaxf demo": compare_command,
 }
 
-if __name__ == "__main__":
+
+def main() -> None:
     warnings.simplefilter("ignore")
-    wanted = list(CALLS) if sys.argv[1:] in ([], ["all"]) else sys.argv[1:]
-    print("call: functions / modules / module switches")
-    for name in wanted:
-        print(f"{name}: {walked(CALLS[name])}")
+    names = sys.argv[1:] or list(WALKS)
+    for name in names:
+        found = walk(WALKS[name])
+        print(
+            f"| {name} | {found.functions} / {len(found.modules)} / {found.switches} |",
+            file=sys.stderr,
+        )
+        print("   " + " → ".join(found.modules), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

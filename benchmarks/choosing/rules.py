@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from argmaxf.comparison.contest import Rated, rate_rows
+from argmaxf.measures import FBeta
 from benchmarks.choosing.labels import Trial
 from benchmarks.choosing.methods import METHODS
 
@@ -28,7 +29,7 @@ class Seen:
     def of(cls, trial: Trial) -> Seen:
         """Rate every method as `AutoFClassifier` does."""
         y = trial.y[:, None]
-        held_out = {m: rate_rows(y, trial.labels[m][0][:, None], 1.0, None) for m in METHODS}
+        held_out = {m: rate_rows(y, trial.labels[m][0][:, None], FBeta(), None) for m in METHODS}
         return cls(trial, held_out, {m: trial.test_f1(m) for m in trial.labels})
 
 

@@ -7,6 +7,7 @@ from argmaxf import theory as theory
 from argmaxf.comparison.auto import AutoFClassifier as AutoFClassifier
 from argmaxf.comparison.compare import compare as compare
 from argmaxf.comparison.result import Comparison as Comparison
+from argmaxf.comparison.vote import VoteFClassifier as VoteFClassifier
 from argmaxf.empirical.interval import Interval as Interval
 from argmaxf.empirical.interval import f_interval as f_interval
 from argmaxf.empirical.promises import Promise as Promise

@@ -93,6 +93,7 @@ def as_record(comparison: Comparison, report: Path | None, save: Path | None) ->
         "verdict": comparison.verdict,
         "reason": comparison.reason,
         "notes": list(comparison.notes),
+        "measure": str(comparison.measure),
         "beta": comparison.beta,
         "rated_on": comparison.rated_on,
         "labels": list(comparison.labels),
@@ -194,7 +195,7 @@ def _table(comparison: Comparison) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("method")
     for heading in (
-        f"{comparison.measure_name} [dim]95 % interval[/dim]",
+        f"{comparison.score_name} [dim]95 % interval[/dim]",
         f"less {escape(comparison.chosen)} [dim]paired[/dim]",
         "found",
         "false",

@@ -7,6 +7,7 @@ from argmaxf.comparison.auto import AutoFClassifier
 from argmaxf.comparison.compare import compare
 from argmaxf.comparison.methods import METHODS, Method
 from argmaxf.comparison.result import Comparison, Evidence, Standing
+from argmaxf.comparison.vote import VoteFClassifier
 
 __all__ = [
     "METHODS",
@@ -15,5 +16,6 @@ __all__ = [
     "Evidence",
     "Method",
     "Standing",
+    "VoteFClassifier",
     "compare",
 ]

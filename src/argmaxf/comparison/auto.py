@@ -8,17 +8,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from argmaxf.comparison.compare import names_of
 from argmaxf.comparison.judge import judge
 from argmaxf.comparison.methods import METHODS, Recipe, taking_part
 from argmaxf.comparison.result import nothing_compared
-from argmaxf.comparison.trial import Trial
+from argmaxf.comparison.trial import Trial, nothing_to_tell
 from argmaxf.estimators.base import MetaFClassifier
 from argmaxf.estimators.labels import constants_said
+from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.shift import Familiar
-from argmaxf.validation import check_beta
+from argmaxf.measures import Measure
 
 
 class AutoFClassifier(MetaFClassifier):
@@ -41,11 +43,15 @@ class AutoFClassifier(MetaFClassifier):
         `FrozenEstimator`, where the model is settled, no other model is.
     beta : float, default=1.0
         The weight of recall against precision.
+    measure : str or Measure, default="fbeta"
+        What to maximize: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
     cv : int, splitter object or list of splits, default=5
         How rows are held out.
     set_size : int, default=None
         How many rows will be predicted at a time, where F will be measured on such sets. Methods
-        are then compared on sets of that size drawn from each fold; by default on whole folds.
+        are then compared on sets of that size drawn from each fold; by default on whole folds. 1
+        is a stream: methods are compared by the F of all rows, each decided alone, and the one
+        chosen decides so.
     candidates : dict of str to estimator, default=None
         Further classifiers to compare, by name.
     pos_label : scalar, default=None
@@ -70,6 +76,7 @@ class AutoFClassifier(MetaFClassifier):
         estimator: Any,
         *,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
         cv: Any = 5,
         set_size: int | None = None,
         candidates: Mapping[str, Any] | None = None,
@@ -79,6 +86,7 @@ class AutoFClassifier(MetaFClassifier):
     ) -> None:
         self.estimator = estimator
         self.beta = beta
+        self.measure = measure
         self.cv = cv
         self.set_size = set_size
         self.candidates = candidates
@@ -103,21 +111,23 @@ class AutoFClassifier(MetaFClassifier):
         AutoFClassifier
             Itself.
         """
-        check_beta(self.beta)
+        measure = self._asked()
         target, weight = self._read(X, y, sample_weight)
-        recipe = Recipe(self.beta, self.pos_label, self.cv, self.n_jobs, self.random_state)
-        counted = self._labels.columns(target if weight is None else target[weight > 0])
-        if np.all(counted == counted[0]):
+        options = (self.pos_label, self.cv, self.n_jobs, self.random_state)
+        recipe = Recipe(self.beta, self.measure, *options)
+        if nothing_to_tell(self._labels, target, weight):
             return self._fit_plain(X, target, weight, recipe)
-        methods, params = taking_part(None, self.candidates), self._fit_params(weight)
+        methods, params = taking_part(None, self.candidates, measure), self._fit_params(weight)
         common = (X, target, self._labels, weight, self.estimator, recipe, methods, params)
-        trial = Trial(*common, needs_model=True)
+        trial = Trial(*common, needs_model=True, stream=self.set_size == 1)
         trial.run()
         report = judge(trial, self.set_size, names_of(y, self._labels))
         self.report_ = replace(report, evidence=None)  # a model need not carry its training rows
         self.chosen_ = report.chosen
         self.classifier_ = trial.fitted(trial.method(report.chosen))
-        self._remember(trial.model, trial.first, trial.first_scores)
+        if trial.stream and hasattr(self.classifier_, "freeze"):
+            self.classifier_ = self.classifier_.freeze()
+        self._remember(trial.model, trial.familiar)
         return self
 
     def _fit_plain(self, X: Any, target: Any, weight: Any, recipe: Recipe) -> Self:
@@ -126,15 +136,15 @@ class AutoFClassifier(MetaFClassifier):
         with constants_said():
             self.classifier_ = plain.make(self.estimator, recipe).fit(X, target, weight)
         self.chosen_ = plain.name
-        self.report_ = nothing_compared(self.beta, self._labels.kind, plain.name)
+        self.report_ = nothing_compared(recipe.asked, self._labels.kind, plain.name)
         model = self.classifier_._scorer
-        self._remember(model, model, model.predict(X))
+        self._remember(model, Familiar(model, model.predict(X)))
         return self
 
-    def _remember(self, model: Any, unseen: Any, scores: NDArray[np.float64]) -> None:
-        """Show the model, and keep how one that has not seen some rows scores them."""
+    def _remember(self, model: Any, familiar: Familiar) -> None:
+        """Show the model fitted on all rows, and keep what scores of like batches look like."""
+        self._scorer, self._familiar = model, familiar
         self._show(model.models_)
-        self._familiar = Familiar(unseen, scores)
 
     def predict(self, X: Any) -> Any:
         """Return what the chosen method predicts; warn where X looks unlike the training data.
@@ -153,6 +163,51 @@ class AutoFClassifier(MetaFClassifier):
         self._familiar.warn_if_unlike(X, self.chosen_)
         return self.classifier_.predict(X)
 
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the method chosen, or of the classifier where it has none.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix
+            The rows, as the classifier takes them.
+
+        Returns
+        -------
+        ndarray
+            Of each class, or of each label of a multilabel target.
+        """
+        check_is_fitted(self)
+        if hasattr(self.classifier_, "predict_proba"):
+            return np.asarray(self.classifier_.predict_proba(X))
+        return self._labels.both(self._scorer.scores(X, "predict_proba"))
+
+    def freeze(self, X_reference: Any = None) -> RowwiseFClassifier:
+        """Return a fitted classifier that decides each row alone: for rows as they come.
+
+        Parameters
+        ----------
+        X_reference : array-like, default=None
+            Rows like those to come, without labels, by which a method that decides by a whole
+            batch takes its threshold; by default the training rows, as they were held out.
+
+        Returns
+        -------
+        RowwiseFClassifier
+            The method chosen, with `threshold_` where it has one.
+        """
+        check_is_fitted(self)
+        if not hasattr(self.classifier_, "freeze"):
+            return RowwiseFClassifier.of(self)
+        frozen = self.classifier_.freeze(X_reference)
+        return frozen if isinstance(frozen, RowwiseFClassifier) else RowwiseFClassifier.of(frozen)
+
+    def _margin(self, X: Any) -> NDArray[np.float64]:
+        """Return the chosen method's margins; of one that has none, the side it decides for."""
+        if hasattr(self.classifier_, "decision_function"):
+            return self._labels.margins(self.classifier_.decision_function(X))
+        return np.where(self._labels.columns(self.classifier_.predict(X)), 1.0, -1.0)
+
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the chosen method's decision scores.
 
@@ -167,5 +222,4 @@ class AutoFClassifier(MetaFClassifier):
             Not negative where the label is predicted.
         """
         check_is_fitted(self)
-        scores: NDArray[np.float64] = self.classifier_.decision_function(X)
-        return scores
+        return self._labels.orient(self._margin(X))

@@ -11,11 +11,9 @@ from argmaxf.comparison.contest import Rated
 from argmaxf.comparison.methods import METHODS
 from argmaxf.comparison.trial import Bools, Floats
 
-# Of methods too close to tell apart the first of these is taken: expected F needs probabilities it
-# can trust, and empirical F does not. The regret that measures this rule is in docs/choosing.md.
-TRUSTED = tuple(METHODS[key].name for key in ("expected", "soft", "threshold", "plain"))
-DOUBTED = tuple(METHODS[key].name for key in ("soft", "threshold", "expected", "plain"))
-NEAR = 2.0  # standard errors of the paired difference within which methods are too close to tell
+SAFE = METHODS["vote"].name  # what is used unless a challenger leads it clearly
+NO_CHALLENGE = (METHODS["plain"].name, METHODS["threshold"].name)
+CLEAR = 1.0  # standard errors of the paired difference by which a method must lead
 DOUBT = 3.0  # standard errors of calibration from which probabilities are doubted
 
 
@@ -37,28 +35,34 @@ class Choice:
 
     @property
     def trusted(self) -> bool:
-        """Whether the probabilities agree with what was held out."""
+        """Whether the classifier's own probabilities agree with what was held out."""
         return self.calibration < DOUBT
 
 
 def choose(rated: Mapping[str, Rated], truth: Bools, proba: Floats | None) -> Choice:
     """Return the choice among methods rated on the same rows.
 
-    `proba` are held-out probabilities, None where the classifier has none.
+    The vote between the approaches is used unless expected F, a model trained for F or a method
+    that the user added leads it by more than one standard error; without a vote, the method with
+    the highest score. The regret that measures this rule is in docs/choosing.md. `proba` are the
+    classifier's held-out probabilities, None where it has none.
     """
     best = max(rated, key=lambda name: rated[name].value)
     behind = {name: rated[best].value - r.value for name, r in rated.items()}
     error = {name: r.std_error(rated[best]) for name, r in rated.items()}
-    close = tuple(name for name in rated if behind[name] <= NEAR * error[name])
+    close = tuple(name for name in rated if behind[name] <= CLEAR * error[name])
     calibration = np.inf if proba is None else calibration_error(truth, proba)
-    order = TRUSTED if calibration < DOUBT else DOUBTED
-    chosen = min(close, key=lambda name: _rank(name, order))
+    chosen = best if SAFE not in rated else _unless_led(rated)
     return Choice(chosen, best, behind, error, close, float(calibration))
 
 
-def _rank(name: str, order: tuple[str, ...]) -> int:
-    """Return the place in the order of preference; methods the user adds come last."""
-    return order.index(name) if name in order else len(order)
+def _unless_led(rated: Mapping[str, Rated]) -> str:
+    """Return the vote, or the challenger that leads it clearly."""
+    vote = rated[SAFE]
+    challengers = [name for name in rated if name not in (*NO_CHALLENGE, SAFE)]
+    best = max(challengers, key=lambda name: rated[name].value, default=SAFE)
+    lead = rated[best].value - vote.value
+    return best if lead > CLEAR * rated[best].std_error(vote) else SAFE
 
 
 def calibration_error(truth: Bools, proba: Floats) -> float:

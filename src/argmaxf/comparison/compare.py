@@ -16,8 +16,8 @@ from argmaxf.comparison.result import Comparison
 from argmaxf.comparison.trial import Fit, Trial
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.plain import PlainClassifier
-from argmaxf.estimators.shift import Familiar
-from argmaxf.validation import as_weights, check_beta
+from argmaxf.measures import Measure
+from argmaxf.validation import as_weights
 
 
 def compare(
@@ -26,6 +26,7 @@ def compare(
     estimator: Any,
     *,
     beta: float = 1.0,
+    measure: str | Measure = "fbeta",
     X_test: Any = None,
     y_test: Any = None,
     methods: Iterable[str] | None = None,
@@ -54,20 +55,24 @@ def compare(
         What gives the scores, not fitted; a pipeline brings its preprocessing to every method.
     beta : float, default=1.0
         The weight of recall against precision.
+    measure : str or Measure, default="fbeta"
+        What to compare by: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`. Methods
+        that cannot be made for it do not take part, and the error says so where one is named.
     X_test : array-like, frame or sparse matrix of shape (m, features), default=None
         Rows to compare on. Without them methods are compared on the rows that `cv` holds out.
     y_test : array-like of shape (m,) or (m, labels), default=None
         Their target.
     methods : iterable of str, default=None
         Keys of `argmaxf.comparison.METHODS`: "plain", "threshold", "expected", "soft", "margin",
-        "cost". By default the first four.
+        "cost", "vote", "uncalibrated". By default the first four and the vote.
     candidates : dict of str to estimator, default=None
         Further classifiers to compare, by name.
     cv : int, splitter object or list of splits, default=5
         How rows are held out.
     set_size : int, default=None
         How many rows will be predicted at a time, where F will be measured on such sets: methods
-        are then compared on sets of that size.
+        are then compared on sets of that size. 1 is a stream: each row is decided alone, as it
+        comes, and F is that of all rows.
     sample_weight : array-like of shape (n,), default=None
         What each row counts, in training and in F.
     pos_label : scalar, default=None
@@ -109,17 +114,19 @@ def compare(
         )
     check_consistent_length(X, y)
     weight = as_weights(sample_weight, np.shape(y)[0])
+    recipe = Recipe(beta, measure, _plain(labels.positive), cv, n_jobs, random_state)
     trial = Trial(
         X,
         labels.target(y),
         labels,
         weight,
         estimator,
-        Recipe(check_beta(beta), _plain(labels.positive), cv, n_jobs, random_state),
-        taking_part(methods, candidates),
+        recipe,
+        taking_part(methods, candidates, recipe.asked),
         PlainClassifier(estimator)._fit_params(weight),
         X_test,
         None if y_test is None else labels.target(y_test),
+        stream=set_size == 1,
     )
     _check_enough(trial, label_names, names[0])
     if trial.is_test:
@@ -179,5 +186,4 @@ def _check_test(trial: Trial, labels: tuple[str, ...], rows: str) -> None:
 def _look_for_shift(trial: Trial, chosen: str) -> None:
     """Warn where the test rows look unlike the training rows, to a model that saw neither."""
     if trial.is_test:
-        assert trial.first is not None
-        Familiar(trial.first, trial.first_scores).warn_if_unlike(trial.X_test, chosen)
+        trial.familiar.warn_if_unlike(trial.X_test, chosen)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from argmaxf.comparison.methods import Method
 from argmaxf.comparison.trial import Bools, Floats, Ints, Trial, without_advice
 from argmaxf.empirical.interval import f_and_pulls
-from argmaxf.measures import FBeta
+from argmaxf.measures import Measure
 
 SETS = 400  # how many sets are drawn where their size is given
 
@@ -30,21 +32,35 @@ class Rated:
         return float(self.spread * np.sqrt(np.sum(parts**2)))
 
 
-def rate_rows(truth: Any, guess: Any, beta: float, weight: Any) -> Rated:
-    """Rate one prediction of all rows: macro F, and each row's pull on it."""
-    f, pulls = f_and_pulls(truth, guess, FBeta(beta), weight)
+def rate_rows(truth: Any, guess: Any, measure: Measure, weight: Any) -> Rated:
+    """Rate one prediction of all rows: macro F, or another measure, and each row's pull on it."""
+    f, pulls = f_and_pulls(truth, guess, measure, weight)
     return Rated(float(f.mean()), pulls.mean(axis=1), 1.0)
 
 
-def rate_sets(truth: Any, guesses: Any, sets: Any, beta: float) -> Rated:
+def rate_sets(truth: Any, guesses: Any, sets: Any, measure: Measure) -> Rated:
     """Rate predictions of many sets of rows: the mean of their macro F.
 
     The sets overlap; n rows hold no more than n / size independent ones.
     """
     pairs = zip(sets, guesses, strict=True)
-    values = np.array([f_and_pulls(truth[rows], g, FBeta(beta))[0].mean() for rows, g in pairs])
+    values = np.array([f_and_pulls(truth[rows], g, measure)[0].mean() for rows, g in pairs])
     independent = max(len(truth) / len(sets[0]), 1.0)
     return Rated(float(values.mean()), values - values.mean(), (len(values) * independent) ** -0.5)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a method said of one set: the labels it selects, and the scores it decides by."""
+
+    selected: Bools
+    scores: Floats | None
+
+
+def majority(members: Sequence[Said]) -> Said:
+    """Return what more than half of the methods select."""
+    votes = np.sum([member.selected for member in members], axis=0)
+    return Said(votes > len(members) / 2, None)
 
 
 @dataclass(frozen=True)
@@ -64,7 +80,7 @@ class Contest:
         """Return the contest on whole parts, or on sets of a size drawn from them."""
         if trial.is_test:
             return cls(trial, [(trial.held_out, [np.arange(len(trial.rated_target))])], True)
-        if set_size is None:
+        if set_size is None or trial.stream:
             return cls(trial, [(rest, [part]) for rest, part in trial.parts()], True)
         random_state = check_random_state(trial.recipe.random_state)
         rng = np.random.default_rng(random_state.randint(2**31))
@@ -83,29 +99,42 @@ class Contest:
         """The rows that take part, in order."""
         return np.unique(np.concatenate(self.sets))
 
-    def guesses(self, method: Method) -> list[Bools]:
-        """Return the method's prediction of each set."""
+    def said(self, method: Method) -> list[Said]:
+        """Return what the method says of each set."""
+        trial = self.trial
+        if method.voters:
+            members = [self.said(trial.method_of(key)) for key in method.voters]
+            return [majority(each) for each in zip(*members, strict=True)]
         if not method.wraps:
-            own = self.trial.own[method.name]
-            return [own[rows] for rows in self.sets]
-        scores = self.trial.scores if self.trial.test_scores is None else self.trial.test_scores
+            own, scores = trial.own[method.name], trial.own_scores[method.name]
+            return [Said(own[rows], scores[rows]) for rows in self.sets]
+        if trial.is_test:
+            return [self._say(trial.fitted(method), trial.X_test)]
         found = []
         for rest, sets in self.parts:
-            fitted = self.trial.learned(method, rest)
-            with without_advice():
-                found += [self.trial.labels.columns(fitted.predict(scores[rows])) for rows in sets]
+            fitted = trial.learned(method, rest)
+            found += [self._say(fitted, trial.scores[rows]) for rows in sets]
         return found
 
-    def in_order(self, guesses: list[Bools]) -> Bools:
-        """Return one table of predictions, in the order of `rows`, from those of whole parts."""
-        return np.concatenate(guesses)[np.argsort(np.concatenate(self.sets))]
+    def _say(self, fitted: Any, X: Any) -> Said:
+        """Return what a fitted method says of rows."""
+        scores = fitted._scorer.predict(X)
+        if self.trial.stream and hasattr(fitted, "freeze"):
+            fitted = fitted.freeze()
+        with without_advice():
+            return Said(self.trial.labels.columns(fitted.predict(X)), scores)
 
-    def rate(self, guesses: list[Bools]) -> Rated:
-        """Rate the predictions of all sets."""
-        truth, beta = self.trial.truth, self.trial.recipe.beta
+    def in_order(self, tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return one table, in the order of `rows`, from those of whole parts."""
+        return np.concatenate(tables)[np.argsort(np.concatenate(self.sets))]
+
+    def rate(self, said: Sequence[Said]) -> Rated:
+        """Rate what a method said of all sets."""
+        truth, measure = self.trial.truth, self.trial.recipe.asked
+        guesses = [each.selected for each in said]
         if not self.whole:
-            return rate_sets(truth, guesses, self.sets, beta)
-        return rate_rows(truth[self.rows], self.in_order(guesses), beta, self.weight)
+            return rate_sets(truth, guesses, self.sets, measure)
+        return rate_rows(truth[self.rows], self.in_order(guesses), measure, self.weight)
 
     @property
     def weight(self) -> Floats | None:

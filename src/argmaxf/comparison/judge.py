@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from argmaxf.comparison.choice import Choice, choose
-from argmaxf.comparison.contest import Contest, Rated
+from argmaxf.comparison.contest import Contest, Rated, Said
 from argmaxf.comparison.methods import Method
 from argmaxf.comparison.result import Comparison, Evidence, Standing
-from argmaxf.comparison.trial import Bools, Trial
+from argmaxf.comparison.trial import Bools, Floats, Trial
 from argmaxf.comparison.words import notes, reason
 from argmaxf.empirical.interval import Interval, f_interval
 
@@ -29,15 +29,16 @@ def judge(
 ) -> Comparison:
     """Return the comparison of the methods of a trial, its fits being run."""
     contest = Contest.of(trial, set_size)
-    guesses = {method.name: contest.guesses(method) for method in trial.methods}
-    rated = {name: contest.rate(guess) for name, guess in guesses.items()}
+    said = {method.name: contest.said(method) for method in trial.methods}
+    rated = {name: contest.rate(each) for name, each in said.items()}
     truth, proba = trial.truth[contest.rows], trial.proba
     proba = None if proba is None else proba[contest.rows]
     choice = choose(rated, truth, proba)
-    tables = {name: contest.in_order(g) for name, g in guesses.items()} if contest.whole else {}
+    evidence = _evidence(contest, said, truth, proba) if contest.whole else None
+    tables = {} if evidence is None else evidence.predictions
     standings = _Standings(contest, rated, choice, tables, truth)
     return Comparison(
-        beta=trial.recipe.beta,
+        measure=trial.recipe.asked,
         kind=trial.labels.kind,
         labels=labels,
         rated_on=names[1] if trial.is_test else f"{len(trial.splits)} folds of {names[0]}",
@@ -48,7 +49,24 @@ def judge(
         reason=reason(choice),
         notes=(*trial.notes, *notes(truth, proba, choice)),
         estimator=trial.method(choice.chosen).make(trial.estimator, trial.recipe),
-        evidence=Evidence(truth, proba, tables) if contest.whole else None,
+        evidence=evidence,
+    )
+
+
+def _evidence(
+    contest: Contest, said: Mapping[str, list[Said]], truth: Bools, proba: Floats | None
+) -> Evidence:
+    """Return the rows as every method saw them, in order."""
+    selected = {name: [each.selected for each in sets] for name, sets in said.items()}
+    scores = {
+        name: [each.scores for each in sets if each.scores is not None]
+        for name, sets in said.items()
+    }
+    return Evidence(
+        truth,
+        proba,
+        {name: contest.in_order(tables) for name, tables in selected.items()},
+        {name: contest.in_order(tables) for name, tables in scores.items() if tables},
     )
 
 
@@ -77,8 +95,8 @@ class _Standings:
         """Return F with its interval: exact enough for few positives where rows count alike."""
         if not self.contest.whole or self.contest.weight is not None:
             return _around(self.rated[name].value, self.rated[name].std_error())
-        beta = self.contest.trial.recipe.beta
-        return f_interval(self.truth, self.tables[name], beta=beta, average="macro")
+        measure = self.contest.trial.recipe.asked
+        return f_interval(self.truth, self.tables[name], measure=measure, average="macro")
 
 
 def _around(value: float, std_error: float) -> Interval:

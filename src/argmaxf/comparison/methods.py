@@ -21,6 +21,7 @@ from argmaxf.estimators.margin import MarginFClassifier
 from argmaxf.estimators.plain import PlainClassifier
 from argmaxf.estimators.softf import SoftFClassifier
 from argmaxf.estimators.threshold import ThresholdFClassifier
+from argmaxf.measures import FBeta, Measure, Ratio, as_measure
 from argmaxf.validation import check_choice
 
 
@@ -29,15 +30,22 @@ class Recipe:
     """What every method of one comparison is made with."""
 
     beta: float = 1.0
+    measure: str | Measure = "fbeta"
     pos_label: Any = None
     cv: Any = 5
     n_jobs: int | None = None
     random_state: Any = 0
 
     @property
+    def asked(self) -> Measure:
+        """The measure to be maximized."""
+        return as_measure(self.measure, self.beta)
+
+    @property
     def goal(self) -> dict[str, Any]:
-        """What is to be maximized."""
-        return {"beta": self.beta, "pos_label": self.pos_label}
+        """What is to be maximized, as the estimators are told."""
+        other = {} if self.measure == "fbeta" else {"measure": self.measure}
+        return {"beta": self.beta, "pos_label": self.pos_label, **other}
 
     @property
     def tuning(self) -> dict[str, Any]:
@@ -60,14 +68,18 @@ class Method:
     about : str
         What it does, in one line.
     rests_on : str
-        `"probabilities"` that it takes at their word, `"scores"` of which only the order counts, or
-        `"rows"`: it trains a model of its own on them.
+        `"probabilities"` that it takes at their word, `"scores"` of which only the order counts,
+        `"rows"` on which it trains a model of its own, or `"others"`: it asks other methods.
     build : callable
         Makes it, not fitted, from a classifier and a `Recipe`.
     standard : bool
         Whether it takes part unless methods are named.
     linear : bool
         Whether it needs plain numbers: it trains a linear model.
+    knows : type
+        The kind of measures it can be made for.
+    voters : tuple of str
+        Keys of the methods it is the majority of.
     complete : bool
         Whether it brings its own preprocessing, as a classifier added by the user does.
     """
@@ -80,19 +92,21 @@ class Method:
     build: Callable[[Any, Recipe], Any]
     standard: bool = True
     linear: bool = False
+    knows: Any = Measure
+    voters: tuple[str, ...] = ()
     complete: bool = False
 
     @property
     def wraps(self) -> bool:
         """Whether it decides on the scores of the classifier, and trains no model of its own."""
-        return self.rests_on != "rows"
+        return self.rests_on in ("probabilities", "scores")
 
     def make(self, estimator: Any, recipe: Recipe) -> Any:
         """Return the method for a classifier, not fitted.
 
         One that trains its own model takes the place of the classifier at the end of a pipeline.
         """
-        if self.wraps or self.complete:
+        if self.rests_on != "rows" or self.complete:
             return self.build(estimator, recipe)
         if not isinstance(estimator, Pipeline):
             return _wanting_weights(self.build(estimator, recipe))
@@ -115,7 +129,17 @@ def _threshold(model: Any, recipe: Recipe) -> Any:
 
 
 def _expected(model: Any, recipe: Recipe) -> Any:
+    return ExpectedFClassifier(model, **recipe.goal, **recipe.tuning)
+
+
+def _uncalibrated(model: Any, recipe: Recipe) -> Any:
     return ExpectedFClassifier(model, calibrate=None, **recipe.goal)
+
+
+def _vote(model: Any, recipe: Recipe) -> Any:
+    from argmaxf.comparison.vote import VoteFClassifier
+
+    return VoteFClassifier(model, **recipe.goal, **recipe.tuning)
 
 
 def _soft(_: Any, recipe: Recipe) -> Any:
@@ -153,9 +177,10 @@ METHODS = {
             "expected",
             "expected F",
             "ML^E",
-            "highest expected F for the batch as a whole",
+            "highest expected F of the whole batch, by probabilities calibrated on held-out rows",
             "probabilities",
             _expected,
+            knows=Ratio,
         ),
         Method(
             "soft",
@@ -165,6 +190,27 @@ METHODS = {
             "rows",
             _soft,
             linear=True,
+            knows=Ratio,
+        ),
+        Method(
+            "vote",
+            "majority vote",
+            "vote",
+            "what two of tuned threshold, expected F and trained for F say",
+            "others",
+            _vote,
+            knows=Ratio,
+            voters=("threshold", "expected", "soft"),
+        ),
+        Method(
+            "uncalibrated",
+            "expected F, uncalibrated",
+            "ML^E",
+            "highest expected F by the classifier's probabilities as they are",
+            "probabilities",
+            _uncalibrated,
+            standard=False,
+            knows=Ratio,
         ),
         Method(
             "margin",
@@ -175,6 +221,7 @@ METHODS = {
             _margin,
             standard=False,
             linear=True,
+            knows=FBeta,
         ),
         Method(
             "cost",
@@ -184,17 +231,25 @@ METHODS = {
             "rows",
             _cost,
             standard=False,
+            knows=FBeta,
         ),
     )
 }
 
 
-def taking_part(keys: Iterable[str] | None, candidates: Mapping[str, Any] | None) -> list[Method]:
+def taking_part(
+    keys: Iterable[str] | None, candidates: Mapping[str, Any] | None, measure: Measure
+) -> list[Method]:
     """Return the methods named, or those that always take part, and what the user adds to them."""
+    knowing = [method for method in METHODS.values() if isinstance(measure, method.knows)]
     if keys is None:
-        found = [method for method in METHODS.values() if method.standard]
+        found = [method for method in knowing if method.standard]
     else:
         found = [METHODS[check_choice("methods", key, tuple(METHODS))] for key in keys]
+    for method in found:
+        if method not in knowing:
+            known = ", ".join(repr(each.key) for each in knowing)
+            raise ValueError(f"methods for {measure} are {known}; got {method.key!r}")
     return [*found, *(added_method(*candidate) for candidate in (candidates or {}).items())]
 
 

@@ -13,7 +13,7 @@ from argmaxf.comparison.trial import Bools, Floats
 from argmaxf.comparison.words import NOTHING, aligned, listed, selection, shown
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected.evaluate import expected_f
-from argmaxf.metric import name_of_f
+from argmaxf.measures import Measure
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,9 @@ class Evidence:
     """The rows rated: one row of each table for each of them, one column for each label."""
 
     truth: Bools
-    proba: Floats | None
-    predictions: Mapping[str, Bools]
+    proba: Floats | None  # of the classifier itself
+    predictions: Mapping[str, Bools]  # of each method
+    scores: Mapping[str, Floats]  # that each method decides by, where it has any
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ class Comparison:
 
     Attributes
     ----------
-    beta : float
-        The β of F_β.
+    measure : Measure
+        What is compared: F_β, or the measure asked for.
     kind : str
         `"binary"`, `"multiclass"` or `"multilabel-indicator"`.
     labels : tuple of str
@@ -92,7 +93,7 @@ class Comparison:
         The rows rated, for pictures of them; None where they were not kept.
     """
 
-    beta: float
+    measure: Measure
     kind: str
     labels: tuple[str, ...]
     rated_on: str
@@ -126,33 +127,38 @@ class Comparison:
         return {standing.name: standing.std_error for standing in self.methods}
 
     @property
-    def measure_name(self) -> str:
+    def beta(self) -> float:
+        """The β of F_β; 1 for a measure that has none."""
+        return float(getattr(self.measure, "beta", 1.0))
+
+    @property
+    def score_name(self) -> str:
         """What is compared: F1, or macro F1 of several labels."""
-        return ("macro " if len(self.labels) > 1 else "") + name_of_f(self.beta)
+        return ("macro " if len(self.labels) > 1 else "") + self.measure.title
 
     @property
     def verdict(self) -> str:
-        """The decision in one sentence: the method, what it selects, its F."""
+        """What is known, in a sentence or two: whether it can be told, the method, its own F."""
         if self.choice is None:
             return self.reason
-        known = [f"{self.measure_name} {shown(self.method.score)} on rows it was not trained on"]
+        tie = f"Too close to call: any of {listed(self.choice.close)} would do. Take"
+        known = f"{self.score_name} {shown(self.method.score)} on rows it was not trained on"
         if self.evidence is not None:
-            known.insert(0, selection(self.evidence.predictions[self.chosen]) + self._expects())
-        also = [name for name in self.choice.close if name != self.chosen]
-        tie = f" ({listed(also)} would do as well)" if also else ""
-        return f"Use {self.chosen}{tie}: {'; '.join(known)}."
+            known += f"; {selection(self.evidence.predictions[self.chosen])}{self._expects()}"
+        return f"{tie if len(self.choice.close) > 1 else 'Use'} {self.chosen}: {known}."
 
     def _expects(self) -> str:
         """Return what the model expects, where the method rests on it and it can be trusted."""
-        on_proba = self.method.method.rests_on == "probabilities"
-        if not (on_proba and self.kind == "binary" and self.choice and self.choice.trusted):
+        if self.method.method.rests_on != "probabilities" or self.kind != "binary":
+            return ""
+        if self.method.method.key == "uncalibrated" and not (self.choice and self.choice.trusted):
             return ""
         assert self.evidence is not None
-        assert self.evidence.proba is not None
         selected = self.evidence.predictions[self.chosen][:, 0]
-        expected = expected_f(self.evidence.proba[:, 0], selected, beta=self.beta)
+        proba = self.evidence.scores[self.chosen][:, 0]
+        expected = expected_f(proba, selected, measure=self.measure)
         promise = f"{expected.mean:.3f} ± {max(0.0, expected.std):.3f}"
-        return f", where the model expects {name_of_f(self.beta)} {promise}"
+        return f", where the model expects {self.measure} {promise}"
 
     def __str__(self) -> str:
         rows = [
@@ -165,18 +171,21 @@ class Comparison:
             )
             for standing in self.methods
         ]
-        head = ("", "", self.measure_name, "", "")
+        head = ("", "", self.score_name, "", "")
         table = aligned([head, *rows], (False, False, True, False, False)) if rows else []
-        return "\n".join([*table, self.reason, *self.notes])
+        verdict = [] if self.choice is None else [self.verdict]
+        return "\n".join([*table, *verdict, self.reason, *self.notes])
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook; names are text, whatever they hold."""
-        head = ("", self.measure_name, "95 % interval", f"less {self.chosen}", "95 % interval", "")
+        head = ("", self.score_name, "95 % interval", f"less {self.chosen}", "95 % interval", "")
         rows = [head, *(self._cells(standing) for standing in self.methods)]
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
         )
-        text = "".join(f"<p>{escape(line)}</p>" for line in (self.reason, *self.notes))
+        text = "".join(
+            f"<p>{escape(line)}</p>" for line in (self.verdict, self.reason, *self.notes)
+        )
         return f"<table>{body}</table>{text}"
 
     def _cells(self, standing: Standing) -> tuple[str, ...]:
@@ -192,6 +201,6 @@ class Comparison:
         )
 
 
-def nothing_compared(beta: float, kind: str, chosen: str) -> Comparison:
+def nothing_compared(measure: Measure, kind: str, chosen: str) -> Comparison:
     """Return the comparison on rows where no label has both positives and negatives."""
-    return Comparison(beta, kind, (), "no rows", 0, (), chosen, None, NOTHING, (), None, None)
+    return Comparison(measure, kind, (), "no rows", 0, (), chosen, None, NOTHING, (), None, None)

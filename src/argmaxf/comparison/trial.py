@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,12 +24,15 @@ from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
 from argmaxf.comparison.methods import Method, Recipe
+from argmaxf.estimators.calibration import settled
 from argmaxf.estimators.doubts import CalibrationWarning
 from argmaxf.estimators.folds import deal, folds
+from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.labels import Labels, constants_said
 from argmaxf.estimators.plain import GivenScores
 from argmaxf.estimators.rowwise import SmallBatchWarning
 from argmaxf.estimators.scores import LabelScorer, scores_to_cut, weight_parameter
+from argmaxf.estimators.shift import Familiar
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -98,8 +101,8 @@ class Trial:
     target_test: NDArray[Any] | None = None
     needs_model: bool = False  # whether the classifier fitted on all rows is wanted
     notes: list[str] = field(default_factory=list)
+    stream: bool = False  # whether each row is decided alone, as it comes
     model: LabelScorer | None = None  # fitted on all rows
-    first: LabelScorer | None = None  # fitted without the first fold
 
     def __post_init__(self) -> None:
         columns = self.labels.columns(self.target)
@@ -108,9 +111,14 @@ class Trial:
         self.held_out = _held_out_once(self.splits, len(columns))
         self.scores = np.full((len(columns), len(self.kinds) * columns.shape[1]), np.nan)
         self.test_scores: Floats | None = None
-        self.methods = [m for m in self.methods if self._takes_part(m)]
+        found = [m for m in self.methods if self._takes_part(m)]
+        keys = {m.key for m in found}
+        self.methods = [m for m in found if keys.issuperset(m.voters)]
         shape = (len(self.rated_target), columns.shape[1])
-        self.own = {m.name: np.zeros(shape, dtype=bool) for m in self.methods if not m.wraps}
+        own = [m.name for m in self.methods if m.rests_on == "rows"]
+        self.own = {name: np.zeros(shape, dtype=bool) for name in own}
+        self.own_scores = {name: np.full(shape, np.nan) for name in own}
+        self.models: list[LabelScorer] = []  # of each fold
 
     @property
     def is_test(self) -> bool:
@@ -134,9 +142,17 @@ class Trial:
         has_any = self.kinds[0] == "predict_proba"
         return scores[:, : self.labels.n_columns] if has_any else None
 
-    def run(self, track: Callable[[list[Fit]], Iterable[Fit]] = iter) -> None:
-        """Run the fits; `track` goes through them, and may show how far they are."""
-        fits = [*self._classifier_fits(), *self._own_fits()]
+    def run(
+        self,
+        track: Callable[[list[Fit]], Iterable[Fit]] = iter,
+        *,
+        classifier_only: bool = False,
+    ) -> None:
+        """Run the fits; `track` goes through them, and may show how far they are.
+
+        Where nothing is to be rated those of the classifier are enough.
+        """
+        fits = [*self._classifier_fits(), *([] if classifier_only else self._own_fits())]
         jobs = Parallel(n_jobs=self.recipe.n_jobs, return_as="generator")
         models = jobs(delayed(fit.run)() for fit in fits)
         for fit, model in zip(track(fits), models, strict=True):
@@ -144,33 +160,59 @@ class Trial:
 
     def learned(self, method: Method, rows: Any) -> Any:
         """Return a method that wraps the classifier, learned from held-out scores of some rows."""
-        given = FrozenEstimator(GivenScores(self.labels, self.kinds))
+        given = FrozenEstimator(GivenScores(self.labels, self.kinds, settled(self.estimator)))
         weight = None if self.weight is None else self.weight[rows]
         with without_advice():
-            fitted = method.make(given, self.recipe)
+            fitted = method.make(given, replace(self.recipe, cv=self._folds_of(rows)))
             return fitted.fit(self.scores[rows], self.target[rows], sample_weight=weight)
 
+    def _folds_of(self, rows: Any) -> list[tuple[Ints, Ints]]:
+        """Return the folds that some rows were held out in, by their places among them."""
+        parts = [np.flatnonzero(np.isin(rows, part)) for _, part in self.splits]
+        places = np.arange(len(rows))
+        return [(np.setdiff1d(places, part), part) for part in parts if len(part)]
+
     def fitted(self, method: Method) -> Any:
-        """Return a method fitted on all rows; one that wraps it takes the classifier as it is."""
+        """Return a method fitted on all rows; one that wraps the classifier needs no more fits."""
         if method.wraps:
-            assert self.model is not None
-            fitted = self.learned(method, self.held_out)
-            kind = self.kinds[-1 if fitted._scorer.method == "decision_function" else 0]
-            return fitted._put_on(self.estimator, self.model.reading(kind))
+            return self.learned(method, self.held_out)._put_on(self._heldout())
         classifier = method.make(self.estimator, self.recipe)
+        if method.voters:
+            members = [self.fitted(self.method_of(key)) for key in method.voters]
+            return classifier._of(self.labels, self.model, members)
         with constants_said():
             return classifier.fit(self.X, self.target, **self._params(classifier))
+
+    def _heldout(self) -> HeldOut:
+        assert self.model is not None
+        if isinstance(self.estimator, FrozenEstimator):
+            parts = [self.held_out]
+        else:
+            parts = [part for _, part in self.splits]
+        return HeldOut(
+            self.estimator,
+            self.model,
+            self.models,
+            parts,
+            self.kinds,
+            self.scores,
+            self.labels.columns(self.target),
+            self.weight,
+        )
 
     def method(self, name: str) -> Method:
         """Return the method of a name."""
         return next(method for method in self.methods if method.name == name)
 
+    def method_of(self, key: str) -> Method:
+        """Return the method of a key."""
+        return next(method for method in self.methods if method.key == key)
+
     @property
-    def first_scores(self) -> Floats:
-        """What the model that did not see the first fold says of it."""
-        assert self.first is not None
-        scores: Floats = self.first.read_[:, : self.labels.n_columns]
-        return scores
+    def familiar(self) -> Familiar:
+        """A model that has not seen the first fold, and what it says of it."""
+        fold = self.held_out if len(self.models) == 1 else self.splits[0][1]
+        return Familiar(self.models[0], self.scores[fold, : self.labels.n_columns])
 
     def parts(self) -> list[tuple[Ints, Ints]]:
         """Return the held-out rows in parts, each with the rest, from which methods learn."""
@@ -183,10 +225,10 @@ class Trial:
 
     def _takes_part(self, method: Method) -> bool:
         """Whether a method can be tried on this classifier and these rows; if not, say why."""
-        if method.rests_on == "probabilities":
-            return self.kinds[0] == "predict_proba"
-        if isinstance(self.estimator, FrozenEstimator):
-            return method.wraps or method.complete
+        if method.rests_on == "probabilities" and self.kinds[0] != "predict_proba":
+            return method.key != "uncalibrated" and not settled(self.estimator)
+        if isinstance(self.estimator, FrozenEstimator) and method.rests_on == "rows":
+            return method.complete
         if not method.linear:
             return True
         problem = _problem_with_numbers(self.estimator, self.X, self.target)
@@ -209,11 +251,12 @@ class Trial:
             yield Fit(None, label, scorer, *common, X_test=self.X_test)
 
     def _own_fits(self) -> Iterator[Fit]:
+        read = partial(_read_predictions, self.stream)
         for method in self.methods:
-            if method.wraps:
+            if method.rests_on != "rows":
                 continue
             model = method.make(self.estimator, self.recipe)
-            common = (model, self.X, self.target, self._params(model), _read_predictions)
+            common = (model, self.X, self.target, self._params(model), read)
             if self.is_test:
                 yield Fit(method, f"{method.name}, all rows", *common, X_test=self.X_test)
                 continue
@@ -228,12 +271,22 @@ class Trial:
         """Keep what was read from one model."""
         rows: Any = slice(None) if fit.split is None else fit.split[1]
         if fit.method is not None:
-            self.own[fit.method.name][rows] = self.labels.columns(model.read_)
+            predicted, scores = model.read_
+            self.own[fit.method.name][rows] = self.labels.columns(predicted)
+            if scores is not None:
+                self.own_scores[fit.method.name][rows] = self.labels.margins(scores)
         elif fit.split is None:
             self.model, self.test_scores = model, model.read_
         else:
             self.scores[rows] = model.read_
-            self.first = self.first or model
+            self.models.append(model)
+        model.read_ = None
+
+
+def nothing_to_tell(labels: Labels, target: NDArray[Any], weight: Floats | None) -> bool:
+    """Whether no label has both positives and negatives among the rows that count."""
+    counted = labels.columns(target if weight is None else target[weight > 0])
+    return bool(np.all(counted == counted[0]))
 
 
 @contextmanager
@@ -255,8 +308,12 @@ def _read_scores(kinds: Sequence[str], scorer: LabelScorer, X: Any) -> Floats:
     return np.hstack([scorer.scores(X, kind) for kind in kinds])
 
 
-def _read_predictions(model: Any, X: Any) -> Any:
-    return model.predict(X)
+def _read_predictions(stream: bool, model: Any, X: Any) -> tuple[Any, Any]:
+    """Return predictions, and decision scores where there are any."""
+    if stream and hasattr(model, "freeze"):
+        model = model.freeze()
+    scores = model.decision_function(X) if hasattr(model, "decision_function") else None
+    return model.predict(X), scores
 
 
 def _held_out_once(splits: list[tuple[Ints, Ints]], n: int) -> Ints:

@@ -9,43 +9,44 @@ from argmaxf.comparison.choice import Choice
 from argmaxf.comparison.trial import Bools, Floats
 from argmaxf.empirical.interval import Interval
 
-RARE = 0.1
+FEW = 100  # positives below which a tuned threshold is shaky
 NOTHING = "There is nothing to compare: no label has both positives and negatives."
 
 
 def reason(choice: Choice) -> str:
-    """Return why the method was chosen: what is known first, then what was done about it."""
+    """Return why the method was chosen."""
     chosen, others = choice.chosen, [name for name in choice.close if name != choice.chosen]
-    if not others:
-        return f"{chosen} is used: it scored highest, by more than two standard errors."
-    tie = f"Too close to call: any of {listed(choice.close)}."
     if chosen == choice.best:
-        return f"{tie} {chosen} is used: none scored higher."
-    return (
-        f"{tie} {chosen} is used: {choice.best} scored higher by {choice.behind[chosen]:.4f}, less "
-        f"than two standard errors (of {choice.std_error[chosen]:.4f} each), and {chosen} is the "
-        "safer one on such data."
-    )
+        by = "but by no more than" if others else "by more than"
+        return f"{chosen} scored highest, {by} one standard error."
+    lead = f"{choice.best} scored higher by {choice.behind[chosen]:.4f}"
+    error = f"one standard error ({choice.std_error[chosen]:.4f})"
+    if chosen in choice.close:
+        lost = f"of methods so close, {chosen} lost least on real data"
+        return f"{lead}, no more than {error}; {lost}."
+    return f"{lead}, more than {error}; {chosen} did better on new rows of real data."
 
 
 def notes(truth: Bools, proba: Floats | None, choice: Choice) -> Iterator[str]:
-    """Say what the data show that bears on the choice: rare labels, bad probabilities."""
-    rate = float(truth[:, truth.any(axis=0)].mean(axis=0).min())
-    if rate < RARE:
+    """Say what the data show that the user should know: few positives, bad probabilities."""
+    positives = truth.sum(axis=0)
+    fewest = int(positives[positives > 0].min())
+    if fewest < FEW:
+        of = " of the rarest label" if len(positives) > 1 else ""
         yield (
-            f"The rarest label is positive in {rate:.1%} of rows: a threshold tuned on few "
-            "positives varies, and expected F is the better for it where probabilities are right."
+            f"There are only {fewest} positives{of}: thresholds, and the scores above, would be "
+            "others on other rows."
         )
     if proba is None:
-        yield "The classifier has no predict_proba, so expected F was not tried: calibrate it."
-    elif not choice.trusted:
-        yield (
-            f"The probabilities are not to be trusted: they expect {proba.sum():,.0f} positives, "
-            f"there are {truth.sum():,}. Of methods that score alike, one that does not rest on "
-            "them is used. Calibrating the classifier would help expected F."
-        )
+        yield "The classifier has no predict_proba; its scores were calibrated for expected F."
+    elif choice.trusted:
+        yield "The classifier's own probabilities agree with what was held out."
     else:
-        yield "The probabilities agree with what was held out, so expected F can rely on them."
+        yield (
+            "The classifier's own probabilities do not agree with what was held out (they expect "
+            f"{proba.sum():,.0f} positives, there are {truth.sum():,}); calibrate them before you "
+            "use them for anything else."
+        )
 
 
 def listed(names: Sequence[str]) -> str:

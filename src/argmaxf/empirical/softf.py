@@ -16,8 +16,8 @@ from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 
 from argmaxf.empirical.linear import LinearModel, Scores, Vector
+from argmaxf.measures import FBeta, Measure, Ratio, as_measure
 from argmaxf.validation import (
-    check_beta,
     check_count,
     check_not_negative,
     check_positive,
@@ -39,21 +39,29 @@ class SoftF(LinearModel):
 
 
 def soft_f(
-    y: NDArray[Any], decision: Vector, weight: NDArray[Any] | float = 1.0, *, beta: float = 1.0
+    y: NDArray[Any],
+    decision: Vector,
+    weight: NDArray[Any] | float = 1.0,
+    *,
+    measure: Ratio = FBeta(),  # noqa: B008  frozen
 ) -> tuple[float, Vector]:
-    r"""Return F_β of decisions between 0 and 1, and its gradient in the decisions.
+    r"""Return a measure of decisions between 0 and 1, and its gradient in the decisions.
 
     .. math:: F = \frac{(1+β²) \sum c_i y_i s_i}{\sum c_i s_i + β² \sum c_i y_i}, \qquad
         \frac{∂F}{∂s_i} = c_i \frac{(1+β²) y_i - F}{\sum c_i s_i + β² \sum c_i y_i}
 
+    and likewise for every ratio that is linear in the counts.
+
     >>> soft_f(np.array([1, 0]), np.array([0.5, 0.5]))
     (0.5, array([ 0.75, -0.25]))
     """
-    b2 = beta * beta  # checked where training begins: this runs at every step
-    gain = (1.0 + b2) * y
-    size = np.sum(weight * decision) + b2 * np.sum(weight * y)
-    value = float(np.sum(weight * gain * decision) / size)
-    return value, weight * (gain - value) / size
+    counted, c = weight * y, measure.coefficients()
+    numerator, size = measure.fraction(
+        np.sum(counted * decision), np.sum(weight * decision), np.sum(counted), None
+    )
+    value = float(numerator / size)
+    by_size = weight + (c.b_in - c.b_out) * counted  # the denominator's slope in each decision
+    return value, (c.c * counted - value * by_size) / size
 
 
 def fit_soft_f(
@@ -61,6 +69,7 @@ def fit_soft_f(
     y: NDArray[Any],
     *,
     beta: float = 1.0,
+    measure: str | Measure = "fbeta",
     alpha: float | None = None,
     sharpness: float | None = None,
     fit_intercept: bool = True,
@@ -80,6 +89,7 @@ def fit_soft_f(
     ----------
     X : array or sparse matrix (n, d)
     y : array of n zeros and ones, at least one of them one
+    beta, measure : what to maximize; any ratio that is linear in the counts
     alpha : strength of the penalty; None is 1/n (1 over the sum of the weights)
     fit_intercept, penalize_intercept : no b, a free b (the default), or one penalized as a weight,
         which is what a column of ones in X would give
@@ -109,7 +119,7 @@ def fit_soft_f(
         scores=Scores(X, fit_intercept),
         y=np.asarray(y, np.float64),
         weight=weight,
-        beta=check_beta(beta),
+        measure=_differentiable(as_measure(measure, beta)),
         alpha=strength,
         intercept_alpha=strength if penalize_intercept else 0.0,
         sharpness=None if sharpness is None else check_positive("sharpness", sharpness),
@@ -127,6 +137,16 @@ def fit_soft_f(
     )
 
 
+def _differentiable(measure: Measure) -> Ratio:
+    """Return a measure that has a soft form."""
+    if not isinstance(measure, Ratio):
+        raise ValueError(
+            "measure must be a ratio that is linear in the counts (argmaxf.measures.Ratio) to be "
+            f"trained for, got {measure!r}"
+        )
+    return measure
+
+
 @dataclass
 class Objective:
     """-F + penalty, and its gradient: in w, in b and in logit δ, where those are learned."""
@@ -134,7 +154,7 @@ class Objective:
     scores: Scores
     y: Vector
     weight: Vector
-    beta: float = 1.0
+    measure: Ratio = FBeta()  # noqa: RUF009  frozen
     alpha: float = 0.0
     intercept_alpha: float = 0.0
     sharpness: float | None = None
@@ -163,7 +183,7 @@ class Objective:
         """Return the objective and its gradient."""
         linear, threshold = self.split(parameters)
         decision, by_score, by_threshold = self._decide(self.scores(linear), threshold)
-        value, by_decision = soft_f(self.y, decision, self.weight, beta=self.beta)
+        value, by_decision = soft_f(self.y, decision, self.weight, measure=self.measure)
         gradient = self._alphas * linear - self.scores.pull(by_decision * by_score)
         if self.sharpness is not None:
             gradient = np.append(gradient, -(by_decision @ by_threshold))

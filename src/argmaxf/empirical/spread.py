@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf.empirical.threshold import maximize_empirical_f
+from argmaxf.measures import Measure
 
 PARTS = 10  # disjoint parts; fewer where positives or negatives are scarce
 FEWEST = 5  # positives, and negatives, in each part
@@ -18,7 +19,7 @@ def threshold_std(
     score: NDArray[np.float64],
     rng: np.random.Generator,
     *,
-    beta: float = 1.0,
+    measure: str | Measure = "fbeta",
     weight: NDArray[np.float64] | None = None,
 ) -> float:
     """Return the standard deviation of the best threshold, or NaN where data are too few to say.
@@ -31,7 +32,7 @@ def threshold_std(
     parts = min(PARTS, y.sum() // FEWEST, (~y).sum() // FEWEST)
     if parts < 2:
         return float("nan")
-    found = [_best_threshold(y, score, weight, rows, beta) for rows in _deal(y, parts, rng)]
+    found = [_best_threshold(y, score, weight, rows, measure) for rows in _deal(y, parts, rng)]
     return float(np.std(found, ddof=1) * parts ** (-1 / 3))
 
 
@@ -41,7 +42,7 @@ def _deal(y: NDArray[np.bool_], parts: int, rng: np.random.Generator) -> list[ND
     return [np.concatenate([side[i::parts] for side in sides]) for i in range(parts)]
 
 
-def _best_threshold(y: Any, score: Any, weight: Any, rows: Any, beta: float) -> float:
+def _best_threshold(y: Any, score: Any, weight: Any, rows: Any, measure: Any) -> float:
     weight = None if weight is None else weight[rows]
-    best = maximize_empirical_f(y[rows], score[rows], beta=beta, sample_weight=weight)
+    best = maximize_empirical_f(y[rows], score[rows], measure=measure, sample_weight=weight)
     return float(best.threshold)

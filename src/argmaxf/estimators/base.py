@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,8 +19,10 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -29,8 +32,10 @@ from sklearn.utils.validation import (
 
 from argmaxf.empirical.linear import LinearModel
 from argmaxf.empirical.threshold import maximize_empirical_f
+from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer, response_method, weight_parameter
+from argmaxf.measures import Measure, Ratio, as_measure
 from argmaxf.validation import as_weights
 
 TINY = np.finfo(np.float64).tiny  # the margin of an item tied with one decided the other way
@@ -77,6 +82,10 @@ class FClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._labels.orient(self._margin(X))
 
+    def _asked(self) -> Measure:
+        """Return the measure to be maximized."""
+        return as_measure(getattr(self, "measure", "fbeta"), getattr(self, "beta", 1.0))
+
     def _read_target(self, y: Any) -> Labels:
         """Take note of the labels, and say which of them cannot be learned."""
         self._labels = Labels.of(y, self.pos_label)
@@ -95,6 +104,7 @@ class LinearFClassifier(FClassifier):
     """A linear score per label, trained one label at a time, with its threshold tuned on them."""
 
     beta: float
+    measure: Any = "fbeta"
     n_jobs: int | None = None
 
     @abstractmethod
@@ -123,9 +133,12 @@ class LinearFClassifier(FClassifier):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True)
         X, y, weight = _weighted_rows(X, y, as_weights(sample_weight, X.shape[0]))
         columns = self._read_target(y).columns(y)
-        self.models_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._fit_column)(X, column, weight) for column in columns.T
+        scale = self._scale(X, weight)
+        scaled = X if scale is None else scale.transform(X)
+        models = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._fit_column)(scaled, column, weight) for column in columns.T
         )
+        self.models_ = [_unscaled(model, scale) for model in models]
         self.coef_ = np.array([model.coef for model in self.models_])
         self.intercept_ = np.array([model.intercept for model in self.models_])
         self.n_iter_ = np.array([model.n_iter for model in self.models_])
@@ -134,6 +147,10 @@ class LinearFClassifier(FClassifier):
         self._warn_if_unfinished()
         return self
 
+    def _scale(self, X: Any, weight: Any) -> StandardScaler | None:
+        """Return what brings the features to one scale, None to train on them as they are."""
+        return None
+
     def _fit_column(self, X: Any, column: NDArray[np.bool_], weight: Any) -> LinearModel:
         if is_constant(column):
             return LinearModel(np.zeros(X.shape[1]), n_iter=1)
@@ -141,7 +158,7 @@ class LinearFClassifier(FClassifier):
 
     def _thresholds(self, columns: Any, scores: Any, weight: Any) -> NDArray[np.float64]:
         """Return the thresholds that were learned with the scores, and tune the others."""
-        tuned = tune(columns, scores, self.beta, weight)
+        tuned = tune(columns, scores, self._asked(), weight)
         for k, model in enumerate(self.models_):
             tuned[k] = tuned[k] if model.threshold is None else model.threshold
         return tuned
@@ -204,11 +221,29 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
         self._scorer = LabelScorer(self.estimator, self._labels, method).fit(X, target, **params)
         self._show(self._scorer.models_)
 
-    def _put_on(self, estimator: Any, scorer: LabelScorer) -> Self:
+    def _put_on(self, held_out: HeldOut) -> Self:
         """Return this classifier, which learned from given scores, on the model that gives them."""
-        self.estimator, self._scorer = estimator, scorer
-        self._show(scorer.models_)
+        self.estimator = held_out.estimator
+        self._scorer = held_out.model.reading(held_out.kind_of(self._scorer.method))
+        self._show(self._scorer.models_)
         return self
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the wrapped classifier's probabilities; `predict` need not follow them.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix
+            The rows, as the classifier takes them.
+
+        Returns
+        -------
+        ndarray
+            Of each class, or of each label of a multilabel target.
+        """
+        check_is_fitted(self)
+        return self._labels.both(self._scorer.scores(X, "predict_proba"))
 
     def _show(self, models: list[Any]) -> None:
         """Show the fitted models and the features they were fitted with."""
@@ -246,6 +281,15 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
         return tags
 
 
+def _unscaled(model: LinearModel, scale: StandardScaler | None) -> LinearModel:
+    """Return a score of scaled features as one of the features themselves."""
+    if scale is None:
+        return model
+    coef = model.coef / scale.scale_
+    shift = coef @ scale.mean_ if scale.with_mean else 0.0
+    return replace(model, coef=coef, intercept=model.intercept - float(shift))
+
+
 def _weighted_rows(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
     """Leave out rows of weight zero: they must count for nothing."""
     if weight is None or weight.all():
@@ -259,21 +303,36 @@ def is_constant(column: NDArray[np.bool_]) -> bool:
 
 
 def tune(
-    columns: NDArray[np.bool_], scores: NDArray[np.float64], beta: float, weight: Any
+    columns: NDArray[np.bool_], scores: NDArray[np.float64], measure: Measure, weight: Any
 ) -> NDArray[np.float64]:
     """Return the best threshold of each label; a constant label is always or never predicted."""
-    best = maximize_empirical_f(columns, scores, beta=beta, average="macro", sample_weight=weight)
+    best = maximize_empirical_f(
+        columns, scores, measure=measure, average="macro", sample_weight=weight
+    )
     threshold = np.where(columns.all(axis=0), -np.inf, best.threshold)
     return np.where(columns.any(axis=0), threshold, np.inf)
 
 
-def macro_gain(predicted: Any, positives: Any, beta: float) -> Any:
-    """Return how much macro-F gains per unit of probability above a class's threshold.
+def macro_gain(hits: Any, predicted: Any, positives: Any, measure: Measure) -> Any:
+    """Return how much a macro mean gains per unit of probability above a class's threshold.
 
-    One more row of probability p moves F = (1+β²)T/(k+β²S) by (1+β²)(p - F/(1+β²))/(k+β²S), and
-    F/(1+β²) is the best threshold, so margins of different classes compare after this division.
+    One more row of probability p moves V = cT / (k + b_out S + (b_in - b_out) T), as F_β is, by
+    a (p - V / a) / (k + b_out S + (b_in - b_out) T), a = c - (b_in - b_out) V; V / a is the best
+    threshold, so margins of different classes compare after this multiplication. Measures that are
+    no such ratio are left as they are.
     """
-    return 1.0 / np.maximum(predicted + beta**2 * positives, 1e-9)
+    if not isinstance(measure, Ratio):
+        return 1.0
+    c, b_in, b_out, _, _ = measure.coefficients()
+    value = measure.value(hits, predicted, positives)
+    size = measure.fraction(hits, predicted, positives, None)[1]
+    return (c - (b_in - b_out) * value) / np.maximum(size, 1e-9)
+
+
+def decided_gain(proba: Any, selected: Any, measure: Measure) -> Any:
+    """Return that gain for classes that were decided by their probabilities."""
+    hits = (proba * selected).sum(axis=0)
+    return macro_gain(hits, selected.sum(axis=0), proba.sum(axis=0), measure)
 
 
 def margin(scores: NDArray[np.float64], threshold: Any, gain: Any = 1.0) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
+from argmaxf.estimators.plain import GivenScores
 from argmaxf.estimators.scores import LabelScorer, last_step
 from argmaxf.validation import check_choice
 
@@ -111,13 +112,26 @@ def cross_fit(
     **options: Any,
 ) -> Calibrated:
     """Fit the classifier on the rest of each fold and a curve for each label on the fold."""
+    parts = [test for _, test in splits]
     if isinstance(scorer.estimator, FrozenEstimator):  # one model, which saw none of the rows
-        scorer.fit(X, target)
-        scores, models, parts = scorer.predict(X), [scorer], [np.arange(len(target))]
+        if not isinstance(scorer.estimator.estimator, GivenScores):
+            parts = [np.arange(len(target))]
+        scores, models = scorer.fit(X, target).predict(X), [scorer] * len(parts)
     else:
         scores, models = scorer.out_of_fold(X, target, splits, **options)
-        parts = [test for _, test in splits]
-    scores, columns = _finite(scores), scorer.labels.columns(target)
+    return from_folds(models, parts, scores, scorer.labels.columns(target), form, weight)
+
+
+def from_folds(
+    models: list[LabelScorer],
+    parts: list[Any],
+    scores: Floats,
+    columns: NDArray[np.bool_],
+    form: Any,
+    weight: Floats | None,
+) -> Calibrated:
+    """Return the models of folds with a curve for each label, learned on the rows of each fold."""
+    scores = _finite(scores)
     curves = [
         [_curve(form, s, y, w) for s, y in zip(scores[part].T, columns[part].T, strict=True)]
         for part in parts
@@ -125,7 +139,7 @@ def cross_fit(
     ]
     for model in models:
         model.kept_scores_ = None
-    return Calibrated(models, curves, _held_out(scorer, scores, parts, curves))
+    return Calibrated(models, curves, _held_out(models[0], scores, parts, curves))
 
 
 def _held_out(scorer: LabelScorer, scores: Floats, parts: list[Any], curves: list[Any]) -> Floats:
@@ -141,7 +155,7 @@ def _held_out(scorer: LabelScorer, scores: Floats, parts: list[Any], curves: lis
             for label, column in enumerate(scores[part].T)
         ]
         proba[part] = _normal(columns, scorer.labels.kind)
-    return proba
+    return np.asarray(proba[np.sort(np.concatenate(parts))])
 
 
 def average_curves(curves: list[Curve | None], scores: Any, method: str) -> Floats:
@@ -198,4 +212,6 @@ def check_form(calibrate: Any) -> Any:
 
 def settled(estimator: Any) -> bool:
     """Whether the probabilities are the user's own choice: a frozen or a calibrated classifier."""
-    return isinstance(last_step(estimator), FrozenEstimator | CalibratedClassifierCV)
+    last = last_step(estimator)
+    frozen = isinstance(last, FrozenEstimator) and getattr(last.estimator, "settled", True)
+    return bool(frozen or isinstance(last, CalibratedClassifierCV))

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from argmaxf.empirical.cost_sensitive import cost_weights, target_grid
 from argmaxf.estimators.base import MetaFClassifier, is_constant
+from argmaxf.estimators.scores import last_step, weight_parameter
 from argmaxf.estimators.threshold import ThresholdFClassifier
 from argmaxf.validation import check_beta, check_count, ones_unless
 
@@ -142,14 +144,40 @@ class CostSensitiveFClassifier(MetaFClassifier):
         costs = cost_weights(column, target, beta=self.beta, weight=weight)
         return member.fit_under(costs, X, column, weight)
 
+    @staticmethod
+    def _n_rows(X: Any) -> int:
+        return int(X.shape[0] if hasattr(X, "shape") else len(np.asarray(X)))
+
     def _margin(self, X: Any) -> NDArray[np.float64]:
-        rows = X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
+        rows = self._n_rows(X)
         return np.column_stack(
             [
                 np.full(rows, sure) if best is None else best.decision_function(X)
                 for best, sure in zip(self.estimators_, self._sure, strict=True)
             ]
         )
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of each label's model, under the costs it was trained with.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix
+            The rows, as the classifier takes them.
+
+        Returns
+        -------
+        ndarray
+            Of each class, or of each label of a multilabel target.
+        """
+        check_is_fitted(self)
+        rows = self._n_rows(X)
+        columns = [
+            np.full(rows, float(sure > 0)) if best is None else best.predict_proba(X)[:, 1]
+            for best, sure in zip(self.estimators_, self._sure, strict=True)
+        ]
+        return self._labels.both(np.column_stack(columns))
 
     def _show_features(self) -> None:
         """Show the features that the wrapped classifier was fitted with."""
@@ -181,12 +209,9 @@ class CostWeighted(ThresholdFClassifier):
 
 def _check_takes_weights(estimator: Any) -> None:
     """Refuse a classifier that cannot be trained under costs."""
-    name = type(estimator).__name__
+    name = type(last_step(estimator)).__name__
     if isinstance(estimator, FrozenEstimator):
         raise ValueError(f"estimator must be trained again for each cost, got a {name}")
-    if get_config()["enable_metadata_routing"] or has_fit_parameter(estimator, "sample_weight"):
+    if get_config()["enable_metadata_routing"] or weight_parameter(estimator) is not None:
         return
-    raise ValueError(
-        f"estimator must take sample_weight in fit, {name} does not (a pipeline does with metadata "
-        "routing enabled)"
-    )
+    raise ValueError(f"estimator must take sample_weight in fit, {name} does not")

@@ -12,15 +12,17 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from argmaxf.estimators.base import MetaFClassifier, boundary, macro_gain, signed
-from argmaxf.estimators.calibration import check_form, cross_fit, settled
+from argmaxf.estimators.base import MetaFClassifier, boundary, decided_gain, signed
+from argmaxf.estimators.calibration import check_form, cross_fit, from_folds, settled
 from argmaxf.estimators.doubts import CalibrationWarning, doubt
 from argmaxf.estimators.folds import folds
+from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.rowwise import Once, RowwiseFClassifier, SmallBatchWarning
 from argmaxf.estimators.scores import PREFERRED, LabelScorer, response_method
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.validation import check_beta, check_choice
+from argmaxf.question import Question
+from argmaxf.validation import check_choice
 
 FEW = 3.0  # positives that a batch should hold on average: with fewer, points of F are lost
 
@@ -40,6 +42,8 @@ class ExpectedFClassifier(MetaFClassifier):
         Fitted ones go inside `FrozenEstimator`.
     beta : float, default=1.0
         Weight of recall against precision.
+    measure : str or Measure, default="fbeta"
+        What to maximize: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
     average : {"macro", "samples", "micro"}, default="macro"
         What F means for a multilabel target: `"macro"` decides each label over the batch,
         `"samples"` each row over its labels, `"micro"` all cells together. Multiclass targets are
@@ -99,6 +103,7 @@ class ExpectedFClassifier(MetaFClassifier):
         estimator: Any,
         *,
         beta: float = 1.0,
+        measure: Any = "fbeta",
         average: str = "macro",
         calibrate: Any = "auto",
         cv: Any = 5,
@@ -109,6 +114,7 @@ class ExpectedFClassifier(MetaFClassifier):
     ) -> None:
         self.estimator = estimator
         self.beta = beta
+        self.measure = measure
         self.average = average
         self.calibrate = calibrate
         self.cv = cv
@@ -134,7 +140,7 @@ class ExpectedFClassifier(MetaFClassifier):
         ExpectedFClassifier
             The fitted classifier itself.
         """
-        check_beta(self.beta)
+        Question.of(self.beta, self.measure, self.zero_division)
         check_choice("average", self.average, ("macro", "micro", "samples"))
         target, weight = self._read(X, y, sample_weight)
         columns = self._labels.columns(target)
@@ -174,6 +180,19 @@ class ExpectedFClassifier(MetaFClassifier):
         self._show(self._scorer.fitted)
         self._reference = self._scorer.held_out
         self.doubt_ = None
+
+    def _put_on(self, held_out: HeldOut) -> Self:
+        """Return this classifier on the models of the folds, which calibration is about."""
+        if self.calibrate_ is None:
+            return super()._put_on(held_out)
+        self.estimator = held_out.estimator
+        kind = held_out.kind_of(self._scorer.models[0].method)
+        models = [model.reading(kind) for model in held_out.models]
+        rest = (held_out.of_kind(kind), held_out.columns, self.calibrate_, held_out.weight)
+        self._scorer = from_folds(models, held_out.parts, *rest)
+        self._show(self._scorer.fitted)
+        self._reference = self._scorer.held_out
+        return self
 
     def decide(self, X: Any) -> Decision:
         """Return the decision for the batch X: the labels, their expected F and its spread.
@@ -266,7 +285,7 @@ class ExpectedFClassifier(MetaFClassifier):
         average = None if binary else self._average()
         return maximize_expected_f(
             proba[:, 0] if binary else proba,
-            beta=self.beta,
+            measure=self._asked(),
             average=average,
             zero_division=self.zero_division,
         )
@@ -279,7 +298,7 @@ class ExpectedFClassifier(MetaFClassifier):
         selected = np.asarray(self._decide(proba).selected).reshape(proba.shape)
         margin = signed(proba - boundary(proba, selected, self._average()), selected)
         if self._labels.kind == "multiclass":
-            margin = margin * macro_gain(selected.sum(axis=0), proba.sum(axis=0), self.beta)
+            margin = margin * decided_gain(proba, selected, self._asked())
         return margin
 
     @available_if(lambda self: self._has_probabilities())

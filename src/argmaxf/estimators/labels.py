@@ -100,6 +100,13 @@ class Labels:
             return margin
         return margin[:, 0] if self.positive == self.classes[-1] else -margin[:, 0]
 
+    def margins(self, oriented: Any) -> NDArray[np.float64]:
+        """Return what `decision_function` gave as (n, n_columns) margins: `orient` undone."""
+        scores = np.asarray(oriented, dtype=np.float64)
+        if self.kind != "binary":
+            return scores
+        return (scores if self.positive == self.classes[-1] else -scores)[:, None]
+
     def both(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return probabilities as `predict_proba` does: binary ones for both classes."""
         if self.kind != "binary":

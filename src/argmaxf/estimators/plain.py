@@ -40,9 +40,10 @@ class GivenScores(ClassifierMixin, BaseEstimator):
     scores to be cut last.
     """
 
-    def __init__(self, labels: Labels, kinds: tuple[str, ...]) -> None:
+    def __init__(self, labels: Labels, kinds: tuple[str, ...], settled: bool = True) -> None:
         self.labels = labels
         self.kinds = kinds
+        self.settled = settled  # whether the probabilities are to be taken as they are
 
     @property
     def classes_(self) -> NDArray[Any]:

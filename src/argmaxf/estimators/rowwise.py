@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils.metaestimators import available_if
 
-from argmaxf.estimators.base import FClassifier, boundary, macro_gain, margin
+from argmaxf.estimators.base import FClassifier, boundary, decided_gain, margin
 from argmaxf.expected.decision import Decision
 
 
@@ -80,8 +80,7 @@ class RowwiseFClassifier(MetaEstimatorMixin, FClassifier):
         threshold = np.where(selected.any(axis=None if average == "micro" else 0), middle, np.inf)
         self.threshold_ = float(threshold[0]) if one else threshold
         if self._labels.kind == "multiclass":
-            beta = self.estimator.beta
-            self._gain = macro_gain(selected.sum(axis=0), proba.sum(axis=0), beta)
+            self._gain = decided_gain(proba, selected, self.estimator._asked())
         return self
 
     def fit(self, X: Any, y: Any) -> Self:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.preprocessing import StandardScaler
 
 from argmaxf.empirical.softf import SoftF, fit_soft_f
 from argmaxf.estimators.base import LinearFClassifier
@@ -21,6 +23,12 @@ class SoftFClassifier(LinearFClassifier):
     ----------
     beta : float, default=1.0
         Weight of recall against precision.
+    measure : str or Measure, default="fbeta"
+        What to train for: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
+    standardize : bool, default=True
+        Whether to train on features brought to one scale, as the penalty and L-BFGS want them:
+        mean 0 and variance 1, sparse ones, and those of a score without intercept, variance 1
+        only. Coefficients are those of the features as they are given.
     alpha : float, default=None
         Strength of the penalty α/2 ‖w‖² beside a soft F of at most 1; None is 1/n.
     sharpness : float, default=None
@@ -64,6 +72,8 @@ class SoftFClassifier(LinearFClassifier):
         self,
         *,
         beta: float = 1.0,
+        measure: Any = "fbeta",
+        standardize: bool = True,
         alpha: float | None = None,
         sharpness: float | None = None,
         fit_intercept: bool = True,
@@ -74,6 +84,8 @@ class SoftFClassifier(LinearFClassifier):
         n_jobs: int | None = None,
     ) -> None:
         self.beta = beta
+        self.measure = measure
+        self.standardize = standardize
         self.alpha = alpha
         self.sharpness = sharpness
         self.fit_intercept = fit_intercept
@@ -83,11 +95,17 @@ class SoftFClassifier(LinearFClassifier):
         self.pos_label = pos_label
         self.n_jobs = n_jobs
 
+    def _scale(self, X: Any, weight: Any) -> StandardScaler | None:
+        if not self.standardize:
+            return None
+        centred = self.fit_intercept and not sparse.issparse(X)
+        return StandardScaler(with_mean=centred).fit(X, sample_weight=weight)
+
     def _fit_label(self, X: Any, y: NDArray[np.bool_], weight: NDArray[np.float64] | None) -> SoftF:
         return fit_soft_f(
             X,
             y,
-            beta=self.beta,
+            measure=self._asked(),
             alpha=self.alpha,
             sharpness=self.sharpness,
             fit_intercept=self.fit_intercept,

@@ -13,7 +13,6 @@ from argmaxf.empirical.spread import threshold_std
 from argmaxf.estimators.base import MetaFClassifier, macro_gain, margin, tune
 from argmaxf.estimators.folds import folds
 from argmaxf.estimators.scores import PREFERRED
-from argmaxf.metric import fbeta_from_counts
 from argmaxf.validation import check_choice, ones_unless
 
 
@@ -25,6 +24,7 @@ class ThresholdFClassifier(MetaFClassifier):
     estimator : a classifier with `decision_function` or `predict_proba`. A fitted one inside
         `FrozenEstimator` keeps its model and only gets a threshold
     beta : weight of recall against precision
+    measure : what to maximize, `"fbeta"`, `"jaccard"` or an object of `argmaxf.measures`
     cv : folds for the out-of-fold scores on which the threshold is tuned: a number, a scikit-learn
         splitter or a list of splits. None tunes on the training scores themselves, as the paper
         does; that is overfitted where rows are few for the model
@@ -39,7 +39,7 @@ class ThresholdFClassifier(MetaFClassifier):
     ----------
     estimators_ : the classifier fitted on all rows; one per label where it cannot hold them all
     threshold_ : the threshold on its scores; one per label, or a number for a binary target
-    f_ : the F_β reached there, on the scores the threshold was tuned on
+    f_ : the F_β, or the measure asked for, reached there, on the scores the threshold was tuned on
     threshold_std_ : the standard deviation of the threshold, estimated from disjoint parts of the
         data; NaN where there are too few positives to say
     response_method_ : which scores these are
@@ -50,6 +50,7 @@ class ThresholdFClassifier(MetaFClassifier):
         estimator: Any,
         *,
         beta: float = 1.0,
+        measure: Any = "fbeta",
         cv: Any = 5,
         response_method: str = "auto",
         pos_label: Any = None,
@@ -58,6 +59,7 @@ class ThresholdFClassifier(MetaFClassifier):
     ) -> None:
         self.estimator = estimator
         self.beta = beta
+        self.measure = measure
         self.cv = cv
         self.response_method = response_method
         self.pos_label = pos_label
@@ -96,12 +98,13 @@ class ThresholdFClassifier(MetaFClassifier):
 
     def _set_thresholds(self, columns: Any, scores: Any, weight: Any) -> None:
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        threshold = tune(columns, scores, self.beta, weight)
+        measure = self._asked()
+        threshold = tune(columns, scores, measure, weight)
         std = [
-            threshold_std(y, score, rng, beta=self.beta, weight=weight)
+            threshold_std(y, score, rng, measure=measure, weight=weight)
             for y, score in zip(columns.T, scores.T, strict=True)
         ]
-        reached = _f_reached(columns, scores >= threshold, weight, self.beta)
+        reached = np.asarray(measure.value(*_counts(columns, scores >= threshold, weight)))
         self._gain = self._class_gain(columns, scores >= threshold, weight)
         binary = self._labels.kind == "binary"
         self.f_ = float(reached[0]) if binary else reached
@@ -112,14 +115,13 @@ class ThresholdFClassifier(MetaFClassifier):
         """Return what a margin is worth to each class when classes compete for a row."""
         if self._labels.kind != "multiclass" or self.response_method_ != "predict_proba":
             return 1.0
-        weight = ones_unless(weight, len(columns))
-        return macro_gain(weight @ selected, weight @ columns, self.beta)
+        return macro_gain(*_counts(columns, selected, weight)[:3], self._asked())
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
         return margin(self._scorer.predict(X), self.threshold_, self._gain)
 
 
-def _f_reached(columns: Any, selected: Any, weight: Any, beta: float) -> NDArray[np.float64]:
+def _counts(columns: Any, selected: Any, weight: Any) -> tuple[Any, Any, Any, float]:
+    """Return true positives, predicted and actual positives of each label, and all rows."""
     weight = ones_unless(weight, len(columns))
-    hits = weight @ (selected & columns)
-    return np.asarray(fbeta_from_counts(hits, weight @ selected, weight @ columns, beta=beta))
+    return weight @ (selected & columns), weight @ selected, weight @ columns, weight.sum()

@@ -1,0 +1,39 @@
+"""The tour of the house names the files that its calls really visit."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import walk  # noqa: E402
+
+PAGE = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+CALLS = {
+    "Five numbers": walk.five_numbers,
+    "Ten million numbers": lambda: walk.many_numbers(200_000),
+    "Choosing a method for your data": walk.auto_fit,
+}
+NOT_SEEN = {
+    *("expected/row_kernels.py", "expected/summary/kernels.py", "expected/nodes.py"),  # compiled
+    "expected/ties.py",  # the page says: not here
+}
+
+
+def named_files(title):
+    section = PAGE.split(f"## {title}\n")[1].split("\n## ")[0]
+    return set(re.findall(r"`([\w/]+\.py)`", section))
+
+
+def test_every_walk_of_the_page_is_walked():
+    assert re.findall(r"^## (.*)$", PAGE, re.MULTILINE) == list(CALLS)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("title", CALLS)
+def test_a_walk_visits_the_files_that_it_names(title):
+    assert named_files(title) - NOT_SEEN
+    assert all((ROOT / "src" / "argmaxf" / file).exists() for file in named_files(title))
+    assert named_files(title) - NOT_SEEN <= set(walk.walk(CALLS[title]).modules)
