@@ -39,7 +39,8 @@ package: .venv/bin/python  ## source archive and wheel, checked, and tried in an
 	.venv/bin/python tools/try_wheel.py dist
 
 docs: .venv/bin/python  ## the site, in out/site; every example runs, every warning is an error
-	$(PIP) --editable '.[all]' --group docs
+	$(PIP) --editable '.[all]' --group docs --group test
+	.venv/bin/python -m pytest -q tests/test_docs.py
 	.venv/bin/python -m sphinx -W --keep-going -q -b html docs out/site
 
 lint: .venv/.dev

@@ -1,5 +1,7 @@
 """The documentation site: `make docs` builds it into out/site, without a network."""
 
+from pathlib import Path
+
 import argmaxf
 
 project = "argmaxf"
@@ -13,10 +15,17 @@ extensions = [
     "sphinx.ext.mathjax",
     "numpydoc",
 ]
-exclude_patterns = ["results/*.md"]  # parts of results.md
+# Parts of results.md, all but the page on time.
+exclude_patterns = [
+    f"results/{page.name}"
+    for page in (Path(__file__).parent / "results").glob("*.md")
+    if page.stem != "timing"
+]
+templates_path = ["_templates"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 autosummary_generate = True
+autodoc_typehints = "none"  # the descriptions of parameters have their types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 nitpicky = False
