@@ -1,5 +1,6 @@
 """The documentation site: `make docs` builds it into out/site, without a network."""
 
+import inspect
 from pathlib import Path
 
 import argmaxf
@@ -28,7 +29,7 @@ autosummary_generate = True
 autodoc_typehints = "none"  # the descriptions of parameters have their types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
-nitpicky = False
+suppress_warnings = ["toc.not_included"]  # a page without a place is built all the same
 
 html_theme = "pydata_sphinx_theme"
 html_title = "argmaxf"
@@ -40,3 +41,40 @@ html_theme_options = {
     "footer_end": [],
     "use_edit_page_button": False,
 }
+
+# The reference is written from the public list, so that no name can be missing from it.
+ROOMS = {
+    "Probabilities in, labels out": ("argmaxf.expected", "argmaxf.prior"),
+    "Labelled scores": ("argmaxf.empirical", "argmaxf.metric"),
+    "Measures": ("argmaxf.measures",),
+    "Classifiers and their comparison": ("argmaxf.estimators", "argmaxf.comparison"),
+    "Frames": ("argmaxf.frames",),
+}
+
+
+def reference():
+    """Yield each section of the reference with its names."""
+    things = {name: getattr(argmaxf, name) for name in argmaxf.__all__ if name != "__version__"}
+    modules = {name: thing for name, thing in things.items() if inspect.ismodule(thing)}
+    left = set(things) - set(modules)
+    for title, homes in ROOMS.items():
+        names = sorted(name for name in left if things[name].__module__.startswith(homes))
+        left.difference_update(names)
+        yield title, names
+    yield "Others", sorted(left)
+    for name, module in modules.items():
+        yield f"argmaxf.{name}", [f"{name}.{each}" for each in module.__all__]
+
+
+def write_reference():
+    """Write api.md, where autosummary finds the names."""
+    parts = ["# API reference\n\nEvery public name; `dir(argmaxf)` is the same list.\n"]
+    for title, names in reference():
+        lines = "\n".join(f"   argmaxf.{name}" for name in names)
+        options = ".. autosummary::\n   :toctree: api\n   :nosignatures:\n"
+        if names:
+            parts.append(f"## {title}\n\n```{{eval-rst}}\n{options}\n{lines}\n```\n")
+    (Path(__file__).parent / "api.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+write_reference()
