@@ -145,6 +145,17 @@ def test_a_clear_winner_is_used_whoever_it_is(winner):
     assert reason(choice) == f"{winner} scored highest, by more than one standard error."
 
 
+def test_without_a_vote_expected_f_is_safe():
+    rated = {
+        "tuned threshold": held(0.9, 0.0),
+        "expected F": held(0.6, 0.01),
+        "mine": held(0.605, 0.02),
+    }
+    assert choose(rated, TRUTH, None).chosen == "expected F"
+    assert choose({**rated, "mine": held(0.7, 0.01)}, TRUTH, None).chosen == "mine"
+    assert choose({"tuned threshold": held(0.9, 0.0)}, TRUTH, None).chosen == "tuned threshold"
+
+
 def test_words_hold_no_riddles(rare):
     """However far the probabilities are off, no sentence counts thousands of standard errors."""
     X, y = rare

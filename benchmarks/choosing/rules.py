@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from argmaxf.comparison.choice import choose
 from argmaxf.comparison.contest import Rated, rate_rows
 from argmaxf.measures import FBeta
 from benchmarks.choosing.labels import Trial
@@ -47,6 +48,12 @@ def unless_led(safe: str, challengers: Sequence[str], lead: float) -> Rule:
     return rule
 
 
+def in_use(seen: Seen) -> str:
+    """Take what `AutoFClassifier` takes."""
+    standard = {m: r for m, r in seen.rated.items() if m in (SAFE, *SINGLE)}
+    return choose(standard, seen.trial.y[:, None], None).chosen
+
+
 def always(method: str) -> Rule:
     """Take the same method everywhere."""
     return lambda _: method
@@ -54,7 +61,7 @@ def always(method: str) -> Rule:
 
 RULES: dict[str, Rule] = {
     "the vote, unless expected F or trained for F leads by 1 se (in use)":
-        unless_led(SAFE, CHALLENGERS, 1.0),
+        in_use,
     "the same, by 0": unless_led(SAFE, CHALLENGERS, 0.0),
     "the same, by 0.5": unless_led(SAFE, CHALLENGERS, 0.5),
     "the same, by 2": unless_led(SAFE, CHALLENGERS, 2.0),

@@ -49,6 +49,8 @@ class Study:
     def difference(self, a: str, b: str, where: np.ndarray) -> str:
         """Return a - b with its 95 % interval over families (Student's t)."""
         values = self.by_family(self.f1[a] - self.f1[b], where)
+        if len(values) < 2:
+            return "–"
         reach = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
         return f"{values.mean():+.1f} [{values.mean() - reach:+.1f}, {values.mean() + reach:+.1f}]"
 

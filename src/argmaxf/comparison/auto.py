@@ -138,7 +138,7 @@ class AutoFClassifier(MetaFClassifier):
         self.chosen_ = plain.name
         self.report_ = nothing_compared(recipe.asked, self._labels.kind, plain.name)
         model = self.classifier_._scorer
-        self._remember(model, Familiar(model, model.predict(X)))
+        self._remember(model, Familiar([model], model.predict(X)))
         return self
 
     def _remember(self, model: Any, familiar: Familiar) -> None:

@@ -11,7 +11,9 @@ from argmaxf.comparison.contest import Rated
 from argmaxf.comparison.methods import METHODS
 from argmaxf.comparison.trial import Bools, Floats
 
-SAFE = METHODS["vote"].name  # what is used unless a challenger leads it clearly
+# What is used unless a challenger leads it clearly: the vote, or expected F where there is none.
+SAFE = (METHODS["vote"].name, METHODS["expected"].name)
+# A lead of these on held-out rows was not worth following on new ones (docs/choosing.md).
 NO_CHALLENGE = (METHODS["plain"].name, METHODS["threshold"].name)
 CLEAR = 1.0  # standard errors of the paired difference by which a method must lead
 DOUBT = 3.0  # standard errors of calibration from which probabilities are doubted
@@ -43,26 +45,27 @@ def choose(rated: Mapping[str, Rated], truth: Bools, proba: Floats | None) -> Ch
     """Return the choice among methods rated on the same rows.
 
     The vote between the approaches is used unless expected F, a model trained for F or a method
-    that the user added leads it by more than one standard error; without a vote, the method with
-    the highest score. The regret that measures this rule is in docs/choosing.md. `proba` are the
-    classifier's held-out probabilities, None where it has none.
+    that the user added leads it by more than one standard error; without a vote, expected F in the
+    same way; without both, the method with the highest score. The regret that measures this rule is
+    in docs/choosing.md. `proba` are the classifier's held-out probabilities, None where it has
+    none.
     """
     best = max(rated, key=lambda name: rated[name].value)
     behind = {name: rated[best].value - r.value for name, r in rated.items()}
     error = {name: r.std_error(rated[best]) for name, r in rated.items()}
     close = tuple(name for name in rated if behind[name] <= CLEAR * error[name])
     calibration = np.inf if proba is None else calibration_error(truth, proba)
-    chosen = best if SAFE not in rated else _unless_led(rated)
+    safe = next((name for name in SAFE if name in rated), None)
+    chosen = best if safe is None else _unless_led(rated, safe)
     return Choice(chosen, best, behind, error, close, float(calibration))
 
 
-def _unless_led(rated: Mapping[str, Rated]) -> str:
-    """Return the vote, or the challenger that leads it clearly."""
-    vote = rated[SAFE]
-    challengers = [name for name in rated if name not in (*NO_CHALLENGE, SAFE)]
-    best = max(challengers, key=lambda name: rated[name].value, default=SAFE)
-    lead = rated[best].value - vote.value
-    return best if lead > CLEAR * rated[best].std_error(vote) else SAFE
+def _unless_led(rated: Mapping[str, Rated], safe: str) -> str:
+    """Return the safe method, or the challenger that leads it clearly."""
+    challengers = [name for name in rated if name not in (*NO_CHALLENGE, safe)]
+    best = max(challengers, key=lambda name: rated[name].value, default=safe)
+    lead = rated[best].value - rated[safe].value
+    return best if lead > CLEAR * rated[best].std_error(rated[safe]) else safe
 
 
 def calibration_error(truth: Bools, proba: Floats) -> float:

@@ -210,9 +210,8 @@ class Trial:
 
     @property
     def familiar(self) -> Familiar:
-        """A model that has not seen the first fold, and what it says of it."""
-        fold = self.held_out if len(self.models) == 1 else self.splits[0][1]
-        return Familiar(self.models[0], self.scores[fold, : self.labels.n_columns])
+        """The models of the folds, and what they say of the rows they have not seen."""
+        return Familiar(self.models, self.scores[self.held_out, : self.labels.n_columns])
 
     def parts(self) -> list[tuple[Ints, Ints]]:
         """Return the held-out rows in parts, each with the rest, from which methods learn."""

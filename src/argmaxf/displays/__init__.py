@@ -10,6 +10,7 @@ from argmaxf.displays.expected import ExpectedFDisplay
 from argmaxf.displays.methods import MethodComparisonDisplay
 from argmaxf.displays.prior import PriorSensitivityDisplay
 from argmaxf.displays.reliability import ReliabilityDisplay
+from argmaxf.displays.worst_case import WorstCaseDisplay
 
 __all__ = [
     "BetaDisplay",
@@ -18,4 +19,5 @@ __all__ = [
     "MethodComparisonDisplay",
     "PriorSensitivityDisplay",
     "ReliabilityDisplay",
+    "WorstCaseDisplay",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -19,8 +20,10 @@ from argmaxf.estimators.folds import folds
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.rowwise import Once, RowwiseFClassifier, SmallBatchWarning
 from argmaxf.estimators.scores import PREFERRED, LabelScorer, response_method
+from argmaxf.estimators.shift import check_deploy_rate, estimated_rates
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.prior import shift_prior
 from argmaxf.question import Question
 from argmaxf.validation import check_choice
 
@@ -59,6 +62,11 @@ class ExpectedFClassifier(MetaFClassifier):
         Folds for calibration. The classifier is fitted once for each of them: 5 fits, where None
         and settled classifiers need one or none. A label keeps the model's own probability if no
         fold holds both its positives and others.
+    deploy_rate : float, array-like of float, "estimate" or None, default=None
+        The rate of positives where it predicts, if that is another than in training: a number, or
+        one for each label. `"estimate"` takes the most likely rate of each batch (`estimate_rate`).
+        Probabilities are moved there (`shift_prior`), which is right where only that rate has
+        moved, and harmful where other rows come (docs/shift.md). Not for multiclass targets.
     zero_division : float, default=0.0
         F of predicting nothing where there is nothing to find.
     pos_label : label, default=None
@@ -107,6 +115,7 @@ class ExpectedFClassifier(MetaFClassifier):
         average: str = "macro",
         calibrate: Any = "auto",
         cv: Any = 5,
+        deploy_rate: Any = None,
         zero_division: float = 0.0,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -118,6 +127,7 @@ class ExpectedFClassifier(MetaFClassifier):
         self.average = average
         self.calibrate = calibrate
         self.cv = cv
+        self.deploy_rate = deploy_rate
         self.zero_division = zero_division
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -143,6 +153,7 @@ class ExpectedFClassifier(MetaFClassifier):
         Question.of(self.beta, self.measure, self.zero_division)
         check_choice("average", self.average, ("macro", "micro", "samples"))
         target, weight = self._read(X, y, sample_weight)
+        check_deploy_rate(self.deploy_rate, self._labels)
         columns = self._labels.columns(target)
         self.calibrate_ = self._form(columns)
         params = self._fit_params(weight)
@@ -211,7 +222,7 @@ class ExpectedFClassifier(MetaFClassifier):
         check_is_fitted(self)
         if self.doubt_ is not None:
             warnings.warn(f"no F can be promised: {self.doubt_}", CalibrationWarning, stacklevel=2)
-        return self._promise(self._decide(self._scorer.predict(X)))
+        return self._promise(self._decide(self._proba(X)))
 
     def _promise(self, decision: Decision) -> Decision:
         """Return the decision without its promise where the probabilities are known to be off."""
@@ -267,12 +278,21 @@ class ExpectedFClassifier(MetaFClassifier):
             With `threshold_`, and the F to expect of it in `expected_` and `std_`.
         """
         check_is_fitted(self)
-        reference = self._reference if X_reference is None else self._scorer.predict(X_reference)
-        if reference is None:
+        if X_reference is None and (self._reference is None or self.deploy_rate is not None):
             raise ValueError(
                 "freeze needs X_reference, rows like those to come: without calibration there are "
-                "no held-out probabilities to take the threshold from"
+                "no held-out probabilities to take the threshold from, and with deploy_rate they "
+                "are of the other rate"
             )
+        if X_reference is not None:
+            return self._frozen_like(self._scorer.predict(X_reference))
+        return self._frozen_like(self._reference)
+
+    def _frozen_like(self, reference: Any) -> RowwiseFClassifier:
+        """Return the classifier with the thresholds and rates of one batch's probabilities."""
+        self = copy(self)
+        self.deploy_rate = self._deploy_rates(reference)
+        reference = self._moved(reference)
         decision = self._promise(self._decide(reference))
         if self._average() == "samples":  # each row is decided alone already
             mean, std = float(np.mean(decision.expected)), float(np.mean(decision.std))
@@ -290,11 +310,49 @@ class ExpectedFClassifier(MetaFClassifier):
             zero_division=self.zero_division,
         )
 
+    def estimate_rate(self, X: Any) -> Any:
+        """Return the rate of positives in a batch, if rows of each class look as in training.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows, without labels.
+
+        Returns
+        -------
+        Interval or list of Interval
+            The most likely rate with its 95 % interval, one for each label of a multilabel target;
+            None for a label that training saw always or never.
+        """
+        check_is_fitted(self)
+        found = estimated_rates(self._scorer.predict(X), self._rates)
+        return found[0] if self._labels.kind == "binary" else found
+
+    def _proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities to decide by: calibrated, and moved to the rate of X."""
+        return self._moved(self._scorer.predict(X))
+
+    def _deploy_rates(self, proba: NDArray[np.float64]) -> Any:
+        """Return the rates to move to, estimated where that is asked for."""
+        if not isinstance(self.deploy_rate, str):
+            return self.deploy_rate
+        found = estimated_rates(proba, self._rates)
+        return [rate.value if rate else 0.5 for rate in found]
+
+    def _moved(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return probabilities at the rate where they are used; constant labels stay."""
+        if self.deploy_rate is None:
+            return proba
+        usual = (self._rates > 0) & (self._rates < 1)
+        train = np.where(usual, self._rates, 0.5)
+        deploy = np.where(usual, np.broadcast_to(self._deploy_rates(proba), train.shape), 0.5)
+        return shift_prior(proba, train_rate=train, deploy_rate=deploy)
+
     def _average(self) -> str:
         return "macro" if self._labels.kind == "multiclass" else self.average
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
-        proba = self._scorer.predict(X)
+        proba = self._proba(X)
         selected = np.asarray(self._decide(proba).selected).reshape(proba.shape)
         margin = signed(proba - boundary(proba, selected, self._average()), selected)
         if self._labels.kind == "multiclass":
@@ -316,7 +374,7 @@ class ExpectedFClassifier(MetaFClassifier):
             Of each class, or of each label of a multilabel target.
         """
         check_is_fitted(self)
-        return self._labels.both(self._scorer.predict(X))
+        return self._labels.both(self._proba(X))
 
     def _has_probabilities(self) -> bool:
         return hasattr(self.estimator, "predict_proba") or not (

@@ -103,7 +103,7 @@ class RowwiseFClassifier(MetaEstimatorMixin, FClassifier):
     def _margin(self, X: Any) -> NDArray[np.float64]:
         if self.threshold_ is None:
             return np.asarray(self.estimator._margin(X))
-        return margin(self.estimator._scorer.predict(X), self.threshold_, self._gain)
+        return margin(self.estimator._proba(X), self.threshold_, self._gain)
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -1,0 +1,142 @@
+"""When the world moves: the rate of positives, or the rows; what each remedy gives and harms."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_multilabel_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.model_selection import KFold
+
+from argmaxf import ExpectedFClassifier, ThresholdFClassifier, maximize_expected_f, shift_prior
+from argmaxf.estimators import ShiftWarning
+from argmaxf.estimators.plain import PlainClassifier
+from argmaxf.estimators.scores import LabelScorer
+from argmaxf.estimators.shift import Familiar
+from argmaxf.theory import GaussianMixture
+
+MODEL = LogisticRegression(C=np.inf, max_iter=1000)
+TRAIN, DEPLOY = 0.2, 0.02
+
+
+def moved_prior(seed):
+    here, there = (GaussianMixture(S=2.5, positive_rate=rate) for rate in (TRAIN, DEPLOY))
+    return *here.sample(1000, seed=seed), *there.sample(5000, seed=10_000 + seed)
+
+
+def moved_rows(seed):
+    """Section 4.1.2 of the paper: new rows only where P(1|x) is below one half."""
+    mixture = GaussianMixture(S=4.0, positive_rate=0.5)
+    X, y = mixture.sample(10_000, seed=10_000 + seed)
+    low = mixture.posterior(X) < 0.5
+    return *mixture.sample(1000, seed=seed), X[low], y[low]
+
+
+def scores(data, methods):
+    X, y, X_new, y_new = data
+    return [f1_score(y_new, method.fit(X, y).predict(X_new)) for method in methods]
+
+
+FIXED = [PlainClassifier(MODEL), ThresholdFClassifier(MODEL), ExpectedFClassifier(MODEL)]
+
+
+@pytest.mark.parametrize("deploy_rate", [DEPLOY, "estimate"])
+@pytest.mark.parametrize(
+    "seeds", [range(3), pytest.param(range(20), marks=pytest.mark.slow)], ids=["few", "all"]
+)
+def test_a_moved_rate_is_repaired(seeds, deploy_rate):
+    remedy = ExpectedFClassifier(MODEL, deploy_rate=deploy_rate)
+    mean = np.mean([scores(moved_prior(seed), [*FIXED, remedy]) for seed in seeds], axis=0)
+    assert mean[-1] > mean[:-1].max() - 0.02
+    assert mean[-1] > mean[2] + 0.1  # expected F as it was learned is what the shift harms
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(3), pytest.param(range(20), marks=pytest.mark.slow)], ids=["few", "all"]
+)
+def test_moved_rows_are_decided_by_the_batch(seeds):
+    harm = ExpectedFClassifier(MODEL, deploy_rate="estimate")
+    mean = np.mean([scores(moved_rows(seed), [*FIXED, harm]) for seed in seeds], axis=0)
+    assert mean[2] > mean[:2].max() - 0.02
+    assert mean[3] < mean[2]  # why the warning gives both readings
+
+
+def familiar(X, y):
+    labels = PlainClassifier(MODEL).fit(X, y)._labels
+    scorer = LabelScorer(MODEL, labels, "predict_proba")
+    held_out, models = scorer.out_of_fold(X, y, list(KFold(5).split(X)))
+    return Familiar(models, held_out)
+
+
+@pytest.mark.parametrize("world", [moved_prior, moved_rows])
+def test_the_warning_says_both_readings_and_advises_neither_alone(world):
+    X, y, X_new, _ = world(0)
+    known = familiar(X, y)
+    with pytest.warns(ShiftWarning, match="unlike the training data") as said:
+        known.warn_if_unlike(X_new, "majority vote")
+    text = str(said[0].message)
+    assert "(1) Other rows" in text
+    assert "(2) The share of positives" in text
+    assert "deploy_rate='estimate'" in text
+    assert "(majority vote) was tuned in training, and is right for neither" in text
+    with pytest.warns(ShiftWarning, match="right for the first and wrong for the second"):
+        known.warn_if_unlike(X_new, "expected F")
+    same = GaussianMixture(S=2.5 if world is moved_prior else 4.0,
+                           positive_rate=TRAIN if world is moved_prior else 0.5)  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        known.warn_if_unlike(same.sample(5000, seed=77)[0], "expected F")
+
+
+def test_deploy_rate_moves_the_probabilities():
+    X, y, X_new, _ = moved_prior(1)
+    plain = ExpectedFClassifier(MODEL).fit(X, y)
+    moved = ExpectedFClassifier(MODEL, deploy_rate=DEPLOY).fit(X, y)
+    p = shift_prior(plain.predict_proba(X_new)[:, 1], train_rate=y.mean(), deploy_rate=DEPLOY)
+    assert np.allclose(moved.predict_proba(X_new)[:, 1], p)
+    assert np.array_equal(moved.predict(X_new) == 1, maximize_expected_f(p).selected)
+    rate = plain.estimate_rate(X_new)
+    assert rate.low < rate.value < rate.high < y.mean() / 2  # far from the rate of training
+    assert abs(rate.value - DEPLOY) < 0.015
+    guessed = ExpectedFClassifier(MODEL, deploy_rate="estimate").fit(X, y)
+    p = shift_prior(plain.predict_proba(X_new)[:, 1], train_rate=y.mean(), deploy_rate=rate.value)
+    assert np.allclose(guessed.predict_proba(X_new)[:, 1], p)
+
+
+def test_a_frozen_classifier_keeps_the_rate_of_its_reference():
+    X, y, X_new, _ = moved_prior(2)
+    fitted = ExpectedFClassifier(MODEL, deploy_rate="estimate").fit(X, y)
+    service = fitted.freeze(X_new)
+    assert np.array_equal(service.predict(X_new), fitted.predict(X_new))
+    assert np.array_equal(service.predict(X_new[:5]), fitted.predict(X_new)[:5])
+    with pytest.raises(ValueError, match="freeze needs X_reference"):
+        fitted.freeze()
+
+
+@pytest.mark.filterwarnings("ignore:labels with")
+def test_rates_of_labels():
+    X, Y = make_multilabel_classification(400, n_classes=3, random_state=0)
+    Y[:, 2] = 0
+    plain = ExpectedFClassifier(MODEL).fit(X, Y)
+    moved = ExpectedFClassifier(MODEL, deploy_rate=[0.1, 0.5, 0.3]).fit(X, Y)
+    for label, rate in enumerate([0.1, 0.5]):
+        p = plain.predict_proba(X)[:, label]
+        want = shift_prior(p, train_rate=Y[:, label].mean(), deploy_rate=rate)
+        assert np.allclose(moved.predict_proba(X)[:, label], want)
+    assert not moved.predict(X)[:, 2].any()
+    assert plain.estimate_rate(X)[2] is None
+    guessed = ExpectedFClassifier(MODEL, deploy_rate="estimate").fit(X, Y)
+    assert not guessed.predict(X)[:, 2].any()
+
+
+def test_bad_rates_are_named():
+    X, y = make_classification(200, random_state=0)
+    with pytest.raises(ValueError, match=r"deploy_rate must be above 0 and below 1, got 2.0"):
+        ExpectedFClassifier(MODEL, deploy_rate=2).fit(X, y)
+    with pytest.raises(ValueError, match="deploy_rate must be one of 'estimate'; got 'guess'"):
+        ExpectedFClassifier(MODEL, deploy_rate="guess").fit(X, y)
+    with pytest.raises(ValueError, match="one for each of 1 labels, got 2"):
+        ExpectedFClassifier(MODEL, deploy_rate=[0.1, 0.2]).fit(X, y)
+    with pytest.raises(ValueError, match="for binary and multilabel targets"):
+        ExpectedFClassifier(MODEL, deploy_rate=0.1).fit(X, np.arange(200) % 3)
