@@ -13,6 +13,7 @@ from judges import BETAS, best_k, curve_40_digits, families
 
 from argmaxf import expected_f, maximize_expected_f
 from argmaxf.expected import drive, maximize
+from argmaxf.expected.large import decide_large
 from argmaxf.expected.references import ye_2012
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.sources.base import Cut
@@ -80,7 +81,7 @@ def test_the_search_without_sorting_finds_what_sorting_finds(p, beta, ties, meas
     options = {"beta": beta, "ties": ties, "measure": measure, "zero_division": zero}
     by_sorting = maximize_expected_f(p, **options)
     question = maximize.Question.of(beta, measure, zero, ties)
-    by_search = maximize.decide_large(p, question)
+    by_search = decide_large(p, question)
     assert by_search.expected == pytest.approx(by_sorting.expected, rel=1e-12, abs=1e-290)
     if by_search.k != by_sorting.k:  # only where f agrees to the last digits
         alternative = expected_f(p, by_search.selected, beta=beta, measure=measure)

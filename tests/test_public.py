@@ -25,6 +25,7 @@ NAMES = [
     "ProbabilitySketch",
     "Promise",
     "PromiseError",
+    "SharedDecision",
     "SoftFClassifier",
     "Threshold",
     "ThresholdFClassifier",

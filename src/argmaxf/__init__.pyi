@@ -40,6 +40,7 @@ from argmaxf.expected.evaluate import expected_f as expected_f
 from argmaxf.expected.evaluate import expected_f_curve as expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f as maximize_expected_f
 from argmaxf.expected.promises import ModelPromise as ModelPromise
+from argmaxf.expected.shared_rows.decide import SharedDecision as SharedDecision
 from argmaxf.expected.summary.sketch import ProbabilitySketch as ProbabilitySketch
 from argmaxf.expected.worst_case import WorstCase as WorstCase
 from argmaxf.expected.worst_case import maximize_worst_case_f as maximize_worst_case_f

@@ -8,11 +8,12 @@ few thousand numbers of a process go through the Python functions: the same code
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, update_wrapper
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 ENOUGH = 20_000  # numbers that a process takes through Python before it compiles; under a second
 
@@ -63,7 +64,7 @@ class Kernel:
 
     def _in_python(self, arguments: tuple[Any, ...]) -> Any:
         """Run the function as it stands; where Python refuses what machines do, compile it."""
-        written = [a for a in arguments if isinstance(a, np.ndarray) and a.flags.writeable]
+        written = [a for a in _arrays(arguments) if a.flags.writeable]
         before = [a.copy() for a in written]
         _work.in_python = True
         try:
@@ -77,6 +78,15 @@ class Kernel:
         return self.compiled(*arguments)
 
 
+def _arrays(arguments: tuple[Any, ...]) -> Iterator[NDArray[Any]]:
+    """Yield the arrays among the arguments, those inside of records too."""
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            yield argument
+        elif isinstance(argument, tuple):
+            yield from _arrays(argument)
+
+
 class _Work(threading.local):
     """What this thread takes through Python: how many numbers, and whether it is at it."""
 
@@ -84,7 +94,7 @@ class _Work(threading.local):
     numbers = 0
 
     def affords(self, arguments: tuple[Any, ...]) -> bool:
-        size = sum(a.size for a in arguments if isinstance(a, np.ndarray))
+        size = sum(a.size for a in _arrays(arguments))
         if self.numbers + size > ENOUGH:
             return False
         self.numbers += size

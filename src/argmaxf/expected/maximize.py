@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import Floats, contiguous
-from argmaxf.expected import drive
+from argmaxf.arrays import contiguous
 from argmaxf.expected.decision import Decision
+from argmaxf.expected.large import decide_large
 from argmaxf.expected.promised import decide_promised
 from argmaxf.expected.promises import Asked
 from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
-from argmaxf.expected.sources.array import ArraySource
+from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
+from argmaxf.expected.sources.sparse import as_csr, is_sparse
+from argmaxf.expected.sparse import decide_sparse
 from argmaxf.measures import Measure
 from argmaxf.prior import shift_prior
 from argmaxf.question import Question
@@ -24,7 +27,7 @@ from argmaxf.validation import NotAProbability, as_real_array, check_choice, fir
 
 
 def maximize_expected_f(
-    proba: ArrayLike,
+    proba: Any,
     *,
     beta: float = 1.0,
     measure: str | Measure = "fbeta",
@@ -35,6 +38,11 @@ def maximize_expected_f(
     min_precision: float | None = None,
     min_recall: float | None = None,
     odds: float | None = None,
+    labels_per_row: int | None = None,
+    max_labels_per_row: int | None = None,
+    averaged_over: str = "all",
+    tol: float | None = None,
+    progress: Callable[[int, float, float], None] | None = None,
 ) -> Decision:
     r"""Return the labels with the highest expected F, for independent labels.
 
@@ -48,7 +56,8 @@ def maximize_expected_f(
     ----------
     proba
         Probabilities of being positive: a list, NumPy array, or column of pandas, polars or Arrow.
-        Two-dimensional input needs `average`.
+        Two-dimensional input needs `average`. A SciPy sparse matrix or array is never made dense;
+        cells it does not store have probability 0, and `selected` is a CSR of booleans.
     beta
         Weight of recall against precision; any real number between 1e-9 and 1e9.
     measure
@@ -70,11 +79,26 @@ def maximize_expected_f(
         Only sets whose precision is at least this, whose recall is, or both at once, with a
         probability of at least `odds` under the model. Selecting nothing keeps any precision, and
         where there is nothing to find any recall is kept.
+    labels_per_row : int, default=None
+        For ``average="macro"``: exactly so many labels in every row, one for classes that exclude
+        each other. The columns then share rows, and the answer is a `SharedDecision` with the
+        expected macro F, a `bound` on what any such labels can have, and the `gap` between them.
+        Of a sparse matrix only stored cells are selected.
+    max_labels_per_row : int, default=None
+        The same with at most so many.
+    averaged_over : {"all", "present"}, default="all"
+        For shared rows: macro F is the mean over all columns, or over those that have a positive.
+    tol : float, default=None
+        For shared rows: stop at a gap of this. By default 0 for matrices of at most 4,096 cells,
+        1e-6 beyond. The gap may stay larger where proving more would take too long.
+    progress : callable, default=None
+        For shared rows: called with the step, the expected macro F and the bound so far.
 
     Returns
     -------
     Decision
-        If two k have exactly the same expected F, the smaller one is taken.
+        If two k have exactly the same expected F, the smaller one is taken. A `SharedDecision`
+        where rows are shared.
 
     Notes
     -----
@@ -106,25 +130,44 @@ def maximize_expected_f(
     min_precision=0.75 with odds 0.9873, at 0.06915 of expected F
     """
     question = Question.of(beta, measure, zero_division, ties)
-    p = as_real_array("proba", proba if prior is None else _moved(proba, prior))
+    sharing = Sharing.of(labels_per_row, max_labels_per_row, averaged_over, tol, progress)
     asked = Asked.of(min_precision, min_recall, odds)
-    decide = _way(p, average)
+    p = _read(proba) if prior is None else _moved(_read(proba), prior)
+    decide = _way(p, average) if sharing is None else _shared_way(p, average, sharing)
+    if asked is not None and (sharing is not None or is_sparse(p)):
+        raise ValueError(
+            "min_precision and min_recall with odds are for dense proba whose columns share no rows"
+        )
     try:
         return decide(p, question) if asked is None else _promised(p, average, question, asked)
     except NotAProbability:
         raise first_bad_probability("proba", p) from None
 
 
-def _moved(proba: ArrayLike, prior: Any) -> Floats:
+def _read(proba: Any) -> Any:
+    """Return an array of real numbers, or the sparse matrix that was given."""
+    if not is_sparse(proba):
+        return as_real_array("proba", proba)
+    if proba.ndim != 2:
+        raise ValueError(f"a sparse proba must have two dimensions, got {proba.ndim}")
+    return proba
+
+
+def _moved(p: Any, prior: Any) -> Any:
     """Return the probabilities under the second of two rates of positives."""
     if not (isinstance(prior, tuple | list) and len(prior) == 2):
         raise ValueError(
             f"prior must be two rates, in training and where it is decided, got {prior!r}"
         )
-    return shift_prior(proba, train_rate=prior[0], deploy_rate=prior[1])
+    if not is_sparse(p):
+        return shift_prior(p, train_rate=prior[0], deploy_rate=prior[1])
+    csr = as_csr("proba", p).copy()
+    train, deploy = (np.broadcast_to(rate, csr.shape[1])[csr.indices] for rate in prior)
+    csr.data = shift_prior(csr.data, train_rate=train, deploy_rate=deploy)
+    return type(p)(csr)
 
 
-def _way(p: NDArray[Any], average: str | None) -> Callable[[NDArray[Any], Question], Decision]:
+def _way(p: Any, average: str | None) -> Callable[[Any, Question], Decision]:
     """Return the function that decides input of this shape."""
     if p.ndim == 1:
         if average is not None:
@@ -136,7 +179,20 @@ def _way(p: NDArray[Any], average: str | None) -> Callable[[NDArray[Any], Questi
         hint = "; for the two columns of a classifier give proba[:, 1]" if p.shape[1] == 2 else ""
         raise ValueError(f"two-dimensional proba needs average='samples', 'macro' or 'micro'{hint}")
     ways = {"samples": _decide_rows, "macro": _decide_columns, "micro": _decide_all_cells}
-    return ways[check_choice("average", average, ways)]
+    check_choice("average", average, ways)
+    return partial(decide_sparse, average=average) if is_sparse(p) else ways[average]
+
+
+def _shared_way(
+    p: Any, average: str | None, sharing: Sharing
+) -> Callable[[Any, Question], Decision]:
+    """Return the function that decides a matrix whose columns share rows."""
+    if p.ndim != 2 or average != "macro":
+        raise ValueError(
+            "labels_per_row and max_labels_per_row are for two-dimensional proba and "
+            f"average='macro', got {p.ndim} dimensions and average={average!r}"
+        )
+    return partial(decide_shared, sharing=sharing)
 
 
 def _promised(p: NDArray[Any], average: str | None, question: Question, asked: Asked) -> Decision:
@@ -168,13 +224,6 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
         beta=question.beta,
         n=p.size,
     )
-
-
-def decide_large(p: NDArray[Any], question: Question) -> Decision:
-    """Decide many items from their summary and closer looks at a few, without sorting."""
-    source = ArraySource(p)
-    search = drive.decide(source, question)[()]
-    return replace(search.decision(p.size), selected=source.select({(): search.cut}))
 
 
 def _decide_all_cells(p: NDArray[Any], question: Question) -> Decision:

@@ -1,0 +1,226 @@
+"""The door: options checked, cells taken from a matrix, the answer put together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxf.arrays import Bools, Floats
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.shared_rows.branch import CELLS, branch
+from argmaxf.expected.shared_rows.prices import Solution, solve
+from argmaxf.expected.shared_rows.problem import Problem, Rule
+from argmaxf.expected.shared_rows.records import Rows
+from argmaxf.expected.sources.sparse import as_csr, is_sparse, selected_cells
+from argmaxf.question import Question
+from argmaxf.validation import (
+    NotAProbability,
+    check_choice,
+    check_count,
+    check_not_negative,
+)
+
+ENOUGH = 1e-6  # the gap to stop at if the caller names none and the problem is not small
+
+
+@dataclass(frozen=True, eq=False)
+class SharedDecision(Decision):
+    """The labels with the highest expected macro F when each row may have so many, with a proof.
+
+    As `Decision` for columns, with `k` and `threshold` for each column, and:
+
+    Attributes
+    ----------
+    threshold
+        The smallest selected probability of each column, infinite if nothing is selected. No cut:
+        rows compete, and a higher probability may have gone to another column.
+    expected
+        E[macro F] of the selected labels: one number.
+    std
+        Standard deviation of macro F under the model; NaN if averaged over present columns only,
+        where it has no such form.
+    bound
+        No labels that keep to so many in each row have a higher expected macro F.
+    gap
+        The part of `bound` that `expected` falls short of. 0 means proven optimal (to rounding,
+        a part of 1e-12).
+    expected_of_columns
+        E[F] of each column.
+    """
+
+    bound: float = math.nan
+    gap: float = math.nan
+    expected_of_columns: Any = None
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What is asked of decisions that share rows."""
+
+    b: int
+    exactly: bool
+    present_only: bool
+    tol: float | None
+    progress: Callable[[int, float, float], None] | None
+
+    @classmethod
+    def of(
+        cls,
+        labels_per_row: int | None,
+        max_labels_per_row: int | None,
+        averaged_over: str,
+        tol: float | None,
+        progress: Callable[[int, float, float], None] | None,
+    ) -> Sharing | None:
+        """Check the options; None if rows are not shared."""
+        present = check_choice("averaged_over", averaged_over, ("all", "present")) == "present"
+        if labels_per_row is None and max_labels_per_row is None:
+            if present or tol is not None or progress is not None:
+                raise ValueError(
+                    "averaged_over, tol and progress are for labels_per_row and max_labels_per_row"
+                )
+            return None
+        if labels_per_row is not None and max_labels_per_row is not None:
+            raise ValueError(
+                "give labels_per_row or max_labels_per_row, not both: got "
+                f"{labels_per_row!r} and {max_labels_per_row!r}"
+            )
+        exactly = labels_per_row is not None
+        name = "labels_per_row" if exactly else "max_labels_per_row"
+        b = check_count(name, labels_per_row if exactly else max_labels_per_row)
+        tol = None if tol is None else check_not_negative("tol", tol)
+        return cls(b, exactly, present, tol, progress)
+
+
+def decide_shared(proba: Any, question: Question, sharing: Sharing) -> SharedDecision:
+    """Decide a matrix, dense or sparse; of a sparse one only stored cells can be selected.
+
+    Holds about 40 bytes for each cell, and 7 numbers for each of a column's nodes (24 or more).
+    """
+    if is_sparse(proba):
+        csr = as_csr("proba", proba)
+        chosen, decision = _decide_cells(_cells_of_csr(csr), csr.shape, question, sharing)
+        return replace(decision, selected=selected_cells(csr, chosen, proba))
+    chosen, decision = _decide_cells(_all_cells(proba), proba.shape, question, sharing)
+    return replace(decision, selected=chosen.reshape(proba.shape))
+
+
+def _cells_of_csr(csr: Any) -> Rows:
+    first, column = csr.indptr.astype(np.int64), csr.indices.astype(np.int32)
+    return Rows(first, column, csr.data)
+
+
+def _all_cells(proba: NDArray[Any]) -> Rows:
+    n, size = proba.shape
+    if proba.size and not (proba.min() >= 0.0 and proba.max() <= 1.0):
+        raise NotAProbability
+    column = np.tile(np.arange(size, dtype=np.int32), n)
+    p = np.ascontiguousarray(proba, dtype=np.float64).reshape(-1)
+    return Rows(np.arange(n + 1, dtype=np.int64) * size, column, p)
+
+
+def _decide_cells(
+    cells: Rows, shape: tuple[int, int], question: Question, sharing: Sharing
+) -> tuple[Bools, SharedDecision]:
+    """Return which cells are chosen, in the order given, and the decision without its labels."""
+    _check_additive(question)
+    rule = _rule(cells, shape[1], question, sharing)
+    if 0 in shape:
+        return np.zeros(0, np.bool_), _of_nothing(shape, question)
+    problem = Problem.of(cells, shape[1], rule)
+    small = cells.p.size <= CELLS
+    tol = sharing.tol if sharing.tol is not None else 0.0 if small else ENOUGH
+    solution = solve(problem, tol, sharing.progress)
+    if small and solution.gap > tol:
+        branch(problem, solution, tol)
+    chosen = problem.as_given(solution.state.chosen)
+    return chosen, _decision(problem, solution, question, shape[0])
+
+
+def _rule(cells: Rows, columns: int, question: Question, sharing: Sharing) -> Rule:
+    """Return the rule for these cells; every row must be able to keep it."""
+    available = np.diff(cells.first)
+    if sharing.exactly and available.size and available.min() < sharing.b:
+        row = int(np.argmax(available < sharing.b))
+        raise ValueError(
+            f"labels_per_row={sharing.b} is more than row {row} can give: it has {available[row]} "
+            "cells (of a sparse matrix, above zero); max_labels_per_row allows fewer"
+        )
+    return Rule(
+        b=min(sharing.b, columns),
+        exactly=sharing.exactly,
+        coefficients=question.coefficients,
+        zero_division=question.zero_division,
+        present_only=sharing.present_only,
+    )
+
+
+def _of_nothing(shape: tuple[int, int], question: Question) -> SharedDecision:
+    """The decision about a matrix without cells: F is 0/0."""
+    zero, size = question.zero_division, shape[1]
+    return SharedDecision(
+        selected=None,
+        k=np.zeros(size, np.int64),
+        threshold=np.full(size, math.inf),
+        expected=zero,
+        std=0.0,
+        beta=question.beta,
+        n=shape[0],
+        bound=zero,
+        gap=0.0,
+        expected_of_columns=np.full(size, zero),
+    )
+
+
+def _check_additive(question: Question) -> None:
+    """Refuse measures for which what a cell adds to a set depends on the set."""
+    c = question.coefficients
+    if c.b_in != c.b_out or c.s0 != 0.0 or c.s1 != 0.0:
+        raise ValueError(
+            "decisions that share rows need F_β, whose denominator does not depend on which items "
+            f"are selected; got measure={question.measure!r}"
+        )
+
+
+def _decision(problem: Problem, solution: Solution, question: Question, n: int) -> SharedDecision:
+    """Put together what is known of a solution."""
+    state = solution.state
+    bound = solution.value if solution.gap == 0.0 else solution.bound
+    expected = state.value / problem.weight
+    return SharedDecision(
+        selected=None,
+        k=state.size,
+        threshold=_lowest(problem, state.chosen),
+        expected=float(solution.value),
+        std=_std(problem, state.chosen, expected),
+        beta=question.beta,
+        n=n,
+        bound=float(bound),
+        gap=solution.gap,
+        expected_of_columns=expected,
+    )
+
+
+def _lowest(problem: Problem, chosen: Bools) -> Floats:
+    """Return the smallest chosen probability of each column, infinite without one."""
+    lowest = np.full(problem.weight.size, math.inf)
+    np.minimum.at(lowest, problem.rows.column[chosen], problem.rows.p[chosen])
+    return lowest
+
+
+def _std(problem: Problem, chosen: Bools, expected: Floats) -> float:
+    """Return the standard deviation of the average: columns are independent."""
+    from argmaxf.expected.shared_rows import column_kernels
+
+    rule, columns = problem.rule, problem.columns
+    if rule.present_only:
+        return math.nan
+    none = columns.nothing / problem.weight  # zero_division · P(nothing is positive)
+    std = np.sqrt(none * (rule.zero_division - none))
+    column_kernels.spreads(columns, chosen[problem.cell], expected, rule.coefficients, std)
+    return float(np.linalg.norm(problem.weight * std))
