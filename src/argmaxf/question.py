@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from argmaxf.measures import Coefficients, Measure, Ratio, as_measure
-from argmaxf.validation import check_choice, check_zero_division
+from argmaxf.validation import check_choice, check_whole, check_zero_division
+
+NO_LIMIT = 2**62  # more items than there can be
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,8 @@ class Question:
     zero_division: float
     split_ties: bool
     coefficients: Coefficients  # of the measure, as floats: what the kernels take
+    least: int = 0  # items selected, at least and at most
+    most: int = NO_LIMIT
 
     @classmethod
     def of(
@@ -24,10 +28,15 @@ class Question:
         measure: str | Measure = "fbeta",
         zero_division: float = 0.0,
         ties: str = "split",
+        min_selected: int | None = None,
+        max_selected: int | None = None,
     ) -> Question:
         """Check the options of a public function."""
         asked = _expectable(as_measure(measure, beta))
+        least, most = _limits(min_selected, max_selected)
         return cls(
+            least=least,
+            most=most,
             measure=asked,
             zero_division=check_zero_division(zero_division),
             split_ties=check_choice("ties", ties, ("split", "together")) == "split",
@@ -35,9 +44,39 @@ class Question:
         )
 
     @property
+    def is_free(self) -> bool:
+        """Whether any number of items may be selected."""
+        return self.least == 0 and self.most == NO_LIMIT
+
+    def check_reachable(self, positive: int) -> None:
+        """Refuse to select more items than there are with a probability above 0."""
+        if self.least > positive:
+            raise ValueError(
+                f"min_selected={self.least} is more than the {positive} probabilities above 0"
+            )
+
+    def no_set(self) -> ValueError:
+        """Say that equal probabilities on one side leave no set within the limits."""
+        return ValueError(
+            f"no set of {self.least} to {self.most} items keeps equal probabilities together; "
+            "ties='split' may select only some of them"
+        )
+
+    @property
     def beta(self) -> float:
         """The β of F_β; 1 for a measure that has none."""
         return float(getattr(self.measure, "beta", 1.0))
+
+
+def _limits(min_selected: int | None, max_selected: int | None) -> tuple[int, int]:
+    """Return how many items may be selected, at least and at most."""
+    least = 0 if min_selected is None else check_whole("min_selected", min_selected)
+    most = NO_LIMIT if max_selected is None else check_whole("max_selected", max_selected)
+    if least > most:
+        raise ValueError(
+            f"min_selected must be at most max_selected, got {min_selected!r} and {max_selected!r}"
+        )
+    return least, most
 
 
 def _expectable(measure: Measure) -> Ratio:

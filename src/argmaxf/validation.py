@@ -52,6 +52,13 @@ def check_count(name: str, number: Any) -> int:
     return int(number)
 
 
+def check_whole(name: str, number: Any) -> int:
+    """Return a whole number that must not be negative."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < 0:
+        raise ValueError(f"{name} must be a whole number of at least 0, got {number!r}")
+    return int(number)
+
+
 def check_unit_interval(name: str, number: float) -> float:
     """Return a number that must lie in [0, 1] as a float."""
     value = _check_real(name, number)

@@ -34,6 +34,8 @@ MEASURE = typer.Option("--measure", help="What to maximize: fbeta or jaccard.")
 ZERO = typer.Option("--zero-division", help="Value of F if nothing is positive nor predicted.")
 TIES = typer.Option("--ties", help="Equal probabilities: together, or split by order of rows.")
 NULLS = typer.Option("--nulls", help="Rows without a probability: raise, or drop.")
+LEAST = typer.Option("--min-selected", help="Select at least so many rows, of each segment.")
+MOST = typer.Option("--max-selected", help="Select at most so many rows, of each segment.")
 THRESHOLD = typer.Option("--threshold", help="Use this threshold instead of finding the best one.")
 ONLY = typer.Option("--threshold-only", help="Print the threshold and nothing else.")
 
@@ -51,13 +53,15 @@ def decide(
     zero_division: Annotated[float, ZERO] = 0.0,
     ties: Annotated[str, TIES] = "together",
     nulls: Annotated[str, NULLS] = "raise",
+    min_selected: Annotated[int | None, LEAST] = None,
+    max_selected: Annotated[int | None, MOST] = None,
     threshold: Annotated[float | None, THRESHOLD] = None,
     threshold_only: Annotated[bool, ONLY] = False,
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Label the rows of files so that the expected F is the highest."""
     start = time.perf_counter()
-    options = Options(beta, measure, zero_division, ties, nulls)
+    options = Options(beta, measure, zero_division, ties, nulls, min_selected, max_selected)
     segments, progress = tuple(by or ()), TerminalProgress()
     where: dict[str, Any] = {"output": output, "label": label, "progress": progress}
     decisions: Mapping[Key, Decision]
@@ -88,6 +92,8 @@ def _decide_sketch(
         raise ValueError(
             f"give one sketch, got {len(files)} files; argmaxf merge makes one of many"
         )
+    if not options.question.is_free:
+        raise ValueError("a sketch holds no rows to count; give the files for a budget")
     if output or by:
         raise ValueError("a sketch holds no rows to label; give --threshold where the rows are")
     return read_sketch(Path(files[0])).decide(

@@ -38,6 +38,8 @@ def maximize_expected_f(
     min_precision: float | None = None,
     min_recall: float | None = None,
     odds: float | None = None,
+    min_selected: int | None = None,
+    max_selected: int | None = None,
     labels_per_row: int | None = None,
     max_labels_per_row: int | None = None,
     averaged_over: str = "all",
@@ -79,6 +81,11 @@ def maximize_expected_f(
         Only sets whose precision is at least this, whose recall is, or both at once, with a
         probability of at least `odds` under the model. Selecting nothing keeps any precision, and
         where there is nothing to find any recall is kept.
+    min_selected : int, default=None
+        Select at least so many items: of the one set, of each row (``"samples"``), each column
+        (``"macro"``) or all cells (``"micro"``). Items with probability 0 are never selected.
+    max_selected : int, default=None
+        Select at most so many. The optimum under both limits is as exact as without.
     labels_per_row : int, default=None
         For ``average="macro"``: exactly so many labels in every row, one for classes that exclude
         each other. The columns then share rows, and the answer is a `SharedDecision` with the
@@ -129,14 +136,15 @@ def maximize_expected_f(
     >>> print(decision.promise)
     min_precision=0.75 with odds 0.9873, at 0.06915 of expected F
     """
-    question = Question.of(beta, measure, zero_division, ties)
+    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected)
     sharing = Sharing.of(labels_per_row, max_labels_per_row, averaged_over, tol, progress)
     asked = Asked.of(min_precision, min_recall, odds)
     p = _read(proba) if prior is None else _moved(_read(proba), prior)
     decide = _way(p, average) if sharing is None else _shared_way(p, average, sharing)
-    if asked is not None and (sharing is not None or is_sparse(p)):
+    if asked is not None and (sharing is not None or is_sparse(p) or not question.is_free):
         raise ValueError(
-            "min_precision and min_recall with odds are for dense proba whose columns share no rows"
+            "min_precision and min_recall with odds are for dense proba, without a budget and "
+            "without labels per row"
         )
     try:
         return decide(p, question) if asked is None else _promised(p, average, question, asked)

@@ -308,11 +308,11 @@ def nothing_selected(ascending, mean, c, zero_division):
 
 
 @kernel
-def decide_row(ascending, c, zero_division, split_ties, forced, f):
+def decide_row(ascending, c, zero_division, split_ties, limits, forced, f):
     """Decide one sorted row: k, its expected value and spread, and how many k look as good.
 
     `f` is scratch of n + 1 numbers; what is not competing is -1 there. With `forced` ≥ 0 that k is
-    taken and evaluated.
+    taken and evaluated. k lies within the two limits; if none there can be, its value is -1.
     """
     n = ascending.size
     mean = 0.0
@@ -322,11 +322,15 @@ def decide_row(ascending, c, zero_division, split_ties, forced, f):
     f[0], std = nothing_selected(ascending, mean, c, zero_division)
     if mean == 0.0:
         return 0, f[0], std, 1
-    reach = largest_useful_k(ascending, mean, c)
+    least, most = limits
+    free = least <= 1  # the best k may lie beyond the useful ones only if it has to
+    reach = largest_useful_k(ascending, mean, c) if free else float(n)
     u, weight, tilts = row_nodes(n, mean, c, reach)
     log_g = np.empty(u.size)
     log_product(ascending, tilts[2], tilts[3], log_g)
-    last = top_values(ascending, c, u, weight, log_g, tilts, mean, True, f)
+    last = top_values(ascending, c, u, weight, log_g, tilts, mean, free, f)
+    f[:least] = -1.0
+    f[most + 1 :] = -1.0
     if not split_ties:
         for j in range(1, last + 1):
             if j < n and ascending[n - j] == ascending[n - j - 1]:
@@ -339,13 +343,13 @@ def decide_row(ascending, c, zero_division, split_ties, forced, f):
 
 
 @kernel
-def decide_sets(ascending, offsets, c, zero_division, split_ties, k, expected, std, rivals):
+def decide_sets(ascending, offsets, c, zero_division, split_ties, limits, k, expected, std, rivals):
     """Decide sets of items that lie one after another, each sorted, set r from offsets[r] on."""
     f = np.empty(np.diff(offsets).max() + 1)
     for r in range(k.size):
         items = ascending[offsets[r] : offsets[r + 1]]
         k[r], expected[r], std[r], rivals[r] = decide_row(
-            items, c, zero_division, split_ties, -1, f[: items.size + 1]
+            items, c, zero_division, split_ties, limits, -1, f[: items.size + 1]
         )
 
 

@@ -80,8 +80,18 @@ def decide_sets(sets: Sets, question: Question) -> Decided:
             items = ascending[offsets[r] : offsets[r + 1]]
             k[r], expected[r], std[r] = _settled(items, question)
 
+    _check_limits(ascending, offsets, question)
     sets_in_threads(work, offsets, threads_for(WORK * ascending.size))
+    if size and expected.min() < 0.0:
+        raise question.no_set()
     return _decided(ascending, offsets, k, expected, std)
+
+
+def _check_limits(ascending: Floats, offsets: Ints, question: Question) -> None:
+    """Refuse to select more items of a set than can be positive."""
+    if question.least > 0 and offsets.size > 1:
+        positive = np.add.reduceat((ascending > 0.0).astype(np.int64), offsets[:-1])
+        question.check_reachable(int(positive.min()))
 
 
 def select_rows(p: Floats, decided: Decided) -> Bools:
@@ -126,4 +136,5 @@ def _settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
 
 
 def _options(question: Question) -> tuple[object, ...]:
-    return question.coefficients, question.zero_division, question.split_ties
+    limits = question.least, question.most
+    return question.coefficients, question.zero_division, question.split_ties, limits

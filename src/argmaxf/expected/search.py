@@ -95,6 +95,7 @@ class Search:
     """
 
     def __init__(self, groups: Groups, question: Question) -> None:
+        question.check_reachable(int(groups.count.sum()))
         self.question = question
         self.groups = groups
         self.nothing = value_of_nothing(groups, question)
@@ -111,7 +112,8 @@ class Search:
         """Climb the groups up to the largest k that can be the best."""
         k = np.cumsum(self.groups.count)
         coefficients = self.question.coefficients
-        reach = min(largest_useful_k(self.groups, coefficients), float(k[-1]))
+        reach = max(largest_useful_k(self.groups, coefficients), float(self.question.least))
+        reach = min(reach, float(k[-1]))
         useful = int(np.searchsorted(k, reach)) + 1
         groups, rest = self.groups[:useful], self.groups[useful:]
         self._form = form = Form.of(self.groups, coefficients, reach)
@@ -125,14 +127,20 @@ class Search:
         while ladders:
             ladder = ladders.pop()
             self._ladders.append(ladder)
-            self._best = max(self._best, float(ladder.f[1:].max()))
-            is_open = _open(ladder, self._form, self._best, self.question.split_ties)
+            self._best = max(
+                self._best, float(ladder.f.max(where=self._allowed(ladder.k), initial=0))
+            )
+            is_open = _open(ladder, self._form, self._best, self.question)
             for first, stop in _stretches(is_open):
                 stretch = Stretch(ladder, first, stop)
                 if stretch.groups.runs.all():
                     ladders.append(self._inner(stretch, stretch.groups.split_runs(PIECES)))
                 else:
                     self._stretches.append(stretch)
+
+    def _allowed(self, k: Floats) -> Bools:
+        """Mark the numbers of items that may be selected, the empty set aside."""
+        return (k >= max(self.question.least, 1)) & (k <= self.question.most)
 
     def _inner(self, stretch: Stretch, finer: Groups) -> Ladder:
         """Climb finer groups in the place of a stretch."""
@@ -191,19 +199,28 @@ class Search:
             return nothing
         k = np.concatenate([ladder.k for ladder in self._ladders])
         f = np.concatenate([ladder.f for ladder in self._ladders])
-        top = int(np.argmax(np.where(k >= 1, f, -1.0)))
+        allowed = self._allowed(k)
+        if not allowed.any():
+            return self._no_border(nothing)
+        top = int(np.argmax(np.where(allowed, f, -1.0)))
         # Two values of f share the terms of the items they share: only the others can differ.
         unshared = np.abs(k - k[top]) / np.maximum(1.0, np.maximum(k, k[top]))
-        tied = (k >= 1) & (f >= f[top] * (1.0 - CONTEST * unshared))
+        tied = allowed & (f >= f[top] * (1.0 - CONTEST * unshared))
         doubt = f[top] * (1.0 - DOUBT)
         close = self.nothing.mean >= doubt and f[top] >= self.nothing.mean * (1.0 - DOUBT)
-        if self.nothing.mean >= f[top] * (1.0 - CONTEST):
+        if self.question.least == 0 and self.nothing.mean >= f[top] * (1.0 - CONTEST):
             return nothing._replace(contested=close)
         chosen = int(np.flatnonzero(tied)[np.argmin(k[tied])])
         above, below = self._sides(chosen)
         std = self._form.spread(above, below, float(f[chosen]))
-        contested = close or bool(((k >= 1) & (k != k[top]) & (f >= doubt)).any())
+        contested = close or bool((allowed & (k != k[top]) & (f >= doubt)).any())
         return Optimum(int(k[chosen]), float(f[chosen]), std, above[-1:], contested)
+
+    def _no_border(self, nothing: Optimum) -> Optimum:
+        """Return the empty set where no other can be had within the limits, if that is allowed."""
+        if self.question.least > 0:
+            raise self.question.no_set()
+        return nothing
 
     def _sides(self, border: int) -> tuple[Groups, Groups]:
         """Return the groups above and below a border, counted over all ladders."""
@@ -257,11 +274,17 @@ def _climbed(
     return Ladder(groups, k, f, states, low, high, before, after)
 
 
-def _open(ladder: Ladder, form: Form, best: float, split_ties: bool) -> Bools:
-    """Mark the groups that none of the three bounds closes: they may hold a better value."""
+def _open(ladder: Ladder, form: Form, best: float, question: Question) -> Bools:
+    """Mark the groups that none of the three bounds closes: they may hold a better value.
+
+    A limit on k inside of a group leaves it open unless it is too poor: f may be best right there.
+    """
     u = form.nodes.u
     is_open = ladder.groups.count > 1
-    if not split_ties:
+    is_open &= (ladder.k[1:] > question.least) & (ladder.k[:-1] < question.most)
+    limited = ladder.k[:-1] < question.least
+    limited |= ladder.k[1:] > question.most
+    if not question.split_ties:
         is_open &= ~ladder.groups.runs
     ceiling = _sum(u, ladder.k[:-1, None] + 1, ladder.high)
     is_open &= ceiling > (1.0 - SLACK) * best
@@ -276,7 +299,7 @@ def _open(ladder: Ladder, form: Form, best: float, split_ties: bool) -> Bools:
     gain = _sum(u, b, least.clip(min=0.0))
     lost = _sum(u, a, loss * ladder.high[i]) - _sum(u, a + 1, least.clip(max=0.0))
     rises = gain > (1.0 + SLACK) * lost
-    is_open[i] = ~(falls | rises)
+    is_open[i] = ~(falls | rises) | limited[i]
     return is_open
 
 

@@ -77,8 +77,10 @@ def _decision(decided: Decided, question: Question, n: int) -> Decision:
 def _decide_sets(values: Floats, first: Ints, question: Question) -> Decided:
     """Decide sets of any sizes that lie one after another; they may be sorted where they lie."""
     sizes = np.diff(first)
-    nothing = decide_sets(Sets(np.zeros(1), np.array([0, 1])), question)
-    decided = Decided._make(np.repeat(each, sizes.size) for each in nothing)
+    empty = np.flatnonzero(sizes == 0)
+    decided = Decided._make(np.empty(sizes.size, kind) for kind in (int, float, float, float, int))
+    if empty.size:  # as one item that cannot be positive
+        _put(decided, empty, decide_sets(Sets(np.zeros(1), np.array([0, 1])), question))
     small = np.flatnonzero((sizes > 0) & (sizes <= SMALL))
     if small.size:
         _put(decided, small, decide_sets(_sorted_sets(values, first, small), question))

@@ -45,12 +45,15 @@ class Options:
     zero_division: float = 0.0
     ties: str = "together"
     nulls: str = "raise"
+    min_selected: int | None = None
+    max_selected: int | None = None
 
     @property
     def question(self) -> Question:
         """The question to the search, checked."""
         check_choice("nulls", self.nulls, ("raise", "drop"))
-        return Question.of(self.beta, self.measure, self.zero_division, self.ties)
+        limits = self.min_selected, self.max_selected
+        return Question.of(self.beta, self.measure, self.zero_division, self.ties, *limits)
 
 
 def decide_files(
@@ -158,7 +161,7 @@ def _read(
     with progress.phase("reading", items.rows()) as advance:
         for values in items.batches(advance):
             add_items(table, contiguous(values))
-            if question and n < SAMPLE <= n + values.size:
+            if question and question.is_free and n < SAMPLE <= n + values.size:
                 band = Band.likely(table, question)
             n += values.size
             spill.append(band.of(values))
@@ -175,6 +178,8 @@ def _decide_kept(spill: Spill, band: Band, table: Floats, question: Question) ->
             measure=question.measure,
             zero_division=question.zero_division,
             ties="split" if question.split_ties else "together",
+            min_selected=question.least,
+            max_selected=question.most,
         )
         return replace(decision, selected=None)
     return drive.decide(BandSource(spill, band, table), question)[()].decision(n)

@@ -39,6 +39,10 @@ def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySk
         Its column of probabilities; decimals and float32 are computed in float64.
     nulls : {"raise", "drop"}, default="raise"
         ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
+    min_selected : int, default=None
+        Select at least so many rows of each segment, and column.
+    max_selected : int, default=None
+        Select at most so many.
 
     Notes
     -----
@@ -68,6 +72,8 @@ def decide(
     zero_division: float = 0.0,
     ties: str = "together",
     nulls: str = "raise",
+    min_selected: int | None = None,
+    max_selected: int | None = None,
 ) -> T:
     """Return the frame with a column of labels added, those with the highest expected F.
 
@@ -99,6 +105,10 @@ def decide(
         the first ones of them.
     nulls : {"raise", "drop"}, default="raise"
         ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out of the result.
+    min_selected : int, default=None
+        Select at least so many rows of each segment, and column.
+    max_selected : int, default=None
+        Select at most so many: the best that the budget allows, as exact as without.
 
     Notes
     -----
@@ -114,7 +124,7 @@ def decide(
     >>> decide(frame, "p")["label"].to_list()
     [False, True, False, True, True]
     """
-    question = Question.of(beta, measure, zero_division, ties)
+    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected)
     table = Table.of(frame, column, by, nulls, output)
     labelled: T = solve(table, question).labelled()
     return labelled
@@ -130,6 +140,8 @@ def decisions(
     zero_division: float = 0.0,
     ties: str = "together",
     nulls: str = "raise",
+    min_selected: int | None = None,
+    max_selected: int | None = None,
 ) -> dict[Key, Decision]:
     """Return k, threshold, expected F and its spread of each segment, without labels.
 
@@ -154,6 +166,10 @@ def decisions(
         Whether equal probabilities of a segment get the same label.
     nulls : {"raise", "drop"}, default="raise"
         ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
+    min_selected : int, default=None
+        Select at least so many rows of each segment, and column.
+    max_selected : int, default=None
+        Select at most so many.
 
     Notes
     -----
@@ -169,7 +185,7 @@ def decisions(
     >>> {key: d.k for key, d in sorted(decisions(frame, "p", by="s").items())}
     {('a',): 1, ('b',): 2}
     """
-    question = Question.of(beta, measure, zero_division, ties)
+    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected)
     return solve(Table.of(frame, column, by, nulls), question).decisions
 
 

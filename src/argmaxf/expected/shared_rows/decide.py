@@ -178,8 +178,13 @@ def _of_nothing(shape: tuple[int, int], question: Question) -> SharedDecision:
 
 
 def _check_additive(question: Question) -> None:
-    """Refuse measures for which what a cell adds to a set depends on the set."""
+    """Refuse measures for which what a cell adds to a set depends on the set, and budgets."""
     c = question.coefficients
+    if not question.is_free:
+        raise ValueError(
+            "min_selected and max_selected cannot be combined with labels_per_row or "
+            "max_labels_per_row"
+        )
     if c.b_in != c.b_out or c.s0 != 0.0 or c.s1 != 0.0:
         raise ValueError(
             "decisions that share rows need F_β, whose denominator does not depend on which items "

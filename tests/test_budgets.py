@@ -1,0 +1,156 @@
+"""Budgets: the best set among those of an allowed size, by the whole curve of all sizes."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judges import curve_40_digits, families
+from scipy import sparse
+from typer.testing import CliRunner
+
+from argmaxf import decide, expected_f_curve, maximize_expected_f
+from argmaxf.commands.app import app
+
+
+def best_within(p, least, most, **options):
+    """The best size within limits, and its value, from f_0 … f_n in 40 digits."""
+    f = curve_40_digits(p, **options)
+    positive = int(np.count_nonzero(p))
+    sizes = range(least or 0, min(positive if most is None else most, positive) + 1)
+    k = max(sizes, key=lambda k: (f[k], -k))
+    return k, float(f[k])
+
+
+@pytest.mark.parametrize("name", families())
+@pytest.mark.parametrize("limits", [(None, 3), (None, 0), (7, None), (4, 5), (1, 1), (10, 12)])
+@pytest.mark.parametrize("zero_division", [0.0, 1.0])
+def test_the_best_set_within_limits(name, limits, zero_division):
+    p = families()[name]
+    least, most = limits
+    if (least or 0) > np.count_nonzero(p):
+        pytest.skip("more than can be positive")
+    found = maximize_expected_f(
+        p, min_selected=least, max_selected=most, zero_division=zero_division, beta=2.0
+    )
+    k, value = best_within(p, least, most, beta=2.0, zero_division=zero_division)
+    assert found.k == k == found.selected.sum()
+    assert found.expected == pytest.approx(value, rel=1e-11, abs=1e-300)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.integers(16_385, 18_000),
+    low=st.floats(0, 1),
+    high=st.floats(0, 1),
+    decimals=st.sampled_from([2, 17]),
+    shape=st.sampled_from([(0.5, 5), (2, 2), (0.1, 9)]),
+)
+def test_large_sets_looked_at_in_groups(seed, n, low, high, decimals, shape):
+    p = np.round(np.random.default_rng(seed).beta(*shape, n), decimals)
+    positive = np.count_nonzero(p)
+    least, most = sorted((int(low * positive), int(high * positive)))
+    found = maximize_expected_f(p, min_selected=least, max_selected=most)
+    curve = expected_f_curve(p)[least : most + 1]
+    assert least <= found.k <= most
+    assert found.k == found.selected.sum()
+    assert found.expected >= curve.max() * (1 - 1e-12)
+    assert np.sort(p)[::-1][: found.k].sum() == pytest.approx(p[found.selected].sum())
+
+
+def test_a_budget_of_what_is_best_anyway_changes_nothing():
+    p = np.random.default_rng(0).beta(0.5, 5, 30_000)
+    free = maximize_expected_f(p)
+    for limits in ({"max_selected": free.k}, {"min_selected": free.k}):
+        found = maximize_expected_f(p, **limits)
+        assert found.k == free.k
+        assert (found.expected, found.std) == pytest.approx((free.expected, free.std), rel=1e-13)
+
+
+@pytest.mark.parametrize("average", ["macro", "samples"])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_each_row_or_column_has_the_budget(average, make):
+    p = np.random.default_rng(1).beta(0.5, 2, (25, 20))
+    found = maximize_expected_f(make(p), average=average, min_selected=2, max_selected=4)
+    assert np.all((found.k >= 2) & (found.k <= 4))
+    sets = p.T if average == "macro" else p
+    np.testing.assert_array_equal(found.k, [best_within(each, 2, 4)[0] for each in sets])
+
+
+def test_all_cells_have_one_budget():
+    p = np.random.default_rng(2).random((15, 4))
+    assert maximize_expected_f(p, average="micro", max_selected=7).selected.sum() == 7
+
+
+@pytest.mark.parametrize("n", [100, 20_000])
+def test_ties_together_within_limits(n):
+    p = np.repeat([0.9, 0.5, 0.4], [2, n - 12, 10])
+    found = maximize_expected_f(p, ties="together", max_selected=20)
+    assert found.k == 2
+    with pytest.raises(ValueError, match="no set of 3 to 9 items keeps equal probabilities"):
+        maximize_expected_f(p, ties="together", min_selected=3, max_selected=9)
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"max_selected": -1}, "max_selected must be a whole number of at least 0, got -1"),
+        ({"min_selected": 1.5}, "min_selected must be a whole number of at least 0, got 1.5"),
+        ({"min_selected": 3, "max_selected": 2}, "at most max_selected, got 3 and 2"),
+        ({"min_selected": 4}, "min_selected=4 is more than the 3 probabilities above 0"),
+    ],
+)
+def test_wrong_limits_are_named(limits, message):
+    with pytest.raises(ValueError, match=message):
+        maximize_expected_f([0.5, 0.2, 0.0, 0.1], **limits)
+
+
+def test_budgets_and_shared_rows_exclude_each_other():
+    with pytest.raises(ValueError, match="cannot be combined with labels_per_row"):
+        maximize_expected_f([[0.5, 0.1]], average="macro", labels_per_row=1, max_selected=1)
+
+
+def test_a_sparse_column_with_too_few_cells_is_refused():
+    with pytest.raises(ValueError, match="min_selected=2 is more than the 1 probabilities above 0"):
+        maximize_expected_f(sparse.csr_array([[0.5, 0.1], [0.0, 0.2]]), average="macro",
+                            min_selected=2)  # fmt: skip
+    with pytest.raises(ValueError, match="min_selected=1 is more than the 0 probabilities above 0"):
+        maximize_expected_f(sparse.csr_array((2, 2)), average="samples", min_selected=1)
+
+
+FRAME = pl.DataFrame({"s": ["a"] * 40 + ["b"] * 60, "p": np.random.default_rng(3).random(100)})
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_each_segment_of_a_frame_has_the_budget(lazy):
+    frame = FRAME.lazy() if lazy else FRAME
+    labelled = decide(frame, "p", by="s", min_selected=2, max_selected=5).lazy().collect()
+    counts = dict(labelled.group_by("s").agg(pl.col("label").sum()).iter_rows())
+    best = {
+        key[0]: best_within(part["p"].to_numpy(), 2, 5)[0]
+        for key, part in FRAME.partition_by("s", as_dict=True).items()
+    }
+    assert counts == best
+
+
+def test_many_rows_of_a_frame_have_the_budget():
+    p = np.random.default_rng(4).beta(0.5, 5, 60_000)
+    labelled = decide(pl.DataFrame({"p": p}), "p", max_selected=500)
+    np.testing.assert_array_equal(
+        labelled["label"].to_numpy(), maximize_expected_f(p, max_selected=500).selected
+    )
+
+
+@pytest.mark.parametrize("n", [200, 60_000])
+def test_the_command_keeps_to_a_budget(n, tmp_path):
+    p = np.random.default_rng(5).beta(0.5, 5, n)
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pl.DataFrame({"p": p}).write_parquet(source)
+    run = [str(source), "-p", "p", "--max-selected", "50", "-o", str(target)]
+    result = CliRunner().invoke(app, ["decide", *run])
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(
+        pl.read_parquet(target)["label"].to_numpy(),
+        maximize_expected_f(p, max_selected=50).selected,
+    )
