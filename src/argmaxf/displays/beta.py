@@ -20,10 +20,24 @@ class BetaDisplay:
 
     Attributes
     ----------
-    beta : the values of β, rising
-    threshold, k : where the best set is cut for each β, and its size
-    precision, recall, fbeta : their expected values for that set
-    ax_, figure_, lines_ : what was drawn
+    beta : ndarray
+        The values of β, rising.
+    threshold : ndarray
+        Where the best set is cut for each β.
+    k : ndarray of int
+        The size of that set.
+    precision : ndarray
+        Its expected precision.
+    recall : ndarray
+        Its expected recall.
+    fbeta : ndarray
+        Its expected F_β.
+    ax_ : Axes
+        Where it was drawn.
+    figure_ : Figure
+        Its figure.
+    lines_ : list of Line2D
+        The lines.
     """
 
     def __init__(
@@ -45,7 +59,20 @@ class BetaDisplay:
 
     @classmethod
     def of(cls, proba: ArrayLike, *, betas: ArrayLike | None = None) -> Self:
-        """Compute the arrays without drawing: one decision for each β, by default 0.1 … 10."""
+        """Compute the arrays without drawing: one decision for each β, by default 0.1 … 10.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n,)
+            Probabilities of being positive.
+        betas : array-like, optional
+            The values of β; by default 0.1 … 10.
+
+        Returns
+        -------
+        BetaDisplay
+            The display, with its arrays.
+        """
         beta = np.geomspace(0.1, 10.0, 41) if betas is None else np.sort(np.asarray(betas, float))
         decisions = [maximize_expected_f(proba, beta=float(b)) for b in beta]
         shares = recall_shares(proba)
@@ -68,18 +95,65 @@ class BetaDisplay:
         beta: float | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw it for probabilities, without labels; `beta` is marked as the one in use."""
+        """Draw it for probabilities, without labels; `beta` is marked as the one in use.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n,)
+            Probabilities of being positive.
+        betas : array-like, optional
+            The values of β; by default 0.1 … 10.
+        beta : float, optional
+            The β in use, which is marked.
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        BetaDisplay
+            The display, with what was drawn.
+        """
         return cls.of(proba, betas=betas).plot(ax, beta=beta)
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, *, pos_label: Any = None, **options: Any
     ) -> Self:
-        """Draw it for the rows of X, with a fitted classifier's probabilities."""
+        """Draw it for the rows of X, with a fitted classifier's probabilities.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier.
+        X : array-like or sparse matrix of shape (n, features)
+            The rows.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+        **options : dict
+            Further options of `from_predictions`.
+
+        Returns
+        -------
+        BetaDisplay
+            The display, with what was drawn.
+        """
         return cls.from_predictions(positive_proba(estimator, X, pos_label), **options)
 
     def plot(self, ax: Axes | None = None, *, beta: float | None = None) -> Self:
-        """Draw threshold, expected precision, recall and F_β against β."""
+        """Draw threshold, expected precision, recall and F_β against β.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+        beta : float, optional
+            The β in use, which is marked.
+
+        Returns
+        -------
+        BetaDisplay
+            The display, with what was drawn.
+        """
         ax = new_axes(ax)
         lines = [
             ("expected precision", self.precision, GREEN, "-", 1.4),

@@ -30,11 +30,28 @@ class EmpiricalFDisplay:
 
     Attributes
     ----------
-    score : the distinct scores, rising; each is the largest threshold of its step
-    precision, recall, fbeta : their values for thresholds in (previous score, this score]
-    best : the best threshold that meets the constraints, a `Threshold`
-    beta, min_precision, min_recall : what was asked
-    ax_, figure_, lines_ : what was drawn
+    score : ndarray
+        The distinct scores, rising; each is the largest threshold of its step.
+    precision : ndarray
+        Precision of thresholds in (previous score, this score].
+    recall : ndarray
+        Recall of these thresholds.
+    fbeta : ndarray
+        F_β of these thresholds.
+    best : Threshold
+        The best threshold that meets the constraints.
+    beta : float
+        The β of F_β.
+    min_precision : float or None
+        The precision asked for.
+    min_recall : float or None
+        The recall asked for.
+    ax_ : Axes
+        Where it was drawn.
+    figure_ : Figure
+        Its figure.
+    lines_ : list of Line2D
+        The lines.
     """
 
     def __init__(
@@ -69,7 +86,28 @@ class EmpiricalFDisplay:
         min_recall: float | None = None,
         pos_label: Any = None,
     ) -> Self:
-        """Compute the arrays without drawing. Cost: two sorts."""
+        """Compute the arrays without drawing. Cost: two sorts.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            True labels, of two classes.
+        score : array-like of shape (n,)
+            Scores, larger meaning more positive.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        min_precision : float, optional
+            Only thresholds of at least this precision count.
+        min_recall : float, optional
+            Only thresholds of at least this recall count.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+
+        Returns
+        -------
+        EmpiricalFDisplay
+            The display, with its arrays.
+        """
         y = positives(y_true, pos_label)
         limits: dict[str, Any] = {"min_precision": min_precision, "min_recall": min_recall}
         best = maximize_empirical_f(y, score, beta=beta, **limits)
@@ -95,6 +133,28 @@ class EmpiricalFDisplay:
         """Draw precision, recall and F_β of every threshold on labelled scores.
 
         With `min_precision` or `min_recall`, thresholds that miss them are shaded.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            True labels, of two classes.
+        score : array-like of shape (n,)
+            Scores, larger meaning more positive.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        min_precision : float, optional
+            Only thresholds of at least this precision count.
+        min_recall : float, optional
+            Only thresholds of at least this recall count.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        EmpiricalFDisplay
+            The display, with what was drawn.
         """
         limits = {"min_precision": min_precision, "min_recall": min_recall}
         return cls.of(y_true, score, beta=beta, pos_label=pos_label, **limits).plot(ax)
@@ -103,12 +163,42 @@ class EmpiricalFDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
     ) -> Self:
-        """Draw it for labelled rows, with a fitted classifier's probabilities or scores."""
+        """Draw it for labelled rows, with a fitted classifier's probabilities or scores.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier.
+        X : array-like or sparse matrix of shape (n, features)
+            The rows.
+        y : array-like of shape (n,)
+            Their true labels.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+        **options : dict
+            Further options of `from_predictions`.
+
+        Returns
+        -------
+        EmpiricalFDisplay
+            The display, with what was drawn.
+        """
         score = positive_score(estimator, X, pos_label)
         return cls.from_predictions(y, score, pos_label=pos_label, **options)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the steps, the constraint region and the best threshold."""
+        """Draw the steps, the constraint region and the best threshold.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        EmpiricalFDisplay
+            The display, with what was drawn.
+        """
         ax = new_axes(ax)
         f, best = name_of_f(self.beta), self.best
         lines = [("precision", GREEN, 1.2), ("recall", ORANGE, 1.2), (f, BLUE, 2.0)]

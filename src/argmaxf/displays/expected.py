@@ -32,12 +32,24 @@ class ExpectedFDisplay:
 
     Attributes
     ----------
-    k : sizes 0 … n
-    threshold : the lowest probability selected at each size; infinite for k = 0
-    expected : E[F] at each size
-    band_k, band_std : sizes at which the standard deviation of F is known, and its value there
-    decision : the best set, a `Decision`
-    ax_, figure_, line_ : what was drawn
+    k : ndarray of int
+        Sizes 0 … n.
+    threshold : ndarray
+        The lowest probability selected at each size; infinite for k = 0.
+    expected : ndarray
+        E[F] at each size.
+    band_k : ndarray of int
+        Sizes at which the standard deviation of F is known.
+    band_std : ndarray
+        Its value there.
+    decision : Decision
+        The best set.
+    ax_ : Axes
+        Where it was drawn.
+    figure_ : Figure
+        Its figure.
+    line_ : Line2D
+        The line.
     """
 
     def __init__(
@@ -59,7 +71,20 @@ class ExpectedFDisplay:
 
     @classmethod
     def of(cls, proba: ArrayLike, *, beta: float = 1.0) -> Self:
-        """Compute the arrays without drawing. Cost: one sort, and one pass for each band point."""
+        """Compute the arrays without drawing. Cost: one sort, and one pass for each band point.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n,)
+            Probabilities of being positive.
+        beta : float, default=1.0
+            Weight of recall against precision.
+
+        Returns
+        -------
+        ExpectedFDisplay
+            The display, with its arrays.
+        """
         decision = maximize_expected_f(proba, beta=beta)
         falling = np.sort(as_real_array("proba", proba).astype(np.float64))[::-1]
         n = falling.size
@@ -89,6 +114,24 @@ class ExpectedFDisplay:
 
         `x` is what runs along the axis: `"k"`, how many are selected, or `"threshold"`. Further
         keywords go to matplotlib's `plot`.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n,)
+            Probabilities of being positive.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        x : {"k", "threshold"}, default="k"
+            What runs along the axis: how many are selected, or the threshold.
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+        **line : dict
+            Further keywords go to matplotlib's `plot`.
+
+        Returns
+        -------
+        ExpectedFDisplay
+            The display, with what was drawn.
         """
         return cls.of(proba, beta=beta).plot(ax, x=x, **line)
 
@@ -96,11 +139,43 @@ class ExpectedFDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, *, pos_label: Any = None, **options: Any
     ) -> Self:
-        """Draw it for the rows of X, with a fitted classifier's probabilities."""
+        """Draw it for the rows of X, with a fitted classifier's probabilities.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier.
+        X : array-like or sparse matrix of shape (n, features)
+            The rows.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+        **options : dict
+            Further options of `from_predictions`.
+
+        Returns
+        -------
+        ExpectedFDisplay
+            The display, with what was drawn.
+        """
         return cls.from_predictions(positive_proba(estimator, X, pos_label), **options)
 
     def plot(self, ax: Axes | None = None, *, x: str = "k", **line: Any) -> Self:
-        """Draw expected F, its band and the chosen cut."""
+        """Draw expected F, its band and the chosen cut.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+        x : {"k", "threshold"}, default="k"
+            What runs along the axis: how many are selected, or the threshold.
+        **line : dict
+            Further keywords go to matplotlib's `plot`.
+
+        Returns
+        -------
+        ExpectedFDisplay
+            The display, with what was drawn.
+        """
         check_choice("x", x, ("k", "threshold"))
         ax = new_axes(ax)
         best, f = self.decision, name_of_f(self.decision.beta)

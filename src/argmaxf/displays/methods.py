@@ -22,11 +22,20 @@ class MethodComparisonDisplay:
 
     Attributes
     ----------
-    scores : for each method its F and interval
-    differences : for each method its F less that of `reference`, paired over the rows
-    reference : the method the others are compared with; by default the best
-    beta, level : the β of F_β, and how often intervals shall hold
-    ax_, figure_ : what was drawn
+    scores : mapping of str to Interval
+        For each method its F and interval.
+    differences : mapping of str to Interval
+        For each method its F less that of `reference`, paired over the rows.
+    reference : str
+        The method the others are compared with.
+    beta : float
+        The β of F_β.
+    level : float
+        How often intervals shall hold.
+    ax_ : Axes
+        Where it was drawn.
+    figure_ : Figure
+        Its figure.
     """
 
     def __init__(
@@ -55,7 +64,28 @@ class MethodComparisonDisplay:
         reference: str | None = None,
         pos_label: Any = None,
     ) -> Self:
-        """Compute the intervals without drawing; macro F for multilabel and multiclass targets."""
+        """Compute the intervals without drawing; macro F for multilabel and multiclass targets.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,) or (n, labels)
+            True labels.
+        predictions : mapping of str to array-like
+            The predicted labels of each method, by its name.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        level : float, default=0.95
+            How often intervals shall hold.
+        reference : str, optional
+            The method the others are compared with; by default the best.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+
+        Returns
+        -------
+        MethodComparisonDisplay
+            The display, with its arrays.
+        """
         if not predictions:
             raise ValueError("predictions must hold at least one method, got none")
         if reference is not None and reference not in predictions:
@@ -87,7 +117,30 @@ class MethodComparisonDisplay:
         pos_label: Any = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw it for the predictions of several methods, given by name."""
+        """Draw it for the predictions of several methods, given by name.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,) or (n, labels)
+            True labels.
+        predictions : mapping of str to array-like
+            The predicted labels of each method, by its name.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        level : float, default=0.95
+            How often intervals shall hold.
+        reference : str, optional
+            The method the others are compared with; by default the best.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        MethodComparisonDisplay
+            The display, with what was drawn.
+        """
         options = {"beta": beta, "level": level, "reference": reference, "pos_label": pos_label}
         return cls.of(y_true, predictions, **options).plot(ax)
 
@@ -95,12 +148,40 @@ class MethodComparisonDisplay:
     def from_estimator(
         cls, estimators: Mapping[str, Any], X: Any, y: ArrayLike, **options: Any
     ) -> Self:
-        """Draw it for fitted classifiers, given by name, on labelled rows."""
+        """Draw it for fitted classifiers, given by name, on labelled rows.
+
+        Parameters
+        ----------
+        estimators : mapping of str to estimator
+            Fitted classifiers by name.
+        X : array-like or sparse matrix of shape (n, features)
+            The rows.
+        y : array-like of shape (n,)
+            Their true labels.
+        **options : dict
+            Further options of `from_predictions`.
+
+        Returns
+        -------
+        MethodComparisonDisplay
+            The display, with what was drawn.
+        """
         predictions = {name: estimator.predict(X) for name, estimator in estimators.items()}
         return cls.from_predictions(y, predictions, **options)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw each method's F and interval, its paired difference written beside it."""
+        """Draw each method's F and interval, its paired difference written beside it.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        MethodComparisonDisplay
+            The display, with what was drawn.
+        """
         ax = new_axes(ax, width=7.2)
         f = name_of_f(self.beta)
         for row, (name, score) in enumerate(self.scores.items()):

@@ -28,12 +28,22 @@ class PriorSensitivityDisplay:
 
     Attributes
     ----------
-    assumed : the positive rates assumed, rising
-    loss : 1 - E[F] of the set decided with each
-    kl : mean Kullback–Leibler divergence from the true to the assumed probabilities
-    positive_rate : the rate of the probabilities given
-    beta : the β of F_β
-    ax_, figure_, lines_ : what was drawn
+    assumed : ndarray
+        The positive rates assumed, rising.
+    loss : ndarray
+        1 - E[F] of the set decided with each.
+    kl : ndarray
+        Mean Kullback–Leibler divergence from the true to the assumed probabilities.
+    positive_rate : float
+        The rate of the probabilities given.
+    beta : float
+        The β of F_β.
+    ax_ : Axes
+        Where it was drawn.
+    figure_ : Figure
+        Its figure.
+    lines_ : list of Line2D
+        The lines.
     """
 
     def __init__(
@@ -53,7 +63,22 @@ class PriorSensitivityDisplay:
 
     @classmethod
     def of(cls, proba: ArrayLike, *, beta: float = 1.0, assumed: ArrayLike | None = None) -> Self:
-        """Compute the arrays without drawing: one decision for each rate assumed."""
+        """Compute the arrays without drawing: one decision for each rate assumed.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n,)
+            Probabilities of being positive.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        assumed : array-like, optional
+            The positive rates to try.
+
+        Returns
+        -------
+        PriorSensitivityDisplay
+            The display, with its arrays.
+        """
         p = as_real_array("proba", proba).astype(np.float64)
         decision = maximize_expected_f(p, beta=beta)  # checks proba and beta
         rate = float(p.mean())
@@ -79,18 +104,63 @@ class PriorSensitivityDisplay:
         assumed: ArrayLike | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw it for probabilities, without labels; `assumed` are the rates to try."""
+        """Draw it for probabilities, without labels; `assumed` are the rates to try.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n,)
+            Probabilities of being positive.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        assumed : array-like, optional
+            The positive rates to try.
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        PriorSensitivityDisplay
+            The display, with what was drawn.
+        """
         return cls.of(proba, beta=beta, assumed=assumed).plot(ax)
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, *, pos_label: Any = None, **options: Any
     ) -> Self:
-        """Draw it for the rows of X, with a fitted classifier's probabilities."""
+        """Draw it for the rows of X, with a fitted classifier's probabilities.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier.
+        X : array-like or sparse matrix of shape (n, features)
+            The rows.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+        **options : dict
+            Further options of `from_predictions`.
+
+        Returns
+        -------
+        PriorSensitivityDisplay
+            The display, with what was drawn.
+        """
         return cls.from_predictions(positive_proba(estimator, X, pos_label), **options)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw 1 - E[F] on the left scale and KL on the right."""
+        """Draw 1 - E[F] on the left scale and KL on the right.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        PriorSensitivityDisplay
+            The display, with what was drawn.
+        """
         ax = new_axes(ax)
         right = ax.twinx()
         f = name_of_f(self.beta)

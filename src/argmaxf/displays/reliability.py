@@ -33,15 +33,32 @@ class ReliabilityDisplay:
 
     Attributes
     ----------
-    edges : borders of the bins of probability
-    count : rows in each bin
-    predicted, observed : mean probability and share of positives in each bin; NaN in an empty one
-    low, high : 95 % Wilson interval of that share
-    promised : E[F] of the set that maximizes it, by the probabilities
-    achieved : F of that set on the labels
-    best : F of the best threshold on the labels, found in hindsight
-    beta : the β of F_β
-    ax_, figure_, line_ : what was drawn
+    edges : ndarray
+        Borders of the bins of probability.
+    count : ndarray of int
+        Rows in each bin.
+    predicted : ndarray
+        Mean probability in each bin; NaN in an empty one.
+    observed : ndarray
+        Share of positives in each bin; NaN in an empty one.
+    low : ndarray
+        Lower end of the 95 % Wilson interval of that share.
+    high : ndarray
+        Its upper end.
+    promised : float
+        E[F] of the set that maximizes it, by the probabilities.
+    achieved : float
+        F of that set on the labels.
+    best : float
+        F of the best threshold on the labels, found in hindsight.
+    beta : float
+        The β of F_β.
+    ax_ : Axes
+        Where it was drawn.
+    figure_ : Figure
+        Its figure.
+    line_ : Line2D
+        The line.
     """
 
     def __init__(
@@ -84,7 +101,26 @@ class ReliabilityDisplay:
         n_bins: int = 10,
         pos_label: Any = None,
     ) -> Self:
-        """Compute the arrays without drawing. Cost: one sort."""
+        """Compute the arrays without drawing. Cost: one sort.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            True labels, of two classes.
+        proba : array-like of shape (n,)
+            Probabilities of being positive.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        n_bins : int, default=10
+            Number of bins of equal width.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, with its arrays.
+        """
         if n_bins < 1:
             raise ValueError(f"n_bins must be at least 1, got {n_bins!r}")
         y, p = positives(y_true, pos_label), as_real_array("proba", proba)
@@ -120,7 +156,28 @@ class ReliabilityDisplay:
         pos_label: Any = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw it for labels and probabilities, in `n_bins` bins of equal width."""
+        """Draw it for labels and probabilities, in `n_bins` bins of equal width.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            True labels, of two classes.
+        proba : array-like of shape (n,)
+            Probabilities of being positive.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        n_bins : int, default=10
+            Number of bins of equal width.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, with what was drawn.
+        """
         options = {"beta": beta, "n_bins": n_bins, "pos_label": pos_label}
         return cls.of(y_true, proba, **options).plot(ax)
 
@@ -128,12 +185,42 @@ class ReliabilityDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
     ) -> Self:
-        """Draw it for labelled rows, with a fitted classifier's probabilities."""
+        """Draw it for labelled rows, with a fitted classifier's probabilities.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier.
+        X : array-like or sparse matrix of shape (n, features)
+            The rows.
+        y : array-like of shape (n,)
+            Their true labels.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+        **options : dict
+            Further options of `from_predictions`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, with what was drawn.
+        """
         proba = positive_proba(estimator, X, pos_label)
         return cls.from_predictions(y, proba, pos_label=pos_label, **options)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the shares with their intervals over a histogram of the probabilities."""
+        """Draw the shares with their intervals over a histogram of the probabilities.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, with what was drawn.
+        """
         ax = new_axes(ax)
         self._draw_histogram(ax)
         seen = self.count > 0

@@ -21,28 +21,40 @@ class ThresholdFClassifier(MetaFClassifier):
 
     Parameters
     ----------
-    estimator : a classifier with `decision_function` or `predict_proba`. A fitted one inside
-        `FrozenEstimator` keeps its model and only gets a threshold
-    beta : weight of recall against precision
-    measure : what to maximize, `"fbeta"`, `"jaccard"` or an object of `argmaxf.measures`
-    cv : folds for the out-of-fold scores on which the threshold is tuned: a number, a scikit-learn
-        splitter or a list of splits. None tunes on the training scores themselves, as the paper
-        does; that is overfitted where rows are few for the model
-    response_method : the scores to cut: `"decision_function"`, `"log_odds"` (of naive Bayes, whose
-        probabilities saturate), `"predict_proba"`, or `"auto"` for the first of these that the
-        classifier has (the last for multiclass targets)
-    pos_label : the class F counts in a binary target; by default the last in sorted order
-    n_jobs : processes for the folds
-    random_state : seed of the folds
+    estimator : estimator
+        A classifier with `decision_function` or `predict_proba`. A fitted one inside
+        `FrozenEstimator` keeps its model and only gets a threshold.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    measure : str or Measure, default="fbeta"
+        What to maximize: `"fbeta"`, `"jaccard"` or an object of `argmaxf.measures`.
+    cv : int, splitter or iterable, default=5
+        Folds for the out-of-fold scores on which the threshold is tuned. None tunes on the training
+        scores themselves, as the paper does; that is overfitted where rows are few for the model.
+    response_method : str, default="auto"
+        The scores to cut: `"decision_function"`, `"log_odds"` (of naive Bayes, whose probabilities
+        saturate), `"predict_proba"`, or `"auto"` for the first of these that the classifier has
+        (the last for multiclass targets).
+    pos_label : scalar, default=None
+        The class F counts in a binary target; by default the last in sorted order.
+    n_jobs : int, default=None
+        Processes for the folds.
+    random_state : int or RandomState, default=0
+        Seed of the folds.
 
     Attributes
     ----------
-    estimators_ : the classifier fitted on all rows; one per label where it cannot hold them all
-    threshold_ : the threshold on its scores; one per label, or a number for a binary target
-    f_ : the F_β, or the measure asked for, reached there, on the scores the threshold was tuned on
-    threshold_std_ : the standard deviation of the threshold, estimated from disjoint parts of the
-        data; NaN where there are too few positives to say
-    response_method_ : which scores these are
+    estimators_ : list of estimator
+        The classifier fitted on all rows; one per label where it cannot hold them all.
+    threshold_ : float or ndarray of shape (n_labels,)
+        The threshold on its scores; a number for a binary target.
+    f_ : float or ndarray of shape (n_labels,)
+        The F_β, or the measure asked for, reached there, on the scores the threshold was tuned on.
+    threshold_std_ : float or ndarray of shape (n_labels,)
+        The standard deviation of the threshold, estimated from disjoint parts of the data; NaN
+        where there are too few positives to say.
+    response_method_ : str
+        Which scores these are.
     """
 
     def __init__(
@@ -67,7 +79,22 @@ class ThresholdFClassifier(MetaFClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier on all rows, and its threshold on out-of-fold scores."""
+        """Fit the classifier on all rows, and its threshold on out-of-fold scores.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            A binary, multiclass or multilabel-indicator target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        object
+            The fitted classifier itself.
+        """
         target, weight = self._read(X, y, sample_weight)
         columns = self._labels.columns(target)
         params = self._fit_params(weight)

@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 
 
 class ExpectedF(NamedTuple):
-    """Mean and standard deviation of F (or Jaccard) under the model."""
+    """Mean and standard deviation of F (or Jaccard) under the model.
+
+    Attributes
+    ----------
+    mean : float
+        The expected value.
+    std : float
+        The standard deviation.
+    """
 
     mean: float
     std: float
@@ -22,24 +30,24 @@ class Decision:
 
     Attributes
     ----------
-    selected
+    selected : ndarray of bool or None
         Boolean labels in the shape of the input; None for a decision made from a summary alone.
-    k
+    k : int or ndarray
         How many items are selected.
-    threshold
+    threshold : float or ndarray
         The smallest selected probability: selected means p ≥ threshold, except that of items equal
         to it only the first ones may be needed (`ties="split"`). Infinite if nothing is selected.
-    expected
+    expected : float or ndarray
         E[F] of the selected set.
-    std
+    std : float or ndarray
         Standard deviation of F under the model.
-    beta
+    beta : float
         The β of F_β.
-    n
+    n : int
         How many items each decision is about.
-    bracket
+    bracket : tuple of float or None
         For a decision made from a summary: the thresholds between which the exact one lies.
-    promise
+    promise : ModelPromise, list or None
         A `ModelPromise`: the precision and recall that were promised, with what odds and at what
         cost; a list of them for two-dimensional input, and None where nothing was promised.
     """

@@ -33,12 +33,21 @@ def expected_f(
 
     Parameters
     ----------
-    proba
+    proba : array-like of shape (n,)
         Probabilities of being positive, one-dimensional.
-    selected
+    selected : array-like of bool of shape (n,)
         Booleans of the same length: the predicted labels.
-    beta, measure, zero_division
-        As in `maximize_expected_f`.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    measure : str or Measure, default="fbeta"
+        What F is: `"fbeta"`, `"jaccard"`, or an object of `argmaxf.measures`.
+    zero_division : float, default=0.0
+        Value of F when nothing is positive and nothing is predicted.
+
+    Returns
+    -------
+    ExpectedF
+        The mean and the standard deviation.
 
     Notes
     -----
@@ -85,10 +94,19 @@ def expected_f_curve(
 
     Parameters
     ----------
-    proba
+    proba : array-like of shape (n,)
         Probabilities of being positive, one-dimensional, in any order.
-    beta, measure, zero_division
-        As in `maximize_expected_f`.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    measure : str or Measure, default="fbeta"
+        What F is: `"fbeta"`, `"jaccard"`, or an object of `argmaxf.measures`.
+    zero_division : float, default=0.0
+        Value of F when nothing is positive and nothing is predicted.
+
+    Returns
+    -------
+    ndarray of shape (n + 1,)
+        The expected F of the top k, for each k.
 
     Notes
     -----

@@ -56,31 +56,35 @@ def maximize_expected_f(
 
     Parameters
     ----------
-    proba
+    proba : array-like of shape (n,) or (rows, columns)
         Probabilities of being positive: a list, NumPy array, or column of pandas, polars or Arrow.
         Two-dimensional input needs `average`. A SciPy sparse matrix or array is never made dense;
         cells it does not store have probability 0, and `selected` is a CSR of booleans.
-    beta
+    beta : float, default=1.0
         Weight of recall against precision; any real number between 1e-9 and 1e9.
-    measure
+    measure : str or Measure, default="fbeta"
         ``"fbeta"``, or ``"jaccard"`` for the expected intersection over union.
-    average
+    average : {"samples", "macro", "micro"}, optional
         For two-dimensional input: ``"samples"`` decides each row, ``"macro"`` each column,
         ``"micro"`` all cells at once.
-    zero_division
+    zero_division : float, default=0.0
         Value of F when nothing is positive and nothing is predicted. Above 0, predicting nothing
         competes with the other sets.
-    ties
+    ties : {"split", "together"}, default="split"
         ``"split"`` may select only some of several equal probabilities, the first ones;
         ``"together"`` keeps equal probabilities on one side.
-    prior
+    prior : tuple of two array-like, optional
         ``(train_rate, deploy_rate)``: the rate of positives where the probabilities were learned
         and where they are used, each a number or one for each column. They are moved there first
         (`shift_prior`), and the threshold is one of the moved probabilities.
-    min_precision, min_recall, odds
-        Only sets whose precision is at least this, whose recall is, or both at once, with a
-        probability of at least `odds` under the model. Selecting nothing keeps any precision, and
-        where there is nothing to find any recall is kept.
+    min_precision : float, optional
+        Only sets whose precision is at least this, with the probability `odds` under the model.
+        Selecting nothing keeps any precision.
+    min_recall : float, optional
+        Only sets whose recall is at least this, with that probability; with both, both at once.
+        Where there is nothing to find any recall is kept.
+    odds : float, optional
+        The probability with which the limits must hold.
     min_selected : int, default=None
         Select at least so many items: of the one set, of each row (``"samples"``), each column
         (``"macro"``) or all cells (``"micro"``). Items with probability 0 are never selected.

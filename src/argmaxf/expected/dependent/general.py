@@ -45,21 +45,33 @@ ROOM = 1 << 22  # numbers of B held at a time for a batch
 class JointDecision(Decision):
     """The set with the highest expected F under a joint model, and what dependence is worth.
 
-    As `Decision`, and:
-
     Attributes
     ----------
-    threshold
+    selected : ndarray of bool
+        The labels, in the shape of one instance or of the batch.
+    k : int or ndarray
+        How many labels are selected.
+    expected : float or ndarray
+        E[F] of the selected set under the joint model.
+    beta : float
+        The β of F_β.
+    n : int
+        How many labels each decision is about.
+    bracket : None
+        Nothing is left open here.
+    promise : None
+        Nothing is promised here.
+    threshold : float or ndarray
         The smallest selected contribution: an item is selected where its `contribution` is at
         least this, ties aside. Infinite if nothing is selected.
-    std
+    std : float or ndarray
         Standard deviation of F under the joint model; NaN where the model leaves it open.
-    std_bounds
+    std_bounds : tuple
         Between which numbers it lies for every distribution that fits the model.
-    independent_expected
+    independent_expected : float or ndarray
         E[F], under the joint model, of the set that would be best if labels were independent with
         the same probabilities.
-    contribution
+    contribution : ndarray or None
         What each item adds to E[F] in a set of k items (of one item, if nothing is selected).
     """
 

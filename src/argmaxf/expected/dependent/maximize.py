@@ -33,13 +33,13 @@ def maximize_expected_f_from_samples(
 
     Parameters
     ----------
-    samples
+    samples : array-like or sparse matrix of shape (m, n)
         m draws of n labels: an m × n array of booleans or zeros and ones, or a SciPy sparse matrix.
-    beta
+    beta : float, default=1.0
         Weight of recall against precision; any positive real number.
-    weights
+    weights : array-like of shape (m,), optional
         One weight for each draw; equal by default.
-    zero_division
+    zero_division : float, default=0.0
         Value of F when nothing is positive and nothing is predicted.
 
     Returns
@@ -93,12 +93,14 @@ def maximize_expected_f_from_mixture(
 
     Parameters
     ----------
-    proba
+    proba : array-like of shape (z, n)
         z × n probabilities: one row for each model of the ensemble.
-    weights
+    weights : array-like of shape (z,), optional
         One weight for each model; equal by default.
-    beta, zero_division
-        As in `maximize_expected_f`.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    zero_division : float, default=0.0
+        Value of F when nothing is positive and nothing is predicted.
 
     Returns
     -------
@@ -137,14 +139,16 @@ def maximize_expected_f_from_joint(
 
     Parameters
     ----------
-    P
+    P : array-like of shape (n, s) or (instances, n, s)
         ``P[i, s-1]`` is the probability that label i is positive and s labels are in all. Columns
         beyond the largest possible s may be left out. A batch of instances has one more axis, in
         front.
-    p0
+    p0 : float or array-like of shape (instances,)
         The probability that no label is positive; one for each instance of a batch.
-    beta, zero_division
-        As in `maximize_expected_f`.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    zero_division : float, default=0.0
+        Value of F when nothing is positive and nothing is predicted.
 
     Returns
     -------

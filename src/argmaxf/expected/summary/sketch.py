@@ -61,18 +61,51 @@ class ProbabilitySketch:
 
     @classmethod
     def from_array(cls, proba: ArrayLike) -> Self:
-        """Summarize an array of any shape."""
+        """Summarize an array of any shape.
+
+        Parameters
+        ----------
+        proba : array-like
+            Probabilities of being positive, in any shape.
+
+        Returns
+        -------
+        ProbabilitySketch
+            Their summary.
+        """
         return cls().update(proba)
 
     @classmethod
     def from_table(cls, table: Floats) -> Self:
-        """Wrap a table of counts and power sums, one row for each group (see kernels)."""
+        """Wrap a table of counts and power sums, one row for each group (see kernels).
+
+        Parameters
+        ----------
+        table : ndarray
+            The counts and power sums.
+
+        Returns
+        -------
+        ProbabilitySketch
+            The summary.
+        """
         sketch = cls()
         sketch._table += table
         return sketch
 
     def update(self, proba: ArrayLike) -> Self:
-        """Add probabilities; nothing is added if one of them is none. Return the sketch."""
+        """Add probabilities; nothing is added if one of them is none. Return the sketch.
+
+        Parameters
+        ----------
+        proba : array-like
+            Probabilities of being positive, in any shape.
+
+        Returns
+        -------
+        ProbabilitySketch
+            The sketch itself.
+        """
         p = as_real_array("proba", proba)
         if p.size:
             try:
@@ -82,7 +115,18 @@ class ProbabilitySketch:
         return self
 
     def merge(self, other: ProbabilitySketch) -> Self:
-        """Add the items of another sketch. Return the sketch."""
+        """Add the items of another sketch. Return the sketch.
+
+        Parameters
+        ----------
+        other : ProbabilitySketch
+            Another sketch.
+
+        Returns
+        -------
+        ProbabilitySketch
+            The sketch itself.
+        """
         self._table += other._table
         return self
 
@@ -127,6 +171,22 @@ class ProbabilitySketch:
 
         `selected` is None. `bracket` holds two thresholds between which the threshold with the
         highest expected F lies for certain.
+
+        Parameters
+        ----------
+        beta : float, default=1.0
+            Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What to maximize: `"fbeta"`, `"jaccard"`, or an object of `argmaxf.measures`.
+        zero_division : float, default=0.0
+            F of predicting nothing where there is nothing to find.
+        ties : {"split", "together"}, default="split"
+            Whether equal probabilities may be parted.
+
+        Returns
+        -------
+        Decision
+            What the summary alone can say.
         """
         if self.n == 0:
             raise ValueError("the sketch must hold at least one probability, got none")
@@ -150,6 +210,24 @@ class ProbabilitySketch:
 
         Where the cut falls inside a group (at most 1/64 of its p wide), the group's items are taken
         to be alike: give `k` or `threshold` of a decision for the value of a cut between groups.
+
+        Parameters
+        ----------
+        k : int, optional
+            How many of the most probable items are selected.
+        threshold : float, optional
+            Instead of `k`: items with at least this probability are selected.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What to maximize: `"fbeta"`, `"jaccard"`, or an object of `argmaxf.measures`.
+        zero_division : float, default=0.0
+            F of predicting nothing where there is nothing to find.
+
+        Returns
+        -------
+        ExpectedF
+            Mean and standard deviation.
         """
         question = Question.of(beta, measure, zero_division)
         if (k is None) == (threshold is None):
@@ -172,7 +250,18 @@ class ProbabilitySketch:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read a sketch back; bytes cut short, altered or of another version are refused."""
+        """Read a sketch back; bytes cut short, altered or of another version are refused.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+
+        Returns
+        -------
+        ProbabilitySketch
+            The sketch.
+        """
         rows, values = _parsed(bytes(data))
         table = empty_table()
         table[rows] = values
