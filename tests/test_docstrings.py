@@ -118,9 +118,10 @@ def test_every_parameter_of_a_function_is_described(function):
 def test_every_parameter_of_a_class_is_described(cls):
     doc = ClassDoc(cls)
     assert doc["Summary"], "no summary"
-    section = "Attributes" if is_record(cls) else "Parameters"
-    found = described(doc, section)
-    if is_record(cls):  # fields, and what is computed from them
+    found = described(doc, "Parameters")
+    if is_record(cls):  # its fields, some of them described where they are inherited from
+        records = [base for base in reversed(cls.__mro__) if base.__module__.startswith("argmaxf")]
+        found = {n: p for c in records for n, p in described(ClassDoc(c), "Attributes").items()}
         found = {n: p for n, p in found.items() if n in inspect.signature(cls).parameters}
     complaints = list(faults(inspect.signature(cls), found))
     if is_record(cls):

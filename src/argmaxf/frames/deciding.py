@@ -39,10 +39,6 @@ def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySk
         Its column of probabilities; decimals and float32 are computed in float64.
     nulls : {"raise", "drop"}, default="raise"
         ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
-    min_selected : int, default=None
-        Select at least so many rows of each segment, and column.
-    max_selected : int, default=None
-        Select at most so many.
 
     Notes
     -----

@@ -36,20 +36,20 @@ class SharedDecision(Decision):
 
     Attributes
     ----------
-    threshold
+    threshold : ndarray
         The smallest selected probability of each column, infinite if nothing is selected. No cut:
         rows compete, and a higher probability may have gone to another column.
-    expected
+    expected : float
         E[macro F] of the selected labels: one number.
-    std
+    std : float
         Standard deviation of macro F under the model; NaN if averaged over present columns only,
         where it has no such form.
-    bound
+    bound : float
         No labels that keep to so many in each row have a higher expected macro F.
-    gap
+    gap : float
         The part of `bound` that `expected` falls short of. 0 means proven optimal (to rounding,
         a part of 1e-12).
-    expected_of_columns
+    expected_of_columns : ndarray
         E[F] of each column.
     """
 
