@@ -2,13 +2,19 @@
 
 from fractions import Fraction
 
+import duckdb
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from argmaxf import estimate_rate, maximize_expected_f, shift_prior
+from argmaxf import decide, estimate_rate, maximize_expected_f, shift_prior
+from argmaxf.commands.app import run
+from argmaxf.frames.deciding import decisions
 from argmaxf.theory import GaussianMixture
 
 rates = st.floats(0.001, 0.999)
@@ -105,3 +111,62 @@ def test_the_decision_takes_the_prior():
     assert np.array_equal(got.selected, maximize_expected_f(want, average="macro").selected)
     with pytest.raises(ValueError, match="prior must be two rates, in training and where"):
         maximize_expected_f(p, prior=0.2)
+
+
+PRIOR = (0.2, 0.02)
+
+
+def _column(frame, name):
+    return np.asarray(frame.collect()[name] if isinstance(frame, pl.LazyFrame) else frame[name])
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table])
+def test_frames_take_the_prior(kind):
+    rng = np.random.default_rng(0)
+    data = {"p": rng.beta(1, 4, 500), "s": rng.integers(0, 3, 500)}
+    want = maximize_expected_f(data["p"], prior=PRIOR, ties="together")
+    got = decide(kind(data), "p", prior=PRIOR)
+    assert np.array_equal(_column(got, "label"), want.selected)
+    assert np.array_equal(_column(got, "p"), data["p"])
+    by = decide(kind(data), "p", by="s", prior=PRIOR)
+    for segment in range(3):
+        rows = data["s"] == segment
+        want = maximize_expected_f(data["p"][rows], prior=PRIOR, ties="together").selected
+        assert np.array_equal(_column(by, "label")[rows], want)
+
+
+def test_an_engine_that_is_a_database_takes_the_prior():
+    p = np.random.default_rng(1).beta(1, 4, 300)
+    frame = pd.DataFrame({"p": p})  # noqa: F841  DuckDB finds it by its name
+    want = maximize_expected_f(p, prior=PRIOR, ties="together")
+    relation = duckdb.sql("select p from frame")
+    assert decide(relation, "p", prior=PRIOR).df()["label"].sum() == want.k
+    found = decisions(relation, "p", prior=PRIOR)[()]
+    assert (found.k, found.threshold) == (want.k, want.threshold)
+    with pytest.raises(ValueError, match="prior must be two rates"):
+        decide(relation, "p", prior=0.1)
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "s"]])
+def test_the_command_takes_both_rates(tmp_path, by, capsys):
+    p = np.random.default_rng(2).beta(1, 4, 300)
+    pl.DataFrame({"p": p, "s": ["all"] * 300}).write_csv(tmp_path / "in.csv")
+    source, out = str(tmp_path / "in.csv"), str(tmp_path / "out.csv")
+    rates = ["--train-rate", "0.2", "--deploy-rate", "0.02"]
+    assert run(["decide", source, "-p", "p", "-o", out, *rates, *by]) == 0
+    written = pl.read_csv(out)
+    want = maximize_expected_f(p, prior=PRIOR, ties="together")
+    assert np.array_equal(written["label"].to_numpy(), want.selected)
+    assert np.array_equal(written["p"].to_numpy(), p)
+    capsys.readouterr()
+
+
+def test_the_command_wants_both_rates_and_names_bad_values_as_they_are(tmp_path, capsys):
+    (tmp_path / "in.csv").write_text("p\n0.5\n1.5\n")
+    source = str(tmp_path / "in.csv")
+    for rates, message in [
+        (["--deploy-rate", "0.1"], "give both --train-rate and --deploy-rate"),
+        (["--train-rate", "0.5", "--deploy-rate", "0.1"], "must be in [0, 1], got 1.5"),
+    ]:
+        assert run(["decide", source, "-p", "p", *rates]) == 2
+        assert message in " ".join(capsys.readouterr().err.split())

@@ -44,7 +44,7 @@ def shift_prior(p: ArrayLike, *, train_rate: ArrayLike, deploy_rate: ArrayLike) 
     array([0.1, 0.5])
     """
     proba = as_probabilities("p", p).astype(np.float64)
-    return move_odds(proba, odds_factor(train_rate, deploy_rate))
+    return np.asarray(move_odds(proba, odds_factor(train_rate, deploy_rate)))
 
 
 def odds_factor(train_rate: ArrayLike, deploy_rate: ArrayLike) -> Any:
@@ -55,10 +55,22 @@ def odds_factor(train_rate: ArrayLike, deploy_rate: ArrayLike) -> Any:
     return deploy * (1.0 - train) / (train * (1.0 - deploy))
 
 
-def move_odds(p: Floats, factor: Any) -> Floats:
-    """Return probabilities whose odds are `factor` times those of p."""
+def factor_of(prior: Any) -> Any:
+    """Return what odds are multiplied by, given the rate in training and the one in use."""
+    if not (isinstance(prior, tuple | list) and len(prior) == 2):
+        raise ValueError(
+            f"prior must be two rates, in training and where it is decided, got {prior!r}"
+        )
+    return odds_factor(*prior)
+
+
+def move_odds(p: Any, factor: Any) -> Any:
+    """Return probabilities whose odds are `factor` times those of p: an array, or an expression.
+
+    What is no probability stays none.
+    """
     positive = p * factor
-    return np.asarray(positive / (positive + (1.0 - p)))
+    return positive / (positive + (1.0 - p))
 
 
 def check_rate(name: str, rate: ArrayLike) -> Any:

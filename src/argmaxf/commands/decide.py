@@ -37,6 +37,8 @@ NULLS = typer.Option("--nulls", help="Rows without a probability: raise, or drop
 LEAST = typer.Option("--min-selected", help="Select at least so many rows, of each segment.")
 MOST = typer.Option("--max-selected", help="Select at most so many rows, of each segment.")
 THRESHOLD = typer.Option("--threshold", help="Use this threshold instead of finding the best one.")
+TRAIN = typer.Option("--train-rate", help="Rate of positives where the model was trained.")
+DEPLOY = typer.Option("--deploy-rate", help="Rate of positives among these rows, if another.")
 ONLY = typer.Option("--threshold-only", help="Print the threshold and nothing else.")
 
 Key = tuple[Any, ...]
@@ -56,12 +58,16 @@ def decide(
     min_selected: Annotated[int | None, LEAST] = None,
     max_selected: Annotated[int | None, MOST] = None,
     threshold: Annotated[float | None, THRESHOLD] = None,
+    train_rate: Annotated[float | None, TRAIN] = None,
+    deploy_rate: Annotated[float | None, DEPLOY] = None,
     threshold_only: Annotated[bool, ONLY] = False,
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Label the rows of files so that the expected F is the highest."""
     start = time.perf_counter()
-    options = Options(beta, measure, zero_division, ties, nulls, min_selected, max_selected)
+    limits = (min_selected, max_selected)
+    prior = _prior(train_rate, deploy_rate)
+    options = Options(beta, measure, zero_division, ties, nulls, *limits, prior)
     segments, progress = tuple(by or ()), TerminalProgress()
     where: dict[str, Any] = {"output": output, "label": label, "progress": progress}
     decisions: Mapping[Key, Decision]
@@ -84,6 +90,15 @@ def decide(
         _print(decisions, segments, seconds, output)
 
 
+def _prior(train: float | None, deploy: float | None) -> tuple[float, float] | None:
+    """Return both rates, or none."""
+    if train is None and deploy is None:
+        return None
+    if train is None or deploy is None:
+        raise ValueError("give both --train-rate and --deploy-rate, got one of them")
+    return train, deploy
+
+
 def _decide_sketch(
     files: list[str], output: Path | None, by: tuple[str, ...], options: Options
 ) -> Decision:
@@ -94,6 +109,8 @@ def _decide_sketch(
         )
     if not options.question.is_free:
         raise ValueError("a sketch holds no rows to count; give the files for a budget")
+    if options.prior:
+        raise ValueError("a sketch holds no rows to move to another rate; move them before")
     if output or by:
         raise ValueError("a sketch holds no rows to label; give --threshold where the rows are")
     return read_sketch(Path(files[0])).decide(

@@ -21,9 +21,15 @@ from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
 from argmaxf.expected.sparse import decide_sparse
 from argmaxf.measures import Measure
-from argmaxf.prior import shift_prior
+from argmaxf.prior import factor_of, move_odds
 from argmaxf.question import Question
-from argmaxf.validation import NotAProbability, as_real_array, check_choice, first_bad_probability
+from argmaxf.validation import (
+    NotAProbability,
+    as_probabilities,
+    as_real_array,
+    check_choice,
+    first_bad_probability,
+)
 
 
 def maximize_expected_f(
@@ -167,15 +173,12 @@ def _read(proba: Any) -> Any:
 
 def _moved(p: Any, prior: Any) -> Any:
     """Return the probabilities under the second of two rates of positives."""
-    if not (isinstance(prior, tuple | list) and len(prior) == 2):
-        raise ValueError(
-            f"prior must be two rates, in training and where it is decided, got {prior!r}"
-        )
+    factor = factor_of(prior)
     if not is_sparse(p):
-        return shift_prior(p, train_rate=prior[0], deploy_rate=prior[1])
+        return move_odds(as_probabilities("proba", p).astype(np.float64), factor)
     csr = as_csr("proba", p).copy()
-    train, deploy = (np.broadcast_to(rate, csr.shape[1])[csr.indices] for rate in prior)
-    csr.data = shift_prior(csr.data, train_rate=train, deploy_rate=deploy)
+    moved = np.broadcast_to(factor, csr.shape[1])[csr.indices]
+    csr.data = move_odds(as_probabilities("proba", csr.data).astype(np.float64), moved)
     return type(p)(csr)
 
 

@@ -16,6 +16,7 @@ from argmaxf.expected.threads import CHUNK
 from argmaxf.files.formats import SEPARATORS, Input
 from argmaxf.files.progress import Advance, Progress
 from argmaxf.frames.table import unused
+from argmaxf.prior import move_odds
 
 # What Polars may raise at a bad file.
 BROKEN = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -29,6 +30,7 @@ class Column:
     name: str
     drop_nulls: bool = False
     as_text: Sequence[str] = ()  # columns of text files whose values stay as they are written
+    factor: float | None = None  # by which the odds of all probabilities are multiplied first
 
     @cached_property
     def helpers(self) -> tuple[str, str]:
@@ -61,7 +63,7 @@ class Column:
                     continue
                 absent = np.isnan(values)
                 first = row - values.size + 1
-                _refuse_others(values, self.name, source, first)
+                _refuse_others(values, self.name, source, first, self.factor)
                 where = where or f"{source.name}, row {first + int(absent.argmax())}"
                 missing += int(absent.sum())
                 yield values[~absent]
@@ -129,10 +131,14 @@ class Column:
             number = column.str.strip_chars().cast(pl.Float64, strict=False)
             given = number.alias(self.name) if typed else column.alias(text)
             frame = source.scan(typed=typed, text=[self.name, *self.as_text])
-            return frame.with_columns(given, number.alias(p))
+            return frame.with_columns(given, self._moved(number).alias(p))
         if not (kind.is_numeric() or kind == pl.Boolean):
             raise ValueError(f"{source.name}: column {self.name!r} must hold numbers, got {kind}")
-        return frame.with_columns(column.cast(pl.Float64).alias(p))
+        return frame.with_columns(self._moved(column.cast(pl.Float64)).alias(p))
+
+    def _moved(self, given: pl.Expr) -> pl.Expr:
+        """Return probabilities with their odds moved; what is none stays none."""
+        return given if self.factor is None else move_odds(given, self.factor)
 
     def _refuse_text(self, batch: pl.DataFrame, source: Input, row: int) -> NoReturn:
         p, text = self.helpers
@@ -149,11 +155,14 @@ def rows_of(source: Input) -> int:
         return int(source.scan().select(pl.len()).collect().item())
 
 
-def _refuse_others(values: Floats, name: str, source: Input, first: int) -> None:
+def _refuse_others(
+    values: Floats, name: str, source: Input, first: int, factor: float | None
+) -> None:
     """Refuse what is neither a probability nor missing; `first` is the row of the first value."""
     bad = (values < 0.0) | (values > 1.0)
     if bad.any():
         place = int(bad.argmax())
+        values = values if factor is None else move_odds(values, 1.0 / factor).round(12)
         raise ValueError(
             f"{source.name}, row {first + place}: column {name!r} must be in [0, 1], "
             f"got {float(values[place])!r}"

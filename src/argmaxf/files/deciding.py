@@ -29,6 +29,7 @@ from argmaxf.files.writing import Output
 from argmaxf.frames.deciding import solve
 from argmaxf.frames.table import Table
 from argmaxf.measures import Measure
+from argmaxf.prior import factor_of
 from argmaxf.question import Question
 from argmaxf.validation import check_choice, check_unit_interval
 from argmaxf.whole import refuse_inputs
@@ -47,6 +48,12 @@ class Options:
     nulls: str = "raise"
     min_selected: int | None = None
     max_selected: int | None = None
+    prior: tuple[float, float] | None = None  # rates of positives, in training and in these rows
+
+    @property
+    def factor(self) -> float | None:
+        """What the odds of all probabilities are multiplied by."""
+        return None if self.prior is None else float(factor_of(self.prior))
 
     @property
     def question(self) -> Question:
@@ -75,7 +82,7 @@ def decide_files(
     question = options.question
     with ExitStack() as stack:
         inputs = find_inputs(names, stack)
-        items = Column(inputs, column, options.nulls == "drop", as_text=by)
+        items = Column(inputs, column, options.nulls == "drop", by, options.factor)
         sink = Output.checked(output, label, items) if output else None
         shown = progress or Silent()
         if by:
@@ -103,7 +110,8 @@ def label_files(
     options = options or Options()
     question, cut = options.question, check_unit_interval("threshold", threshold)
     with ExitStack() as stack:
-        items = Column(find_inputs(names, stack), column, options.nulls == "drop")
+        inputs = find_inputs(names, stack)
+        items = Column(inputs, column, options.nulls == "drop", factor=options.factor)
         sink = Output.checked(output, label, items) if output else None
         shown = progress or Silent()
         chosen, rest = ProbabilitySketch(), ProbabilitySketch()

@@ -70,6 +70,7 @@ def decide(
     nulls: str = "raise",
     min_selected: int | None = None,
     max_selected: int | None = None,
+    prior: tuple[float, float] | None = None,
 ) -> T:
     """Return the frame with a column of labels added, those with the highest expected F.
 
@@ -105,6 +106,9 @@ def decide(
         Select at least so many rows of each segment, and column.
     max_selected : int, default=None
         Select at most so many: the best that the budget allows, as exact as without.
+    prior : tuple of two floats, default=None
+        The rate of positives in training, and the one among these rows: the probabilities are moved
+        there first, as in `maximize_expected_f`; thresholds are of moved ones.
 
     Notes
     -----
@@ -121,7 +125,7 @@ def decide(
     [False, True, False, True, True]
     """
     question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected)
-    table = Table.of(frame, column, by, nulls, output)
+    table = Table.of(frame, column, by, nulls, output, prior)
     labelled: T = solve(table, question).labelled()
     return labelled
 
@@ -138,6 +142,7 @@ def decisions(
     nulls: str = "raise",
     min_selected: int | None = None,
     max_selected: int | None = None,
+    prior: tuple[float, float] | None = None,
 ) -> dict[Key, Decision]:
     """Return k, threshold, expected F and its spread of each segment, without labels.
 
@@ -166,6 +171,9 @@ def decisions(
         Select at least so many rows of each segment, and column.
     max_selected : int, default=None
         Select at most so many.
+    prior : tuple of two floats, default=None
+        The rate of positives in training, and the one among these rows: the probabilities are moved
+        there first, as in `maximize_expected_f`; thresholds are of moved ones.
 
     Notes
     -----
@@ -182,7 +190,7 @@ def decisions(
     {('a',): 1, ('b',): 2}
     """
     question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected)
-    return solve(Table.of(frame, column, by, nulls), question).decisions
+    return solve(Table.of(frame, column, by, nulls, prior=prior), question).decisions
 
 
 def solve(table: Table, question: Question) -> Solved:

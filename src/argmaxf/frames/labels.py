@@ -9,7 +9,7 @@ import numpy as np
 
 from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.frames.engines import Frame, engine_of, with_arrays
-from argmaxf.frames.table import Table, number, unused
+from argmaxf.frames.table import Table, unused
 
 
 def with_labels(table: Table, threshold: Floats, k: Ints) -> Frame:
@@ -22,13 +22,13 @@ def with_labels(table: Table, threshold: Floats, k: Ints) -> Frame:
         return _without_number(table, with_arrays(table.frame, labels))
     if table.number is None:
         cuts = zip(table.columns, threshold.tolist(), names, strict=True)
-        return table.frame.with_columns((number(c) >= cut).alias(name) for c, cut, name in cuts)
+        return table.frame.with_columns((table.p(c) >= cut).alias(name) for c, cut, name in cuts)
     m, taken = len(names), table.frame.collect_schema().names()
     cut_names = unused([*taken, *names], [f"argmaxf_threshold_{j}" for j in range(m)])
     values = {cut: threshold[j::m] for j, cut in enumerate(cut_names)}
     rows = engine_of(table.frame).look_up(table.frame, table.number, values)
     pairs = zip(table.columns, cut_names, names, strict=True)
-    labelled = rows.with_columns((number(c) >= nw.col(cut)).alias(name) for c, cut, name in pairs)
+    labelled = rows.with_columns((table.p(c) >= nw.col(cut)).alias(name) for c, cut, name in pairs)
     return _without_number(table, labelled.drop(*cut_names))
 
 
@@ -38,7 +38,7 @@ def _without_number(table: Table, frame: Frame) -> Frame:
 
 def _labels(table: Table, frame: nw.DataFrame[Any], j: int, threshold: Floats, k: Ints) -> Bools:
     """Return the labels of column j of a frame in memory, in the order of its rows."""
-    p = frame.select(number(table.columns[j])).to_numpy()[:, 0]
+    p = frame.select(table.p(table.columns[j])).to_numpy()[:, 0]
     rows = frame[table.number].to_numpy() if table.number else np.zeros(p.size, np.int64)
     return top_items(p, rows * len(table.columns) + j, threshold, k)
 

@@ -12,6 +12,7 @@ import narwhals as nw
 from argmaxf.frames.engines import Frame, Numbered, engine_of
 from argmaxf.frames.grouping import SEGMENT, P
 from argmaxf.frames.keys import Key, python_keys
+from argmaxf.prior import factor_of, move_odds
 from argmaxf.validation import check_choice
 
 
@@ -27,6 +28,7 @@ class Table:
     outputs: tuple[str, ...]  # the columns of labels, one for each of `columns`
     number: str | None = None  # the column of `frame` with the number of each row's segment
     keys: Frame | None = None  # of the segments, each with its number
+    factor: float | None = None  # by which the odds of all probabilities are multiplied first
 
     @classmethod
     def of(
@@ -36,8 +38,10 @@ class Table:
         by: str | Sequence[str] | None = None,
         nulls: str = "raise",
         output: str | None = None,
+        prior: tuple[float, float] | None = None,
     ) -> Table:
         """Check what a user gave, and number the segments."""
+        factor = None if prior is None else float(factor_of(prior))
         try:
             narwhal = nw.from_native(frame)
         except TypeError:
@@ -48,10 +52,10 @@ class Table:
         if check_choice("nulls", nulls, ("raise", "drop")) == "drop":
             narwhal = narwhal.filter(*(~missing(name) for name in columns))
         if not names:
-            return cls(narwhal, columns, outputs)
+            return cls(narwhal, columns, outputs, factor=factor)
         (number_name,) = unused([*narwhal.collect_schema(), *outputs], ["argmaxf_segment"])
         numbered = _numbered(narwhal, names, number_name)
-        return cls(numbered.frame, columns, outputs, number_name, numbered.keys)
+        return cls(numbered.frame, columns, outputs, number_name, numbered.keys, factor)
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -70,11 +74,16 @@ class Table:
     def items(self) -> Frame:
         """The probabilities in double precision, with their segments; columns one after another."""
         parts: list[Any] = [
-            self.frame.select(*self._segment(j), number(name).alias(P))
+            self.frame.select(*self._segment(j), self.p(name).alias(P))
             for j, name in enumerate(self.columns)
         ]
         stacked: Frame = nw.concat(parts) if len(parts) > 1 else parts[0]
         return stacked
+
+    def p(self, column: str) -> nw.Expr:
+        """Return a column of probabilities in double precision, its odds moved."""
+        given = number(column)
+        return given if self.factor is None else move_odds(given, self.factor)
 
     def _segment(self, j: int) -> list[nw.Expr]:
         """Return the number of the segment of column j, if there is more than one."""
