@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -57,7 +58,9 @@ def peers() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
         "Algorithm 1 in NumPy": algorithm_1,
     }
     if importlib.util.find_spec("rankseg"):
-        ways["RankSEG"] = rankseg
+        ways["RankSEG, default"] = rankseg
+        ways["RankSEG RMA, unpruned"] = partial(rankseg, pruning_prob=0.0)
+        ways["RankSEG TRNA, unpruned"] = partial(rankseg, solver="TRNA", pruning_prob=0.0)
     if importlib.util.find_spec("xcolumns"):
         ways["xCOLUMNs"] = xcolumns
     return ways
@@ -71,12 +74,16 @@ def algorithm_1(sets: np.ndarray) -> np.ndarray:
     return np.array(selected)
 
 
-def rankseg(sets: np.ndarray) -> np.ndarray:
-    """RankSEG's default solver, each set a one-class image of one row."""
+def rankseg(sets: np.ndarray, **options: object) -> np.ndarray:
+    """RankSEG, each set a one-class image of one row.
+
+    Its default, made for images, selects nothing where no probability is above `pruning_prob` = .5;
+    unpruned it is at its best here.
+    """
     import torch
     from rankseg import RankSEG
 
-    solver = RankSEG(metric="dice", output_mode="multilabel")
+    solver = RankSEG(metric="dice", output_mode="multilabel", **options)
     maps = torch.as_tensor(sets, dtype=torch.float64).reshape(len(sets), 1, 1, -1)
     return solver.predict(maps).numpy().reshape(sets.shape).astype(bool)
 

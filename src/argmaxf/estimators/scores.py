@@ -26,7 +26,7 @@ PREFERRED = {
     "multilabel-indicator": ("decision_function", "log_odds", "predict_proba"),
     "multiclass": ("predict_proba", "decision_function"),
 }
-CERTAIN = {  # the score of a label that never is, and of one that always is
+CERTAIN = {  # the scores of a label that is positive in no row, and in every row
     "predict_proba": (0.0, 1.0),
     "log_odds": (-np.inf, np.inf),
     "decision_function": (-np.inf, np.inf),
