@@ -1,6 +1,7 @@
 """argmaxf compare and demo: what they say, and every way to fail."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import argmaxf
 from argmaxf.commands.answer import Asked
 from argmaxf.commands.app import run
-from argmaxf.commands.rare import rare_digits
+from argmaxf.commands.rare import rare_digits, small_digits
 from argmaxf.commands.tables import read_table, split_like, split_table
 from argmaxf.comparison import METHODS
 from argmaxf.comparison.methods import Recipe
@@ -73,6 +74,7 @@ def test_every_method_is_rated_on_rows_its_model_has_not_seen(rows, found):
         "tuned threshold",
         "expected F",
         "trained for F",
+        "majority vote",
     ]
     assert found.evidence.truth[:, 0].tolist() == (rows.y == 1).to_list()
     for m in found.methods:
@@ -172,9 +174,9 @@ def test_the_positive_class_can_be_chosen(frame):
 
 def test_the_sentence_promises_only_what_the_method_rests_on(found):
     on_proba = replace(found, chosen="expected F").verdict
-    expected = argmaxf.expected_f(
-        found.evidence.proba[:, 0], found.evidence.predictions["expected F"][:, 0]
-    )
+    rows = found.evidence
+    proba, selected = (each["expected F"][:, 0] for each in (rows.scores, rows.predictions))
+    expected = argmaxf.expected_f(proba, selected)
     assert f"the model expects F1 {expected.mean:.3f} ± {expected.std:.3f}" in on_proba
     assert "expects" not in replace(found, chosen="trained for F").verdict
 
@@ -205,8 +207,9 @@ def test_command_prints_table_sentence_and_reason(csv, capsys):
         "tuned threshold",
         "expected F",
         "trained for F",
-        "Use ",
-        "is used",
+        "majority vote",
+        "on rows it was not trained on",
+        "standard error",
         "rows rated (5 folds",
     ):
         assert expected in text
@@ -415,7 +418,14 @@ def test_ctrl_c_ends_cleanly(csv, tmp_path):
 # The demo
 
 
-def test_demo_data_are_real_digits_with_few_positives():
+def test_demo_data_are_all_the_digits_there_are():
+    frame = small_digits(seed=3)
+    assert frame.shape == (1797, 17)
+    assert not frame.equals(small_digits(seed=4))
+    assert frame.sort(frame.columns).equals(small_digits(seed=4).sort(frame.columns))
+
+
+def test_digits_can_be_made_rare():
     frame = rare_digits(seed=3)
     assert frame["is_1"].sum() == 60
     assert 0.03 < frame["is_1"].mean() < 0.04
@@ -427,5 +437,13 @@ def test_demo_ends_with_where_the_report_is(tmp_path, capsys):
     assert run(["demo", "--report", str(path)]) == 0
     text = capsys.readouterr().out
     assert "Which of these handwritten digits" in text
+    kept_apart = " ".join(text.split())
+    gains = re.search(
+        r"On 899 digits kept apart, .* reaches F1 0\.\d+: ([+-]\S+) against cut at 0\.5 .* and "
+        r"([+-]\S+) against tuned threshold",
+        kept_apart,
+    )
+    assert float(gains[1]) > 0.1
+    assert float(gains[2]) > 0.03
     assert text.rstrip().endswith(str(path))
     assert path.stat().st_size < 3_000_000

@@ -34,7 +34,8 @@ def test_every_method_says_what_it_is():
     for key, method in METHODS.items():
         assert method.key == key
         assert method.rests_on in ("probabilities", "scores", "rows", "others")
-        assert all((method.name, method.symbol, method.about))
+        assert method.name
+        assert method.about
     assert len({method.name for method in METHODS.values()}) == len(METHODS)
 
 
@@ -46,7 +47,7 @@ def test_it_prints_as_a_table_with_the_choice_and_why(found):
         assert f"{standing.score.value:.4f}" in text
     assert found.reason in text
     assert f"*  {found.chosen}" in text
-    assert found.chosen in found.reason
+    assert found.chosen.lower() in found.reason.lower()
     assert f"{found.chosen}: F1 {found.method.score.value:.3f}" in found.verdict
 
 

@@ -234,3 +234,22 @@ def test_displays_load_matplotlib_only_to_draw():
 def test_bad_input_is_named(call, message, data):
     with pytest.raises(ValueError, match=message):
         call(*data)
+
+
+def test_another_measure_is_computed_and_named(data):
+    X, y, model = data
+    p = model.predict_proba(X)[:, 1]
+    expected = ExpectedFDisplay.from_predictions(p, measure="jaccard")
+    assert expected.decision.k == argmaxf.maximize_expected_f(p, measure="jaccard").k
+    assert expected.line_.get_label() == "expected Jaccard"
+    found = EmpiricalFDisplay.from_predictions(y, p, measure="jaccard")
+    assert found.best.value == argmaxf.maximize_empirical_f(y, p, measure="jaccard").value
+    guess = {"half": p >= 0.5, "tenth": p >= 0.1}
+    compared = MethodComparisonDisplay.from_predictions(y, guess, measure="jaccard")
+    interval = argmaxf.f_interval(y, guess["half"], measure="jaccard")
+    assert compared.scores["half"].value == pytest.approx(interval.value)
+    assert "Jaccard" in compared.ax_.get_xlabel()
+    both = ReliabilityDisplay.from_predictions(y, p, measure="jaccard")
+    assert both.best == found.best.value
+    prior = PriorSensitivityDisplay.from_predictions(p, measure="jaccard")
+    assert prior.loss.min() == pytest.approx(1 - expected.decision.expected, abs=1e-6)

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -58,6 +59,17 @@ def two_labels(table):
 @pytest.fixture(scope="module")
 def compared(table):
     return Asked(split_table(read_table(table), [SCRIPT], table.name)).compare()
+
+
+def page_for(found, chosen, path):
+    """The page of a comparison that had chosen this method."""
+    path.write_text(render(replace(found, chosen=chosen), command=["argmaxf"]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected_page(compared, tmp_path_factory):
+    return page_for(compared, "expected F", tmp_path_factory.mktemp("page") / "expected.html")
 
 
 @pytest.fixture(scope="module")
@@ -154,11 +166,11 @@ def check_found(browser, truth, selected, beta):
     assert browser.number("found-recall") == shown(tp / s)
 
 
-def test_moving_beta_shows_what_the_library_says(browser, one_label, compared):
+def test_moving_beta_shows_what_the_library_says(browser, expected_page, compared):
     from selenium.webdriver.common.keys import Keys
 
-    browser.open(one_label)
-    proba, truth = compared.evidence.proba[:, 0], compared.evidence.truth[:, 0]
+    browser.open(expected_page)
+    proba, truth = compared.evidence.scores["expected F"][:, 0], compared.evidence.truth[:, 0]
     assert browser.text("beta-value") == "1"
     check_decision(browser, proba, truth, 1.0)
     for keys in [[Keys.ARROW_RIGHT] * 5, [Keys.END], [Keys.HOME], [Keys.ARROW_RIGHT] * 9]:
@@ -166,11 +178,11 @@ def test_moving_beta_shows_what_the_library_says(browser, one_label, compared):
         check_decision(browser, proba, truth, float(browser.text("beta-value")))
 
 
-def test_moving_the_threshold_shows_what_it_would_give(browser, one_label, compared):
+def test_moving_the_threshold_shows_what_it_would_give(browser, expected_page, compared):
     from selenium.webdriver.common.keys import Keys
 
-    browser.open(one_label)
-    proba, truth = compared.evidence.proba[:, 0], compared.evidence.truth[:, 0]
+    browser.open(expected_page)
+    proba, truth = compared.evidence.scores["expected F"][:, 0], compared.evidence.truth[:, 0]
     browser.press("beta", *[Keys.ARROW_LEFT] * 3)
     beta = float(browser.text("beta-value"))
     for keys in [[Keys.ARROW_LEFT] * 7, [Keys.HOME], [Keys.END], [Keys.ARROW_LEFT] * 4]:
@@ -184,11 +196,31 @@ def test_moving_the_threshold_shows_what_it_would_give(browser, one_label, compa
     check_decision(browser, proba, truth, beta)
 
 
-def test_each_label_has_its_own_numbers(browser, two_labels, table):
+@pytest.mark.parametrize("chosen", ["trained for F", "majority vote", "tuned threshold"])
+def test_the_sliders_move_the_model_that_is_recommended(browser, compared, tmp_path, chosen):
+    """Scores that are no probabilities promise nothing: their page shows what is found alone."""
+    browser.open(page_for(compared, chosen, tmp_path / "page.html"))
+    rows = compared.evidence
+    truth = rows.truth[:, 0]
+    hidden = browser.script("return document.getElementById('expected').hidden")
+    assert hidden == (chosen == "trained for F")
+    body = browser.script("return document.getElementById('live').innerText")
+    if chosen == "trained for F":
+        best = argmaxf.maximize_empirical_f(truth, rows.scores[chosen][:, 0])
+        check_found(browser, truth, rows.scores[chosen][:, 0] >= best.threshold, 1.0)
+        assert "the cut of trained for F" in body
+    elif chosen == "majority vote":
+        check_decision(browser, rows.scores["expected F"][:, 0], truth, 1.0)
+        assert "expected F, one of the methods that vote" in body
+    else:
+        check_decision(browser, rows.proba[:, 0], truth, 1.0)
+
+
+def test_each_label_has_its_own_numbers(browser, table, tmp_path):
     targets = [SCRIPT, "<b>second</b>"]
     rows = split_table(read_table(table), targets, table.name)
     found = Asked(rows, beta=2.0).compare()
-    browser.open(two_labels)
+    browser.open(page_for(found, "expected F", tmp_path / "page.html"))
     assert browser.script("return document.getElementById('label').options[1].text") == targets[1]
     for i in (0, 1, 0):
         browser.script(
@@ -196,7 +228,8 @@ def test_each_label_has_its_own_numbers(browser, two_labels, table):
             "s.dispatchEvent(new Event('change'))"
         )
         assert browser.text("beta-value") == "2"
-        check_decision(browser, found.evidence.proba[:, i], found.evidence.truth[:, i], 2.0)
+        proba = found.evidence.scores["expected F"][:, i]
+        check_decision(browser, proba, found.evidence.truth[:, i], 2.0)
 
 
 @pytest.mark.parametrize("page", ["one_label", "two_labels"])

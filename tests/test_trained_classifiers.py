@@ -160,3 +160,28 @@ def test_no_margin_to_be_had_is_said():
     assert not fitted.coef_.any()
     # it is the optimum all the same: nothing near or far does better than budget times loss 1
     assert fitted.models_[0].objective == pytest.approx(300.0)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_scale_of_the_features_does_not_matter(rare, form):
+    """Columns in other units give the same decisions, and coefficients in those units."""
+    X, y = rare
+    units = 10.0 ** np.random.default_rng(0).integers(-4, 5, X.shape[1])
+    plain = SoftFClassifier().fit(form(X), y)
+    other = SoftFClassifier().fit(form(X * units), y)
+    assert np.array_equal(plain.predict(form(X)), other.predict(form(X * units)))
+    np.testing.assert_allclose(other.coef_ * units, plain.coef_, rtol=1e-3, atol=1e-6)
+    score = X @ plain.coef_[0] + plain.intercept_[0] - plain.threshold_
+    np.testing.assert_allclose(plain.decision_function(form(X)), score, atol=1e-9)
+
+
+def test_sparse_rows_stay_sparse(rare, monkeypatch):
+    X, y = rare
+    seen = []
+    monkeypatch.setattr(
+        SoftFClassifier,
+        "_fit_label",
+        lambda self, X, y, w: seen.append(sparse.issparse(X)) or fit_soft_f(X, y),
+    )
+    SoftFClassifier().fit(sparse.csr_array(X), y)
+    assert seen == [True]

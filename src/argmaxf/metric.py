@@ -102,12 +102,3 @@ def recall_from_counts(
 ) -> Any:
     """Return T / S, with the same 0/0 convention."""
     return divided(np.asarray(true_positives), np.asarray(positives), zero_division)
-
-
-def name_of_f(beta: float) -> str:
-    """Return F with its β as people write it: F1, F0.5, F2.
-
-    >>> name_of_f(1.0), name_of_f(0.5)
-    ('F1', 'F0.5')
-    """
-    return f"F{beta:g}"

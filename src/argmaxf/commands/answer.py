@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -18,10 +20,13 @@ from argmaxf.commands.models import behind_preprocessing, make_classifier
 from argmaxf.commands.output import console, print_json
 from argmaxf.commands.tables import LabelledTable, class_named
 from argmaxf.comparison.compare import compare
-from argmaxf.comparison.methods import METHODS
+from argmaxf.comparison.methods import METHODS, Recipe, taking_part
 from argmaxf.comparison.result import Comparison, Standing
 from argmaxf.comparison.trial import Fit
 from argmaxf.comparison.words import shown
+from argmaxf.empirical.interval import Interval, f_interval
+from argmaxf.estimators.labels import Labels
+from argmaxf.measures import as_measure
 from argmaxf.whole import written_whole
 
 
@@ -37,28 +42,63 @@ class Asked:
     folds: int = 5
     seed: int = 0
     methods: tuple[str, ...] = ()  # besides those that always take part
+    measure: str = "fbeta"
+    apart: LabelledTable | None = None  # rows on which the choice is judged once it is made
 
     def compare(self) -> Comparison:
         """Return the comparison, columns that took no part being noted."""
         train, test = self.train, self.test
         if self.folds < 2:
             raise ValueError(f"folds must be at least 2, got {self.folds}")
-        classifier = make_classifier(self.estimator, self.seed)
         comparison = compare(
             train.X,
             train.y,
-            behind_preprocessing(train.X, classifier),
+            self._pipeline(),
             beta=self.beta,
+            measure=self.measure,
             X_test=None if test is None else test.X,
             y_test=None if test is None else test.y,
-            methods=[*(key for key, m in METHODS.items() if m.standard), *self.methods],
+            methods=self._methods(),
             cv=self.folds,
             pos_label=class_named(train, self.positive),
             random_state=self.seed,
             names=(train.name, "" if test is None else test.name),
             track=_show_progress,
         )
-        return replace(comparison, notes=(*_left_out(train), *comparison.notes))
+        notes = (*_left_out(train), *comparison.notes)
+        judged = "" if self.apart is None else f" {self._judged(comparison, self.apart)}"
+        return replace(comparison, reason=comparison.reason + judged, notes=notes)
+
+    def _pipeline(self) -> Any:
+        return behind_preprocessing(self.train.X, make_classifier(self.estimator, self.seed))
+
+    def _methods(self) -> list[str] | None:
+        """Return the keys of the methods to compare, None for those that always take part."""
+        if not self.methods:
+            return None
+        asked = as_measure(self.measure, self.beta)
+        return [*(method.key for method in taking_part(None, None, asked)), *self.methods]
+
+    def _judged(self, comparison: Comparison, apart: LabelledTable) -> str:
+        """Say how the choice does on rows that took no part in it, beside the usual thresholds."""
+        usual = [METHODS[key] for key in ("plain", "threshold")]
+        recipe = Recipe(self.beta, self.measure, cv=self.folds, random_state=self.seed)
+        models = [comparison.estimator, *(m.make(self._pipeline(), recipe) for m in usual)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            labels = [model.fit(self.train.X, self.train.y).predict(apart.X) for model in models]
+        target = Labels.of(self.train.y, class_named(self.train, self.positive))
+        tables = [target.columns(each) for each in (apart.y, *labels)]
+        best, *others = (
+            f_interval(tables[0], table, measure=comparison.measure, average="macro").value
+            for table in tables[1:]
+        )
+        beaten = " and ".join(
+            f"{best - other:+.3f} against {method.name} ({other:.3f})"
+            for method, other in zip(usual, others, strict=True)
+        )
+        name = f"{comparison.measure} {best:.3f}"
+        return f"On {len(apart.y):,} {apart.name}, {comparison.chosen} reaches {name}: {beaten}."
 
 
 def answer(
@@ -185,31 +225,38 @@ def _seen(comparison: Comparison) -> str:
     return f"{rows}, {rate.min():.1%} positive{rarest}."
 
 
-def _name(standing: Standing, used: bool) -> str:
-    """Return a method's plain name, and its symbol in small print."""
-    symbol = escape(standing.method.symbol)
-    return f"{escape(standing.name)}{' *' if used else ''} [dim]{symbol}[/dim]"
-
-
 def _table(comparison: Comparison) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("method")
+    named = [m for m in comparison.methods if m.method.symbol]
+    symbols = ", ".join(f"{m.method.symbol} is {m.name}" for m in named)
+    caption = escape(f"In the paper {symbols}.") if named else None
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
+    table.add_column("method", no_wrap=True)
     for heading in (
-        f"{comparison.score_name} [dim]95 % interval[/dim]",
-        f"less {escape(comparison.chosen)} [dim]paired[/dim]",
+        f"{comparison.score_name} [dim]95 %[/dim]",
+        f"less {escape(comparison.chosen)}",
         "found",
         "false",
         "missed",
     ):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap="[" in heading)
     for standing in comparison.methods:
         used = standing.name == comparison.chosen
         counts = standing.counts or {}
         table.add_row(
-            _name(standing, used),
-            escape(shown(standing.score)),
-            "" if used else escape(shown(standing.difference, "+.3f")),
+            f"{escape(standing.name)}{' *' if used else ''}",
+            _short(shown(standing.score)),
+            "" if used else _paired(standing.difference),
             *(f"{counts[cell]:,}" for cell in ("tp", "fp", "fn") if cell in counts),
             style="bold" if used else None,
         )
     return table
+
+
+def _short(text: str) -> str:
+    """Return numbers no wider than they must be: .630 [.558, .696]."""
+    return escape(re.sub(r"\b0\.", ".", text))
+
+
+def _paired(difference: Interval) -> str:
+    """Return a difference and how far its interval reaches to either side."""
+    return _short(f"{difference.value:+.3f} ± {difference.high - difference.value:.3f}")

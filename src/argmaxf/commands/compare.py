@@ -23,6 +23,7 @@ def compare(
         str, typer.Option(help="The classifier: logistic, forest, boosting or nb.")
     ] = "logistic",
     beta: Annotated[float, typer.Option(help="How much recall counts against precision.")] = 1.0,
+    measure: Annotated[str, typer.Option(help="What to compare by: fbeta or jaccard.")] = "fbeta",
     positive: Annotated[
         str | None, typer.Option(help="The class that F counts; else the last one in order.")
     ] = None,
@@ -47,6 +48,6 @@ def compare(
     rows = split_table(read_table(train), target, train.name)
     test_rows = None if test is None else split_like(read_table(test), rows, test.name)
     methods = ("margin",) * svmperf + ("cost",) * cost
-    asked = Asked(rows, test_rows, estimator, beta, positive, folds, seed, methods)
+    asked = Asked(rows, test_rows, estimator, beta, positive, folds, seed, methods, measure)
     command = ["argmaxf", *(without_folder(word) for word in sys.argv[1:])]
     answer(asked, command, report=report, save=save, as_json=as_json)

@@ -64,7 +64,7 @@ class Method:
     name : str
         Its plain name.
     symbol : str
-        What the paper, or its author, calls it.
+        What the paper calls it; empty for methods it does not have.
     about : str
         What it does, in one line.
     rests_on : str
@@ -195,7 +195,7 @@ METHODS = {
         Method(
             "vote",
             "majority vote",
-            "vote",
+            "",
             "what two of tuned threshold, expected F and trained for F say",
             "others",
             _vote,
@@ -226,7 +226,7 @@ METHODS = {
         Method(
             "cost",
             "trained with costs",
-            "Parambath et al.",
+            "",
             "classes weighted by cost, best of several costs",
             "rows",
             _cost,
@@ -257,7 +257,7 @@ def added_method(name: str, classifier: Any) -> Method:
     """Return a classifier that the user adds to the comparison, as a method."""
     kind = type(classifier).__name__
     copy = partial(_copy, classifier)
-    return Method(name, name, kind, f"your {kind}", "rows", copy, complete=True)
+    return Method(name, name, "", f"your {kind}", "rows", copy, complete=True)
 
 
 def _copy(classifier: Any, *_: Any) -> Any:

@@ -15,6 +15,11 @@ NOTHING = "There is nothing to compare: no label has both positives and negative
 
 def reason(choice: Choice) -> str:
     """Return why the method was chosen."""
+    why = _why(choice)
+    return why[0].upper() + why[1:]
+
+
+def _why(choice: Choice) -> str:
     chosen, others = choice.chosen, [name for name in choice.close if name != choice.chosen]
     if chosen == choice.best:
         by = "but by no more than" if others else "by more than"

@@ -19,7 +19,7 @@ from argmaxf.displays.drawing import (
     tidy,
 )
 from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
-from argmaxf.metric import name_of_f
+from argmaxf.measures import Measure, as_measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,6 +42,8 @@ class EmpiricalFDisplay:
         The best threshold that meets the constraints.
     beta : float
         The β of F_β.
+    measure : Measure
+        What is shown.
     min_precision : float or None
         The precision asked for.
     min_recall : float or None
@@ -63,6 +65,7 @@ class EmpiricalFDisplay:
         fbeta: NDArray[np.float64],
         best: Threshold,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
     ) -> None:
@@ -71,6 +74,7 @@ class EmpiricalFDisplay:
         self.recall = recall
         self.fbeta = fbeta
         self.best = best
+        self.measure = as_measure(measure, beta)
         self.beta = beta
         self.min_precision = min_precision
         self.min_recall = min_recall
@@ -82,6 +86,7 @@ class EmpiricalFDisplay:
         score: ArrayLike,
         *,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
         pos_label: Any = None,
@@ -96,6 +101,8 @@ class EmpiricalFDisplay:
             Scores, larger meaning more positive.
         beta : float, default=1.0
             Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
         min_precision : float, optional
             Only thresholds of at least this precision count.
         min_recall : float, optional
@@ -110,13 +117,15 @@ class EmpiricalFDisplay:
         """
         y = positives(y_true, pos_label)
         limits: dict[str, Any] = {"min_precision": min_precision, "min_recall": min_recall}
-        best = maximize_empirical_f(y, score, beta=beta, **limits)
-        curve = empirical_f_curve(y, score, beta=beta)
+        best = maximize_empirical_f(y, score, beta=beta, measure=measure, **limits)
+        curve = empirical_f_curve(y, score, beta=beta, measure=measure)
         assert isinstance(curve, Curve)
         rising = {
             name: getattr(curve, name)[:0:-1] for name in ("precision", "recall", "fbeta")
         }  # without the cut that selects nothing
-        return cls(score=np.unique(score), best=best, beta=beta, **rising, **limits)
+        return cls(
+            score=np.unique(score), best=best, beta=beta, measure=measure, **rising, **limits
+        )
 
     @classmethod
     def from_predictions(
@@ -125,6 +134,7 @@ class EmpiricalFDisplay:
         score: ArrayLike,
         *,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
         pos_label: Any = None,
@@ -142,6 +152,8 @@ class EmpiricalFDisplay:
             Scores, larger meaning more positive.
         beta : float, default=1.0
             Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
         min_precision : float, optional
             Only thresholds of at least this precision count.
         min_recall : float, optional
@@ -157,7 +169,9 @@ class EmpiricalFDisplay:
             The display, with what was drawn.
         """
         limits = {"min_precision": min_precision, "min_recall": min_recall}
-        return cls.of(y_true, score, beta=beta, pos_label=pos_label, **limits).plot(ax)
+        return cls.of(
+            y_true, score, beta=beta, measure=measure, pos_label=pos_label, **limits
+        ).plot(ax)
 
     @classmethod
     def from_estimator(
@@ -200,7 +214,7 @@ class EmpiricalFDisplay:
             The display, with what was drawn.
         """
         ax = new_axes(ax)
-        f, best = name_of_f(self.beta), self.best
+        f, best = self.measure.title, self.best
         lines = [("precision", GREEN, 1.2), ("recall", ORANGE, 1.2), (f, BLUE, 2.0)]
         values = [self.precision, self.recall, self.fbeta]
         shown = self._shown()

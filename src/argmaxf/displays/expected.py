@@ -18,7 +18,7 @@ from argmaxf.displays.drawing import (
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import expected_f, expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.metric import name_of_f
+from argmaxf.measures import Measure, as_measure
 from argmaxf.validation import as_real_array, check_choice
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class ExpectedFDisplay:
         band_k: NDArray[np.int64],
         band_std: NDArray[np.float64],
         decision: Decision,
+        measure: str | Measure = "fbeta",
     ) -> None:
         self.k = k
         self.threshold = threshold
@@ -68,6 +69,7 @@ class ExpectedFDisplay:
         self.band_k = band_k
         self.band_std = band_std
         self.decision = decision
+        self.measure = as_measure(measure, decision.beta)
 
     @classmethod
     def of(cls, proba: ArrayLike, *, beta: float = 1.0) -> Self:
@@ -79,6 +81,8 @@ class ExpectedFDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
 
         Returns
         -------
@@ -90,14 +94,15 @@ class ExpectedFDisplay:
         n = falling.size
         band_k = np.unique(np.geomspace(1, n, BAND_POINTS).astype(np.int64))
         rank = np.arange(n)
-        std = [expected_f(falling, rank < k, beta=beta).std for k in band_k]
+        std = [expected_f(falling, rank < k, beta=beta, measure=measure).std for k in band_k]
         return cls(
             k=np.arange(n + 1),
             threshold=np.concatenate([[np.inf], falling]),
-            expected=expected_f_curve(falling, beta=beta),
+            expected=expected_f_curve(falling, beta=beta, measure=measure),
             band_k=band_k,
             band_std=np.array(std),
             decision=decision,
+            measure=measure,
         )
 
     @classmethod
@@ -106,6 +111,7 @@ class ExpectedFDisplay:
         proba: ArrayLike,
         *,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
         x: str = "k",
         ax: Axes | None = None,
         **line: Any,
@@ -121,6 +127,8 @@ class ExpectedFDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
         x : {"k", "threshold"}, default="k"
             What runs along the axis: how many are selected, or the threshold.
         ax : Axes, optional
@@ -133,7 +141,7 @@ class ExpectedFDisplay:
         ExpectedFDisplay
             The display, with what was drawn.
         """
-        return cls.of(proba, beta=beta).plot(ax, x=x, **line)
+        return cls.of(proba, beta=beta, measure=measure).plot(ax, x=x, **line)
 
     @classmethod
     def from_estimator(
@@ -178,7 +186,7 @@ class ExpectedFDisplay:
         """
         check_choice("x", x, ("k", "threshold"))
         ax = new_axes(ax)
-        best, f = self.decision, name_of_f(self.decision.beta)
+        best, f = self.decision, self.measure.title
         along = self.k if x == "k" else self.threshold
         shown = thinned(len(along), best.k)[1:]
         style = {"color": BLUE, "label": f"expected {f}", **line}

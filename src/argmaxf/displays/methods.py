@@ -11,7 +11,7 @@ from argmaxf.displays.drawing import BLUE, ORANGE, new_axes, tidy
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.empirical.paired import f_difference
 from argmaxf.estimators.labels import Labels
-from argmaxf.metric import name_of_f
+from argmaxf.measures import Measure, as_measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +30,8 @@ class MethodComparisonDisplay:
         The method the others are compared with.
     beta : float
         The β of F_β.
+    measure : Measure
+        What is shown.
     level : float
         How often intervals shall hold.
     ax_ : Axes
@@ -45,11 +47,13 @@ class MethodComparisonDisplay:
         differences: Mapping[str, Interval],
         reference: str,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
         level: float = 0.95,
     ) -> None:
         self.scores = dict(scores)
         self.differences = dict(differences)
         self.reference = reference
+        self.measure = as_measure(measure, beta)
         self.beta = beta
         self.level = level
 
@@ -60,6 +64,7 @@ class MethodComparisonDisplay:
         predictions: Mapping[str, ArrayLike],
         *,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
         level: float = 0.95,
         reference: str | None = None,
         pos_label: Any = None,
@@ -74,6 +79,8 @@ class MethodComparisonDisplay:
             The predicted labels of each method, by its name.
         beta : float, default=1.0
             Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
         level : float, default=0.95
             How often intervals shall hold.
         reference : str, optional
@@ -93,7 +100,7 @@ class MethodComparisonDisplay:
         labels = Labels.of(y_true, pos_label)
         truth = labels.columns(y_true)
         tables = {name: labels.columns(y) for name, y in predictions.items()}
-        options: dict[str, Any] = {"beta": beta, "level": level}
+        options: dict[str, Any] = {"beta": beta, "measure": measure, "level": level}
         scores = {
             name: f_interval(truth, table, average="macro", **options)
             for name, table in tables.items()
@@ -112,6 +119,7 @@ class MethodComparisonDisplay:
         predictions: Mapping[str, ArrayLike],
         *,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
         level: float = 0.95,
         reference: str | None = None,
         pos_label: Any = None,
@@ -127,6 +135,8 @@ class MethodComparisonDisplay:
             The predicted labels of each method, by its name.
         beta : float, default=1.0
             Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
         level : float, default=0.95
             How often intervals shall hold.
         reference : str, optional
@@ -183,7 +193,7 @@ class MethodComparisonDisplay:
             The display, with what was drawn.
         """
         ax = new_axes(ax, width=7.2)
-        f = name_of_f(self.beta)
+        f = self.measure.title
         for row, (name, score) in enumerate(self.scores.items()):
             color = ORANGE if name == self.reference else BLUE
             ax.plot([score.low, score.high], [row, row], color=color, lw=2.2, alpha=0.75)

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, positive_proba, tidy
 from argmaxf.expected.evaluate import expected_f
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.metric import name_of_f
+from argmaxf.measures import Measure, as_measure
 from argmaxf.prior import shift_prior
 from argmaxf.theory import mean_kl
 from argmaxf.validation import as_real_array
@@ -38,6 +38,8 @@ class PriorSensitivityDisplay:
         The rate of the probabilities given.
     beta : float
         The β of F_β.
+    measure : Measure
+        What is shown.
     ax_ : Axes
         Where it was drawn.
     figure_ : Figure
@@ -54,11 +56,13 @@ class PriorSensitivityDisplay:
         kl: NDArray[np.float64],
         positive_rate: float,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
     ) -> None:
         self.assumed = assumed
         self.loss = loss
         self.kl = kl
         self.positive_rate = positive_rate
+        self.measure = as_measure(measure, beta)
         self.beta = beta
 
     @classmethod
@@ -71,6 +75,8 @@ class PriorSensitivityDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
         assumed : array-like, optional
             The positive rates to try.
 
@@ -80,19 +86,20 @@ class PriorSensitivityDisplay:
             The display, with its arrays.
         """
         p = as_real_array("proba", proba).astype(np.float64)
-        decision = maximize_expected_f(p, beta=beta)  # checks proba and beta
+        decision = maximize_expected_f(p, beta=beta, measure=measure)  # checks proba and beta
         rate = float(p.mean())
         if not 0 < rate < 1:
             raise ValueError(f"proba must not be all 0 or all 1, got a mean of {rate:g}")
         rates = _around(rate) if assumed is None else np.sort(np.asarray(assumed, dtype=float))
         shifted = [shift_prior(p, train_rate=rate, deploy_rate=float(r)) for r in rates]
-        chosen = [maximize_expected_f(q, beta=beta).selected for q in shifted]
+        chosen = [maximize_expected_f(q, beta=beta, measure=measure).selected for q in shifted]
         return cls(
             assumed=rates,
-            loss=np.array([1 - expected_f(p, s, beta=beta).mean for s in chosen]),
+            loss=np.array([1 - expected_f(p, s, beta=beta, measure=measure).mean for s in chosen]),
             kl=np.array([mean_kl(p, q) for q in shifted]),
             positive_rate=rate,
             beta=decision.beta,
+            measure=measure,
         )
 
     @classmethod
@@ -101,6 +108,7 @@ class PriorSensitivityDisplay:
         proba: ArrayLike,
         *,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
         assumed: ArrayLike | None = None,
         ax: Axes | None = None,
     ) -> Self:
@@ -112,6 +120,8 @@ class PriorSensitivityDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
         assumed : array-like, optional
             The positive rates to try.
         ax : Axes, optional
@@ -163,7 +173,7 @@ class PriorSensitivityDisplay:
         """
         ax = new_axes(ax)
         right = ax.twinx()
-        f = name_of_f(self.beta)
+        f = self.measure.title
         (loss,) = ax.plot(self.assumed, self.loss, color=BLUE, lw=2, label=f"1 − expected {f}")
         (kl,) = right.plot(self.assumed, self.kl, color=ORANGE, ls="--", label="KL (right scale)")
         rate = ax.axvline(

@@ -19,7 +19,7 @@ from argmaxf.displays.drawing import (
 from argmaxf.empirical.interval import wilson
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.metric import fbeta_from_counts, name_of_f
+from argmaxf.measures import Measure, as_measure
 from argmaxf.validation import as_real_array
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class ReliabilityDisplay:
         F of the best threshold on the labels, found in hindsight.
     beta : float
         The β of F_β.
+    measure : Measure
+        What is shown.
     ax_ : Axes
         Where it was drawn.
     figure_ : Figure
@@ -74,6 +76,7 @@ class ReliabilityDisplay:
         achieved: float,
         best: float,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
     ) -> None:
         self.edges = edges
         self.count = count
@@ -84,6 +87,7 @@ class ReliabilityDisplay:
         self.promised = promised
         self.achieved = achieved
         self.best = best
+        self.measure = as_measure(measure, beta)
         self.beta = beta
 
     @property
@@ -98,6 +102,7 @@ class ReliabilityDisplay:
         proba: ArrayLike,
         *,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
         n_bins: int = 10,
         pos_label: Any = None,
     ) -> Self:
@@ -111,6 +116,8 @@ class ReliabilityDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
         n_bins : int, default=10
             Number of bins of equal width.
         pos_label : scalar, optional
@@ -124,8 +131,8 @@ class ReliabilityDisplay:
         if n_bins < 1:
             raise ValueError(f"n_bins must be at least 1, got {n_bins!r}")
         y, p = positives(y_true, pos_label), as_real_array("proba", proba)
-        best = maximize_empirical_f(y, p, beta=beta)
-        decision = maximize_expected_f(p, beta=beta)
+        best = maximize_empirical_f(y, p, beta=beta, measure=measure)
+        decision = maximize_expected_f(p, beta=beta, measure=measure)
         chosen = decision.selected
         edges = np.linspace(0.0, 1.0, n_bins + 1)
         which = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, n_bins - 1)
@@ -140,9 +147,14 @@ class ReliabilityDisplay:
             low=low,
             high=high,
             promised=decision.expected,
-            achieved=fbeta_from_counts(np.sum(y & chosen), np.sum(chosen), np.sum(y), beta=beta),
+            achieved=float(
+                as_measure(measure, beta).value(
+                    np.sum(y & chosen), np.sum(chosen), np.sum(y), len(y)
+                )
+            ),
             best=best.value,
             beta=decision.beta,
+            measure=measure,
         )
 
     @classmethod
@@ -152,6 +164,7 @@ class ReliabilityDisplay:
         proba: ArrayLike,
         *,
         beta: float = 1.0,
+        measure: str | Measure = "fbeta",
         n_bins: int = 10,
         pos_label: Any = None,
         ax: Axes | None = None,
@@ -166,6 +179,8 @@ class ReliabilityDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
         n_bins : int, default=10
             Number of bins of equal width.
         pos_label : scalar, optional
@@ -233,7 +248,7 @@ class ReliabilityDisplay:
         ax.set_xlim(0, 1)
         ax.set_ylim(-0.3, 1.02)
         ax.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
-        f = name_of_f(self.beta)
+        f = self.measure.title
         tidy(
             ax,
             xlabel="predicted probability",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.expected.evaluate import expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.operating import recall_shares
@@ -58,6 +59,7 @@ def live_numbers(proba: Floats, truth: NDArray[np.bool_], beta: float) -> dict[s
     return {
         "n": int(truth.size),
         "positives": int(truth.sum()),
+        "expects": True,
         "mean": float(falling.sum()),
         "beta": beta,
         "betas": betas,
@@ -73,6 +75,34 @@ def live_numbers(proba: Floats, truth: NDArray[np.bool_], beta: float) -> dict[s
         "cuts": [
             {"threshold": t, "f": [round(f, 7) for f in values], **top.at(int(k))}
             for t, k, values in zip(thresholds, sizes, curves.T.tolist(), strict=True)
+        ],
+    }
+
+
+def live_scores(score: Floats, truth: NDArray[np.bool_], beta: float) -> dict[str, Any]:
+    """Return the same for scores that are no probabilities: what is found at each cut.
+
+    The best set for each β is the best on these very rows. Cost: one exact cut for each β.
+    """
+    betas = beta_grid(beta)
+    order = np.argsort(-score, kind="stable")
+    falling, found = score[order], np.concatenate([[0], np.cumsum(truth[order])])
+    best = [maximize_empirical_f(truth, score, beta=b) for b in betas]
+    thresholds = np.unique(np.quantile(score, np.linspace(0, 1, THRESHOLDS)))
+    sizes = np.searchsorted(-falling, -thresholds, side="right")
+    return {
+        "n": int(truth.size),
+        "positives": int(truth.sum()),
+        "expects": False,
+        "beta": beta,
+        "betas": betas,
+        "decisions": [
+            {"threshold": _finite(b.threshold), "k": int(b.k), "tp": int(found[int(b.k)])}
+            for b in best
+        ],
+        "cuts": [
+            {"threshold": float(t), "k": int(k), "tp": int(found[k])}
+            for t, k in zip(thresholds, sizes, strict=True)
         ],
     }
 
@@ -94,6 +124,11 @@ class _TopSets:
             "mass": float(self.mass[k]),
             "tp": int(self.found[k]),
         }
+
+
+def _finite(number: float) -> float | None:
+    """Return a threshold as JSON can hold it; none where nothing is selected."""
+    return float(number) if np.isfinite(number) else None
 
 
 def _rounded(number: float) -> float:

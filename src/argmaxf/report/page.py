@@ -5,14 +5,16 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from argmaxf.comparison.methods import METHODS
 from argmaxf.comparison.result import Comparison, Evidence
-from argmaxf.comparison.trial import Floats
+from argmaxf.comparison.trial import Bools, Floats
 from argmaxf.displays import (
     BetaDisplay,
     EmpiricalFDisplay,
@@ -21,9 +23,9 @@ from argmaxf.displays import (
     PriorSensitivityDisplay,
     ReliabilityDisplay,
 )
-from argmaxf.metric import name_of_f
+from argmaxf.measures import FBeta
 from argmaxf.report.code import code
-from argmaxf.report.live import live_numbers
+from argmaxf.report.live import live_numbers, live_scores
 from argmaxf.report.pictures import svg
 
 MOST_LABELS = 6  # of many labels the rarest are shown: they are the hard ones
@@ -46,22 +48,61 @@ def render(
         lstrip_blocks=True,
     )
     shown = rarest(comparison)
-    rows, proba = evidence(comparison)
-    numbers = [live_numbers(proba[:, i], rows.truth[:, i], comparison.beta) for i in shown]
+    live = moved(comparison)
+    has_beta = isinstance(comparison.measure, FBeta)
+    numbers = [live.numbers(i) for i in shown] if has_beta else []
     return environment.get_template("report.html.j2").render(
         comparison=comparison,
-        f=name_of_f(comparison.beta),
+        f=comparison.measure.title,
         methods_picture=_methods(comparison),
         labels=[
             {"name": comparison.labels[i], "pictures": _pictures(comparison, i)} for i in shown
         ],
         hidden=len(comparison.labels) - len(shown),
         numbers=numbers,
+        live=live,
         code=code(comparison, saved),
         command=shlex.join(command),
         made_with=made_with,
         versions={"Python": platform.python_version(), **_versions()},
     )
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What the sliders of the page move: the scores of the method to use, and what to say of it."""
+
+    scores: Floats
+    truth: Bools
+    beta: float
+    are_proba: bool
+    explains: str
+
+    def numbers(self, label: int) -> dict[str, Any]:
+        """Return the library's answers for one label."""
+        answers = live_numbers if self.are_proba else live_scores
+        return answers(self.scores[:, label], self.truth[:, label], self.beta)
+
+
+def moved(comparison: Comparison) -> Moved:
+    """Return what the sliders move: the method to use, or the voter that decides by expected F."""
+    rows, proba = evidence(comparison)
+    method = comparison.method.method
+    name = METHODS["expected"].name if method.voters else method.name
+    whose = f"{name}, one of the methods that vote" if method.voters else name
+    if method.rests_on == "scores":
+        scores, by = proba, "the classifier's probabilities, which this method cuts"
+    else:
+        scores, by = rows.scores[name], f"the probabilities of {whose}"
+    if method.rests_on == "rows":
+        explains = (
+            f"For each β the cut of {name} with the highest F on these rows is shown; chosen on "
+            "the rows it is shown on, it flatters a little."
+        )
+    else:
+        explains = f"For each β the set with the highest expected F by {by} is shown."
+    on_proba = method.rests_on != "rows"
+    return Moved(scores, rows.truth, comparison.beta, on_proba, explains)
 
 
 def evidence(comparison: Comparison) -> tuple[Evidence, Floats]:
@@ -83,28 +124,36 @@ def _methods(comparison: Comparison) -> Any:
         scores={m.name: m.score for m in comparison.methods},
         differences={m.name: m.difference for m in comparison.methods},
         reference=comparison.chosen,
-        beta=comparison.beta,
+        measure=comparison.measure,
     )
-    f = name_of_f(comparison.beta)
+    f = comparison.measure.title
     return svg(display, f"{f} of each method with its interval", wide=True)
 
 
 def _pictures(comparison: Comparison, label: int) -> list[dict[str, Any]]:
-    rows, proba = evidence(comparison)
-    p, y = proba[:, label], rows.truth[:, label].astype(int)
-    beta = comparison.beta
-    f = name_of_f(beta)
+    """Return pictures of the decision by calibrated probabilities, where there are any."""
+    rows, own = evidence(comparison)
+    calibrated = rows.scores.get(METHODS["expected"].name, own)
+    p, y, raw = calibrated[:, label], rows.truth[:, label].astype(int), own[:, label]
+    measure = comparison.measure
+    f = measure.title
     displays: list[tuple[str, Any]] = [
-        (f"Expected {f} against how many rows are selected.", ExpectedFDisplay.of(p, beta=beta)),
+        (
+            f"Expected {f} against how many rows are selected.",
+            ExpectedFDisplay.of(p, measure=measure),
+        ),
         (
             f"Precision, recall and {f} found at each threshold.",
-            EmpiricalFDisplay.of(y, p, beta=beta),
+            EmpiricalFDisplay.of(y, p, measure=measure),
         ),
-        ("Predicted probabilities against what was found.", ReliabilityDisplay.of(y, p, beta=beta)),
+        (
+            "The classifier's own probabilities against what was found.",
+            ReliabilityDisplay.of(y, raw, measure=measure),
+        ),
         ("What each β would choose.", BetaDisplay.of(p)),
     ]
     if 0 < p.mean() < 1:
-        prior = PriorSensitivityDisplay.of(p, beta=beta)
+        prior = PriorSensitivityDisplay.of(p, measure=measure)
         displays.append(("What a wrong positive rate would cost.", prior))
     return [
         {"caption": caption, "svg": svg(display, f"{caption} Label {label + 1}.")}

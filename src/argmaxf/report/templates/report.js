@@ -20,20 +20,24 @@
     show(kind + "-tn", format(Math.max(0, table.n - k - positives + tp)));
   }
 
-  function draw() {
-    const i = Number(at("beta").value), beta = table.betas[i];
-    const best = table.decisions[i];
-    const cut = threshold === null ? best : table.cuts[threshold];
-    const expected = threshold === null ? best.f : cut.f[i];
-    show("beta-value", String(beta));
-    show("threshold-value", cut.threshold === null ? "above all" : short(cut.threshold));
-    at("beta").setAttribute("aria-valuetext", "beta " + beta);
-    at("threshold").setAttribute("aria-valuetext", at("threshold-value").textContent);
-    show("expected-f", share(expected));
+  function expect(best, cut, i) {
+    show("expected-f", share(threshold === null ? best.f : cut.f[i]));
     show("expected-std", threshold === null ? "± " + share(best.std) : "best for this β: " + share(best.f));
     show("expected-precision", share(cut.precision));
     show("expected-recall", share(cut.recall));
     confusion("expected", cut.mass, cut.k, table.mean, tenth);
+  }
+
+  function draw() {
+    const i = Number(at("beta").value), beta = table.betas[i];
+    const best = table.decisions[i];
+    const cut = threshold === null ? best : table.cuts[threshold];
+    at("expected").hidden = !table.expects;
+    show("beta-value", String(beta));
+    show("threshold-value", cut.threshold === null ? "above all" : short(cut.threshold));
+    at("beta").setAttribute("aria-valuetext", "beta " + beta);
+    at("threshold").setAttribute("aria-valuetext", at("threshold-value").textContent);
+    if (table.expects) expect(best, cut, i);
     show("found-f", share(fbeta(cut.tp, cut.k, table.positives, beta)));
     show("found-precision", share(ratio(cut.tp, cut.k)));
     show("found-recall", share(ratio(cut.tp, table.positives)));
