@@ -11,7 +11,7 @@ from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, positive_prob
 from argmaxf.expected.evaluate import expected_f
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.worst_case import maximize_worst_case_f
-from argmaxf.metric import name_of_f
+from argmaxf.measures import FBeta
 from argmaxf.prior import move_odds
 from argmaxf.validation import as_probabilities
 
@@ -163,7 +163,7 @@ class WorstCaseDisplay:
             Drawn.
         """
         ax = new_axes(ax)
-        f = name_of_f(self.beta)
+        f = FBeta(self.beta).title
         (best,) = ax.plot(self.factors, self.best_worst, color=BLUE, lw=2, label="best worst case")
         (worst,) = ax.plot(
             self.factors, self.worst, color=ORANGE, ls="--", label="worst case of the usual set"

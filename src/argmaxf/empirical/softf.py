@@ -16,7 +16,7 @@ from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 
 from argmaxf.empirical.linear import LinearModel, Scores, Vector
-from argmaxf.measures import FBeta, Measure, Ratio, as_measure
+from argmaxf.measures import Coefficients, FBeta, Measure, Ratio, as_measure
 from argmaxf.validation import (
     check_count,
     check_not_negative,
@@ -55,13 +55,17 @@ def soft_f(
     >>> soft_f(np.array([1, 0]), np.array([0.5, 0.5]))
     (0.5, array([ 0.75, -0.25]))
     """
-    counted, c = weight * y, measure.coefficients()
-    numerator, size = measure.fraction(
-        np.sum(counted * decision), np.sum(weight * decision), np.sum(counted), None
-    )
-    value = float(numerator / size)
-    by_size = weight + (c.b_in - c.b_out) * counted  # the denominator's slope in each decision
-    return value, (c.c * counted - value * by_size) / size
+    return _soft(weight * y, weight, decision, measure.coefficients())
+
+
+def _soft(counted: Any, weight: Any, decision: Vector, of: Coefficients) -> tuple[float, Vector]:
+    """Return the value and its gradient from the weights of positives and of all items."""
+    c, b_in, b_out, s0, s1 = of
+    true = np.sum(counted * decision)
+    size = np.sum(weight * decision) + b_out * np.sum(counted) + (b_in - b_out) * true + s1
+    value = float((c * true + s0) / size)
+    by_size = weight + (b_in - b_out) * counted  # the denominator's slope in each decision
+    return value, (c * counted - value * by_size) / size
 
 
 def fit_soft_f(
@@ -161,6 +165,7 @@ class Objective:
     stationarity: float = np.inf  # the largest slope over F, where last evaluated
 
     def __post_init__(self) -> None:
+        self._counted, self._coefficients = self.weight * self.y, self.measure.coefficients()
         self._alphas = np.full(self.scores.size, self.alpha)
         if self.scores.fit_intercept:
             self._alphas[-1] = self.intercept_alpha
@@ -183,7 +188,7 @@ class Objective:
         """Return the objective and its gradient."""
         linear, threshold = self.split(parameters)
         decision, by_score, by_threshold = self._decide(self.scores(linear), threshold)
-        value, by_decision = soft_f(self.y, decision, self.weight, measure=self.measure)
+        value, by_decision = _soft(self._counted, self.weight, decision, self._coefficients)
         gradient = self._alphas * linear - self.scores.pull(by_decision * by_score)
         if self.sharpness is not None:
             gradient = np.append(gradient, -(by_decision @ by_threshold))
