@@ -44,6 +44,8 @@ class ExpectedFDisplay:
         Its value there.
     decision : Decision
         The best set.
+    measure : Measure
+        What is expected.
     ax_ : Axes
         Where it was drawn.
     figure_ : Figure
@@ -72,7 +74,7 @@ class ExpectedFDisplay:
         self.measure = as_measure(measure, decision.beta)
 
     @classmethod
-    def of(cls, proba: ArrayLike, *, beta: float = 1.0) -> Self:
+    def of(cls, proba: ArrayLike, *, beta: float = 1.0, measure: str | Measure = "fbeta") -> Self:
         """Compute the arrays without drawing. Cost: one sort, and one pass for each band point.
 
         Parameters
@@ -89,7 +91,7 @@ class ExpectedFDisplay:
         ExpectedFDisplay
             The display, with its arrays.
         """
-        decision = maximize_expected_f(proba, beta=beta)
+        decision = maximize_expected_f(proba, beta=beta, measure=measure)
         falling = np.sort(as_real_array("proba", proba).astype(np.float64))[::-1]
         n = falling.size
         band_k = np.unique(np.geomspace(1, n, BAND_POINTS).astype(np.int64))

@@ -151,7 +151,8 @@ class MethodComparisonDisplay:
         MethodComparisonDisplay
             The display, with what was drawn.
         """
-        options = {"beta": beta, "level": level, "reference": reference, "pos_label": pos_label}
+        options: dict[str, Any] = {"beta": beta, "measure": measure, "level": level}
+        options |= {"reference": reference, "pos_label": pos_label}
         return cls.of(y_true, predictions, **options).plot(ax)
 
     @classmethod

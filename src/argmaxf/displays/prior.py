@@ -66,7 +66,14 @@ class PriorSensitivityDisplay:
         self.beta = beta
 
     @classmethod
-    def of(cls, proba: ArrayLike, *, beta: float = 1.0, assumed: ArrayLike | None = None) -> Self:
+    def of(
+        cls,
+        proba: ArrayLike,
+        *,
+        beta: float = 1.0,
+        measure: str | Measure = "fbeta",
+        assumed: ArrayLike | None = None,
+    ) -> Self:
         """Compute the arrays without drawing: one decision for each rate assumed.
 
         Parameters
@@ -132,7 +139,7 @@ class PriorSensitivityDisplay:
         PriorSensitivityDisplay
             The display, with what was drawn.
         """
-        return cls.of(proba, beta=beta, assumed=assumed).plot(ax)
+        return cls.of(proba, beta=beta, measure=measure, assumed=assumed).plot(ax)
 
     @classmethod
     def from_estimator(

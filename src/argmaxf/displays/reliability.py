@@ -193,7 +193,7 @@ class ReliabilityDisplay:
         ReliabilityDisplay
             The display, with what was drawn.
         """
-        options = {"beta": beta, "n_bins": n_bins, "pos_label": pos_label}
+        options = {"beta": beta, "measure": measure, "n_bins": n_bins, "pos_label": pos_label}
         return cls.of(y_true, proba, **options).plot(ax)
 
     @classmethod
