@@ -185,3 +185,28 @@ def test_a_summary_that_is_in_doubt_says_so(options):
         exact = maximize_expected_f(part, ties="together", **options).k
         search = maximize.drive.decide(maximize.ArraySource(part), question)[()]
         assert search.optimum.k == exact or search.optimum.contested
+
+
+SPREADS = {
+    "near one": lambda rng, n: 1 - 10.0 ** -rng.uniform(1, 17, n),
+    "logits of spread 10": lambda rng, n: 1 / (1 + np.exp(-rng.normal(0, 10, n))),
+    "both ends": lambda rng, n: np.where(
+        rng.random(n) < 0.5, 1 - 10.0 ** -rng.uniform(1, 17, n), 10.0 ** -rng.uniform(1, 17, n)
+    ),
+    "near zero": lambda rng, n: 10.0 ** -rng.uniform(1, 17, n),
+}
+
+
+@pytest.mark.parametrize("beta", [1e-9, 1e-3, 0.1, 1.0, 30.0, 1e5, 1e9])
+@pytest.mark.parametrize("name", SPREADS)
+def test_the_search_errs_only_where_it_is_in_doubt_for_extreme_beta(name, beta):
+    """Where f is near 1 the loss is searched: in 32 digits it finds the same optimum."""
+    from argmaxf.expected.ties import settle
+
+    p = SPREADS[name](np.random.default_rng(7), 1_000)
+    question = Question.of(beta)
+    search = maximize.drive.decide(maximize.ArraySource(p), question)[()]
+    exact = maximize_expected_f(p, beta=beta).k
+    assert search.optimum.k == exact or search.optimum.contested
+    near = {k for at in (search.optimum.k, exact) for k in range(at - 3, at + 4) if 1 <= k <= 1_000}
+    assert settle(np.sort(p)[::-1], near, question) == exact

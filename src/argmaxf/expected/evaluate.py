@@ -78,8 +78,7 @@ def value_of_sets(chosen: Groups, rest: Groups, question: Question) -> ExpectedF
     if everything.mass.sum() == 0.0:
         return ExpectedF(float(question.measure.value(0.0, k, 0.0)), 0.0)
     form = Form.of(everything, question.coefficients, k)
-    phi = form.climb(chosen, form.start).phi[-1]
-    mean = float(np.exp(-form.nodes.u * k) @ phi)
+    mean = form.value(chosen)
     return ExpectedF(mean, form.spread(chosen, rest, mean))
 
 

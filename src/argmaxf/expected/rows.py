@@ -12,13 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from argmaxf.arrays import Bools, Floats, Ints, readonly
+from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
+from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.threads import in_threads, sets_in_threads, threads_for
 from argmaxf.expected.ties import settle
 from argmaxf.question import Question
 from argmaxf.validation import NotAProbability
 
 SMALL = 1 << 14  # sets of up to so many items are decided here
+DECIMALS = 4_000  # operations on decimals that take no longer than a search
 WORK = 64  # an item costs about as much as so many in a pass over an array
 
 
@@ -123,14 +126,19 @@ def _decided(ascending: Floats, offsets: Ints, k: Ints, expected: Floats, std: F
 
 
 def _settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
-    """Decide a set in which several k are nearer than their error."""
+    """Decide a set in which several k are nearer than their error.
+
+    Where decimals of all of them would take long, the search by exact differences leaves few.
+    """
     from argmaxf.expected import row_kernels
 
     f = np.empty(ascending.size + 1)
     options = _options(question)
     best = row_kernels.decide_row(ascending, *options, -1, f)[0]
     rivals = np.flatnonzero(f >= f[best] * (1.0 - row_kernels.DOUBT)).tolist()
-    k = settle(ascending[::-1], rivals, question)
+    if len(rivals) * ascending.size**2 > DECIMALS:
+        rivals = drive.decide(ArraySource(ascending), question)[()].rivals()
+    k = settle(ascending[::-1], rivals, question) if len(rivals) > 1 else rivals[0]
     _, expected, std, _ = row_kernels.decide_row(ascending, *options, k, f)
     return k, expected, std
 

@@ -1,16 +1,17 @@
 """The certified optimum: bounds leave few groups, those are looked at more closely, and so on.
 
 At the border of two groups f is known. Inside a group covering the ranks (a, b], with
-f_k = Σ_m e^{-u_m k} Φ_k(u_m) and Φ_k between `low` and `high` (Φ_a and Φ_b where Φ grows),
+g_k = Σ_m e^{-u_m k} Φ_k(u_m) and Φ_k between `low` and `high` (Φ_a and Φ_b where Φ grows),
 
-    f_k ≤ Σ e^{-u(a+1)} high                                             (the group is too poor)
-    f_k - f_{k-1} ≤ Σ e^{-u(a+1)} most - e^{-u(b-1)} (1 - e^{-u}) low     (f only falls in it)
-    f_k - f_{k-1} ≥ Σ e^{-ub} least - e^{-ua} (1 - e^{-u}) high           (f only rises in it)
+    Σ e^{-ub} low ≤ g_k ≤ Σ e^{-u(a+1)} high                             (the group is too poor)
+    g_k - g_{k-1} ≤ Σ e^{-u(a+1)} most - e^{-u(b-1)} (1 - e^{-u}) low     (g only falls in it)
+    g_k - g_{k-1} ≥ Σ e^{-ub} least - e^{-ua} (1 - e^{-u}) high           (g only rises in it)
 
 where `least` and `most` bound Φ_k - Φ_{k-1}; where one is negative, the other end of the range is
-the worst for it. A group that none of the three closes is subdivided. Values of f along a ladder
-are sums of exact differences, so that neighbouring k are told apart even where f differs in its
-fifteenth digit only.
+the worst for it. A group that none of the three closes is subdivided. g is f, or the loss 1 - f
+where f is above one half: there the terms of f hardly differ between sets, and bounds on them are
+useless. Values along a ladder are sums of exact differences, so that neighbouring k are told apart
+even where f, or the loss, differs in its fifteenth digit only.
 
 `Search` never looks at items: it says which groups it wants in finer ones (`wanted`) and is told
 (`refine`), so that any source can drive it (`drive.py`).
@@ -28,14 +29,16 @@ import numpy as np
 
 from argmaxf.arrays import Bools, Floats
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.form import Form, largest_useful_k
+from argmaxf.expected.form import Climber, Form, Gain, Loss, largest_useful_k
 from argmaxf.expected.sources.base import Cut
 from argmaxf.expected.summary.groups import Groups, group_sums
 from argmaxf.question import Question
 
 SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
 CONTEST = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
-DOUBT = 1e-12  # values nearer than this may be told apart better item by item (rows.py)
+DOUBT = 1e-12  # below this part of them, and a few units of rounding, it is in doubt (rows.py)
+ROUNDING = 4e-15
+NEAR_ONE = 0.5  # above this the loss is searched
 PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
 
 
@@ -45,7 +48,7 @@ class Ladder:
 
     groups: Groups
     k: Floats
-    f: Floats
+    f: Floats  # less the climber's offset
     state: Floats
     low: Floats  # bounds on Φ inside each group
     high: Floats
@@ -102,7 +105,7 @@ class Search:
         self.wanted: list[Groups] = []
         self._stretches: list[Stretch] = []
         self._ladders: list[Ladder] = []
-        self._best = 0.0
+        self._best = -math.inf
         self._threshold: float | None = None
         if len(groups):
             self._start()
@@ -116,11 +119,17 @@ class Search:
         reach = min(reach, float(k[-1]))
         useful = int(np.searchsorted(k, reach)) + 1
         groups, rest = self.groups[:useful], self.groups[useful:]
-        self._form = form = Form.of(self.groups, coefficients, reach)
-        # The rule is for k ≥ 1: its value at k = 0, which steps are added to, is not that of the
-        # set.
-        bottom = float(form.climb(groups[:0], form.start).phi.sum())
-        self._climb([_climbed(groups, form, 0.0, bottom, form.start, (), (rest,))])
+        self._form = Form.of(self.groups, coefficients, reach)
+        self._climber: Climber = Gain(self._form)
+        ladder = self._first(groups, rest)
+        if ladder.f[1:].max() > NEAR_ONE and Loss.suits(coefficients):
+            self._climber = Loss(self._form)
+            ladder = self._first(groups, rest)
+        self._climb([ladder])
+
+    def _first(self, groups: Groups, rest: Groups) -> Ladder:
+        """Climb all useful groups from the empty set."""
+        return _climbed(groups, self._climber, 0.0, None, self._climber.start(rest), (), (rest,))
 
     def _climb(self, ladders: list[Ladder]) -> None:
         """Take new ladders in; runs of equal items are cut at once, others become stretches."""
@@ -128,9 +137,9 @@ class Search:
             ladder = ladders.pop()
             self._ladders.append(ladder)
             self._best = max(
-                self._best, float(ladder.f.max(where=self._allowed(ladder.k), initial=0))
+                self._best, float(ladder.f.max(where=self._allowed(ladder.k), initial=-math.inf))
             )
-            is_open = _open(ladder, self._form, self._best, self.question)
+            is_open = _open(ladder, self._climber, self._best, self.question)
             for first, stop in _stretches(is_open):
                 stretch = Stretch(ladder, first, stop)
                 if stretch.groups.runs.all():
@@ -147,8 +156,8 @@ class Search:
         ladder, first, stop = stretch
         before = (*ladder.before, ladder.groups[:first])
         after = (*ladder.after, ladder.groups[stop:])
-        start = ladder.k[first], ladder.f[first], ladder.state[first]
-        return _climbed(finer, self._form, *start, before, after)
+        ends = ladder.state[first], ladder.state[stop]
+        return _climbed(finer, self._climber, ladder.k[first], ladder.f[first], ends, before, after)
 
     def _ask(self) -> None:
         """Say what is wanted next: open stretches, or in the end the lowest item chosen."""
@@ -193,28 +202,44 @@ class Search:
 
     def best_border(self) -> Optimum:
         """Compare the borders of all ladders and the empty set, and find the spread at the best."""
-        none = self.groups[:0]
-        nothing = Optimum(0, *self.nothing, none, contested=False)
+        nothing = Optimum(0, *self.nothing, self.groups[:0], contested=False)
         if not self._ladders:
             return nothing
+        k, f, allowed, top = self._borders()
+        if not allowed.any():
+            return self._no_border(nothing)
+        tied = allowed & (f >= f[top] - abs(f[top]) * CONTEST * _unshared(k, k[top]))
+        contested = len(self.rivals()) > 1
+        value = self._climber.offset + float(f[top])
+        if self.question.least == 0 and value - self.nothing.mean <= CONTEST * value:
+            return nothing._replace(contested=contested)
+        chosen = int(np.flatnonzero(tied)[np.argmin(k[tied])])
+        above, below = self._sides(chosen)
+        value = self._climber.offset + float(f[chosen])
+        std = self._form.spread(above, below, value)
+        return Optimum(int(k[chosen]), value, std, above[-1:], contested)
+
+    def rivals(self) -> list[int]:
+        """Return the sizes that look as good as the best: a summary cannot tell them apart."""
+        if not self._ladders:
+            return [0]
+        k, f, allowed, top = self._borders()
+        if not allowed.any():
+            return [0]
+        error = DOUBT * _unshared(k, k[top]) + ROUNDING
+        near = allowed & (f >= f[top] - abs(f[top]) * error)
+        close = np.unique(k[near]).astype(int).tolist()
+        best = self._climber.offset + float(f[top])
+        if self.question.least > 0 or self.nothing.mean < best * (1.0 - DOUBT):
+            return close
+        return [0, *close] if self.nothing.mean <= best * (1.0 + DOUBT) else [0]
+
+    def _borders(self) -> tuple[Floats, Floats, Bools, int]:
+        """Return k and f at the borders of all ladders, which may be chosen, and the best of them."""
         k = np.concatenate([ladder.k for ladder in self._ladders])
         f = np.concatenate([ladder.f for ladder in self._ladders])
         allowed = self._allowed(k)
-        if not allowed.any():
-            return self._no_border(nothing)
-        top = int(np.argmax(np.where(allowed, f, -1.0)))
-        # Two values of f share the terms of the items they share: only the others can differ.
-        unshared = np.abs(k - k[top]) / np.maximum(1.0, np.maximum(k, k[top]))
-        tied = allowed & (f >= f[top] * (1.0 - CONTEST * unshared))
-        doubt = f[top] * (1.0 - DOUBT)
-        close = self.nothing.mean >= doubt and f[top] >= self.nothing.mean * (1.0 - DOUBT)
-        if self.question.least == 0 and self.nothing.mean >= f[top] * (1.0 - CONTEST):
-            return nothing._replace(contested=close)
-        chosen = int(np.flatnonzero(tied)[np.argmin(k[tied])])
-        above, below = self._sides(chosen)
-        std = self._form.spread(above, below, float(f[chosen]))
-        contested = close or bool((allowed & (k != k[top]) & (f >= doubt)).any())
-        return Optimum(int(k[chosen]), float(f[chosen]), std, above[-1:], contested)
+        return k, f, allowed, int(np.argmax(np.where(allowed, f, -math.inf)))
 
     def _no_border(self, nothing: Optimum) -> Optimum:
         """Return the empty set where no other can be had within the limits, if that is allowed."""
@@ -255,43 +280,49 @@ def value_of_nothing(groups: Groups, question: Question) -> ExpectedF:
 
 def _climbed(
     groups: Groups,
-    form: Form,
+    climber: Climber,
     k0: float,
-    f0: float,
-    state: Floats,
+    f0: float | None,
+    ends: tuple[Floats, Floats],
     before: tuple[Groups, ...],
     after: tuple[Groups, ...],
 ) -> Ladder:
-    """Climb the groups from the border at k0, where f and the form's state are known."""
-    u = form.nodes.u
-    states, phi, rise, low, high = form.climb(groups, state)
+    """Climb the groups from the border at k0, where f is known, as are the states at both ends."""
+    u = climber.u
+    states, phi, rise, low, high = climber.climb(groups, *ends)
     k = k0 + np.concatenate([[0.0], np.cumsum(groups.count)])
     kept = np.exp(-np.multiply.outer(groups.count, u))
     lost = -np.expm1(-np.multiply.outer(groups.count, u))
-    # f_{i+1} - f_i = Σ e^{-u k_i} [e^{-uN} (Φ_{i+1} - Φ_i) - (1 - e^{-uN}) Φ_i]
+    # g_{i+1} - g_i = Σ e^{-u k_i} [e^{-uN} (Φ_{i+1} - Φ_i) - (1 - e^{-uN}) Φ_i]
     steps = np.exp(-np.multiply.outer(k[:-1], u)) * (kept * rise - lost * phi[:-1])
-    f = f0 + np.concatenate([[0.0], np.cumsum(steps.sum(axis=1))])
+    if f0 is None:  # the rule is for k ≥ 1: this is its value at k = 0, not that of the empty set
+        f0 = climber.sign * float(phi[0].sum())
+    # One sum from f0 on: where it gets small, so does its rounding.
+    f = np.cumsum(np.concatenate([[f0], climber.sign * steps.sum(axis=1)]))
     return Ladder(groups, k, f, states, low, high, before, after)
 
 
-def _open(ladder: Ladder, form: Form, best: float, question: Question) -> Bools:
+def _open(ladder: Ladder, climber: Climber, best: float, question: Question) -> Bools:
     """Mark the groups that none of the three bounds closes: they may hold a better value.
 
     A limit on k inside of a group leaves it open unless it is too poor: f may be best right there.
     """
-    u = form.nodes.u
+    u = climber.u
     is_open = ladder.groups.count > 1
     is_open &= (ladder.k[1:] > question.least) & (ladder.k[:-1] < question.most)
     limited = ladder.k[:-1] < question.least
     limited |= ladder.k[1:] > question.most
     if not question.split_ties:
         is_open &= ~ladder.groups.runs
-    ceiling = _sum(u, ladder.k[:-1, None] + 1, ladder.high)
-    is_open &= ceiling > (1.0 - SLACK) * best
+    if climber.sign > 0.0:
+        ceiling = _sum(u, ladder.k[:-1, None] + 1, ladder.high)
+    else:
+        ceiling = -_sum(u, ladder.k[1:, None], ladder.low)
+    is_open &= ceiling > best - SLACK * abs(best)
 
     i = np.flatnonzero(is_open)
     a, b = ladder.k[i, None], ladder.k[i + 1, None]
-    least, most = form.steps(ladder.groups[i], ladder.state[i], ladder.state[i + 1])
+    least, most = climber.steps(ladder.groups[i], ladder.state[i], ladder.state[i + 1])
     loss = -np.expm1(-u)
     gain = _sum(u, a + 1, most.clip(min=0.0))
     lost = _sum(u, b - 1, loss * ladder.low[i]) - _sum(u, b, most.clip(max=0.0))
@@ -301,6 +332,12 @@ def _open(ladder: Ladder, form: Form, best: float, question: Question) -> Bools:
     rises = gain > (1.0 + SLACK) * lost
     is_open[i] = ~(falls | rises) | limited[i]
     return is_open
+
+
+def _unshared(k: Floats, best: float) -> Floats:
+    """Return which part of its terms a value does not share with the best: those of other items."""
+    part: Floats = np.abs(k - best) / np.maximum(1.0, np.maximum(k, best))
+    return part
 
 
 def _sum(u: Floats, k: Floats, terms: Floats) -> Floats:

@@ -27,7 +27,8 @@ from argmaxf.question import Question
 
 DIGITS = 60
 EQUAL = Decimal(10) ** -50  # two values this close, relative to their size, are an exact tie
-LARGEST = 300  # items; a decision costs about n² decimal operations, tens of milliseconds here
+LARGEST = 300  # items; a value costs about n² decimal operations, tens of milliseconds here
+MANY = 20  # rivals, of which two doubles leave fewer
 TWO_DOUBLES = Decimal(10) ** -24  # above, two values this close are one
 
 # The trapezoid rule of nodes.py with a step that gives 31 digits, tail and all.
@@ -39,9 +40,12 @@ def settle(descending: Floats, rivals: Iterable[int], question: Question) -> int
     """Return the best of the rivals; exact ties go to the smallest."""
     candidates = sorted(rivals)
     positive = descending[: int(np.count_nonzero(descending))]  # others change nothing but k
-    if positive.size > LARGEST:
+    if positive.size > LARGEST or len(candidates) > MANY:
         values = dict(zip(candidates, _two_doubles(descending, candidates, question), strict=True))
-        return settle_values(candidates, values.__getitem__, TWO_DOUBLES)
+        best = max(values.values())
+        candidates = [k for k in candidates if values[k] >= best * (1 - TWO_DOUBLES)]
+        if positive.size > LARGEST:
+            return candidates[0]
     p = [Decimal(v) for v in positive.tolist()]
     coefficients = question.measure.coefficients(Decimal)
     return settle_values(
@@ -49,15 +53,13 @@ def settle(descending: Floats, rivals: Iterable[int], question: Question) -> int
     )
 
 
-def settle_values(
-    candidates: Iterable[int], value: Callable[[int], Decimal], equal: Decimal = EQUAL
-) -> int:
+def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) -> int:
     """Return the candidate of highest value in 60 digits, the first of those exactly equal."""
     best, highest = -1, Decimal(-1)
     with localcontext(prec=DIGITS):
         for k in candidates:
             challenger = value(k)
-            if challenger - highest > equal * abs(highest):
+            if challenger - highest > EQUAL * abs(highest):
                 best, highest = k, challenger
     return best
 
@@ -95,7 +97,7 @@ def _two_doubles(descending: Floats, sizes: Sequence[int], question: Question) -
     from argmaxf.expected import tie_kernels
 
     ascending = contiguous(descending[::-1])
-    with localcontext(prec=DIGITS):
+    with localcontext(prec=40):
         c, b_in, b_out, s0, s1 = question.measure.coefficients(Decimal)
         by_rule = [k for k in sizes if k > 0 or s1 > 0]
         least = s1 + (1 if min(by_rule, default=1) else 0)
