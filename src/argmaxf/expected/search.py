@@ -208,7 +208,7 @@ class Search:
         k, f, allowed, top = self._borders()
         if not allowed.any():
             return self._no_border(nothing)
-        tied = allowed & (f >= f[top] - abs(f[top]) * CONTEST * _unshared(k, k[top]))
+        tied = allowed & (f >= f[top] - abs(f[top]) * CONTEST * self._unshared(k, k[top]))
         contested = len(self.rivals()) > 1
         value = self._climber.offset + float(f[top])
         if self.question.least == 0 and value - self.nothing.mean <= CONTEST * value:
@@ -226,16 +226,16 @@ class Search:
         k, f, allowed, top = self._borders()
         if not allowed.any():
             return [0]
-        error = DOUBT * _unshared(k, k[top]) + ROUNDING
+        error = DOUBT * self._unshared(k, k[top]) + ROUNDING
         near = allowed & (f >= f[top] - abs(f[top]) * error)
-        close = np.unique(k[near]).astype(int).tolist()
+        close: list[int] = np.unique(k[near]).astype(int).tolist()
         best = self._climber.offset + float(f[top])
         if self.question.least > 0 or self.nothing.mean < best * (1.0 - DOUBT):
             return close
         return [0, *close] if self.nothing.mean <= best * (1.0 + DOUBT) else [0]
 
     def _borders(self) -> tuple[Floats, Floats, Bools, int]:
-        """Return k and f at the borders of all ladders, which may be chosen, and the best of them."""
+        """Return k and f at the borders of all ladders, which are allowed, and the best of them."""
         k = np.concatenate([ladder.k for ladder in self._ladders])
         f = np.concatenate([ladder.f for ladder in self._ladders])
         allowed = self._allowed(k)
@@ -246,6 +246,16 @@ class Search:
         if self.question.least > 0:
             raise self.question.no_set()
         return nothing
+
+    def _unshared(self, k: Floats, best: float) -> Floats | float:
+        """Which part of its terms a value does not share with the best: those of other items.
+
+        The loss may hang on a few items alone: nothing of it counts as shared.
+        """
+        if self._climber.sign < 0.0:
+            return 1.0
+        part: Floats = np.abs(k - best) / np.maximum(1.0, np.maximum(k, best))
+        return part
 
     def _sides(self, border: int) -> tuple[Groups, Groups]:
         """Return the groups above and below a border, counted over all ladders."""
@@ -332,12 +342,6 @@ def _open(ladder: Ladder, climber: Climber, best: float, question: Question) -> 
     rises = gain > (1.0 + SLACK) * lost
     is_open[i] = ~(falls | rises) | limited[i]
     return is_open
-
-
-def _unshared(k: Floats, best: float) -> Floats:
-    """Return which part of its terms a value does not share with the best: those of other items."""
-    part: Floats = np.abs(k - best) / np.maximum(1.0, np.maximum(k, best))
-    return part
 
 
 def _sum(u: Floats, k: Floats, terms: Floats) -> Floats:
