@@ -7,7 +7,8 @@ import pytest
 from judges import best_k, curve_40_digits, fbeta, jaccard, one_more_label, value
 
 from argmaxf import maximize_expected_f
-from argmaxf.expected import maximize
+from argmaxf.expected import drive
+from argmaxf.expected.sources.array import ArraySource
 from argmaxf.files.deciding import Options, decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import FBeta, Jaccard
@@ -183,7 +184,7 @@ def test_a_summary_that_is_in_doubt_says_so(options):
     question = Question.of(ties="together", **options)
     for part in np.split(p, np.flatnonzero(np.diff(segment)) + 1):
         exact = maximize_expected_f(part, ties="together", **options).k
-        search = maximize.drive.decide(maximize.ArraySource(part), question)[()]
+        search = drive.decide(ArraySource(part), question)[()]
         assert search.optimum.k == exact or search.optimum.contested
 
 
@@ -205,7 +206,7 @@ def test_the_search_errs_only_where_it_is_in_doubt_for_extreme_beta(name, beta):
 
     p = SPREADS[name](np.random.default_rng(7), 1_000)
     question = Question.of(beta)
-    search = maximize.drive.decide(maximize.ArraySource(p), question)[()]
+    search = drive.decide(ArraySource(p), question)[()]
     exact = maximize_expected_f(p, beta=beta).k
     assert search.optimum.k == exact or search.optimum.contested
     near = {k for at in (search.optimum.k, exact) for k in range(at - 3, at + 4) if 1 <= k <= 1_000}
