@@ -7,7 +7,7 @@ WHEEL_PYTHON = $(firstword $(wildcard .venv-wheel/bin/python .venv-wheel/Scripts
 # Tests of one file stay on one core, since they share what is slow to set up.
 PYTEST := .venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test test-slow test-lowest test-wheel coverage lint bench results docs package clean
+.PHONY: demo test test-slow fuzz test-lowest test-wheel coverage lint bench results docs package clean
 
 demo: .venv/.demo  ## the main job: methods compared on real data, explained, with a report
 	.venv/bin/argmaxf demo
@@ -20,6 +20,10 @@ coverage: .venv/.dev lint  ## the same, and which lines and branches of the libr
 
 test-slow: .venv/.dev  ## the checks that take minutes
 	$(PYTEST) -m slow
+
+FUZZ_MINUTES ?= 5
+fuzz: .venv/.dev  ## random attacks, each with its seed printed: make fuzz FUZZ_MINUTES=60
+	.venv/bin/python -m fuzz --minutes $(FUZZ_MINUTES)
 
 test-lowest: .venv/bin/python  ## the suite with the lowest versions that pyproject.toml allows
 	$(PIP) uv

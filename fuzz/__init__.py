@@ -1,0 +1,1 @@
+"""Random attacks on argmaxf: each kind draws its cases from seeds that are printed."""

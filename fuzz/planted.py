@@ -1,0 +1,186 @@
+"""Bugs to plant, one of each kind that an attack has found, and which kind of case catches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+import narwhals as nw
+import numpy as np
+
+
+class Planted(NamedTuple):
+    """A bug, and the kind of case that must catch it."""
+
+    kind: str
+    bug: Callable[[], AbstractContextManager]
+
+
+class Anything:
+    """Equal to everything, so that a check of numbers never fails."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        return True
+
+    def __radd__(self, other):
+        return other
+
+
+@contextmanager
+def keys_as_python_values():
+    """Time stamps lose their nanoseconds on the way to the group-by."""
+    from argmaxf.frames import engines
+
+    def coarser(number):
+        def numbered(self, frame, by, name):
+            schema = frame.collect_schema()
+            columns = [n for n in by if schema[n] in (nw.Datetime, nw.Duration)]
+            cast = (
+                frame.with_columns(nw.col(n).cast(nw.Int64) // 10_000_000 for n in columns)
+                if columns
+                else frame
+            )
+            return number(self, cast, by, name)
+
+        return numbered
+
+    with (
+        patch.object(engines.InMemory, "number", coarser(engines.InMemory.number)),
+        patch.object(engines.Engine, "number", coarser(engines.Engine.number)),
+    ):
+        yield
+
+
+def text_as_numbers():
+    from argmaxf.files.formats import Input
+
+    scan = Input.scan
+
+    def typed(self, *, typed=False, text=()):
+        return scan(self, typed=typed, text=text[:1])
+
+    return patch.object(Input, "scan", typed)
+
+
+def patterns_for_names():
+    import polars as pl
+
+    scan = pl.scan_ipc
+    return patch.object(pl, "scan_ipc", lambda path, glob: scan(path))
+
+
+def one_temporary_name():
+    import os
+
+    from argmaxf import whole
+
+    def shared(folder, name, mode):
+        path = Path(folder) / f".{name}.part"
+        return path, os.open(path, os.O_CREAT | os.O_RDWR, mode)
+
+    return patch.object(whole, "_locked", shared)
+
+
+@contextmanager
+def streams_that_end_early():
+    """Where Polars panics, its stream of batches ends; the check of the number of rows is gone."""
+    code = (
+        "import argmaxf.files.column as c\n"
+        "from fuzz.planted import Anything\n"
+        "c.rows_of = lambda source: Anything()\n"
+    )
+    from fuzz import kinds
+
+    with patch.object(kinds, "ARGMAXF", [kinds.ARGMAXF[0], "-c", code + kinds.ARGMAXF[2]]):
+        yield
+
+
+@contextmanager
+def copies_that_stay():
+    from fuzz import kinds
+
+    code = "import argmaxf.whole as w; w._remove_left_behind = lambda *given: None\n"
+    with patch.object(kinds, "ARGMAXF", [kinds.ARGMAXF[0], "-c", code + kinds.ARGMAXF[2]]):
+        yield
+
+
+@contextmanager
+def inputs_unchecked():
+    from argmaxf import whole
+    from argmaxf.commands import sketch
+    from argmaxf.files import deciding, writing
+
+    with ExitStack() as stack:
+        for module in (whole, sketch, deciding, writing):
+            stack.enter_context(patch.object(module, "refuse_inputs", lambda outputs, inputs: None))
+        yield
+
+
+def rounded_probabilities():
+    from argmaxf import validation
+    from argmaxf.expected import maximize
+
+    checked = validation.as_real_array
+
+    def rounded(name, values, **given):
+        return np.asarray(checked(name, values, **given)).astype(np.float32)
+
+    return patch.object(maximize, "as_real_array", rounded)
+
+
+def no_check_of_zlib():
+    from argmaxf.paper.datasets import reuters
+
+    return patch.object(reuters, "_BROKEN", (tarfile_error(),))
+
+
+def tarfile_error():
+    import tarfile
+
+    return tarfile.TarError
+
+
+def replaced(module, name, value):
+    """Plant a bug by putting something else in a function's place."""
+
+    def planted():
+        import importlib
+
+        return patch.object(importlib.import_module(module), name, value)
+
+    return planted
+
+
+PLANTED = {
+    "keys lose nanoseconds": Planted("frames", keys_as_python_values),
+    "outputs replace columns": Planted(
+        "frames",
+        replaced("argmaxf.frames.table", "_outputs", lambda f, c, output: (output,) * len(c)),
+    ),
+    "names are reserved": Planted(
+        "frames", replaced("argmaxf.frames.table", "unused", lambda taken, wanted: list(wanted))
+    ),
+    "changed frames are not noticed": Planted(
+        "changing", replaced("argmaxf.expected.search", "_check_same", lambda before, after: None)
+    ),
+    "text segments become numbers": Planted("files", text_as_numbers),
+    "names are patterns": Planted("files", patterns_for_names),
+    "modes are lost": Planted(
+        "files", replaced("argmaxf.whole", "_mode_to_keep", lambda target, path: 0o644)
+    ),
+    "inputs are written over": Planted("inputs", inputs_unchecked),
+    "streams end early": Planted("damage", streams_that_end_early),
+    "copies of the input stay": Planted("stream", copies_that_stay),
+    "one temporary name": Planted("writers", one_temporary_name),
+    "ties in single precision": Planted("ties", rounded_probabilities),
+    "impossible sketches": Planted(
+        "sketches",
+        replaced("argmaxf.expected.summary.sketch", "possible", lambda rows, values: True),
+    ),
+    "damaged archives": Planted("archives", no_check_of_zlib),
+}
