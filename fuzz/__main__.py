@@ -16,7 +16,7 @@ import numpy as np
 from fuzz.kinds import KINDS
 from fuzz.planted import PLANTED
 
-SECONDS = 120  # a case that takes longer hangs
+SECONDS = 300  # a case that takes longer hangs
 
 
 class Hangs(Exception):

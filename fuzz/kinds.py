@@ -26,7 +26,7 @@ from argmaxf.whole import written_whole
 from fuzz import draw
 from fuzz.engines import ENGINES, frame_of
 
-ARGMAXF = [sys.executable, "-c", "from argmaxf.cli import main; main()"]
+PLANT = ""  # code that plants a bug in other processes
 WRITERS = {
     "csv": pl.DataFrame.write_csv,
     "tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
@@ -177,26 +177,49 @@ def inputs(rng, folder):
     assert (source.read_bytes(), sketch.read_bytes()) == (before, whole)
 
 
+BATCH = 10  # damaged files for one process: to start it takes longer than to read them
+READ_ALL = """
+import json, sys
+from fuzz.kinds import command
+for words in json.loads(sys.argv[1]):
+    print(json.dumps(command(*words)))
+"""
+
+
 def damage(rng, folder):
     """A damaged file is refused in one line, or all of its rows are read; nothing is left."""
     n, kind = 3_000, str(rng.choice(["parquet", "arrow", "csv"]))
-    path, out = folder / f"in.{kind}", folder / "out.parquet"
+    good = folder / f"good.{kind}"
     frame = pl.DataFrame({"p": rng.random(n), "s": [f"s{i % 5}" for i in range(n)]})
     frame = frame if kind == "csv" else frame.with_columns(l=[[i] for i in range(n)])
-    WRITERS[kind](frame, path)
-    path.write_bytes(draw.damaged(rng, path.read_bytes()))
-    by = ["--by", "s"] if rng.random() < 0.5 else []
-    words = [*ARGMAXF, "decide", str(path), "-p", "p", *by, "-o", str(out), "--json"]
+    WRITERS[kind](frame, good)
+    paths = [folder / f"{i}.{kind}" for i in range(BATCH)]
+    tasks = []
+    for path in paths:
+        path.write_bytes(draw.damaged(rng, good.read_bytes()))
+        by = ["--by", "s"] if rng.random() < 0.5 else []
+        tasks.append(["decide", str(path), "-p", "p", *by, "-o", f"{path}.out.parquet", "--json"])
+    words = [sys.executable, "-c", PLANT + READ_ALL, json.dumps(tasks)]
     ended = subprocess.run(words, capture_output=True, text=True)
-    assert ended.returncode in (0, 2), ended
-    if ended.returncode == 2:
-        assert ended.stderr.count("\n") == 1, ended.stderr
-        assert os.listdir(folder) == [path.name], os.listdir(folder)
+    assert ended.returncode == 0, ended
+    for path, line in zip(paths, ended.stdout.splitlines(), strict=True):
+        _check_damage(path, n, *json.loads(line))
+    left = [name for name in os.listdir(folder) if name.startswith(".")]
+    assert left == [], left
+
+
+def _check_damage(path, n, code, out, err):
+    """Check what became of one damaged file."""
+    written = path.with_name(f"{path.name}.out.parquet")
+    assert code in (0, 2), (code, err)
+    if code == 2:
+        assert err.count("\n") == 1, err
+        assert not written.exists(), err
         return
-    result = json.loads(ended.stdout)
+    result = json.loads(out)
     rows = sum(each["rows"] for each in result.get("segments", [result]))
-    assert rows == pl.read_parquet(out).height, (rows, path)
-    assert kind == "csv" or rows == n, rows
+    assert rows == pl.read_parquet(written).height, (rows, path)
+    assert path.suffix == ".csv" or rows == n, (rows, path)
 
 
 def stream(rng, folder):
@@ -207,7 +230,8 @@ def stream(rng, folder):
     out, temporary = folder / "out.csv", folder / "tmp"
     temporary.mkdir()
     environment = os.environ | {"TMPDIR": str(temporary)}
-    words = [*ARGMAXF, "decide", "-", "-p", "p", "-o", str(out)]
+    start = "from argmaxf.cli import main; main()"
+    words = [sys.executable, "-c", PLANT + start, "decide", "-", "-p", "p", "-o", str(out)]
     process = subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment
     )
@@ -321,7 +345,12 @@ def sketches(rng, folder):
         return
     assert -1e-9 <= found.expected <= 1 + 1e-9, found
     assert 0 <= found.k <= found.n, found
-    assert found.std >= 0, found
+    assert 0 <= found.std <= 0.5 + 1e-9, found
+    assert found.n == table[:, 0].sum(), found
+    groups = argmaxf.ProbabilitySketch.from_bytes(data).groups_with_zeros()
+    slack = 1e-9 * groups.count * groups.high
+    assert (groups.mass >= groups.count * groups.low - slack).all(), "items below their group"
+    assert (groups.mass <= groups.count * groups.high + slack).all(), "items above their group"
     mean = argmaxf.ProbabilitySketch.from_bytes(data).mean_positives
     assert -1e-6 <= mean <= found.n * (1 + 1e-9), (mean, found)
 

@@ -86,27 +86,27 @@ def one_temporary_name():
     return patch.object(whole, "_locked", shared)
 
 
-@contextmanager
-def streams_that_end_early():
-    """Where Polars panics, its stream of batches ends; the check of the number of rows is gone."""
-    code = (
-        "import argmaxf.files.column as c\n"
-        "from fuzz.planted import Anything\n"
-        "c.rows_of = lambda source: Anything()\n"
-    )
-    from fuzz import kinds
+def in_other_processes(code):
+    """Plant a bug in the processes that a case starts."""
 
-    with patch.object(kinds, "ARGMAXF", [kinds.ARGMAXF[0], "-c", code + kinds.ARGMAXF[2]]):
-        yield
+    def planted():
+        from fuzz import kinds
+
+        return patch.object(kinds, "PLANT", code)
+
+    return planted
 
 
-@contextmanager
-def copies_that_stay():
-    from fuzz import kinds
-
-    code = "import argmaxf.whole as w; w._remove_left_behind = lambda *given: None\n"
-    with patch.object(kinds, "ARGMAXF", [kinds.ARGMAXF[0], "-c", code + kinds.ARGMAXF[2]]):
-        yield
+# Where Polars panics, its stream of batches ends; the check of the number of rows is gone.
+ENDS_EARLY = """
+import argmaxf.files.column as column
+from fuzz.planted import Anything
+column.rows_of = lambda source: Anything()
+"""
+COPIES_STAY = """
+import argmaxf.whole as whole
+whole._remove_left_behind = lambda *given: None
+"""
 
 
 @contextmanager
@@ -174,8 +174,8 @@ PLANTED = {
         "files", replaced("argmaxf.whole", "_mode_to_keep", lambda target, path: 0o644)
     ),
     "inputs are written over": Planted("inputs", inputs_unchecked),
-    "streams end early": Planted("damage", streams_that_end_early),
-    "copies of the input stay": Planted("stream", copies_that_stay),
+    "streams end early": Planted("damage", in_other_processes(ENDS_EARLY)),
+    "copies of the input stay": Planted("stream", in_other_processes(COPIES_STAY)),
     "one temporary name": Planted("writers", one_temporary_name),
     "ties in single precision": Planted("ties", rounded_probabilities),
     "impossible sketches": Planted(

@@ -182,15 +182,16 @@ def _save(comparison: Comparison, rows: LabelledTable, path: Path) -> None:
 def _show_progress(fits: list[Fit]) -> Iterator[Fit]:
     """Go through the fits with a progress bar, on a terminal only."""
     terminal = Console(stderr=True)
+    if not terminal.is_terminal:  # rich 13 would write empty lines
+        yield from fits
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(
-        *columns, console=terminal, transient=True, disable=not terminal.is_terminal
-    ) as bar:
+    with Progress(*columns, console=terminal, transient=True) as bar:
         task = bar.add_task("", total=len(fits))
         for fit in fits:
             bar.update(task, description=f"fitting {escape(fit.name)}")

@@ -31,14 +31,15 @@ class TerminalProgress:
     @contextmanager
     def phase(self, title: str, rows: int | None) -> Iterator[Advance]:
         """Begin a phase over so many rows, or an unknown number."""
+        if not self.active:  # rich 13 would write empty lines
+            yield lambda done: None
+            return
         columns = (
             TextColumn("{task.description:9}"),
             BarColumn(),
             RowsPerSecond(),
             TimeElapsedColumn(),
         )
-        with Progress(
-            *columns, console=self.console, disable=not self.active, transient=True
-        ) as bar:
+        with Progress(*columns, console=self.console, transient=True) as bar:
             task = bar.add_task(title, total=rows)
             yield lambda done: bar.advance(task, done)
