@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from argmaxf import ExpectedFClassifier, maximize_expected_f
+from argmaxf import ExpectedFClassifier, expected_f, maximize_expected_f
 
 MODEL = LogisticRegression(solver="newton-cholesky", tol=1e-10)
 
@@ -99,6 +99,23 @@ def test_multiclass_gives_one_class_per_row_and_gains_macro_f():
         plain = MODEL.fit(X[:2000], y[:2000]).predict(X[2000:])
         gains.append(np.subtract(*(f1_score(y[2000:], p, average="macro") for p in (ours, plain))))
     assert np.mean(gains) > 0.01
+
+
+def test_the_promise_of_a_multiclass_decision_is_that_of_what_is_predicted():
+    X, y = make_classification(
+        1500, n_informative=8, n_classes=5, n_clusters_per_class=1, class_sep=0.7,
+        weights=[0.6, 0.2, 0.1, 0.06], random_state=0,
+    )  # fmt: skip
+    model = ExpectedFClassifier(MODEL, calibrate=None).fit(X[:1000], y[:1000])
+    decision, predicted = model.decide(X[1000:]), model.predict(X[1000:])
+    np.testing.assert_array_equal(decision.selected, predicted[:, None] == model.classes_)
+    proba = model.predict_proba(X[1000:])
+    columns = [expected_f(p, s).mean for p, s in zip(proba.T, decision.selected.T, strict=True)]
+    assert decision.expected == pytest.approx(np.mean(columns), rel=1e-12)
+    assert decision.gap <= 1e-4
+    likeliest = proba.argmax(axis=1)[:, None] == np.arange(5)
+    plain = [expected_f(p, s).mean for p, s in zip(proba.T, likeliest.T, strict=True)]
+    assert decision.expected > np.mean(plain)
 
 
 def test_without_probabilities_calibration_makes_them_or_the_error_says_so(rare):

@@ -23,10 +23,12 @@ from argmaxf.estimators.scores import PREFERRED, LabelScorer, response_method
 from argmaxf.estimators.shift import check_deploy_rate, estimated_rates
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.shared_rows.decide import is_additive
 from argmaxf.prior import shift_prior
 from argmaxf.question import Question
 from argmaxf.validation import check_choice
 
+PROVEN = 1e-4  # the part of the best macro F that one class for each row may be short of
 FEW = 3.0  # positives that a batch should hold on average: with fewer, points of F are lost
 
 
@@ -49,8 +51,9 @@ class ExpectedFClassifier(MetaFClassifier):
         What to maximize: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
     average : {"macro", "samples", "micro"}, default="macro"
         What F means for a multilabel target: `"macro"` decides each label over the batch,
-        `"samples"` each row over its labels, `"micro"` all cells together. Multiclass targets are
-        decided one class against the rest, each row then going to one class.
+        `"samples"` each row over its labels, `"micro"` all cells together. The classes of a
+        multiclass target share the rows, one class for each, with the highest expected macro F
+        (docs/shared-rows.md); for a measure other than F_β each class is decided against the rest.
     calibrate : {"auto", "isotonic", "sigmoid"}, regressor or None, default="auto"
         How scores become probabilities. `"auto"` is the form that measured best on real sets
         (isotonic, docs/choosing.md), and leaves a frozen or already calibrated classifier
@@ -293,21 +296,26 @@ class ExpectedFClassifier(MetaFClassifier):
         self = copy(self)
         self.deploy_rate = self._deploy_rates(reference)
         reference = self._moved(reference)
-        decision = self._promise(self._decide(reference))
+        decision = self._promise(self._decide(reference, apart=True))
         if self._average() == "samples":  # each row is decided alone already
             mean, std = float(np.mean(decision.expected)), float(np.mean(decision.std))
             return RowwiseFClassifier.of(self, expected=mean, std=std)
         frozen = RowwiseFClassifier.of(self, expected=decision.expected, std=decision.std)
         return frozen.cut_like(decision, reference, self._average())
 
-    def _decide(self, proba: NDArray[np.float64]) -> Decision:
+    def _decide(self, proba: NDArray[np.float64], *, apart: bool = False) -> Decision:
+        """Decide a batch; the classes of a multiclass target share its rows, unless `apart`."""
         binary = self._labels.kind == "binary"
         average = None if binary else self._average()
+        measure = self._asked()
+        shared = self._labels.kind == "multiclass" and not apart and is_additive(measure)
         return maximize_expected_f(
             proba[:, 0] if binary else proba,
-            measure=self._asked(),
+            measure=measure,
             average=average,
             zero_division=self.zero_division,
+            labels_per_row=1 if shared else None,
+            tol=PROVEN if shared else None,
         )
 
     def estimate_rate(self, X: Any) -> Any:
@@ -354,10 +362,10 @@ class ExpectedFClassifier(MetaFClassifier):
     def _margin(self, X: Any) -> NDArray[np.float64]:
         proba = self._proba(X)
         selected = np.asarray(self._decide(proba).selected).reshape(proba.shape)
-        margin = signed(proba - boundary(proba, selected, self._average()), selected)
+        margin = proba - boundary(proba, selected, self._average())
         if self._labels.kind == "multiclass":
             margin = margin * decided_gain(proba, selected, self._asked())
-        return margin
+        return signed(margin, selected)
 
     @available_if(lambda self: self._has_probabilities())
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

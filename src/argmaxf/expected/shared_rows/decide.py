@@ -17,6 +17,7 @@ from argmaxf.expected.shared_rows.prices import Solution, solve
 from argmaxf.expected.shared_rows.problem import Problem, Rule
 from argmaxf.expected.shared_rows.records import Rows
 from argmaxf.expected.sources.sparse import as_csr, is_sparse, selected_cells
+from argmaxf.measures import Measure, Ratio
 from argmaxf.question import Question
 from argmaxf.validation import (
     NotAProbability,
@@ -177,15 +178,22 @@ def _of_nothing(shape: tuple[int, int], question: Question) -> SharedDecision:
     )
 
 
+def is_additive(measure: Measure) -> bool:
+    """Whether what an item adds to a set depends on the set's size alone, as for F_β."""
+    if not isinstance(measure, Ratio):
+        return False
+    _, b_in, b_out, s0, s1 = measure.coefficients()
+    return bool(b_in == b_out and s0 == 0.0 and s1 == 0.0)
+
+
 def _check_additive(question: Question) -> None:
     """Refuse measures for which what a cell adds to a set depends on the set, and budgets."""
-    c = question.coefficients
     if not question.is_free:
         raise ValueError(
             "min_selected and max_selected cannot be combined with labels_per_row or "
             "max_labels_per_row"
         )
-    if c.b_in != c.b_out or c.s0 != 0.0 or c.s1 != 0.0:
+    if not is_additive(question.measure):
         raise ValueError(
             "decisions that share rows need F_β, whose denominator does not depend on which items "
             f"are selected; got measure={question.measure!r}"

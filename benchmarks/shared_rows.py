@@ -1,0 +1,117 @@
+"""Decisions that share rows and sparse matrices, beside xCOLUMNs where it is installed.
+
+Values are expected macro-F1 under the model, gaps are proven.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from argmaxf import maximize_expected_f
+from benchmarks.harness import Row, best, best_pair, timed
+
+ON_REQUEST = True
+
+
+def guide() -> np.ndarray:
+    """The example of xCOLUMNs' guide: 30,000 rows, 20 labels, a logistic model for each."""
+    from sklearn.datasets import make_multilabel_classification
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import train_test_split
+    from sklearn.multioutput import MultiOutputClassifier
+
+    X, y = make_multilabel_classification(
+        n_samples=100_000, n_features=100, n_classes=20, n_labels=3, length=50,
+        allow_unlabeled=True, sparse=False, return_indicator="dense", random_state=0,
+    )  # fmt: skip
+    X_train, X_test, y_train, _ = train_test_split(X, y, test_size=0.3, random_state=0)
+    model = MultiOutputClassifier(LogisticRegression()).fit(X_train, y_train)
+    return np.column_stack([p[:, 1] for p in model.predict_proba(X_test)])
+
+
+def long_tail(n: int, size: int, cells: int, seed: int = 0) -> sparse.csr_matrix:
+    """`cells` labels in each row, label j in proportion to 1 / (j + 10), p from Beta(.3, 2)."""
+    rng = np.random.default_rng(seed)
+    weight = np.log(1.0 / (np.arange(size) + 10.0))
+    columns = np.empty((n, cells), np.int32)
+    for start in range(0, n, 1000):  # the largest of weight + Gumbel noise: drawn without repeats
+        keys = weight + rng.gumbel(size=(min(1000, n - start), size))
+        columns[start : start + 1000] = np.argpartition(-keys, cells, axis=1)[:, :cells]
+    p = rng.beta(0.3, 2.0, (n, cells)).clip(1e-6)
+    found = sparse.csr_matrix(
+        (p.ravel(), columns.ravel(), np.arange(n + 1) * cells), shape=(n, size)
+    )
+    found.sort_indices()
+    return found
+
+
+def scattered(n: int, size: int, cells: int) -> sparse.csr_array:
+    """A sparse matrix whose cells lie anywhere."""
+    rng = np.random.default_rng(1)
+    columns = rng.integers(0, size, n * cells, dtype=np.int32)
+    p = rng.beta(0.5, 5.0, n * cells).clip(1e-9)
+    found = sparse.csr_array((p, columns, np.arange(n + 1) * cells), shape=(n, size))
+    found.sum_duplicates()
+    found.data.clip(max=1.0, out=found.data)
+    return found
+
+
+def rows() -> Iterator[Row]:
+    yield from against_xcolumns("30,000 × 20, b = 3, gap 1e-6", guide(), 3, 1e-6, 1.0, 0.2)
+    tail = long_tail(100_000, 5_000, 20)
+    yield from against_xcolumns("long tail 100,000 × 5,000, b = 5", tail, 5, 5e-4, 2.0, 1.0)
+    few = long_tail(10_000, 5_000, 20)
+    times = [best(lambda p=p: shared(p, 5, 5e-4), 2) for p in (tail, few)]
+    yield Row("100,000 rows, b = 5", times[0], "10,000 rows", times[1], 12.0, 10.0)
+    p = scattered(1_000_000, 100_000, 20)
+    ours, theirs = best_pair(lambda: maximize_expected_f(p, average="macro"), p.tocsc, 3)
+    yield Row("1,000,000 × 100,000, 20 a row, macro", ours, "P.tocsc()", theirs, 3.0, 1.5)
+
+
+def shared(p: Any, b: int, tol: float) -> Any:
+    return maximize_expected_f(p, average="macro", labels_per_row=b, tol=tol)
+
+
+def against_xcolumns(
+    work: str, p: Any, b: int, tol: float, at_most: float, aim: float
+) -> Iterator[Row]:
+    """Our time and proof beside xCOLUMNs' block coordinate ascent."""
+    found = shared(p, b, tol)
+    ours = best(lambda: shared(p, b, tol), 2)
+    work = f"{work}: {found.expected:.5f}, gap {found.gap:.1e}"
+    for name, decide in peers(b).items():
+        decide(p)  # compiled
+        theirs = timed(lambda decide=decide: decide(p))
+        value = value_of(p, decide(p))
+        limits = (at_most, aim) if "ascent" in name else (None, None)
+        yield Row(work, ours, f"{name}: {value:.5f}", theirs, *limits)
+
+
+def value_of(p: Any, selected: Any) -> float:
+    """Expected macro-F1 of given labels."""
+    from argmaxf import expected_f
+
+    p, chosen = (sparse.csc_array(each) for each in (p, selected))
+    chosen = chosen.astype(bool)
+    values = []
+    for c in range(p.shape[1]):
+        column, marks = p[:, [c]].toarray().ravel(), chosen[:, [c]].toarray().ravel()
+        values.append(expected_f(column[column > 0], marks[column > 0]).mean if column.any() else 0)
+    return float(np.mean(values))
+
+
+def peers(b: int) -> dict[str, Callable[[Any], Any]]:
+    """Return the ways of xCOLUMNs, if it is installed, at their defaults."""
+    if not importlib.util.find_spec("xcolumns"):
+        return {}
+    from xcolumns.block_coordinate import predict_optimizing_macro_f1_score_using_bc
+
+    def ascent(p: Any) -> Any:
+        return predict_optimizing_macro_f1_score_using_bc(p, k=b, seed=0)
+
+    return {"xCOLUMNs block ascent": ascent}
