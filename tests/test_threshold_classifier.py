@@ -16,6 +16,8 @@ from sklearn.metrics import f1_score, fbeta_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
     TunedThresholdClassifierCV,
     cross_val_predict,
 )
@@ -249,3 +251,31 @@ def test_threshold_std_is_the_spread_over_fresh_data(rate, gap, n):
         found.append(maximize_empirical_f(y, score).threshold)
         claimed.append(threshold_std(y, score, rng))
     assert np.mean(claimed) == pytest.approx(np.std(found), rel=0.3)
+
+
+def test_rows_that_are_never_held_out_do_not_tune(rare):
+    X, y = rare
+    later = TimeSeriesSplit(3)
+    fitted = ThresholdFClassifier(LogisticRegression(), cv=later).fit(X, y)
+    rows = np.concatenate([test for _, test in later.split(X)])
+    scores = [
+        LogisticRegression().fit(X[train], y[train]).decision_function(X[test])
+        for train, test in later.split(X)
+    ]
+    want = maximize_empirical_f(y[rows], np.concatenate(scores))
+    assert fitted.threshold_ == pytest.approx(want.threshold)
+
+
+def test_a_share_of_the_rows_can_be_held_out(rare):
+    X, y = rare
+    fitted = ThresholdFClassifier(LogisticRegression(), cv=0.25).fit(X, y)
+    fold = deal(y[:, None] == 1, 4, 0)
+    model = LogisticRegression().fit(X[fold != 0], y[fold != 0])
+    want = maximize_empirical_f(y[fold == 0], model.decision_function(X[fold == 0]))
+    assert fitted.threshold_ == pytest.approx(want.threshold)
+
+
+def test_rows_held_out_twice_are_refused(rare):
+    X, y = rare
+    with pytest.raises(ValueError, match="cv must hold out every row at most once, row"):
+        ThresholdFClassifier(LogisticRegression(), cv=ShuffleSplit(3, random_state=0)).fit(X, y)

@@ -26,7 +26,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from argmaxf.comparison.methods import Method, Recipe
 from argmaxf.estimators.calibration import settled
 from argmaxf.estimators.doubts import CalibrationWarning
-from argmaxf.estimators.folds import deal, folds
+from argmaxf.estimators.folds import deal, folds, held_out_once
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.labels import Labels, constants_said
 from argmaxf.estimators.plain import GivenScores
@@ -108,7 +108,7 @@ class Trial:
         columns = self.labels.columns(self.target)
         self.kinds = scores_to_cut(self.estimator)
         self.splits = folds(self.recipe.cv, columns, self.target, self.recipe.random_state)
-        self.held_out = _held_out_once(self.splits, len(columns))
+        self.held_out = held_out_once(self.splits, len(columns))
         self.scores = np.full((len(columns), len(self.kinds) * columns.shape[1]), np.nan)
         self.test_scores: Floats | None = None
         found = [m for m in self.methods if self._takes_part(m)]
@@ -313,17 +313,6 @@ def _read_predictions(stream: bool, model: Any, X: Any) -> tuple[Any, Any]:
         model = model.freeze()
     scores = model.decision_function(X) if hasattr(model, "decision_function") else None
     return model.predict(X), scores
-
-
-def _held_out_once(splits: list[tuple[Ints, Ints]], n: int) -> Ints:
-    """Return the rows that are held out, or say which is held out twice."""
-    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
-    if (times > 1).any():
-        raise ValueError(
-            f"cv must hold out every row at most once, row {int(np.argmax(times > 1))} is held "
-            f"out {times.max()} times"
-        )
-    return np.flatnonzero(times)
 
 
 def _problem_with_numbers(estimator: Any, X: Any, target: Any) -> str:

@@ -13,13 +13,32 @@ from sklearn.utils import check_random_state
 def folds(
     cv: Any, columns: NDArray[np.bool_], target: NDArray[Any], random_state: Any
 ) -> list[Any]:
-    """Return the splits that `cv` asks for; a number asks for that many stratified folds."""
+    """Return the splits that `cv` asks for.
+
+    A number asks for that many stratified folds, a share below 1 for one set of that share of the
+    rows; a splitter may leave rows out (`TimeSeriesSplit`), and a list of splits may keep groups
+    of rows together.
+    """
+    if isinstance(cv, float) and 0.0 < cv < 1.0:
+        fold = deal(columns, max(2, round(1 / cv)), random_state)
+        return [(np.flatnonzero(fold != 0), np.flatnonzero(fold == 0))]
     if isinstance(cv, int | np.integer):
         if cv < 2:
             raise ValueError(f"cv must be at least 2 folds, or None for training scores, got {cv}")
         fold = deal(columns, min(int(cv), len(columns)), random_state)
         return list(PredefinedSplit(fold).split())
     return list(check_cv(cv, target).split(np.zeros(len(target)), target))
+
+
+def held_out_once(splits: list[Any], n: int) -> NDArray[np.int64]:
+    """Return the rows that are held out, or say which is held out twice."""
+    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
+    if (times > 1).any():
+        raise ValueError(
+            f"cv must hold out every row at most once, row {int(np.argmax(times > 1))} is held "
+            f"out {times.max()} times"
+        )
+    return np.flatnonzero(times)
 
 
 def deal(columns: NDArray[np.bool_], n_folds: int, random_state: Any) -> NDArray[np.int64]:

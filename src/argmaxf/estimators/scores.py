@@ -15,8 +15,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
+from argmaxf.estimators.folds import held_out_once
 from argmaxf.estimators.labels import Labels
 
 # The first of these that a classifier has is its score. A multinomial model's decision_function is
@@ -75,15 +77,17 @@ class LabelScorer(BaseEstimator):
     def out_of_fold(
         self, X: Any, y: NDArray[Any], splits: list[Any], **options: Any
     ) -> tuple[NDArray[np.float64], list[LabelScorer]]:
-        """Return each row's scores from a model that did not see it, and each fold's model."""
+        """Return each row's scores from a model that did not see it, and each fold's model.
+
+        Rows that are never held out, as the first of a time series, have NaN.
+        """
         models = cross_validate(
             self, X, y, cv=splits, scoring=_keep_scores, return_estimator=True,
             error_score="raise", **options,
         )["estimator"]  # fmt: skip
+        held_out_once(splits, len(y))
         rows = np.concatenate([test for _, test in splits])
-        if not np.array_equal(np.sort(rows), np.arange(len(y))):
-            raise ValueError("cv must hold out every row exactly once")
-        scores = np.empty((len(y), self.labels.n_columns))
+        scores = np.full((len(y), self.labels.n_columns), np.nan)
         scores[rows] = np.concatenate([model.kept_scores_ for model in models])
         return scores, models
 
@@ -149,7 +153,10 @@ def last_step(estimator: Any) -> Any:
 
 def weight_parameter(estimator: Any) -> str | None:
     """Return the name by which `fit` takes weights; a pipeline passes them to its last step."""
-    if isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
+    if isinstance(estimator, Pipeline) and get_config()["enable_metadata_routing"]:
+        routed = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
+        return "sample_weight" if routed else None
+    if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         inner = weight_parameter(last)
         return None if inner is None else f"{name}__{inner}"
@@ -162,7 +169,8 @@ def _fit_one(estimator: Any, X: Any, y: NDArray[Any], weight: Any) -> Any:
     seen = y if weight is None else y[weight > 0]
     constant = y.ndim == 1 and len(np.unique(seen)) == 1
     model = DummyClassifier() if constant else clone(estimator)
-    return model.fit(X, y, **({} if weight is None else {str(weight_parameter(model)): weight}))
+    name = None if weight is None else weight_parameter(model)
+    return model.fit(X, y, **({} if name is None else {name: weight}))
 
 
 def _response(model: Any, X: Any, method: str) -> Any:

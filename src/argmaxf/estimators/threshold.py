@@ -28,9 +28,11 @@ class ThresholdFClassifier(MetaFClassifier):
         Weight of recall against precision.
     measure : str or Measure, default="fbeta"
         What to maximize: `"fbeta"`, `"jaccard"` or an object of `argmaxf.measures`.
-    cv : int, splitter or iterable, default=5
-        Folds for the out-of-fold scores on which the threshold is tuned. None tunes on the training
-        scores themselves, as the paper does; that is overfitted where rows are few for the model.
+    cv : int, float, splitter or iterable, default=5
+        Folds for the out-of-fold scores on which the threshold is tuned: a number of them, the
+        share of rows to hold out once, a splitter, or splits. Only rows held out tune. None tunes
+        on the training scores themselves, as the paper does; that is overfitted where rows are few
+        for the model.
     response_method : str, default="auto"
         The scores to cut: `"decision_function"`, `"log_odds"` (of naive Bayes, whose probabilities
         saturate), `"predict_proba"`, or `"auto"` for the first of these that the classifier has
@@ -100,7 +102,8 @@ class ThresholdFClassifier(MetaFClassifier):
         params = self._fit_params(weight)
         self._fit_scorer(X, target, params, self._methods())
         scores = self._tuning_scores(X, target, columns, params)
-        self._set_thresholds(columns, scores, weight)
+        rows = ~np.isnan(scores).any(axis=1)  # those that were held out
+        self._set_thresholds(columns[rows], scores[rows], None if weight is None else weight[rows])
         return self
 
     @property
