@@ -290,7 +290,7 @@ def _each_promised(
 def _best(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> Threshold:
     value = cuts.value
     if constraints.given():
-        value = np.where(_allowed(cuts, score, weight, constraints), value, -1.0)
+        value = np.where(_allowed(cuts, score, weight, constraints), value, -np.inf)
     return _threshold(cuts, int(np.argmax(value)), score)
 
 

@@ -1,28 +1,58 @@
 """The measures: one file for each, one row in the registry; `measure=` takes a name or an object.
 
 A measure is a value from counts (`Measure`). The members of `Ratio` are known to both wings: the
-empirical one needs their value, the decision-theoretic one their coefficients.
+empirical one needs their value, the decision-theoretic one their coefficients. The others are exact
+on labelled scores; their expectation is not known yet, and asking for it says so.
 """
 
 from __future__ import annotations
 
-from argmaxf.measures.base import Measure
+from collections.abc import Callable
+from typing import Any
+
+from argmaxf.measures.balanced_accuracy import BalancedAccuracy
+from argmaxf.measures.base import Measure, Own
+from argmaxf.measures.dice import Dice
 from argmaxf.measures.fbeta import FBeta
+from argmaxf.measures.fowlkes_mallows import FowlkesMallows
+from argmaxf.measures.gmean import GMean
 from argmaxf.measures.jaccard import Jaccard
+from argmaxf.measures.kappa import Kappa
+from argmaxf.measures.mcc import MCC
 from argmaxf.measures.ratio import Coefficients, Ratio
 
-__all__ = ["MEASURES", "Coefficients", "FBeta", "Jaccard", "Measure", "Ratio", "as_measure"]
+__all__ = [
+    "MCC",
+    "MEASURES",
+    "BalancedAccuracy",
+    "Coefficients",
+    "Dice",
+    "FBeta",
+    "FowlkesMallows",
+    "GMean",
+    "Jaccard",
+    "Kappa",
+    "Measure",
+    "Own",
+    "Ratio",
+    "as_measure",
+]
 
-MEASURES: dict[str, type[Measure]] = {each.name: each for each in (FBeta, Jaccard)}
+RATIOS = (FBeta, Jaccard, Dice)  # known to both wings
+OTHERS = (FowlkesMallows, MCC, Kappa, BalancedAccuracy, GMean)
+MEASURES: dict[str, type[Measure]] = {each.name: each for each in (*RATIOS, *OTHERS)}
 
 
-def as_measure(measure: str | Measure, beta: float = 1.0) -> Measure:
+def as_measure(
+    measure: str | Measure | Callable[[Any, Any, Any, Any], Any], beta: float = 1.0
+) -> Measure:
     """Return the measure that a public function was asked for.
 
     Parameters
     ----------
-    measure : str or Measure
-        A name of the registry, or an object such as ``FBeta(2)``.
+    measure : str, Measure or callable
+        A name of the registry, an object such as ``FBeta(2)``, or a function of the counts
+        ``tp, k, s, n`` (see `Measure`).
     beta : float, default=1.0
         The β of F_β; other measures have none, and an object has its own.
 
@@ -35,6 +65,8 @@ def as_measure(measure: str | Measure, beta: float = 1.0) -> Measure:
     >>> as_measure("fbeta", 0.5)
     FBeta(beta=0.5, smooth=0.0)
     """
+    if callable(measure) and not isinstance(measure, Measure | type):
+        measure = Own(measure)
     if isinstance(measure, Measure):
         if beta not in (1.0, getattr(measure, "beta", 1.0)):
             raise ValueError(f"measure={measure!r} stands for itself, got beta={beta!r} beside it")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -63,6 +65,31 @@ class Measure(ABC):
         """
         counts = (None if each is None else np.asarray(each, float) for each in (tp, k, s, n))
         return divided(*self.fraction(*counts), zero_division)
+
+
+@dataclass(frozen=True)
+class Own(Measure):
+    """A measure of the user's own, as a function of counts; NaN from it is 0/0."""
+
+    name: ClassVar[str] = "own"
+    function: Callable[[Any, Any, Any, Any], Any]
+
+    @property
+    def title(self) -> str:
+        """The function's name."""
+        return str(getattr(self.function, "__name__", "own measure"))
+
+    def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
+        """Return the function's value, over 1 or over 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.asarray(self.function(tp, k, s, n), float)
+        return np.nan_to_num(value, nan=0.0), (~np.isnan(value)).astype(float)
+
+
+def others(part: Any, n: Any) -> Any:
+    """Return n - part; what the rounding of weighted sums leaves of nothing is nothing."""
+    rest = n - part
+    return np.where(rest > 1e-12 * n, rest, 0.0)
 
 
 def divided(numerator: Any, denominator: Any, zero_division: float) -> Any:
