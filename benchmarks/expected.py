@@ -55,6 +55,22 @@ def rows() -> Iterator[Row]:
         lambda: maximize_expected_f(jaccard, measure="jaccard"), lambda: np.sort(jaccard), 5
     )
     yield Row("Jaccard, n = 1,000,000", ours, "np.sort", sort)
+    yield from extreme_beta()
+
+
+def extreme_beta() -> Iterator[Row]:
+    """β far from 1 where f is near 1, beside β = 1 on the same data."""
+    rng = np.random.RandomState(2)
+    near_one = 1 - 10.0 ** -rng.uniform(1, 17, 1_200_000)
+    logits = 1 / (1 + np.exp(-rng.normal(0, 10, 1_200_000)))
+    for name, p in (("p = 1 - 10^-U(1, 17)", near_one), ("logits of spread 10", logits)):
+        for beta in (1e-9, 1e-3, 1e3, 1e9):
+            ours, other = best_pair(
+                lambda p=p, beta=beta: maximize_expected_f(p, beta=beta),
+                lambda p=p: maximize_expected_f(p),
+                5,
+            )
+            yield Row(f"{name}, beta = {beta:g}", ours, "beta = 1", other, 3.0)
 
 
 def memory() -> Row:
