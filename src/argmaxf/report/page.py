@@ -100,7 +100,10 @@ def moved(comparison: Comparison) -> Moved:
             "the rows it is shown on, it flatters a little."
         )
     else:
-        explains = f"For each β the set with the highest expected F by {by} is shown."
+        explains = (
+            f"For each β the set with the highest expected F by {by} is shown, all rows decided "
+            "together."
+        )
     on_proba = method.rests_on != "rows"
     return Moved(scores, rows.truth, comparison.beta, on_proba, explains)
 
