@@ -71,7 +71,7 @@ def dask_client():
     dask.config.set({"distributed.admin.system-monitor.gil.enabled": False})
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):
