@@ -284,6 +284,15 @@ def test_segments_of_text_are_the_text_as_it_is_written(tmp_path, capsys, kind):
         )
 
 
+@pytest.mark.parametrize("label", ["argmaxf_p", "argmaxf_text", "argmaxf_segment"])
+def test_no_label_is_reserved(tmp_path, capsys, label):
+    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("p,s\n0.5,1\n0.1,1\n")
+    for more in ([], ["--by", "s"], ["--threshold", 0.3]):
+        result_of(capsys, "decide", source, "-p", "p", *more, "-o", out, "--label", label)
+        assert out.read_text() == f"p,s,{label}\n0.5,1,true\n0.1,1,false\n"
+
+
 def test_reserved_names_in_files(tmp_path, capsys):
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     text = "argmaxf_p,p,argmaxf_text,argmaxf_segment,ARGMAXF_P,argmaxf_threshold_0\n"

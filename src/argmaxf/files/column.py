@@ -31,11 +31,12 @@ class Column:
     drop_nulls: bool = False
     as_text: Sequence[str] = ()  # columns of text files whose values stay as they are written
     factor: float | None = None  # by which the odds of all probabilities are multiplied first
+    label: str | None = None  # the column to be added, so that no helper takes its name
 
     @cached_property
     def helpers(self) -> tuple[str, str]:
         """Two names that no column has: for the probabilities as doubles, and as text."""
-        taken: set[str] = set()
+        taken = {self.label} if self.label else set()
         for source in self.inputs:
             with reading(source):
                 taken.update(source.scan().collect_schema())

@@ -82,7 +82,7 @@ def decide_files(
     question = options.question
     with ExitStack() as stack:
         inputs = find_inputs(names, stack)
-        items = Column(inputs, column, options.nulls == "drop", by, options.factor)
+        items = Column(inputs, column, options.nulls == "drop", by, options.factor, label)
         sink = Output.checked(output, label, items) if output else None
         shown = progress or Silent()
         if by:
@@ -111,7 +111,8 @@ def label_files(
     question, cut = options.question, check_unit_interval("threshold", threshold)
     with ExitStack() as stack:
         inputs = find_inputs(names, stack)
-        items = Column(inputs, column, options.nulls == "drop", factor=options.factor)
+        drop, factor = options.nulls == "drop", options.factor
+        items = Column(inputs, column, drop, factor=factor, label=label)
         sink = Output.checked(output, label, items) if output else None
         shown = progress or Silent()
         chosen, rest = ProbabilitySketch(), ProbabilitySketch()
