@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argmaxf import expected_f, fbeta_from_counts, maximize_expected_f
-from argmaxf.constraints import Constraints
-from argmaxf.expected.promises import Asked, Count, kept_sizes, odds_of, precision_odds
+from argmaxf.constraints import Asked, Constraints
+from argmaxf.expected.promises import Count, kept_sizes, odds_of, precision_odds
 
 p_values = st.one_of(
     st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]), st.floats(0.8, 1)
@@ -210,3 +210,14 @@ def test_bad_probabilities_are_named_under_a_promise_too():
         maximize_expected_f([0.5, 1.5], min_precision=0.5, odds=0.5)
     with pytest.raises(ValueError, match=r"got nan at position 0"):
         maximize_expected_f([np.nan, 0.5], min_precision=0.5, odds=0.5)
+
+
+def test_a_promise_keeps_the_budget():
+    p = np.random.default_rng(0).beta(2, 1, 300)
+    options = {"min_precision": 0.7, "odds": 0.9}
+    free = maximize_expected_f(p, **options)
+    assert maximize_expected_f(p, max_selected=free.k - 7, **options).k <= free.k - 7
+    with pytest.raises(ValueError, match=r"cannot be kept with odds 0.9: the smallest set"):
+        maximize_expected_f(p, min_selected=299, **options)
+    with pytest.raises(ValueError, match=r"min_recall=0.9 cannot be kept with so few items"):
+        maximize_expected_f(p, max_selected=5, min_recall=0.9, odds=0.9)

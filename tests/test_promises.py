@@ -294,3 +294,22 @@ def test_float32_and_infinite_scores_are_taken_as_they_are():
     score[:20], y[:20] = np.inf, True
     best = maximize_empirical_f(y, score.astype(np.float32), min_precision=0.9, confidence=0.95)
     assert (score.astype(np.float32) >= best.threshold).sum() == best.k
+
+
+def test_the_band_of_the_display_is_what_is_promised():
+    from matplotlib import pyplot
+
+    from argmaxf.displays import EmpiricalFDisplay
+
+    y, score = sample(800)
+    both = {"min_precision": 0.9, "confidence": 0.95}
+    shown = EmpiricalFDisplay.from_predictions(y, score, **both)
+    promised = shown.low >= 0.9
+    cuts = promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    assert promised[np.searchsorted(shown.score, cuts.edge)].all()
+    assert (shown.low[promised] < shown.precision[promised]).all()
+    assert not promised[: np.searchsorted(shown.score, cuts.edge.min()) - 30].any()
+    at_best = shown.low[np.searchsorted(shown.score, shown.best.threshold)]
+    assert at_best == pytest.approx(shown.best.promise.precision_low)
+    assert any("95% confidence" in label for label in shown.ax_.get_legend_handles_labels()[1])
+    pyplot.close("all")

@@ -1,8 +1,9 @@
-"""Constraints on a prediction: the precision and recall it has at least, how much it selects."""
+"""Constraints on a prediction: its least precision and recall, and how much it may select."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from argmaxf.validation import check_unit_interval
 
@@ -42,3 +43,32 @@ def check_strictly_between(name: str, number: float, why: str) -> float:
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {number!r}: {why}")
     return value
+
+
+class Asked(NamedTuple):
+    """A promise under the model: constraints, and the probability with which they shall hold."""
+
+    constraints: Constraints
+    odds: float
+
+    @classmethod
+    def of(
+        cls,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+        odds: float | None = None,
+    ) -> Asked | None:
+        """Check the options of a public function; None where nothing is asked."""
+        constraints = Constraints(min_precision, min_recall)
+        if odds is None and not constraints.given():
+            return None
+        if odds is None:
+            raise ValueError(f"{constraints} needs odds: with what probability shall it hold?")
+        if not constraints.given():
+            raise ValueError(f"odds={odds} needs min_precision or min_recall to promise")
+        certain = "under a model nothing between is certain"
+        return cls(constraints, check_strictly_between("odds", odds, certain))
+
+    def of_each(self, parts: int) -> Asked:
+        """Return the promise of each of several independent parts for all of them to keep it."""
+        return self._replace(odds=self.odds ** (1.0 / max(1, parts)))

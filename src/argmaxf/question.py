@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from argmaxf.constraints import Asked
 from argmaxf.measures import Coefficients, Measure, Ratio, as_measure
 from argmaxf.validation import check_choice, check_whole, check_zero_division
 
@@ -12,7 +13,7 @@ NO_LIMIT = 2**62  # more items than there can be
 
 @dataclass(frozen=True)
 class Question:
-    """What to maximize: a measure, the value of 0/0, and whether ties may be split."""
+    """What to maximize: a measure, the value of 0/0, whether ties may be split, what to promise."""
 
     measure: Ratio
     zero_division: float
@@ -20,6 +21,7 @@ class Question:
     coefficients: Coefficients  # of the measure, as floats: what the kernels take
     least: int = 0  # items selected, at least and at most
     most: int = NO_LIMIT
+    asked: Asked | None = None  # the constraints to keep, and with what odds
 
     @classmethod
     def of(
@@ -30,17 +32,19 @@ class Question:
         ties: str = "split",
         min_selected: int | None = None,
         max_selected: int | None = None,
+        asked: Asked | None = None,
     ) -> Question:
         """Check the options of a public function."""
-        asked = _expectable(as_measure(measure, beta))
+        goal = _expectable(as_measure(measure, beta))
         least, most = _limits(min_selected, max_selected)
         return cls(
             least=least,
             most=most,
-            measure=asked,
+            measure=goal,
             zero_division=check_zero_division(zero_division),
             split_ties=check_choice("ties", ties, ("split", "together")) == "split",
-            coefficients=asked.checked(),
+            coefficients=goal.checked(),
+            asked=asked,
         )
 
     @property

@@ -44,6 +44,7 @@ class Asked:
     methods: tuple[str, ...] = ()  # besides those that always take part
     measure: str = "fbeta"
     apart: LabelledTable | None = None  # rows on which the choice is judged once it is made
+    promise: tuple[float | None, ...] = (None, None, None)  # precision, recall, confidence
 
     def compare(self) -> Comparison:
         """Return the comparison, columns that took no part being noted."""
@@ -60,6 +61,9 @@ class Asked:
             y_test=None if test is None else test.y,
             methods=self._methods(),
             cv=self.folds,
+            min_precision=self.promise[0],
+            min_recall=self.promise[1],
+            confidence=self.promise[2],
             pos_label=class_named(train, self.positive),
             random_state=self.seed,
             names=(train.name, "" if test is None else test.name),

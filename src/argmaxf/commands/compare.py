@@ -29,6 +29,15 @@ def compare(
     ] = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    min_precision: Annotated[
+        float | None, typer.Option(help="The least precision to promise, with --confidence.")
+    ] = None,
+    min_recall: Annotated[
+        float | None, typer.Option(help="The least recall to promise, with --confidence.")
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="How sure the promise shall be, such as 0.95.")
+    ] = None,
     svmperf: Annotated[bool, typer.Option("--svmperf", help="Also train SVMperf.")] = False,
     cost: Annotated[
         bool, typer.Option("--cost-sensitive", help="Also train with a cost for each class.")
@@ -48,6 +57,17 @@ def compare(
     rows = split_table(read_table(train), target, train.name)
     test_rows = None if test is None else split_like(read_table(test), rows, test.name)
     methods = ("margin",) * svmperf + ("cost",) * cost
-    asked = Asked(rows, test_rows, estimator, beta, positive, folds, seed, methods, measure)
+    asked = Asked(
+        rows,
+        test_rows,
+        estimator,
+        beta,
+        positive,
+        folds,
+        seed,
+        methods,
+        measure,
+        promise=(min_precision, min_recall, confidence),
+    )
     command = ["argmaxf", *(without_folder(word) for word in sys.argv[1:])]
     answer(asked, command, report=report, save=save, as_json=as_json)

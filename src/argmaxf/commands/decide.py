@@ -14,7 +14,9 @@ from rich.table import Table
 
 from argmaxf.commands.output import JSON_OPTION, console, print_json, spread
 from argmaxf.commands.progress import TerminalProgress
+from argmaxf.constraints import Asked
 from argmaxf.expected.decision import Decision
+from argmaxf.expected.promises import ModelPromise
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.files import Options, decide_files, label_files
 
@@ -36,6 +38,9 @@ TIES = typer.Option("--ties", help="Equal probabilities: together, or split by o
 NULLS = typer.Option("--nulls", help="Rows without a probability: raise, or drop.")
 LEAST = typer.Option("--min-selected", help="Select at least so many rows, of each segment.")
 MOST = typer.Option("--max-selected", help="Select at most so many rows, of each segment.")
+PRECISION = typer.Option("--min-precision", help="The least precision, kept with --odds.")
+RECALL = typer.Option("--min-recall", help="The least recall, kept with --odds.")
+ODDS = typer.Option("--odds", help="How likely these shall hold, if the probabilities are right.")
 THRESHOLD = typer.Option("--threshold", help="Use this threshold instead of finding the best one.")
 TRAIN = typer.Option("--train-rate", help="Rate of positives where the model was trained.")
 DEPLOY = typer.Option("--deploy-rate", help="Rate of positives among these rows, if another.")
@@ -57,6 +62,9 @@ def decide(
     nulls: Annotated[str, NULLS] = "raise",
     min_selected: Annotated[int | None, LEAST] = None,
     max_selected: Annotated[int | None, MOST] = None,
+    min_precision: Annotated[float | None, PRECISION] = None,
+    min_recall: Annotated[float | None, RECALL] = None,
+    odds: Annotated[float | None, ODDS] = None,
     threshold: Annotated[float | None, THRESHOLD] = None,
     train_rate: Annotated[float | None, TRAIN] = None,
     deploy_rate: Annotated[float | None, DEPLOY] = None,
@@ -67,7 +75,10 @@ def decide(
     start = time.perf_counter()
     limits = (min_selected, max_selected)
     prior = _prior(train_rate, deploy_rate)
-    options = Options(beta, measure, zero_division, ties, nulls, *limits, prior)
+    asked = Asked.of(min_precision, min_recall, odds)
+    if asked and threshold is not None:
+        raise ValueError("give either --threshold or a promise, got both")
+    options = Options(beta, measure, zero_division, ties, nulls, *limits, prior, asked)
     segments, progress = tuple(by or ()), TerminalProgress()
     where: dict[str, Any] = {"output": output, "label": label, "progress": progress}
     decisions: Mapping[Key, Decision]
@@ -111,6 +122,8 @@ def _decide_sketch(
         raise ValueError("a sketch holds no rows to count; give the files for a budget")
     if options.prior:
         raise ValueError("a sketch holds no rows to move to another rate; move them before")
+    if options.asked:
+        raise ValueError("a promise needs every probability, and a sketch holds their summary")
     if output or by:
         raise ValueError("a sketch holds no rows to label; give --threshold where the rows are")
     return read_sketch(Path(files[0])).decide(
@@ -161,9 +174,16 @@ def _fields(decision: Decision) -> dict[str, Any]:
         "std": max(0.0, decision.std),
         "beta": decision.beta,
     }
+    if decision.promise:
+        fields["promise"] = _promise_fields(decision.promise)
     if decision.bracket:
         fields["bracket"] = [_finite(end) for end in decision.bracket]
     return fields
+
+
+def _promise_fields(promise: ModelPromise) -> dict[str, float]:
+    rest = {"odds": promise.odds, "kept": promise.kept, "cost": promise.cost}
+    return promise.constraints.given() | rest
 
 
 def _finite(number: float) -> float | None:
@@ -188,6 +208,10 @@ def _print(
         if decision.bracket:
             low, high = decision.bracket
             out.print(f"The best threshold of all lies between {low:.6g} and {high:.6g}.")
+    for key, decision in sorted(decisions.items(), key=_order):
+        if decision.promise:
+            name = f"{', '.join(map(str, key))}: " if key else ""
+            out.print(f"{escape(name)}promised {decision.promise}", soft_wrap=True)
     rows = sum(decision.n for decision in decisions.values())
     done = f"Labels in {escape(str(output))}. " if output else ""
     out.print(f"{done}{seconds:.2f} s, {rows / seconds:,.0f} rows/s.", soft_wrap=True)

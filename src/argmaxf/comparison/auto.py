@@ -16,6 +16,7 @@ from argmaxf.comparison.judge import judge
 from argmaxf.comparison.methods import METHODS, Recipe, taking_part
 from argmaxf.comparison.result import nothing_compared
 from argmaxf.comparison.trial import Trial, nothing_to_tell
+from argmaxf.constraints import Constraints
 from argmaxf.estimators.base import MetaFClassifier
 from argmaxf.estimators.labels import constants_said
 from argmaxf.estimators.rowwise import RowwiseFClassifier
@@ -54,6 +55,13 @@ class AutoFClassifier(MetaFClassifier):
         chosen decides so.
     candidates : dict of str to estimator, default=None
         Further classifiers to compare, by name.
+    min_precision : float, default=None
+        The least precision to be promised: only methods that can promise take part.
+    min_recall : float, default=None
+        The least recall to be promised.
+    confidence : float, default=None
+        With what probability: over draws of the rows for a tuned threshold, under the model for
+        expected F (its `odds`).
     pos_label : scalar, default=None
         The class F counts in a binary target; by default the last in sorted order.
     n_jobs : int, default=None
@@ -80,6 +88,9 @@ class AutoFClassifier(MetaFClassifier):
         cv: Any = 5,
         set_size: int | None = None,
         candidates: Mapping[str, Any] | None = None,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+        confidence: float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -90,6 +101,9 @@ class AutoFClassifier(MetaFClassifier):
         self.cv = cv
         self.set_size = set_size
         self.candidates = candidates
+        self.min_precision = min_precision
+        self.min_recall = min_recall
+        self.confidence = confidence
         self.pos_label = pos_label
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -114,7 +128,8 @@ class AutoFClassifier(MetaFClassifier):
         measure = self._asked()
         target, weight = self._read(X, y, sample_weight)
         options = (self.pos_label, self.cv, self.n_jobs, self.random_state)
-        recipe = Recipe(self.beta, self.measure, *options)
+        promise = (Constraints(self.min_precision, self.min_recall), self.confidence)
+        recipe = Recipe(self.beta, self.measure, *options, *promise)
         if nothing_to_tell(self._labels, target, weight):
             return self._fit_plain(X, target, weight, recipe)
         methods, params = taking_part(None, self.candidates, measure), self._fit_params(weight)

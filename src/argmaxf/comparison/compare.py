@@ -14,6 +14,7 @@ from argmaxf.comparison.judge import NAMES, judge
 from argmaxf.comparison.methods import Recipe, taking_part
 from argmaxf.comparison.result import Comparison
 from argmaxf.comparison.trial import Fit, Trial
+from argmaxf.constraints import Constraints
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.plain import PlainClassifier
 from argmaxf.measures import Measure
@@ -34,6 +35,9 @@ def compare(
     cv: Any = 5,
     set_size: int | None = None,
     sample_weight: Any = None,
+    min_precision: float | None = None,
+    min_recall: float | None = None,
+    confidence: float | None = None,
     pos_label: Any = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
@@ -75,6 +79,13 @@ def compare(
         comes, and F is that of all rows.
     sample_weight : array-like of shape (n,), default=None
         What each row counts, in training and in F.
+    min_precision : float, default=None
+        The least precision to be promised: only methods that can promise take part.
+    min_recall : float, default=None
+        The least recall to be promised.
+    confidence : float, default=None
+        With what probability: over draws of the rows for a tuned threshold, under the model for
+        expected F (its `odds`).
     pos_label : scalar, default=None
         The class F counts in a binary target; by default the last in sorted order.
     n_jobs : int, default=None
@@ -114,7 +125,8 @@ def compare(
         )
     check_consistent_length(X, y)
     weight = as_weights(sample_weight, np.shape(y)[0])
-    recipe = Recipe(beta, measure, _plain(labels.positive), cv, n_jobs, random_state)
+    promise = (Constraints(min_precision, min_recall), confidence)
+    recipe = Recipe(beta, measure, _plain(labels.positive), cv, n_jobs, random_state, *promise)
     trial = Trial(
         X,
         labels.target(y),

@@ -47,7 +47,7 @@ def judge(
         chosen=choice.chosen,
         choice=choice,
         reason=reason(choice),
-        notes=(*trial.notes, *notes(truth, proba, choice)),
+        notes=(*promised(trial, choice.chosen), *trial.notes, *notes(truth, proba, choice)),
         estimator=trial.method(choice.chosen).make(trial.estimator, trial.recipe),
         evidence=evidence,
     )
@@ -68,6 +68,22 @@ def _evidence(
         {name: contest.in_order(tables) for name, tables in selected.items()},
         {name: contest.in_order(tables) for name, tables in scores.items() if tables},
     )
+
+
+def promised(trial: Trial, chosen: str) -> list[str]:
+    """Say what the chosen method promises, with what confidence, and what it costs."""
+    recipe = trial.recipe
+    if recipe.confidence is None:
+        return []
+    learned = trial.learned(trial.method(chosen), trial.held_out)
+    promises = getattr(learned, "promise_", None)
+    if promises is None:  # expected F promises for each batch anew
+        return [
+            f"promised: {recipe.constraints} in each batch with odds {recipe.confidence:g}, if the "
+            "probabilities are right"
+        ]
+    each = promises if isinstance(promises, list) else [promises]
+    return [f"promised: {promise}" for promise in each]
 
 
 @dataclass(frozen=True)

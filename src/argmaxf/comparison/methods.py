@@ -15,6 +15,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from argmaxf.constraints import Constraints
 from argmaxf.estimators.cost_sensitive import CostSensitiveFClassifier
 from argmaxf.estimators.expected import ExpectedFClassifier
 from argmaxf.estimators.margin import MarginFClassifier
@@ -23,6 +24,8 @@ from argmaxf.estimators.softf import SoftFClassifier
 from argmaxf.estimators.threshold import ThresholdFClassifier
 from argmaxf.measures import FBeta, Measure, Ratio, as_measure
 from argmaxf.validation import check_choice
+
+UNLIMITED = Constraints()
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,20 @@ class Recipe:
     cv: Any = 5
     n_jobs: int | None = None
     random_state: Any = 0
+    constraints: Constraints = UNLIMITED
+    confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.confidence is None) != (not self.constraints.given()):
+            raise ValueError(
+                "a promise needs both a constraint and a confidence, got "
+                f"{str(self.constraints) or 'none'} and confidence={self.confidence}"
+            )
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The constraints to be promised."""
+        return dict(self.constraints.given())
 
     @property
     def asked(self) -> Measure:
@@ -82,6 +99,8 @@ class Method:
         Keys of the methods it is the majority of.
     complete : bool
         Whether it brings its own preprocessing, as a classifier added by the user does.
+    promises : bool
+        Whether it can keep constraints with a given confidence.
     """
 
     key: str
@@ -95,6 +114,7 @@ class Method:
     knows: Any = Measure
     voters: tuple[str, ...] = ()
     complete: bool = False
+    promises: bool = False
 
     @property
     def wraps(self) -> bool:
@@ -125,11 +145,13 @@ def _plain(model: Any, recipe: Recipe) -> Any:
 
 
 def _threshold(model: Any, recipe: Recipe) -> Any:
-    return ThresholdFClassifier(model, **recipe.goal, **recipe.tuning)
+    promise = {**recipe.limits, "confidence": recipe.confidence}
+    return ThresholdFClassifier(model, **recipe.goal, **recipe.tuning, **promise)
 
 
 def _expected(model: Any, recipe: Recipe) -> Any:
-    return ExpectedFClassifier(model, **recipe.goal, **recipe.tuning)
+    promise = {**recipe.limits, "odds": recipe.confidence}
+    return ExpectedFClassifier(model, **recipe.goal, **recipe.tuning, **promise)
 
 
 def _uncalibrated(model: Any, recipe: Recipe) -> Any:
@@ -172,6 +194,7 @@ METHODS = {
             "threshold tuned on out-of-fold scores",
             "scores",
             _threshold,
+            promises=True,
         ),
         Method(
             "expected",
@@ -181,6 +204,7 @@ METHODS = {
             "probabilities",
             _expected,
             knows=Ratio,
+            promises=True,
         ),
         Method(
             "soft",

@@ -224,6 +224,8 @@ class Trial:
 
     def _takes_part(self, method: Method) -> bool:
         """Whether a method can be tried on this classifier and these rows; if not, say why."""
+        if self.recipe.confidence is not None and not method.promises:
+            return False
         if method.rests_on == "probabilities" and self.kinds[0] != "predict_proba":
             return method.key != "uncalibrated" and not settled(self.estimator)
         if isinstance(self.estimator, FrozenEstimator) and method.rests_on == "rows":

@@ -18,6 +18,7 @@ from argmaxf.displays.drawing import (
     positives,
     tidy,
 )
+from argmaxf.empirical.promises import precision_band
 from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
 from argmaxf.measures import Measure, as_measure
 
@@ -48,6 +49,11 @@ class EmpiricalFDisplay:
         The precision asked for.
     min_recall : float or None
         The recall asked for.
+    confidence : float or None
+        With what confidence they shall hold in the population.
+    low : ndarray or None
+        With `confidence`, the lower limit of the precision of each threshold at the level at which
+        it was tested; NaN where the tests ended before it.
     ax_ : Axes
         Where it was drawn.
     figure_ : Figure
@@ -68,6 +74,8 @@ class EmpiricalFDisplay:
         measure: str | Measure = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
+        confidence: float | None = None,
+        low: NDArray[np.float64] | None = None,
     ) -> None:
         self.score = score
         self.precision = precision
@@ -78,6 +86,8 @@ class EmpiricalFDisplay:
         self.beta = beta
         self.min_precision = min_precision
         self.min_recall = min_recall
+        self.confidence = confidence
+        self.low = low
 
     @classmethod
     def of(
@@ -89,6 +99,7 @@ class EmpiricalFDisplay:
         measure: str | Measure = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
+        confidence: float | None = None,
         pos_label: Any = None,
     ) -> Self:
         """Compute the arrays without drawing. Cost: two sorts.
@@ -107,6 +118,8 @@ class EmpiricalFDisplay:
             Only thresholds of at least this precision count.
         min_recall : float, optional
             Only thresholds of at least this recall count.
+        confidence : float, optional
+            The constraints shall hold in the population with this confidence.
         pos_label : scalar, optional
             The class that counts as positive; by default the last in sorted order.
 
@@ -117,6 +130,7 @@ class EmpiricalFDisplay:
         """
         y = positives(y_true, pos_label)
         limits: dict[str, Any] = {"min_precision": min_precision, "min_recall": min_recall}
+        limits["confidence"] = confidence
         best = maximize_empirical_f(y, score, beta=beta, measure=measure, **limits)
         curve = empirical_f_curve(y, score, beta=beta, measure=measure)
         assert isinstance(curve, Curve)
@@ -124,7 +138,13 @@ class EmpiricalFDisplay:
             name: getattr(curve, name)[:0:-1] for name in ("precision", "recall", "fbeta")
         }  # without the cut that selects nothing
         return cls(
-            score=np.unique(score), best=best, beta=beta, measure=measure, **rising, **limits
+            score=np.unique(score),
+            best=best,
+            beta=beta,
+            measure=measure,
+            low=_low(y, score, **limits),
+            **rising,
+            **limits,
         )
 
     @classmethod
@@ -137,12 +157,14 @@ class EmpiricalFDisplay:
         measure: str | Measure = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
+        confidence: float | None = None,
         pos_label: Any = None,
         ax: Axes | None = None,
     ) -> Self:
         """Draw precision, recall and F_β of every threshold on labelled scores.
 
-        With `min_precision` or `min_recall`, thresholds that miss them are shaded.
+        With `min_precision` or `min_recall`, thresholds that miss them are shaded. With
+        `confidence` too, a band leads from the precision down to the limit by which it is promised.
 
         Parameters
         ----------
@@ -158,6 +180,8 @@ class EmpiricalFDisplay:
             Only thresholds of at least this precision count.
         min_recall : float, optional
             Only thresholds of at least this recall count.
+        confidence : float, optional
+            The constraints shall hold in the population with this confidence.
         pos_label : scalar, optional
             The class that counts as positive; by default the last in sorted order.
         ax : Axes, optional
@@ -169,6 +193,7 @@ class EmpiricalFDisplay:
             The display, with what was drawn.
         """
         limits = {"min_precision": min_precision, "min_recall": min_recall}
+        limits["confidence"] = confidence
         return cls.of(
             y_true, score, beta=beta, measure=measure, pos_label=pos_label, **limits
         ).plot(ax)
@@ -223,6 +248,7 @@ class EmpiricalFDisplay:
             for y, (name, color, width) in zip(values, lines, strict=True)
         ]
         self._shade(ax)
+        self._draw_band(ax, shown)
         ax.axvline(best.threshold, color=GREY, lw=1, ls="--")
         ax.plot([best.threshold], [best.value], "o", color=BLUE, zorder=3)
         tidy(
@@ -248,6 +274,23 @@ class EmpiricalFDisplay:
         best = np.searchsorted(self.score, self.best.threshold).clip(max=n - 1)
         return np.unique(np.concatenate([by_rank, ends, [best]]))
 
+    def _draw_band(self, ax: Axes, shown: NDArray[np.int64]) -> None:
+        """Draw the band between the precision and the limit by which it is promised."""
+        if self.low is None:
+            return
+        promised = self.low >= (self.min_precision or 0.0)
+        ax.fill_between(
+            self.score[shown],
+            self.low[shown],
+            self.precision[shown],
+            where=promised[shown].tolist(),
+            step="pre",
+            color=GREEN,
+            alpha=0.25,
+            lw=0,
+            label=f"precision promised with {self.confidence:.0%} confidence",
+        )
+
     def _shade(self, ax: Axes) -> None:
         """Shade thresholds that miss a constraint."""
         for name, values, least in [
@@ -268,3 +311,17 @@ class EmpiricalFDisplay:
                 label=f"{name} below {least:g}",
             )
             ax.axhline(least, color=GREY, lw=0.8, ls=":")
+
+
+def _low(
+    y: Any,
+    score: Any,
+    min_precision: float | None,
+    min_recall: float | None,
+    confidence: float | None,
+) -> NDArray[np.float64] | None:
+    """Return the limits by which the precision of each threshold is promised, where it is."""
+    if confidence is None or not min_precision:
+        return None
+    parts = 1 + (min_recall is not None)
+    return precision_band(y, np.asarray(score), min_precision, confidence, parts)

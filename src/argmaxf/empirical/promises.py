@@ -154,6 +154,28 @@ def promise_of(
     return Promise(constraints, confidence, precision, recall, rate, cost)
 
 
+def precision_band(
+    y: NDArray[np.bool_], score: NDArray[Any], min_precision: float, confidence: float, parts: int
+) -> NDArray[np.float64]:
+    """Return the lower limit of the precision of each distinct score's cut, rising with the score.
+
+    It is the limit at the level at which the walk tests the cut, and NaN where the walk does not
+    come; `parts` is how many constraints share the risk.
+    """
+    steps = Steps.of(y, score)
+    share = (1.0 - confidence) / parts
+    value, count = np.unique(score, return_counts=True)
+    size = np.cumsum(count[::-1])[::-1]
+    positive = np.sort(score[y])
+    true = positive.size - np.searchsorted(positive, value)
+    level = np.full(value.size, np.nan)
+    for begin, end in walk(steps, min_precision, share / (1.0 + share)):
+        first = int(steps.true[begin.step]) + begin.false
+        last = size.max() if end == steps.edge.size else int(steps.true[end] + steps.false[end]) - 1
+        level[(size >= first) & (size <= last)] = begin.level
+    return np.asarray(low_limit(true, size, level))
+
+
 def low_limit(true: Any, size: Any, level: Any) -> Any:
     """Return Clopper and Pearson's lower limit of a proportion of `true` in `size`."""
     true, size = np.asarray(true, np.float64), np.asarray(size, np.float64)

@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from argmaxf.constraints import Asked
 from argmaxf.estimators.base import MetaFClassifier, boundary, decided_gain, signed
 from argmaxf.estimators.calibration import check_form, cross_fit, from_folds, settled
 from argmaxf.estimators.doubts import CalibrationWarning, doubt
@@ -72,6 +73,12 @@ class ExpectedFClassifier(MetaFClassifier):
         moved, and harmful where other rows come (docs/shift.md). Not for multiclass targets.
     zero_division : float, default=0.0
         F of predicting nothing where there is nothing to find.
+    min_precision : float, default=None
+        The least precision that the labels of a batch shall have, with odds of `odds`.
+    min_recall : float, default=None
+        The least recall, with the same odds; both hold at once.
+    odds : float, default=None
+        The probability, if the probabilities are right, with which they hold in each batch.
     pos_label : label, default=None
         The class F counts in a binary target; by default the last in sorted order.
     n_jobs : int, default=None
@@ -120,6 +127,9 @@ class ExpectedFClassifier(MetaFClassifier):
         cv: Any = 5,
         deploy_rate: Any = None,
         zero_division: float = 0.0,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+        odds: float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -132,6 +142,9 @@ class ExpectedFClassifier(MetaFClassifier):
         self.cv = cv
         self.deploy_rate = deploy_rate
         self.zero_division = zero_division
+        self.min_precision = min_precision
+        self.min_recall = min_recall
+        self.odds = odds
         self.pos_label = pos_label
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -157,6 +170,7 @@ class ExpectedFClassifier(MetaFClassifier):
         check_choice("average", self.average, ("macro", "micro", "samples"))
         target, weight = self._read(X, y, sample_weight)
         check_deploy_rate(self.deploy_rate, self._labels)
+        self._check_promise()
         columns = self._labels.columns(target)
         self.calibrate_ = self._form(columns)
         params = self._fit_params(weight)
@@ -166,6 +180,15 @@ class ExpectedFClassifier(MetaFClassifier):
             self._fit_calibrated(X, target, columns, weight, params)
         self._rates, self._small = np.average(columns, axis=0, weights=weight), Once()
         return self
+
+    def _check_promise(self) -> None:
+        """Refuse promises that cannot be read, and those about classes that compete for rows."""
+        asked = Asked.of(self.min_precision, self.min_recall, self.odds)
+        if asked is not None and self._labels.kind == "multiclass":
+            raise ValueError(
+                "a promise needs a binary or multilabel target: where classes compete for rows, no "
+                f"class decides alone; got {len(self.classes_)} classes"
+            )
 
     def _form(self, columns: NDArray[np.bool_]) -> Any:
         """Return the form of calibration to use, None for probabilities as they are."""
@@ -232,7 +255,7 @@ class ExpectedFClassifier(MetaFClassifier):
         if self.doubt_ is None:
             return decision
         unknown = np.nan * np.asarray(decision.expected)
-        return replace(decision, expected=unknown[()], std=unknown[()])
+        return replace(decision, expected=unknown[()], std=unknown[()], promise=None)
 
     def predict(self, X: Any) -> Any:
         """Return the labels of the batch X, in the form of the training target.
@@ -316,6 +339,9 @@ class ExpectedFClassifier(MetaFClassifier):
             zero_division=self.zero_division,
             labels_per_row=1 if shared else None,
             tol=PROVEN if shared else None,
+            min_precision=self.min_precision,
+            min_recall=self.min_recall,
+            odds=self.odds,
         )
 
     def estimate_rate(self, X: Any) -> Any:

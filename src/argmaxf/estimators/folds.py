@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import PredefinedSplit, check_cv
+from sklearn.model_selection import PredefinedSplit, ShuffleSplit, check_cv
 from sklearn.utils import check_random_state
 
 
@@ -39,6 +39,15 @@ def held_out_once(splits: list[Any], n: int) -> NDArray[np.int64]:
             f"out {times.max()} times"
         )
     return np.flatnonzero(times)
+
+
+def held_out_part(part: float, n: int, random_state: Any) -> tuple[Any, Any]:
+    """Return the rows to train on and a part to hold out, drawn at random without regard to y."""
+    if not 0.0 < part < 1.0:
+        raise ValueError(f"cv as a part of the rows must lie strictly between 0 and 1, got {part}")
+    splitter = ShuffleSplit(n_splits=1, test_size=part, random_state=random_state)
+    split: tuple[Any, Any] = next(splitter.split(np.zeros(n)))
+    return split
 
 
 def deal(columns: NDArray[np.bool_], n_folds: int, random_state: Any) -> NDArray[np.int64]:

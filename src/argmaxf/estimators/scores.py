@@ -81,15 +81,26 @@ class LabelScorer(BaseEstimator):
 
         Rows that are never held out, as the first of a time series, have NaN.
         """
-        models = cross_validate(
-            self, X, y, cv=splits, scoring=_keep_scores, return_estimator=True,
-            error_score="raise", **options,
-        )["estimator"]  # fmt: skip
+        models = self._on_folds(X, y, splits, **options)
         held_out_once(splits, len(y))
         rows = np.concatenate([test for _, test in splits])
         scores = np.full((len(y), self.labels.n_columns), np.nan)
         scores[rows] = np.concatenate([model.kept_scores_ for model in models])
         return scores, models
+
+    def on_held_out(
+        self, X: Any, y: NDArray[Any], split: Any, **options: Any
+    ) -> tuple[NDArray[np.float64], LabelScorer]:
+        """Return the scores of held-out rows, and the model, which did not see them."""
+        (model,) = self._on_folds(X, y, [split], **options)
+        return model.kept_scores_, model
+
+    def _on_folds(self, X: Any, y: NDArray[Any], splits: list[Any], **options: Any) -> Any:
+        """Return the models of the folds, each with the scores it gives the rows held out."""
+        return cross_validate(
+            self, X, y, cv=splits, scoring=_keep_scores, return_estimator=True,
+            error_score="raise", **options,
+        )["estimator"]  # fmt: skip
 
     def _one_model_per_label(self) -> bool:
         tags = get_tags(self.estimator).classifier_tags

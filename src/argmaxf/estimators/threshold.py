@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
+from argmaxf.constraints import Constraints
+from argmaxf.empirical.promises import Promise
 from argmaxf.empirical.spread import threshold_std
+from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.estimators.base import MetaFClassifier, macro_gain, margin, tune
-from argmaxf.estimators.folds import folds
-from argmaxf.estimators.scores import PREFERRED
+from argmaxf.estimators.folds import folds, held_out_part
+from argmaxf.estimators.scores import PREFERRED, LabelScorer, response_method
 from argmaxf.validation import check_choice, ones_unless
 
 
@@ -27,16 +30,27 @@ class ThresholdFClassifier(MetaFClassifier):
     beta : float, default=1.0
         Weight of recall against precision.
     measure : str or Measure, default="fbeta"
-        What to maximize: `"fbeta"`, `"jaccard"` or an object of `argmaxf.measures`.
-    cv : int, float, splitter or iterable, default=5
+        What to maximize, `"fbeta"`, `"jaccard"` or an object of `argmaxf.measures`.
+    cv : int, float, splitter object, list of splits or None, default=5
         Folds for the out-of-fold scores on which the threshold is tuned: a number of them, the
-        share of rows to hold out once, a splitter, or splits. Only rows held out tune. None tunes
+        share of rows to hold out once, a splitter, or splits. Only rows held out tune. With a share
+        and `confidence`, the model that predicts is trained on the other rows alone. None tunes
         on the training scores themselves, as the paper does; that is overfitted where rows are few
         for the model.
-    response_method : str, default="auto"
-        The scores to cut: `"decision_function"`, `"log_odds"` (of naive Bayes, whose probabilities
-        saturate), `"predict_proba"`, or `"auto"` for the first of these that the classifier has
-        (the last for multiclass targets).
+    min_precision : float, default=None
+        The least precision, on the scores the threshold is tuned on.
+    min_recall : float, default=None
+        The least recall, on the same.
+    max_selected_rate : float, default=None
+        The largest part of the rows to be predicted positive.
+    confidence : float, default=None
+        The probability with which these hold for new rows (see `maximize_empirical_f`). It is
+        proven where the model did not see the rows the threshold is tuned on: with `cv` a share
+        of the rows, or a `FrozenEstimator`. With folds it is about what was measured in
+        docs/promises.md: the threshold comes from other models than the one that predicts.
+    response_method : {"auto", "decision_function", "log_odds", "predict_proba"}, default="auto"
+        The scores to cut; `"log_odds"` is for naive Bayes, whose probabilities saturate, and
+        `"auto"` is the first of these that the classifier has (the last for multiclass targets).
     pos_label : scalar, default=None
         The class F counts in a binary target; by default the last in sorted order.
     n_jobs : int, default=None
@@ -47,7 +61,8 @@ class ThresholdFClassifier(MetaFClassifier):
     Attributes
     ----------
     estimators_ : list of estimator
-        The classifier fitted on all rows; one per label where it cannot hold them all.
+        The classifier fitted on all rows, or on those not held out; one per label where it cannot
+        hold them all.
     threshold_ : float or ndarray of shape (n_labels,)
         The threshold on its scores; a number for a binary target.
     f_ : float or ndarray of shape (n_labels,)
@@ -55,6 +70,8 @@ class ThresholdFClassifier(MetaFClassifier):
     threshold_std_ : float or ndarray of shape (n_labels,)
         The standard deviation of the threshold, estimated from disjoint parts of the data; NaN
         where there are too few positives to say.
+    promise_ : Promise, list of Promise or None
+        What is promised for new rows, and what it costs; one per label, or one for a binary target.
     response_method_ : str
         Which scores these are.
     """
@@ -66,6 +83,10 @@ class ThresholdFClassifier(MetaFClassifier):
         beta: float = 1.0,
         measure: Any = "fbeta",
         cv: Any = 5,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+        max_selected_rate: float | None = None,
+        confidence: float | None = None,
         response_method: str = "auto",
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -75,13 +96,17 @@ class ThresholdFClassifier(MetaFClassifier):
         self.beta = beta
         self.measure = measure
         self.cv = cv
+        self.min_precision = min_precision
+        self.min_recall = min_recall
+        self.max_selected_rate = max_selected_rate
+        self.confidence = confidence
         self.response_method = response_method
         self.pos_label = pos_label
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier on all rows, and its threshold on out-of-fold scores.
+        """Fit the classifier, and its threshold on scores of rows it has not seen.
 
         Parameters
         ----------
@@ -99,12 +124,45 @@ class ThresholdFClassifier(MetaFClassifier):
         """
         target, weight = self._read(X, y, sample_weight)
         columns = self._labels.columns(target)
+        self._check_constraints()
         params = self._fit_params(weight)
-        self._fit_scorer(X, target, params, self._methods())
-        scores = self._tuning_scores(X, target, columns, params)
-        rows = ~np.isnan(scores).any(axis=1)  # those that were held out
-        self._set_thresholds(columns[rows], scores[rows], None if weight is None else weight[rows])
+        if self._promises_on_unseen_rows():
+            rows, scores = self._hold_out(X, target, params)
+        else:
+            self._fit_scorer(X, target, params, self._methods())
+            scores = self._tuning_scores(X, target, columns, params)
+            rows = np.flatnonzero(~np.isnan(scores).any(axis=1))  # those that were held out
+            scores = scores[rows]
+        self._set_thresholds(columns[rows], scores, None if weight is None else weight[rows])
         return self
+
+    def _promises_on_unseen_rows(self) -> bool:
+        """Whether the model must not see the rows its threshold is tuned on."""
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        return self.confidence is not None and isinstance(self.cv, float) and not frozen
+
+    def _hold_out(self, X: Any, target: Any, params: Any) -> tuple[Any, NDArray[np.float64]]:
+        """Fit the classifier on some rows; return the others and their scores."""
+        split = held_out_part(self.cv, len(target), self.random_state)
+        method = response_method(self.estimator, self._methods())
+        scorer = LabelScorer(self.estimator, self._labels, method)
+        scores, self._scorer = scorer.on_held_out(X, target, split, params=params)
+        self._show(self._scorer.models_)
+        return split[1], scores
+
+    @property
+    def _constraints(self) -> dict[str, float]:
+        """The constraints that were given."""
+        limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate)
+        return limits.given()
+
+    def _check_constraints(self) -> None:
+        """Refuse constraints on classes that compete for rows."""
+        if self._constraints and self._labels.kind == "multiclass":
+            raise ValueError(
+                "constraints need a binary or multilabel target: where classes compete for rows, "
+                f"a threshold does not decide alone; got {len(self.classes_)} classes"
+            )
 
     @property
     def response_method_(self) -> str:
@@ -129,7 +187,7 @@ class ThresholdFClassifier(MetaFClassifier):
     def _set_thresholds(self, columns: Any, scores: Any, weight: Any) -> None:
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         measure = self._asked()
-        threshold = tune(columns, scores, measure, weight)
+        threshold, promises = self._tuned(columns, scores, weight)
         std = [
             threshold_std(y, score, rng, measure=measure, weight=weight)
             for y, score in zip(columns.T, scores.T, strict=True)
@@ -140,6 +198,24 @@ class ThresholdFClassifier(MetaFClassifier):
         self.f_ = float(reached[0]) if binary else reached
         self.threshold_ = float(threshold[0]) if binary else threshold
         self.threshold_std_ = std[0] if binary else np.array(std)
+        self.promise_ = promises[0] if promises and binary else promises
+
+    def _tuned(self, columns: Any, scores: Any, weight: Any) -> tuple[Any, list[Promise] | None]:
+        """Return the best threshold of each label, and what is promised of it."""
+        if self.confidence is None and not self._constraints:
+            return tune(columns, scores, self._asked(), weight), None
+        best = maximize_empirical_f(
+            columns,
+            scores,
+            measure=self._asked(),
+            average="macro",
+            sample_weight=weight,
+            min_precision=self.min_precision,
+            min_recall=self.min_recall,
+            max_selected_rate=self.max_selected_rate,
+            confidence=self.confidence,
+        )
+        return best.threshold, None if self.confidence is None else best.promise.tolist()
 
     def _class_gain(self, columns: Any, selected: Any, weight: Any) -> Any:
         """Return what a margin is worth to each class when classes compete for a row."""

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.arrays import contiguous
+from argmaxf.constraints import Asked
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.large import decide_large
 from argmaxf.expected.promised import decide_promised
-from argmaxf.expected.promises import Asked
 from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
 from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
@@ -146,18 +146,17 @@ def maximize_expected_f(
     >>> print(decision.promise)
     min_precision=0.75 with odds 0.9873, at 0.06915 of expected F
     """
-    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected)
-    sharing = Sharing.of(labels_per_row, max_labels_per_row, averaged_over, tol, progress)
     asked = Asked.of(min_precision, min_recall, odds)
+    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected, asked)
+    sharing = Sharing.of(labels_per_row, max_labels_per_row, averaged_over, tol, progress)
     p = _read(proba) if prior is None else _moved(_read(proba), prior)
     decide = _way(p, average) if sharing is None else _shared_way(p, average, sharing)
-    if asked is not None and (sharing is not None or is_sparse(p) or not question.is_free):
+    if asked is not None and (sharing is not None or is_sparse(p)):
         raise ValueError(
-            "min_precision and min_recall with odds are for dense proba, without a budget and "
-            "without labels per row"
+            "min_precision and min_recall with odds are for dense proba without labels per row"
         )
     try:
-        return decide(p, question) if asked is None else _promised(p, average, question, asked)
+        return decide(p, question)
     except NotAProbability:
         raise first_bad_probability("proba", p) from None
 
@@ -210,23 +209,12 @@ def _shared_way(
     return partial(decide_shared, sharing=sharing)
 
 
-def _promised(p: NDArray[Any], average: str | None, question: Question, asked: Asked) -> Decision:
-    """Decide under a promise, each row, column or all items."""
-    if p.size == 0 or p.ndim == 1 or average == "micro":
-        if p.size == 0:
-            return _way(p, average)(p, question)
-        decision = decide_promised(p.reshape(-1), question, asked)
-        return replace(decision, selected=decision.selected.reshape(p.shape))
-    rows = p.T if average == "macro" else p
-    found = [decide_promised(row, question, asked) for row in rows]
-    stacked = replace(_stacked(found), promise=[each.promise for each in found])
-    return replace(stacked, selected=stacked.selected.T) if average == "macro" else stacked
-
-
 def _decide(p: NDArray[Any], question: Question) -> Decision:
     """Decide one set of items."""
     if p.size == 0:
         raise ValueError("proba must hold at least one probability, got none")
+    if question.asked:
+        return decide_promised(p, question)
     if p.size > SMALL:
         return decide_large(p, question)
     rows = _decide_rows(p[None, :], question)
@@ -259,6 +247,9 @@ def _decide_rows(p: NDArray[Any], question: Question) -> Decision:
     rows, n = p.shape
     if rows == 0 or n == 0:
         return _of_nothing(p.shape, (rows,), question)
+    if question.asked:
+        promised = [decide_promised(row, question) for row in p]
+        return replace(_stacked(promised), promise=[each.promise for each in promised])
     if n > SMALL:
         return _stacked([decide_large(row, question) for row in p])
     proba = contiguous(p)

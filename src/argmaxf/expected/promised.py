@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf.arrays import Bools, Floats, contiguous
+from argmaxf.constraints import Asked, Constraints
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import groups_of_items, top_curve, value_of_sets
-from argmaxf.expected.promises import Asked, ModelPromise, kept_sizes, odds_of
+from argmaxf.expected.promises import ModelPromise, kept_sizes, odds_of
 from argmaxf.expected.ties import settle
 from argmaxf.question import Question
 from argmaxf.validation import NotAProbability
@@ -19,8 +20,10 @@ from argmaxf.validation import NotAProbability
 NEAR = 1e-13  # values of f nearer than this part of themselves are told apart in decimals
 
 
-def decide_promised(p: NDArray[Any], question: Question, asked: Asked) -> Decision:
-    """Return the top k with the highest expected F among the k that keep the promise."""
+def decide_promised(p: NDArray[Any], question: Question) -> Decision:
+    """Return the top k with the highest expected F among the k that keep what is asked."""
+    asked = question.asked
+    assert asked is not None
     ascending = np.sort(p.astype(np.float64, copy=False))
     if not (ascending[0] >= 0.0 and ascending[-1] <= 1.0):
         raise NotAProbability
@@ -29,7 +32,7 @@ def decide_promised(p: NDArray[Any], question: Question, asked: Asked) -> Decisi
     whole = _whole(descending, question)
     kept = kept_sizes(descending, asked) & whole
     if not kept.any():
-        raise _not_kept(descending, asked)
+        raise _not_kept(descending, asked, whole)
     k = _best(f, kept, descending, question)
     threshold = float(descending[k - 1]) if k else math.inf
     selected = _top(p, threshold, k)
@@ -44,10 +47,12 @@ def decide_promised(p: NDArray[Any], question: Question, asked: Asked) -> Decisi
 
 
 def _whole(descending: Floats, question: Question) -> Bools:
-    """Return which k may be taken at all: with ties together none that splits equal items."""
+    """Return which k may be taken at all: within the budget, no ties split that stay together."""
     whole = np.ones(descending.size + 1, np.bool_)
     if not question.split_ties:
         whole[1:-1] = descending[1:] < descending[:-1]
+    whole[: question.least] = False
+    whole[min(question.most, descending.size) + 1 :] = False
     return whole
 
 
@@ -59,14 +64,17 @@ def _best(f: Floats, kept: Bools, descending: Floats, question: Question) -> int
     return best if len(rivals) == 1 else settle(descending, rivals, question)
 
 
-def _not_kept(descending: Floats, asked: Asked) -> ValueError:
-    """Say that no set keeps the promise, and how near one comes."""
-    recall = asked._replace(constraints=type(asked.constraints)(None, asked.constraints.min_recall))
-    k = int(np.argmax(kept_sizes(descending, recall)))
+def _not_kept(descending: Floats, asked: Asked, whole: Bools) -> ValueError:
+    """Say that no set keeps the promise, and how near the smallest that may be taken comes."""
+    recall = asked._replace(constraints=Constraints(None, asked.constraints.min_recall))
+    able = kept_sizes(descending, recall) & whole
+    if not able.any():
+        return ValueError(f"{recall.constraints} cannot be kept with so few items selected")
+    k = int(np.argmax(able))
     odds = odds_of(descending, k, asked.constraints)
     return ValueError(
-        f"{asked.constraints} cannot be kept with odds {asked.odds:g}: the smallest set that keeps "
-        f"the recall has {k} items and odds of both of {odds:.4g}"
+        f"{asked.constraints} cannot be kept with odds {asked.odds:g}: the smallest set that may "
+        f"be taken and keeps the recall has {k} items and odds of {odds:.4g}"
     )
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from argmaxf.arrays import Bools, Floats
-from argmaxf.constraints import Constraints, check_strictly_between
+from argmaxf.constraints import Asked, Constraints
 
 SLACK = 1e-12  # the rounding of a tail must not decide whether a promise is kept
 
@@ -46,28 +46,6 @@ class ModelPromise:
 
     def __str__(self) -> str:
         return f"{self.constraints} with odds {self.kept:.4g}, at {self.cost:.4g} of expected F"
-
-
-class Asked(NamedTuple):
-    """A promise asked for: the constraints, and the probability with which they shall hold."""
-
-    constraints: Constraints
-    odds: float
-
-    @classmethod
-    def of(
-        cls, min_precision: float | None, min_recall: float | None, odds: float | None
-    ) -> Asked | None:
-        """Check the options of a public function; None where nothing is asked."""
-        constraints = Constraints(min_precision, min_recall)
-        if odds is None and not constraints.given():
-            return None
-        if odds is None:
-            raise ValueError(f"{constraints} needs odds: with what probability shall it hold?")
-        if not constraints.given():
-            raise ValueError(f"odds={odds} needs min_precision or min_recall to promise")
-        certain = "under a model nothing between is certain"
-        return cls(constraints, check_strictly_between("odds", odds, certain))
 
 
 def kept_sizes(descending: Floats, asked: Asked) -> Bools:

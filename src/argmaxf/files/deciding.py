@@ -12,10 +12,12 @@ import numpy as np
 import polars as pl
 
 from argmaxf.arrays import Floats, contiguous
+from argmaxf.constraints import Asked
 from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import value_of_sets
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.promised import decide_promised
 from argmaxf.expected.rows import SMALL
 from argmaxf.expected.sources.array import add_items
 from argmaxf.expected.summary.layout import empty_table
@@ -49,6 +51,7 @@ class Options:
     min_selected: int | None = None
     max_selected: int | None = None
     prior: tuple[float, float] | None = None  # rates of positives, in training and in these rows
+    asked: Asked | None = None
 
     @property
     def factor(self) -> float | None:
@@ -60,7 +63,8 @@ class Options:
         """The question to the search, checked."""
         check_choice("nulls", self.nulls, ("raise", "drop"))
         limits = self.min_selected, self.max_selected
-        return Question.of(self.beta, self.measure, self.zero_division, self.ties, *limits)
+        options = self.beta, self.measure, self.zero_division, self.ties
+        return Question.of(*options, *limits, self.asked)
 
 
 def decide_files(
@@ -151,8 +155,8 @@ def summarize_files(
 def _decide(items: Column, spill: Spill, question: Question, progress: Progress) -> Decision:
     """Decide in one pass over the column, or two if the first rows mislead."""
     with closing(Spill()) as kept:
-        # To split ties, rows are counted in the spill: all are kept.
-        if not question.split_ties:
+        # To split ties, rows are counted in the spill, and a promise looks at each: all are kept.
+        if not question.split_ties and not question.asked:
             table, band = _read(items, kept, question, progress)
             try:
                 return _decide_kept(kept, band, table, question)
@@ -181,6 +185,8 @@ def _read(
 def _decide_kept(spill: Spill, band: Band, table: Floats, question: Question) -> Decision:
     """Find the optimum; so few items as an array would sort are decided as an array."""
     n = int(table[:, 0].sum())
+    if question.asked:
+        return replace(decide_promised(spill[:], question), selected=None)
     if n <= SMALL:
         decision = maximize_expected_f(
             spill[:],

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import narwhals as nw
 
+from argmaxf.constraints import Asked
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.frames.grouping import summarized
@@ -71,6 +72,9 @@ def decide(
     min_selected: int | None = None,
     max_selected: int | None = None,
     prior: tuple[float, float] | None = None,
+    min_precision: float | None = None,
+    min_recall: float | None = None,
+    odds: float | None = None,
 ) -> T:
     """Return the frame with a column of labels added, those with the highest expected F.
 
@@ -109,6 +113,13 @@ def decide(
     prior : tuple of two floats, default=None
         The rate of positives in training, and the one among these rows: the probabilities are moved
         there first, as in `maximize_expected_f`; thresholds are of moved ones.
+    min_precision : float, optional
+        The least precision, kept with `odds` under the model: see `maximize_expected_f`.
+    min_recall : float, optional
+        The least recall, kept with the same odds.
+    odds : float, optional
+        The probability with which they hold; with `by` in every segment at once, and so overall.
+        The probabilities are then brought into this process.
 
     Notes
     -----
@@ -124,7 +135,8 @@ def decide(
     >>> decide(frame, "p")["label"].to_list()
     [False, True, False, True, True]
     """
-    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected)
+    asked = Asked.of(min_precision, min_recall, odds)
+    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected, asked)
     table = Table.of(frame, column, by, nulls, output, prior)
     labelled: T = solve(table, question).labelled()
     return labelled
@@ -143,6 +155,9 @@ def decisions(
     min_selected: int | None = None,
     max_selected: int | None = None,
     prior: tuple[float, float] | None = None,
+    min_precision: float | None = None,
+    min_recall: float | None = None,
+    odds: float | None = None,
 ) -> dict[Key, Decision]:
     """Return k, threshold, expected F and its spread of each segment, without labels.
 
@@ -174,6 +189,13 @@ def decisions(
     prior : tuple of two floats, default=None
         The rate of positives in training, and the one among these rows: the probabilities are moved
         there first, as in `maximize_expected_f`; thresholds are of moved ones.
+    min_precision : float, optional
+        The least precision, kept with `odds` under the model: see `maximize_expected_f`.
+    min_recall : float, optional
+        The least recall, kept with the same odds.
+    odds : float, optional
+        The probability with which they hold; with `by` in every segment at once, and so overall.
+        The probabilities are then brought into this process.
 
     Notes
     -----
@@ -189,7 +211,8 @@ def decisions(
     >>> {key: d.k for key, d in sorted(decisions(frame, "p", by="s").items())}
     {('a',): 1, ('b',): 2}
     """
-    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected)
+    asked = Asked.of(min_precision, min_recall, odds)
+    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected, asked)
     return solve(Table.of(frame, column, by, nulls, prior=prior), question).decisions
 
 

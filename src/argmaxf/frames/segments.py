@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf.constraints import Asked
 from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
+from argmaxf.expected.promised import decide_promised
+from argmaxf.expected.promises import ModelPromise
 from argmaxf.expected.rows import SMALL, Sets, decide_sets
 from argmaxf.expected.sources.base import Cut
 from argmaxf.expected.summary import layout
@@ -54,12 +58,19 @@ class Answers(NamedTuple):
     expected: Floats
     std: Floats
     n: Ints
+    promises: tuple[ModelPromise, ...] = ()  # one for each segment, where something was asked
 
     @classmethod
     def room_for(cls, segments: int) -> Answers:
         """Return arrays to be filled."""
         f, n = np.zeros(segments), np.zeros(segments, np.int64)
         return cls(n, f, f.copy(), f.copy(), n.copy())
+
+    def note(self, where: Any, *values: Any) -> None:
+        """Note k, threshold, expected value, its spread and n of some segments."""
+        arrays: tuple[Any, ...] = self[:5]
+        for array, value in zip(arrays, values, strict=True):
+            array[where] = value
 
     def cuts(self) -> dict[int, Cut]:
         """Return the threshold and k of each segment."""
@@ -68,9 +79,12 @@ class Answers(NamedTuple):
 
     def decisions(self, beta: float) -> Iterator[Decision]:
         """Yield each decision as a record."""
-        columns = (array.tolist() for array in self)
-        for k, threshold, expected, std, n in zip(*columns, strict=True):
-            yield Decision(None, k, threshold, expected, std, beta, n)
+        columns = (array.tolist() for array in self[:5])
+        promises = self.promises or (None,) * self.k.size
+        for (k, threshold, expected, std, n), promise in zip(
+            zip(*columns, strict=True), promises, strict=True
+        ):
+            yield Decision(None, k, threshold, expected, std, beta, n, promise=promise)
 
 
 class FrameSource:
@@ -151,6 +165,8 @@ def decide_segments(table: Table, question: Question) -> Answers:
     Segments of up to 16,384 items are brought here and decided as rows are, up to 4 million items
     in all; of the others those that a summary leaves in doubt.
     """
+    if question.asked:
+        return _promised_segments(table, question, question.asked)
     answers = Answers.room_for(table.segments)
     sizes = segment_sizes(table) if table.segments > 1 else np.zeros(table.segments, np.int64)
     small = _worth_bringing(sizes)
@@ -161,8 +177,7 @@ def decide_segments(table: Table, question: Question) -> Answers:
         searches = drive.decide(source, question)
         for i, search in searches.items():
             k, f, std, _, _ = search.optimum
-            for array, value in zip(answers, (k, search.cut.threshold, f, std), strict=False):
-                array[i] = value
+            answers.note(i, k, search.cut.threshold, f, std, source.n[i])
         answers.n[~small] = source.n[~small]
         doubtful = np.zeros(table.segments, np.bool_)
         doubtful[[i for i, search in searches.items() if search.optimum.contested]] = True
@@ -171,6 +186,22 @@ def decide_segments(table: Table, question: Question) -> Answers:
             _fill(answers, *source.bring(doubtful), question)
     _check_all_there(answers)
     return answers
+
+
+def _promised_segments(table: Table, question: Question, asked: Asked) -> Answers:
+    """Bring all items here and decide each segment; all of them keep the promise at once."""
+    segments = table.segments // len(table.columns)
+    question = replace(question, asked=asked.of_each(segments))
+    checked(summarized(table.items, table.by, BITS, LEAST))
+    _, sets = FrameSource(table).bring(np.ones(table.segments, np.bool_))
+    parts = np.split(sets.ascending, sets.offsets[1:-1])
+    if not parts[0].size:
+        raise ValueError("the frame must hold at least one probability, got none")
+    found = [decide_promised(part, question) for part in parts]
+    answers = Answers.room_for(table.segments)
+    for i, d in enumerate(found):
+        answers.note(i, d.k, d.threshold, d.expected, d.std, d.n)
+    return answers._replace(promises=tuple(d.promise for d in found))
 
 
 def _worth_bringing(sizes: Ints) -> Bools:
@@ -187,9 +218,7 @@ def _fill(answers: Answers, numbers: Ints, sets: Sets, question: Question) -> No
     if sizes.min() == 0:
         raise ValueError(f"{CHANGED}, got none of a segment's rows the second time")
     found = decide_sets(sets, question)
-    values = (found.k, found.threshold, found.expected, found.std, sizes)
-    for array, value in zip(answers, values, strict=True):
-        array[numbers] = value
+    answers.note(numbers, found.k, found.threshold, found.expected, found.std, sizes)
 
 
 def _check_all_there(answers: Answers) -> None:

@@ -1,0 +1,173 @@
+"""A promise beside no constraint: time. And, with --draws, how often promises hold.
+
+    python -m benchmarks promises                        the time of a promise, n = 1e6
+    python -m benchmarks.promises --draws 2000           the simulation of docs/promises.md
+    python -m benchmarks.promises --draws 200 --mapie    the same beside MAPIE
+
+Each draw is a labelled sample of n rows; its threshold is judged on the population, whose precision
+is known at every threshold. The ladder of starts was chosen on normal scores; these are others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import beta
+
+from argmaxf import maximize_empirical_f
+from benchmarks.harness import Row, best_pair
+
+PRECISION, CONFIDENCE = 0.9, 0.95
+SIZES, RATES, SPREADS = (200, 500, 2_000, 10_000), (0.01, 0.1, 0.5), {"sharp": 0.2, "blurred": 1.0}
+
+
+def rows() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    for rate, apart in [(0.1, 2.0), (0.5, 2.0), (0.5, 4.0)]:
+        y = rng.random(1_000_000) < rate
+        score = rng.normal(size=y.size) + apart * y
+        ours, other = best_pair(
+            partial(promised, y, score), partial(maximize_empirical_f, y, score)
+        )
+        work = f"promise of precision, n = 1e6, {rate:.0%} positive, {apart:g} apart"
+        yield Row(work, ours, "no constraint", other, at_most=3.0)
+
+
+@dataclass(frozen=True)
+class Population:
+    """Rows whose score p ~ Beta(s π, s (1-π)) is the probability of their label; s the spread."""
+
+    rate: float
+    spread: float
+
+    @cached_property
+    def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Thresholds, and the exact precision and F1 of each."""
+        a, b = self.spread * self.rate, self.spread * (1 - self.rate)
+        t = np.linspace(0, 1, 100_001)[:-1]
+        selected, true = beta(a, b).sf(t), self.rate * beta(a + 1, b).sf(t)
+        return t, true / selected, 2 * true / (selected + self.rate)
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        p = rng.beta(self.spread * self.rate, self.spread * (1 - self.rate), n)
+        return rng.random(n) < p, p
+
+    def judge(self, threshold: float) -> tuple[float, float]:
+        """Precision and F1 of a threshold in the population; above every p nothing is wrong."""
+        t, precision, f = self.table
+        if threshold > t[-1]:
+            return 1.0, 0.0
+        return float(np.interp(threshold, t, precision)), float(np.interp(threshold, t, f))
+
+    @property
+    def best(self) -> float:
+        """The highest F1 of a threshold that keeps the precision."""
+        _, precision, f = self.table
+        return float(f[precision >= PRECISION].max())
+
+
+class Outcome(NamedTuple):
+    """Of many draws: how often the constraint held, a threshold was found, and its F1 where it was.
+
+    No threshold is no broken promise. `part` is the mean F1 over draws where one was found, as a
+    part of the best F1 that keeps the precision.
+    """
+
+    held: float
+    found: float
+    part: float
+
+
+Method = Callable[[np.ndarray, np.ndarray], float]
+
+
+def plain(y: np.ndarray, score: np.ndarray) -> float:
+    return maximize_empirical_f(y, score, min_precision=PRECISION).threshold
+
+
+def promised(y: np.ndarray, score: np.ndarray) -> float:
+    options = {"min_precision": PRECISION, "confidence": CONFIDENCE}
+    return maximize_empirical_f(y, score, **options).threshold
+
+
+def mapie(procedure: object) -> Method:
+    """MAPIE's control of precision by its 100 thresholds, recall to choose among the valid ones."""
+    from mapie.risk_control import BinaryClassificationController
+
+    def threshold(y: np.ndarray, score: np.ndarray) -> float:
+        control = BinaryClassificationController(
+            lambda X: np.column_stack([1 - X[:, 0], X[:, 0]]),
+            "precision",
+            PRECISION,
+            CONFIDENCE,
+            best_predict_param_choice="recall",
+            list_predict_params=np.linspace(0.99, 0, 100),
+            fwer_method=procedure,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            control.calibrate(score[:, None], y.astype(int))
+        if control.best_predict_param is None:
+            raise ValueError("no valid threshold")
+        return float(control.best_predict_param)
+
+    return threshold
+
+
+def simulate(
+    population: Population, n: int, draws: int, methods: dict[str, Method], seed: int = 0
+) -> dict[str, Outcome]:
+    """Return the outcome of each method on the same draws."""
+    rng = np.random.default_rng(seed)
+    results: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
+    for _ in range(draws):
+        y, score = population.draw(n, rng)
+        for name, method in methods.items():
+            try:
+                results[name].append(population.judge(method(y, score)))
+            except ValueError:  # no threshold qualifies
+                continue
+    return {name: _outcome(judged, draws, population.best) for name, judged in results.items()}
+
+
+def _outcome(judged: list[tuple[float, float]], draws: int, best: float) -> Outcome:
+    broken = sum(precision < PRECISION for precision, _ in judged)
+    part = float(np.mean([f for _, f in judged])) / best if judged else float("nan")
+    return Outcome(1 - broken / draws, len(judged) / draws, part)
+
+
+def study(draws: int, methods: dict[str, Method]) -> Iterable[str]:
+    """Yield the lines of a table in Markdown."""
+    yield "| n | positive | scores | " + " | ".join(methods) + " |"
+    yield "| ---: | ---: | --- | " + " | ".join("---" for _ in methods) + " |"
+    for n in SIZES:
+        for rate in RATES:
+            for name, spread in SPREADS.items():
+                found = simulate(Population(rate, spread), n, draws, methods)
+                cells = [f"{o.held:.1%} · {o.found:.0%} · {o.part:.2f}" for o in found.values()]
+                yield f"| {n:,} | {rate:.0%} | {name} | " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.promises", description=__doc__)
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--mapie", action="store_true", help="beside MAPIE, where it is installed")
+    options = parser.parse_args()
+    methods: dict[str, Method] = {"plain constraint": plain, "promise": promised}
+    if options.mapie:
+        from mapie.risk_control import FWERFixedSequenceTesting
+
+        methods["MAPIE, default"] = mapie("bonferroni_holm")
+        methods["MAPIE, fixed sequence, 5 starts"] = mapie(FWERFixedSequenceTesting(n_starts=5))
+    for line in study(options.draws, methods):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

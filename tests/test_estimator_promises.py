@@ -1,0 +1,118 @@
+"""Constraints and promises of the classifiers."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_multilabel_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from argmaxf import (
+    AutoFClassifier,
+    ExpectedFClassifier,
+    PromiseError,
+    ThresholdFClassifier,
+    compare,
+    maximize_empirical_f,
+    maximize_expected_f,
+)
+
+PROMISE = {"min_precision": 0.8, "confidence": 0.9}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = make_classification(3000, weights=[0.7], class_sep=1.5, flip_y=0.02, random_state=0)
+    return X[:2000], y[:2000], X[2000:], y[2000:]
+
+
+def test_a_frozen_model_gets_the_threshold_that_is_promised(rows):
+    X, y, X_new, y_new = rows
+    model = LogisticRegression().fit(X[:1000], y[:1000])
+    tuned = ThresholdFClassifier(FrozenEstimator(model), **PROMISE).fit(X[1000:], y[1000:])
+    alone = maximize_empirical_f(y[1000:], model.decision_function(X[1000:]), **PROMISE)
+    assert tuned.threshold_ == alone.threshold
+    assert tuned.promise_ == alone.promise
+    predicted = tuned.predict(X_new)
+    assert y_new[predicted == 1].mean() >= 0.8
+    assert np.array_equal(predicted == 1, model.decision_function(X_new) >= alone.threshold)
+
+
+def test_held_out_rows_are_unseen_by_the_model_that_predicts(rows):
+    X, y, X_new, _ = rows
+    tuned = ThresholdFClassifier(LogisticRegression(), cv=0.4, **PROMISE).fit(X, y)
+    (model,) = tuned.estimators_
+    rng = np.random.RandomState(0)
+    held_out = rng.permutation(2000)[:800]
+    trained = np.setdiff1d(np.arange(2000), held_out)
+    assert np.allclose(model.coef_, LogisticRegression().fit(X[trained], y[trained]).coef_)
+    score = model.decision_function(X[held_out])
+    alone = maximize_empirical_f(y[held_out], score, **PROMISE)
+    assert tuned.threshold_ == alone.threshold
+    assert np.array_equal(
+        tuned.predict(X_new) == 1, model.decision_function(X_new) >= alone.threshold
+    )
+
+
+def test_folds_promise_too_and_plain_constraints_do_not(rows):
+    X, y, *_ = rows
+    promised = ThresholdFClassifier(LogisticRegression(), **PROMISE).fit(X, y)
+    plain = ThresholdFClassifier(LogisticRegression(), min_precision=0.8).fit(X, y)
+    free = ThresholdFClassifier(LogisticRegression()).fit(X, y)
+    assert promised.promise_.constraints.min_precision == 0.8
+    assert promised.threshold_ >= plain.threshold_
+    assert promised.f_ <= plain.f_ <= free.f_
+    assert plain.promise_ is None
+    assert free.promise_ is None
+
+
+def test_labels_have_promises_of_their_own():
+    X, Y = make_multilabel_classification(2000, n_classes=3, random_state=0)
+    tuned = ThresholdFClassifier(LogisticRegression(), min_recall=0.8, confidence=0.9).fit(X, Y)
+    assert len(tuned.promise_) == 3
+    assert all(promise.recall_low >= 0.8 for promise in tuned.promise_)
+
+
+def test_what_cannot_be_promised_says_so(rows):
+    X, y, *_ = rows
+    few = ThresholdFClassifier(LogisticRegression(), min_precision=0.99, confidence=0.99)
+    with pytest.raises(PromiseError, match="labelled rows"):
+        few.fit(X[:60], y[:60])
+    with pytest.raises(ValueError, match=r"cv as a part of the rows .* got 1.5"):
+        ThresholdFClassifier(LogisticRegression(), cv=1.5, **PROMISE).fit(X, y)
+    classes = np.arange(len(y)) % 3
+    for model in (
+        ThresholdFClassifier(LogisticRegression(), **PROMISE),
+        ExpectedFClassifier(LogisticRegression(), min_precision=0.8, odds=0.9),
+    ):
+        with pytest.raises(ValueError, match=r"binary or multilabel target.*got 3 classes"):
+            model.fit(X, classes)
+    with pytest.raises(ValueError, match=r"min_recall=0.5 needs odds"):
+        ExpectedFClassifier(LogisticRegression(), min_recall=0.5).fit(X, y)
+
+
+def test_expected_f_keeps_its_odds_in_the_batch(rows):
+    X, y, X_new, _ = rows
+    options = {"min_precision": 0.9, "odds": 0.95}
+    model = ExpectedFClassifier(LogisticRegression(), calibrate=None, **options).fit(X, y)
+    decision = model.decide(X_new)
+    proba = model.predict_proba(X_new)[:, 1]
+    alone = maximize_expected_f(proba, **options)
+    assert decision.k == alone.k == model.predict(X_new).sum()
+    assert decision.promise == alone.promise
+    assert decision.promise.kept >= 0.95
+
+
+def test_the_comparison_takes_only_methods_that_promise(rows):
+    X, y, *_ = rows
+    found = compare(X, y, LogisticRegression(), **PROMISE)
+    assert {standing.name for standing in found.methods} == {"tuned threshold", "expected F"}
+    (note,) = [note for note in found.notes if note.startswith("promised:")]
+    assert "min_precision=0.8" in note
+    auto = AutoFClassifier(LogisticRegression(), **PROMISE).fit(X, y)
+    assert any(note.startswith("promised: min_precision=0.8") for note in auto.report_.notes)
+    chosen = auto.classifier_
+    assert chosen.min_precision == 0.8
+    with pytest.raises(ValueError, match=r"needs both a constraint and a confidence"):
+        compare(X, y, LogisticRegression(), min_precision=0.8)
+    with pytest.raises(ValueError, match=r"needs both a constraint and a confidence"):
+        AutoFClassifier(LogisticRegression(), confidence=0.8).fit(X, y)

@@ -1,0 +1,89 @@
+"""Promises on frames, in files and by the command."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from argmaxf import decide, maximize_expected_f
+from argmaxf.commands.app import app
+from argmaxf.frames import decisions
+
+rng = np.random.default_rng(0)
+P = np.round(rng.beta(2, 1, 900), 3)
+BY = np.array(["a", "b", "c"])[rng.integers(0, 3, 900)]
+PROMISE = {"min_precision": 0.8, "odds": 0.9}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame])
+def test_a_frame_keeps_the_promise_of_its_array(make):
+    frame = make({"p": P})
+    alone = maximize_expected_f(P, ties="together", **PROMISE)
+    (found,) = decisions(frame, "p", **PROMISE).values()
+    assert (found.k, found.promise) == (alone.k, alone.promise)
+    labelled = decide(frame, "p", **PROMISE)
+    labelled = labelled.collect() if isinstance(labelled, pl.LazyFrame) else labelled
+    assert np.array_equal(labelled["label"].to_numpy(), alone.selected)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.LazyFrame])
+def test_all_segments_keep_it_at_once(make):
+    frame = make({"p": P, "by": BY})
+    found = decisions(frame, "p", by="by", **PROMISE)
+    each = 0.9 ** (1 / 3)
+    kept = 1.0
+    for (name,), decision in found.items():
+        alone = maximize_expected_f(P[name == BY], ties="together", min_precision=0.8, odds=each)
+        assert (decision.k, decision.promise) == (alone.k, alone.promise)
+        kept *= decision.promise.kept
+    assert kept >= 0.9
+
+
+def test_columns_keep_their_own():
+    frame = pl.DataFrame({"p": P, "q": P[::-1] ** 2})
+    found = decisions(frame, ["p", "q"], **PROMISE)
+    assert found["q",].k == maximize_expected_f(P**2, ties="together", **PROMISE).k
+
+
+def test_the_command_says_what_is_promised(tmp_path, run):
+    path = tmp_path / "scores.csv"
+    pl.DataFrame({"p": P, "by": BY}).write_csv(path)
+    asked = ["--min-precision", "0.8", "--odds", "0.9"]
+    alone = maximize_expected_f(P, ties="together", **PROMISE)
+    answer = json.loads(run("decide", str(path), "-p", "p", *asked, "--json"))
+    assert answer["k"] == alone.k
+    assert answer["promise"]["kept"] == pytest.approx(alone.promise.kept)
+    assert answer["promise"]["min_precision"] == 0.8
+    text = run("decide", str(path), "-p", "p", "--by", "by", *asked)
+    assert "a: promised min_precision=0.8 with odds 0.9" in text
+    written = tmp_path / "labels.csv"
+    run("decide", str(path), "-p", "p", *asked, "-o", str(written))
+    assert pl.read_csv(written)["label"].sum() == alone.k
+
+
+@pytest.fixture
+def run():
+    from typer.testing import CliRunner
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    return run
+
+
+def test_the_command_refuses_what_it_cannot_promise(tmp_path):
+    from typer.testing import CliRunner
+
+    path = tmp_path / "scores.csv"
+    pl.DataFrame({"p": P}).write_csv(path)
+    for more, message in [
+        (["--min-precision", "0.8"], "needs odds"),
+        (["--odds", "0.8"], "needs min_precision"),
+        (["--min-recall", "0.8", "--odds", "0.8", "--threshold", "0.5"], "got both"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            CliRunner().invoke(app, ["decide", str(path), "-p", "p", *more], catch_exceptions=False)
