@@ -14,6 +14,7 @@ LAYERS = [
     {"measures"},
     {"metric", "constraints", "question", "prior"},
     {"expected", "empirical", "theory"},
+    {"torch"},
     {"frames"},
     {"files"},
     {"estimators"},

@@ -53,6 +53,7 @@ NAMES = [
     "shift_prior",
     "summarize",
     "theory",
+    "torch",
 ]
 HEAVY = [
     *("numpy", "scipy", "sklearn", "narwhals", "numba", "matplotlib", "pandas", "polars"),

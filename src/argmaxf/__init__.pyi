@@ -4,6 +4,7 @@
 from argmaxf import datasets as datasets
 from argmaxf import displays as displays
 from argmaxf import theory as theory
+from argmaxf import torch as torch
 from argmaxf.comparison.auto import AutoFClassifier as AutoFClassifier
 from argmaxf.comparison.compare import compare as compare
 from argmaxf.comparison.result import Comparison as Comparison

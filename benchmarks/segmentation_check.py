@@ -1,0 +1,132 @@
+"""python -m benchmarks.segmentation_check [--device cuda]: is the decision on a device exact?
+
+Prints a line for each check and exits with 1 if one fails: the same k and masks as the NumPy
+decision for every type of number, two runs equal bit for bit, memory beside the input, bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from argmaxf.torch import segment
+
+
+def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
+    """Return maps of probabilities of many kinds, batch × classes × pixels."""
+    logits = 3 * rng.standard_normal((2, 3, 40_000)) - 5
+    softmax = torch.softmax(torch.from_numpy(4 * rng.standard_normal((3, 5, 64, 64))), 1)
+    return {
+        "blob": torch.sigmoid(torch.from_numpy(logits)),
+        "softmax": softmax,
+        "uniform": torch.from_numpy(rng.random((2, 2, 100, 100))),
+        "absent": torch.from_numpy(rng.random((2, 2, 30_000)) * 1e-6),
+        "8-bit": torch.from_numpy(rng.integers(0, 256, (2, 2, 30_000)) / 255),
+        "one value": torch.full((1, 2, 20_000), 0.3, dtype=torch.float64),
+        "zeros and ones": torch.from_numpy(rng.integers(0, 2, (2, 2, 5_000)).astype(float)),
+        "nothing": torch.zeros(1, 2, 5_000, dtype=torch.float64),
+        "two clusters": torch.from_numpy(
+            np.concatenate([rng.beta(50, 5, (1, 2, 4_000)), rng.beta(1, 500, (1, 2, 30_000))], 2)
+        ),
+        "small": torch.from_numpy(rng.beta(0.5, 5, (4, 2, 7, 9))),
+    }
+
+
+def reference() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """Return the NumPy decision, or where numba is missing the plain torch passes on the CPU."""
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        return lambda p, measure, zero: _on_cpu(p, measure, zero)
+    from argmaxf import maximize_expected_f
+
+    def decide(p: torch.Tensor, measure: str, zero: float) -> tuple[np.ndarray, np.ndarray]:
+        rows = p.double().flatten(2).flatten(0, 1).numpy()
+        name = {"dice": "fbeta", "iou": "jaccard"}[measure]
+        found = maximize_expected_f(rows, measure=name, zero_division=zero, average="samples")
+        return np.asarray(found.k), found.selected
+
+    return decide
+
+
+def _on_cpu(p: torch.Tensor, measure: str, zero: float) -> tuple[np.ndarray, np.ndarray]:
+    found = segment(p, measure=measure, zero_division=zero)
+    return found.k.flatten().numpy(), found.masks.flatten(2).flatten(0, 1).numpy()
+
+
+def checks(device: str) -> Iterator[tuple[str, bool, str]]:
+    """Yield what was checked, whether it holds, and figures."""
+    decide = reference()
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        for name, p in images(np.random.default_rng(0)).items():
+            p = p.to(dtype)
+            others = (("iou", 0.0), ("dice", 1.0)) if dtype == torch.float32 else ()
+            for measure, zero in (("dice", 0.0), *others):
+                k, masks = decide(p, measure, zero)
+                found = segment(p.to(device), measure=measure, zero_division=zero)
+                same = np.array_equal(k, found.k.cpu().flatten().numpy())
+                same &= np.array_equal(masks, found.masks.cpu().flatten(2).flatten(0, 1).numpy())
+                yield f"{name}, {dtype}, {measure}, 0/0 = {zero:g}", same, f"k = {k[:3]}"
+    yield from repeated(device)
+    if device == "cuda":
+        yield from memory()
+    yield from refusals(device)
+
+
+def repeated(device: str) -> Iterator[tuple[str, bool, str]]:
+    """Two runs must agree in every bit."""
+    size = (8, 21, 512, 512) if device == "cuda" else (2, 3, 64, 64)
+    p = torch.sigmoid(3 * torch.randn(size, device=device) - 5)
+    for measure in ("dice", "iou"):
+        first, second = (segment(p, measure=measure) for _ in range(2))
+        fields = ("masks", "expected", "std", "k", "threshold")
+        same = all(torch.equal(getattr(first, f), getattr(second, f)) for f in fields)
+        yield f"two runs, {measure}, {tuple(size)}", same, ""
+
+
+def memory() -> Iterator[tuple[str, bool, str]]:
+    """At most three times the input beside it, masks included."""
+    for shape in ((8, 21, 512, 512), (1, 1, 10**8)):
+        p = torch.sigmoid(3 * torch.randn(shape, device="cuda") - 5)
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        found = segment(p)
+        extra = (torch.cuda.max_memory_allocated() - before) / (p.numel() * 4)
+        yield f"memory, {shape}", extra <= 3.0, f"{extra:.2f} × the input"
+        del p, found
+
+
+def refusals(device: str) -> Iterator[tuple[str, bool, str]]:
+    """Bad values are named."""
+    for bad in (float("nan"), float("inf"), -1e-6, 3.0):
+        p = torch.full((2, 2, 5_000), 0.25, device=device)
+        p[1, 0, 77] = bad
+        try:
+            segment(p)
+        except ValueError as error:
+            yield f"refuses {bad}", "(1, 0, 77)" in str(error), str(error)
+        else:
+            yield f"refuses {bad}", False, "no error"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--all", action="store_true", help="print what holds, too")
+    options = parser.parse_args()
+    results = []
+    for name, holds, figures in checks(options.device):
+        results.append((name, holds, figures))
+        if options.all or not holds:
+            print("holds " if holds else "FAILS ", name, figures, flush=True)
+    failed = sum(not holds for _, holds, _ in results)
+    print(f"{len(results) - failed} of {len(results)} checks hold on {options.device}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

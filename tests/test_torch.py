@@ -1,0 +1,272 @@
+"""Segmentation on the CPU: the decision of every image × class is that of NumPy."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judges import curve_40_digits, definition, families
+
+from argmaxf import expected_f, maximize_expected_f
+
+torch = pytest.importorskip("torch")
+
+from argmaxf.torch import passes, rows, search  # noqa: E402
+from argmaxf.torch.keys import ONE, keys, values  # noqa: E402
+from argmaxf.torch.segmentation import segment  # noqa: E402
+
+NAMES = {"dice": "fbeta", "iou": "jaccard"}
+TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+
+
+def maps(seed=0):
+    """Maps of many kinds: batch × classes × pixels."""
+    rng = np.random.default_rng(seed)
+    return {
+        "blob": torch.sigmoid(torch.from_numpy(3 * rng.standard_normal((2, 2, 40, 50)) - 4)),
+        "softmax": torch.softmax(torch.from_numpy(4 * rng.standard_normal((1, 4, 33, 31))), 1),
+        "uniform": torch.from_numpy(rng.random((1, 2, 5_000))),
+        "absent": torch.from_numpy(rng.random((1, 2, 2_000)) * 1e-6),
+        "8-bit": torch.from_numpy(rng.integers(0, 256, (1, 2, 4_000)) / 255),
+        "one value": torch.full((1, 1, 3_000), 0.3, dtype=torch.float64),
+        "zeros and ones": torch.from_numpy(rng.integers(0, 2, (1, 2, 500)).astype(float)),
+        "nothing": torch.zeros(1, 2, 500, dtype=torch.float64),
+        "two clusters": torch.from_numpy(
+            np.concatenate([rng.beta(50, 5, (1, 1, 400)), rng.beta(1, 500, (1, 1, 3_000))], 2)
+        ),
+        "small": torch.from_numpy(rng.beta(0.5, 5, (4, 2, 3, 5))),
+    }
+
+
+def by_numpy(p, measure="dice", **options):
+    flat = p.double().flatten(2).flatten(0, 1).numpy()
+    return maximize_expected_f(flat, measure=NAMES[measure], average="samples", **options)
+
+
+def same_decision(found, truth, shape):
+    assert found.k.flatten().tolist() == truth.k.tolist()
+    assert found.threshold.flatten().tolist() == truth.threshold.tolist()
+    np.testing.assert_array_equal(found.masks.flatten(2).flatten(0, 1).numpy(), truth.selected)
+    assert found.masks.shape == shape
+    np.testing.assert_allclose(found.expected.flatten(), truth.expected, rtol=1e-12)
+    np.testing.assert_allclose(found.std.flatten(), truth.std, rtol=1e-8, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("name", maps())
+def test_every_image_and_class_is_decided_as_by_numpy(name, dtype):
+    p = maps()[name].to(dtype)
+    same_decision(segment(p), by_numpy(p), p.shape)
+
+
+@pytest.mark.parametrize("name", ["blob", "softmax", "absent", "8-bit", "two clusters", "small"])
+def test_iou_and_empty_images_as_by_numpy(name):
+    p = maps()[name].float()
+    same_decision(segment(p, measure="iou"), by_numpy(p, "iou"), p.shape)
+    truth = by_numpy(p, zero_division=1.0)
+    same_decision(segment(p, zero_division=1.0), truth, p.shape)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.0]), min_size=1, max_size=8),
+    st.sampled_from([0.0, 0.3, 1.0, 4.0]),
+    st.sampled_from(["dice", "iou"]),
+)
+@settings(max_examples=40)
+def test_smoothing_is_the_best_over_all_sets_of_a_size(p, smooth, measure):
+    """Judged by the sum over all label vectors, every k tried."""
+    p = np.array(p)
+    order = np.argsort(-p, kind="stable")
+    truth = []
+    for k in range(len(p) + 1):
+        chosen = np.zeros(len(p), bool)
+        chosen[order[:k]] = True
+        truth.append(smoothed(p, chosen, smooth, measure))
+    found = segment(torch.from_numpy(p)[None, None], measure=measure, smooth=smooth)
+    assert found.expected.item() == pytest.approx(max(truth), rel=1e-12, abs=1e-300)
+    assert truth[found.k.item()] == pytest.approx(max(truth), rel=1e-12, abs=1e-300)
+
+
+def smoothed(p, chosen, smooth, measure):
+    """E[(c T + s) / (… + s)] by the definition."""
+    total, k = 0.0, int(chosen.sum())
+    for bits in range(1 << len(p)):
+        y = np.array([bits >> i & 1 for i in range(len(p))], bool)
+        mass = np.prod(np.where(y, p, 1 - p))
+        t, s = (y & chosen).sum(), y.sum()
+        up, down = (2 * t, k + s) if measure == "dice" else (t, k + s - t)
+        total += mass * ((up + smooth) / (down + smooth) if down + smooth else 0.0)
+    return total
+
+
+@pytest.mark.parametrize("name", families())
+def test_small_sets_equal_40_digit_arithmetic(name):
+    p = families()[name]
+    truth = curve_40_digits(p)
+    found = segment(torch.from_numpy(p)[None, None])
+    assert float(abs(truth[found.k.item()] / max(truth) - 1)) < 1e-13
+    assert abs(found.expected.item() / max(truth) - 1) < 1e-12
+
+
+def test_the_spread_is_that_of_the_definition():
+    p = torch.tensor([[[0.9, 0.5, 0.4, 0.4, 0.1]]], dtype=torch.float64)
+    for measure in NAMES:
+        found = segment(p, measure=measure)
+        truth = definition(p[0, 0], found.masks[0, 0], jaccard=measure == "iou")
+        assert found.std.item() == pytest.approx(float(truth[1]), rel=1e-12)
+
+
+@pytest.mark.parametrize(("measure", "coefficients"), [("dice", (2, 1, 1)), ("iou", (1, 0, 1))])
+def test_the_value_of_any_masks_is_that_of_numpy(measure, coefficients):
+    p = maps()["blob"].float().flatten(2).flatten(0, 1)
+    masks = torch.rand(p.shape, generator=torch.Generator().manual_seed(2)) < p + 0.1
+    masks[0] = False
+    for zero in (0.0, 1.0):
+        mean, std = rows.value_of(p, masks, (*coefficients, 0.0, 0.0), zero)
+        for row in range(len(p)):
+            options = {"measure": NAMES[measure], "zero_division": zero}
+            truth = expected_f(p[row].numpy(), masks[row].numpy(), **options)
+            assert mean[row].item() == pytest.approx(truth.mean, rel=1e-12)
+            assert std[row].item() == pytest.approx(truth.std, rel=1e-8)
+
+
+def test_of_equal_pixels_the_first_are_chosen():
+    p = torch.full((1, 1, 3_000), 0.3)
+    p[0, 0, :700] = 0.0
+    found = segment(p)
+    chosen = found.masks[0, 0].nonzero()[:, 0]
+    assert chosen.tolist() == list(range(700, 700 + found.k.item()))
+
+
+def test_ignored_pixels_count_nowhere():
+    p = maps()["blob"].float()
+    ignore = torch.rand(2, 40, 50, generator=torch.Generator().manual_seed(1)) < 0.3
+    spoilt = torch.where(ignore[:, None], torch.nan, p)
+    found = segment(spoilt, ignore=ignore)
+    assert not (found.masks & ignore[:, None]).any()
+    for image in range(2):
+        kept = p[image][:, ~ignore[image]]
+        truth = by_numpy(kept[None])
+        assert found.k[image].tolist() == truth.k.tolist()
+        np.testing.assert_allclose(found.expected[image], truth.expected, rtol=1e-12)
+    whole = segment(p, ignore=ignore[:, None].expand_as(p))
+    assert torch.equal(whole.masks, found.masks)
+
+
+def test_background_left_out_changes_no_other_class():
+    p = maps()["softmax"].float()
+    found, every = segment(p, include_background=False), segment(p)
+    assert torch.equal(found.masks[:, 1:], every.masks[:, 1:])
+    assert not found.masks[:, 0].any()
+    assert found.expected[:, 0].isnan().all()
+    assert found.k[:, 0].tolist() == [0]
+    assert found.mean.item() == pytest.approx(every.expected[0, 1:].mean().item())
+
+
+def test_exclusive_classes_are_the_shared_rows_decision_with_its_bound():
+    p = maps()["softmax"].float()[..., :9, :8]
+    found = segment(p, exclusive=True)
+    cells = p[0].flatten(1).T.double().numpy()
+    truth = maximize_expected_f(cells, average="macro", labels_per_row=1)
+    assert found.labels.flatten().tolist() == truth.selected.argmax(1).tolist()
+    assert found.mean.item() == pytest.approx(truth.expected, rel=1e-12)
+    assert found.bound.item() == truth.bound >= found.mean.item() * (1 - 1e-12)
+    assert (found.masks.sum(1) == 1).all()
+    argmax = torch.nn.functional.one_hot(p.argmax(1), 4).movedim(-1, 1).bool()
+    flat = p.flatten(2).flatten(0, 1)
+    plain = rows.value_of(flat, argmax.flatten(2).flatten(0, 1), (2, 1, 1, 0, 0), 0.0)[0]
+    assert found.mean.item() >= plain.mean().item()
+    ignore = torch.zeros(1, 9, 8, dtype=torch.bool)
+    ignore[0, :2] = True
+    some = segment(p, exclusive=True, ignore=ignore, include_background=False)
+    assert (some.labels[ignore] == -1).all()
+    assert some.labels[~ignore].min() >= 0
+    assert not some.masks[:, 0].any()
+
+
+def test_gradients_volumes_and_strides():
+    p = maps()["blob"].float()
+    truth = segment(p)
+    with_gradient = segment(p.clone().requires_grad_())
+    assert torch.equal(with_gradient.masks, truth.masks)
+    assert not with_gradient.expected.requires_grad
+    volume = p.reshape(2, 2, 10, 8, 25)
+    assert torch.equal(segment(volume).masks, truth.masks.reshape(volume.shape))
+    channels_last = p.to(memory_format=torch.channels_last)
+    assert torch.equal(segment(channels_last).masks, truth.masks)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (float("nan"), r"in \[0, 1\], got nan at \(0, 1, 7\)$"),
+        (3.5, r"got 3.5 at \(0, 1, 7\); are these logits"),
+        (-1e-3, "got -0.001"),
+        (float("inf"), "got inf"),
+        (1.0 + 1e-6, "got 1.000"),
+    ],
+)
+def test_what_is_no_probability_is_named(bad, message):
+    p = torch.full((1, 2, 3_000), 0.25)
+    p[0, 1, 7:] = bad
+    with pytest.raises(ValueError, match=message):
+        segment(p)
+
+
+@pytest.mark.parametrize(
+    ("p", "options", "message"),
+    [
+        (
+            torch.ones(1, 2, 3, dtype=torch.int64),
+            {},
+            "floating-point probabilities, got torch.int64",
+        ),
+        ([[[0.5]]], {}, "got list"),
+        (torch.ones(2, 3), {}, r"batch × classes × pixels, none empty; got shape \(2, 3\)"),
+        (torch.ones(2, 0, 3), {}, r"got shape \(2, 0, 3\)"),
+        (torch.ones(1, 1, 3), {"measure": "f1"}, "measure must be one of 'dice', 'iou'; got 'f1'"),
+        (torch.ones(1, 1, 3), {"exclusive": True, "smooth": 1.0}, "is for Dice without smoothing"),
+        (torch.ones(1, 1, 3), {"smooth": -1}, "smooth must be finite and not negative, got -1"),
+        (torch.ones(1, 1, 3), {"zero_division": 2}, r"zero_division must lie in \[0, 1\], got 2"),
+        (torch.ones(1, 1, 3), {"ignore": torch.zeros(1, 3)}, "booleans, got torch.float32"),
+        (
+            torch.ones(1, 2, 3),
+            {"ignore": torch.zeros(3, dtype=torch.bool)},
+            r"ignore must have shape \(1, 2, 3\) or \(1, 3\), got \(3,\)",
+        ),
+    ],
+)
+def test_bad_input_is_named(p, options, message):
+    with pytest.raises(ValueError, match=message):
+        segment(p, **options)
+
+
+def test_keys_keep_the_order_and_give_the_number_back():
+    numbers = [0.0, 5e-324, 1e-300, 0.1, 0.5 - 2**-54, 0.5, 0.7, 1 - 2**-53, 1.0]
+    p = torch.tensor(numbers, dtype=torch.float64)
+    key = keys(p)
+    assert (key.diff() > 0).all()
+    assert torch.equal(values(key), p)
+    assert (key[0].item(), key[-1].item()) == (0, ONE)
+
+
+def test_rows_in_parts_and_two_stretches_apart(monkeypatch):
+    """Few items at a time, few rows at a time: other ways to the same answer."""
+    p = maps()["two clusters"].float().repeat(3, 2, 1)
+    truth = segment(p)
+    monkeypatch.setattr(passes, "ITEMS", 2)
+    monkeypatch.setattr(search, "PIECES", 3)
+    monkeypatch.setattr(rows, "LEAST_ROOM", passes.TABLE)
+    monkeypatch.setattr(passes, "ROOM", 1 << 12)
+    found = segment(p)
+    assert torch.equal(found.masks, truth.masks)
+    assert torch.equal(found.k, truth.k)
+
+
+def test_torch_is_imported_only_when_asked_for():
+    code = "import sys, argmaxf; argmaxf.torch; print('torch' in sys.modules)"
+    code += "; argmaxf.torch.segment; print('torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "True"]
