@@ -61,7 +61,9 @@ def test_every_image_and_class_is_decided_as_by_numpy(name, dtype):
     same_decision(segment(p), by_numpy(p), p.shape)
 
 
-@pytest.mark.parametrize("name", ["blob", "softmax", "absent", "8-bit", "two clusters", "small"])
+@pytest.mark.parametrize(
+    "name", ["blob", "softmax", "absent", "8-bit", "zeros and ones", "two clusters", "small"]
+)
 def test_iou_and_empty_images_as_by_numpy(name):
     p = maps()[name].float()
     same_decision(segment(p, measure="iou"), by_numpy(p, "iou"), p.shape)

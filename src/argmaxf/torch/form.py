@@ -184,12 +184,12 @@ def _log_q(form: Form, bins: Bins, start: State, exact: bool) -> tuple[Tensor, T
         return start.log_q[:, None], start.log_q[:, None]
     low = bins.size[:, :, None] * log_ratio(form, bins.low)
     if exact:
-        q = _borders(start.log_q, low)
+        q = _borders(start.log_q, low).clamp(max=0.0)  # Q is a product of probabilities
         return q, q
     high = bins.size[:, :, None] * log_ratio(form, bins.high)
     ends = torch.minimum(low, high), torch.maximum(low, high)
     low, high = _borders(start.log_q, ends[0]), _borders(start.log_q, ends[1])
-    return low, high.clamp(max=0.0)  # Q is a product of probabilities
+    return low.clamp(max=0.0), high.clamp(max=0.0)
 
 
 def log_ratio(form: Form, p: Tensor) -> Tensor:

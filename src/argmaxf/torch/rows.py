@@ -121,6 +121,7 @@ def _with_spread(p: Tensor, form: Form, found: Found, log_none: Tensor, zero: fl
         above = torch.full_like(found.lowest, ONE)
         _, ratio = passes_for(p).sums_between(p, found.lowest, above, form.inside, form.outside)
         log_q = log_none + ratio + ties[:, None] * log_ratio(form, threshold)[:, 0]
+        log_q = log_q.clamp(max=0.0)
     std = _root_mean(form, found.k, found.f, log_q, sums, zero)
     lowest = torch.where(some, threshold[:, 0], torch.inf)
     return Rows(found.k.long(), found.f, std, lowest, ties, equal)

@@ -104,7 +104,8 @@ class Search:
         outside = None if self.form.one_tilt else self.form.outside
         pi, ratio = self.passes.sums_between(self.p, high, top, self.form.inside, outside)
         a = start.a + self.form.coefficients[0] * pi
-        state = State(_at(ladder.k, first), a, start.log_q + ratio)
+        log_q = (start.log_q + ratio).clamp(max=0.0)  # where rounding took a product to 0
+        state = State(_at(ladder.k, first), a, log_q)
         items = int((_at(ladder.k, stop) - state.k).max())
         if items <= self.passes.ITEMS:
             self._exact(self._gathered(low, high, items), state)

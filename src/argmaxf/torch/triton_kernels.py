@@ -411,7 +411,8 @@ def _climb(
             least_r, most_r = tl.minimum(r_low, r_high), tl.maximum(r_low, r_high)
             ql_b, qh_b = q_low + tl.cumsum(least_r, 0), q_high + tl.cumsum(most_r, 0)
             ql_a, qh_a = ql_b - least_r, qh_b - most_r
-            sl_a, sl_b = omega * tl.exp(ql_a), omega * tl.exp(ql_b)
+            sl_a, sl_b = tl.exp(tl.minimum(ql_a, 0.0)), tl.exp(tl.minimum(ql_b, 0.0))
+            sl_a, sl_b = omega * sl_a, omega * sl_b
             sh_a, sh_b = tl.exp(tl.minimum(qh_a, 0.0)), tl.exp(tl.minimum(qh_b, 0.0))
             sh_a, sh_b = omega * sh_a, omega * sh_b
             lowest = (sl_a if GROWS else sl_b) * low_a
