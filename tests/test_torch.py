@@ -17,6 +17,8 @@ from argmaxf.torch import passes, rows, search  # noqa: E402
 from argmaxf.torch.keys import ONE, keys, values  # noqa: E402
 from argmaxf.torch.segmentation import segment  # noqa: E402
 
+torch.set_num_threads(1)  # the maps are small, and threads of a busy machine wait for each other
+
 NAMES = {"dice": "fbeta", "iou": "jaccard"}
 TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
