@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judges import curve_40_digits, definition, families
+from judges import curve_40_digits, definition, families, jaccard
 
 from argmaxf import expected_f, maximize_expected_f
 
@@ -118,7 +118,9 @@ def test_the_spread_is_that_of_the_definition():
     p = torch.tensor([[[0.9, 0.5, 0.4, 0.4, 0.1]]], dtype=torch.float64)
     for measure in NAMES:
         found = segment(p, measure=measure)
-        truth = definition(p[0, 0], found.masks[0, 0], jaccard=measure == "iou")
+        truth = definition(
+            p[0, 0], found.masks[0, 0], formula=jaccard if measure == "iou" else None
+        )
         assert found.std.item() == pytest.approx(float(truth[1]), rel=1e-12)
 
 
