@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import mpmath
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,6 +17,14 @@ from hypothesis import HealthCheck, settings
 # Timings never decide a test: a busy machine is no counterexample.
 settings.register_profile("argmaxf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("argmaxf")
+
+
+@pytest.fixture(autouse=True)
+def seventy_digits():
+    """Give every test the judges' precision, whatever the one before it left in mpmath."""
+    with mpmath.workdps(70):
+        yield
+
 
 ENGINES = ["pandas", "polars", "polars-lazy", "pyarrow", "duckdb", "duckdb-file", "dask", "pyspark"]
 PARTS = 5  # of a frame that an engine holds in parts; one of them stays empty
