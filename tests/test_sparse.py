@@ -53,6 +53,18 @@ def test_large_and_small_columns_together(average):
     assert_same(found, maximize_expected_f(p, average=average))
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_columns_of_every_size_whatever_the_threads(threads, monkeypatch):
+    monkeypatch.setattr("argmaxf.expected.sparse.threads_for", lambda n: threads)
+    monkeypatch.setattr("argmaxf.expected.batches.threads_for", lambda n: threads)
+    rng = np.random.default_rng(7)
+    sizes = np.array([0, 400, 1, 2, 17, 0, 399, 128, 5, 64, 65])
+    p = np.round(rng.beta(0.5, 3, (400, sizes.size)), 2).clip(0.01)
+    p *= rng.permuted(np.arange(400)[:, None] < sizes, axis=0)
+    found = maximize_expected_f(sparse.csr_array(p), average="macro")
+    assert_same(found, maximize_expected_f(p, average="macro"))
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("make", ["array", "matrix"])
 def test_every_format_gives_a_csr_of_its_own_kind(kind, make):

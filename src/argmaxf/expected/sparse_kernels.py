@@ -9,14 +9,16 @@ from argmaxf.compiled import kernel
 
 
 @kernel
-def values_by_column(column, p, first, out):
-    """Copy values column by column; `first` gets where each column begins."""
-    first[:] = 0
+def count_columns(column, size):
+    """Count the cells of each column."""
+    size[:] = 0
     for j in range(column.size):
-        first[column[j] + 1] += 1
-    for c in range(first.size - 1):
-        first[c + 1] += first[c]
-    place = first[:-1].copy()
+        size[column[j]] += 1
+
+
+@kernel
+def put_values(column, p, place, out):
+    """Put each value at the next place of its column; `place` is moved on."""
     for j in range(column.size):
         c = column[j]
         out[place[c]] = p[j]
@@ -24,10 +26,11 @@ def values_by_column(column, p, first, out):
 
 
 @kernel
-def sort_sets(values, offsets):
-    """Sort values that lie one after another, set by set, in place."""
-    for r in range(offsets.size - 1):
-        values[offsets[r] : offsets[r + 1]].sort()
+def copy_sets(values, first, place, out):
+    """Copy sets that lie one after another to the places given."""
+    for r in range(place.size):
+        for i in range(first[r + 1] - first[r]):
+            out[place[r] + i] = values[first[r] + i]
 
 
 @kernel
@@ -43,9 +46,12 @@ def mark_columns(column, p, threshold, ties, out):
 
 
 @kernel
-def gather_sets(values, first, wanted, offsets, out):
-    """Copy some of the sets, one after another."""
-    for r in range(wanted.size):
-        start = first[wanted[r]]
-        for i in range(offsets[r + 1] - offsets[r]):
-            out[offsets[r] + i] = values[start + i]
+def keep_cells(first, column, chosen, new_first, new_column):
+    """Copy the columns of chosen cells row by row; `new_column` has room for one more than all."""
+    kept = 0
+    new_first[0] = 0
+    for i in range(first.size - 1):
+        for j in range(first[i], first[i + 1]):
+            new_column[kept] = column[j]
+            kept += chosen[j]
+        new_first[i + 1] = kept

@@ -60,8 +60,11 @@ def selected_cells(csr: Any, chosen: Bools, like: Any) -> Any:
     """Return the chosen ones of the stored cells as a CSR of booleans, array or matrix as given."""
     from scipy import sparse
 
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
-    indptr = before[csr.indptr].astype(csr.indptr.dtype)
-    content = (np.ones(indptr[-1], np.bool_), csr.indices[chosen], indptr)
+    from argmaxf.expected import sparse_kernels
+
+    kept = int(np.count_nonzero(chosen))
+    indptr, indices = np.empty_like(csr.indptr), np.empty(kept + 1, csr.indices.dtype)
+    sparse_kernels.keep_cells(csr.indptr, csr.indices, chosen, indptr, indices)
+    content = (np.ones(kept, np.bool_), indices[:kept], indptr)
     make = sparse.csr_array if isinstance(like, sparse.sparray) else sparse.csr_matrix
     return make(content, shape=csr.shape)
