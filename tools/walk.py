@@ -1,20 +1,27 @@
 """Walks through the house: which functions and modules a call visits; prints a table.
 
-A switch is a step from one module to another, there or back.
+A switch is a step from one module to another, there or back. `--switches 20` adds the pairs of
+modules that a call switches between most often. Kernels that run as plain Python, because the data
+are too small to be worth compiling, count only with `--plain`: compiled they visit nothing else.
 """
 
 from __future__ import annotations
 
+import argparse
+import io
 import sys
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import argmaxf
+from argmaxf import compiled
 
 PACKAGE = str(Path(argmaxf.__file__).parent)
 
@@ -22,24 +29,31 @@ PACKAGE = str(Path(argmaxf.__file__).parent)
 class Walk(NamedTuple):
     functions: int
     modules: list[str]  # in the order of their first visit
-    switches: int
+    pairs: Counter[tuple[str, str]]  # how often the walk goes from one module to another
+
+    @property
+    def switches(self) -> int:
+        return self.pairs.total()
 
 
-def walk(call: Callable[[], Any]) -> Walk:
+def walk(call: Callable[[], Any], plain: bool = False) -> Walk:
     """Run a call and return where it went; once before, so that imports and compiling are done."""
     call()
-    functions, modules, switches, last = set(), [], 0, None
+    functions, modules, pairs = set(), {}, Counter()
+    last = None
 
     def visit(frame: Any, event: str, _: Any) -> None:
-        nonlocal switches, last
+        nonlocal last
         file = frame.f_code.co_filename
         if event != "call" or not file.startswith(PACKAGE):
             return
+        if compiled._work.in_python and not plain:
+            return
         module = file.removeprefix(PACKAGE + "/")
         functions.add((module, frame.f_code.co_qualname))
-        if module not in modules:
-            modules.append(module)
-        switches += module != last
+        modules[module] = True
+        if module != last and last is not None:
+            pairs[last, module] += 1
         last = module
 
     sys.setprofile(visit)
@@ -47,7 +61,7 @@ def walk(call: Callable[[], Any]) -> Walk:
         call()
     finally:
         sys.setprofile(None)
-    return Walk(len(functions), modules, switches)
+    return Walk(len(functions), list(modules), pairs)
 
 
 def five_numbers() -> Any:
@@ -69,12 +83,10 @@ def a_frame() -> Any:
 def a_file() -> Any:
     import polars as pl
 
-    from argmaxf.commands.app import run
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scores.parquet"
         pl.DataFrame({"p": np.random.default_rng(0).random(50_000) ** 3}).write_parquet(path)
-        return run(["decide", str(path), "-p", "p", "-o", f"{folder}/out.parquet", "--json"])
+        return command("decide", str(path), "-p", "p", "-o", f"{folder}/out.parquet", "--json")
 
 
 def auto_fit() -> Any:
@@ -85,11 +97,33 @@ def auto_fit() -> Any:
     return argmaxf.AutoFClassifier(LogisticRegression()).fit(X, y)
 
 
-def compare_command() -> Any:
+def compare(report: bool = False) -> Any:
+    import polars as pl
+    from sklearn.datasets import make_classification
+
+    X, y = make_classification(2000, weights=[0.95], random_state=0)
+    with tempfile.TemporaryDirectory() as folder:
+        table = pl.DataFrame(X, schema=[f"x{j}" for j in range(X.shape[1])])
+        table.with_columns(target=pl.Series(y)).write_csv(f"{folder}/rows.csv")
+        page = ["--report", f"{folder}/report.html"] if report else []
+        return command("compare", f"{folder}/rows.csv", "--target", "target", "--json", *page)
+
+
+def compare_with_report() -> Any:
+    return compare(report=True)
+
+
+def table_three() -> Any:
+    with tempfile.TemporaryDirectory() as folder:  # a folder of its own: nothing is kept
+        return command("reproduce", "table3", "--quick", "--jobs", "1", "--out", folder)
+
+
+def command(*words: str) -> Any:
+    """Run a command of argmaxf, and keep quiet what it prints."""
     from argmaxf.commands.app import run
 
-    with tempfile.TemporaryDirectory() as folder:
-        return run(["demo", "--report", f"{folder}/report.html", "--json"])
+    with redirect_stdout(io.StringIO()):
+        return run(list(words))
 
 
 WALKS = {
@@ -98,20 +132,26 @@ WALKS = {
     "a frame, by=": a_frame,
     "a file": a_file,
     "AutoFClassifier.fit": auto_fit,
-    "argmaxf demo": compare_command,
+    "argmaxf compare": compare,
+    "argmaxf compare --report": compare_with_report,
+    "argmaxf reproduce table3": table_three,
 }
 
 
 def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("names", nargs="*", metavar="CALL", help=", ".join(WALKS))
+    options.add_argument("--switches", type=int, default=0, help="how many pairs to print")
+    options.add_argument("--plain", action="store_true", help="kernels that run as Python count")
+    given = options.parse_args()
     warnings.simplefilter("ignore")
-    names = sys.argv[1:] or list(WALKS)
-    for name in names:
-        found = walk(WALKS[name])
-        print(
-            f"| {name} | {found.functions} / {len(found.modules)} / {found.switches} |",
-            file=sys.stderr,
-        )
+    print("| call | functions | modules | switches |\n| --- | --- | --- | --- |")
+    for name in given.names or WALKS:
+        found = walk(WALKS[name], given.plain)
+        print(f"| {name} | {found.functions} | {len(found.modules)} | {found.switches:,} |")
         print("   " + " → ".join(found.modules), file=sys.stderr)
+        for (here, there), times in found.pairs.most_common(given.switches):
+            print(f"   {times:6,}  {here} → {there}", file=sys.stderr)
 
 
 if __name__ == "__main__":

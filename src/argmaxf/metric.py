@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from argmaxf.measures import FBeta, Jaccard
 from argmaxf.measures.base import divided
+from argmaxf.validation import check_zero_division
 
 
 def fbeta_from_counts(
@@ -94,11 +95,13 @@ def precision_from_counts(
     true_positives: ArrayLike, predicted: ArrayLike, *, zero_division: float = 0.0
 ) -> Any:
     """Return T / k, with the same 0/0 convention."""
-    return divided(np.asarray(true_positives), np.asarray(predicted), zero_division)
+    fill = check_zero_division(zero_division)
+    return divided(np.asarray(true_positives), np.asarray(predicted), fill)
 
 
 def recall_from_counts(
     true_positives: ArrayLike, positives: ArrayLike, *, zero_division: float = 0.0
 ) -> Any:
     """Return T / S, with the same 0/0 convention."""
-    return divided(np.asarray(true_positives), np.asarray(positives), zero_division)
+    fill = check_zero_division(zero_division)
+    return divided(np.asarray(true_positives), np.asarray(positives), fill)

@@ -129,7 +129,7 @@ class AutoFClassifier(MetaFClassifier):
         target, weight = self._read(X, y, sample_weight)
         options = (self.pos_label, self.cv, self.n_jobs, self.random_state)
         promise = (Constraints(self.min_precision, self.min_recall), self.confidence)
-        recipe = Recipe(self.beta, self.measure, *options, *promise)
+        recipe = Recipe(self.beta, self.measure, *options, *promise).checked()
         if nothing_to_tell(self._labels, target, weight):
             return self._fit_plain(X, target, weight, recipe)
         methods, params = taking_part(None, self.candidates, measure), self._fit_params(weight)

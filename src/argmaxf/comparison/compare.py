@@ -126,7 +126,8 @@ def compare(
     check_consistent_length(X, y)
     weight = as_weights(sample_weight, np.shape(y)[0])
     promise = (Constraints(min_precision, min_recall), confidence)
-    recipe = Recipe(beta, measure, _plain(labels.positive), cv, n_jobs, random_state, *promise)
+    options = (beta, measure, _plain(labels.positive), cv, n_jobs, random_state)
+    recipe = Recipe(*options, *promise).checked()
     trial = Trial(
         X,
         labels.target(y),

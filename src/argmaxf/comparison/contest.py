@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from argmaxf.comparison.methods import Method
-from argmaxf.comparison.trial import Bools, Floats, Ints, Trial, without_advice
+from argmaxf.comparison.trial import Bools, Floats, Ints, Trial
 from argmaxf.empirical.interval import f_and_pulls
 from argmaxf.measures import Measure
 
@@ -121,8 +121,7 @@ class Contest:
         scores = fitted._scorer.predict(X)
         if self.trial.stream and hasattr(fitted, "freeze"):
             fitted = fitted.freeze()
-        with without_advice():
-            return Said(self.trial.labels.columns(fitted.predict(X)), scores)
+        return Said(self.trial.labels.columns(fitted.predict(X)), scores)
 
     def in_order(self, tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return one table, in the order of `rows`, from those of whole parts."""

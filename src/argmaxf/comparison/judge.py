@@ -13,7 +13,7 @@ from argmaxf.comparison.choice import Choice, choose
 from argmaxf.comparison.contest import Contest, Rated, Said
 from argmaxf.comparison.methods import Method
 from argmaxf.comparison.result import Comparison, Evidence, Standing
-from argmaxf.comparison.trial import Bools, Floats, Trial
+from argmaxf.comparison.trial import Bools, Floats, Trial, without_advice
 from argmaxf.comparison.words import notes, reason
 from argmaxf.empirical.interval import Interval, f_interval
 
@@ -29,7 +29,8 @@ def judge(
 ) -> Comparison:
     """Return the comparison of the methods of a trial, its fits being run."""
     contest = Contest.of(trial, set_size)
-    said = {method.name: contest.said(method) for method in trial.methods}
+    with without_advice():
+        said = {method.name: contest.said(method) for method in trial.methods}
     rated = {name: contest.rate(each) for name, each in said.items()}
     truth, proba = trial.truth[contest.rows], trial.proba
     proba = None if proba is None else proba[contest.rows]
@@ -75,7 +76,8 @@ def promised(trial: Trial, chosen: str) -> list[str]:
     recipe = trial.recipe
     if recipe.confidence is None:
         return []
-    learned = trial.learned(trial.method(chosen), trial.held_out)
+    with without_advice():
+        learned = trial.learned(trial.method(chosen), trial.held_out)
     promises = getattr(learned, "promise_", None)
     if promises is None:  # expected F promises for each batch anew
         return [

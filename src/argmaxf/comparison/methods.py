@@ -41,17 +41,20 @@ class Recipe:
     constraints: Constraints = UNLIMITED
     confidence: float | None = None
 
-    def __post_init__(self) -> None:
+    def checked(self) -> Recipe:
+        """Return it if it can be followed: a promise says both what and how surely."""
         if (self.confidence is None) != (not self.constraints.given()):
             raise ValueError(
                 "a promise needs both a constraint and a confidence, got "
                 f"{str(self.constraints) or 'none'} and confidence={self.confidence}"
             )
+        return self
 
     @property
     def limits(self) -> dict[str, Any]:
         """The constraints to be promised."""
-        return dict(self.constraints.given())
+        limits = self.constraints
+        return {"min_precision": limits.min_precision, "min_recall": limits.min_recall}
 
     @property
     def asked(self) -> Measure:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,8 @@ from argmaxf.estimators.doubts import CalibrationWarning
 from argmaxf.estimators.folds import deal, folds, held_out_once
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.labels import Labels, constants_said
-from argmaxf.estimators.plain import GivenScores
 from argmaxf.estimators.rowwise import SmallBatchWarning
-from argmaxf.estimators.scores import LabelScorer, scores_to_cut, weight_parameter
+from argmaxf.estimators.scores import GivenScores, LabelScorer, scores_to_cut, weight_parameter
 from argmaxf.estimators.shift import Familiar
 
 Bools = NDArray[np.bool_]
@@ -160,11 +159,14 @@ class Trial:
 
     def learned(self, method: Method, rows: Any) -> Any:
         """Return a method that wraps the classifier, learned from held-out scores of some rows."""
-        given = FrozenEstimator(GivenScores(self.labels, self.kinds, settled(self.estimator)))
         weight = None if self.weight is None else self.weight[rows]
-        with without_advice():
-            fitted = method.make(given, replace(self.recipe, cv=self._folds_of(rows)))
-            return fitted.fit(self.scores[rows], self.target[rows], sample_weight=weight)
+        fresh = method.make(self._given, replace(self.recipe, cv=self._folds_of(rows)))
+        return fresh.fit(self.scores[rows], self.target[rows], sample_weight=weight)
+
+    @cached_property
+    def _given(self) -> FrozenEstimator:
+        """Stands for the classifier where its scores of the rows are there already."""
+        return FrozenEstimator(GivenScores(self.labels, self.kinds, settled(self.estimator)))
 
     def _folds_of(self, rows: Any) -> list[tuple[Ints, Ints]]:
         """Return the folds that some rows were held out in, by their places among them."""
@@ -175,7 +177,8 @@ class Trial:
     def fitted(self, method: Method) -> Any:
         """Return a method fitted on all rows; one that wraps the classifier needs no more fits."""
         if method.wraps:
-            return self.learned(method, self.held_out)._put_on(self._heldout())
+            with without_advice():
+                return self.learned(method, self.held_out)._put_on(self._heldout())
         classifier = method.make(self.estimator, self.recipe)
         if method.voters:
             members = [self.fitted(self.method_of(key)) for key in method.voters]

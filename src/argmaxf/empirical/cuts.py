@@ -10,7 +10,7 @@ import numpy as np
 
 from argmaxf.arrays import Floats
 from argmaxf.measures import Measure
-from argmaxf.metric import precision_from_counts, recall_from_counts
+from argmaxf.measures.base import divided
 from argmaxf.validation import ones_unless
 
 
@@ -21,6 +21,30 @@ class Cuts:
     edge: Floats  # +inf stands for the empty cut, which comes first
     value: Floats  # of the measure
     rates: Callable[[Any], tuple[Any, Any]]  # precision and recall of the cuts asked for
+
+    def selects_none(self, i: int) -> bool:
+        """Whether the i-th cut is the empty one."""
+        return bool(i == 0 and np.isposinf(self.edge[i]))
+
+    def threshold(self, i: int, score: Any) -> float:
+        """Return a threshold on the scores that is the i-th cut."""
+        if self.selects_none(i):
+            return float(above(score.max()))
+        return float(below(self.edge[i], score))
+
+
+def best_threshold(y: Any, score: Any, weight: Any, measure: Measure) -> float:
+    """Return the threshold on the scores with the highest value."""
+    y, score, weight = counted(y, score, weight)
+    cuts = useful_cuts(y, score, weight, measure, 0.0)
+    return cuts.threshold(int(np.argmax(cuts.value)), score)
+
+
+def counted(y: Any, score: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """Leave out items of no weight: one that is not there must not place a threshold."""
+    if weight is None or weight.all():
+        return y, score, weight
+    return y[weight > 0], score[weight > 0], weight[weight > 0]
 
 
 def useful_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
@@ -65,10 +89,10 @@ def mean_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division: 
 
     return Cuts(
         edge=np.concatenate([[np.inf], falling[order][last]], dtype=score.dtype),
-        value=running(measure.value(t, k, s, t.shape[1] - 1, zero_division=zero_division)),
+        value=running(measure.quotient(t, k, s, t.shape[1] - 1, zero_division)),
         rates=lambda i: (
-            running(precision_from_counts(t, k, zero_division=zero_division))[i],
-            running(recall_from_counts(t, s, zero_division=zero_division))[i],
+            running(divided(t, k, zero_division))[i],
+            running(divided(t, s, zero_division))[i],
         ),
     )
 
@@ -119,10 +143,10 @@ def rated(
     predicted = true + false
     return Cuts(
         edge=edge,
-        value=measure.value(true, predicted, positives, n, zero_division=zero_division),
+        value=measure.quotient(true, predicted, positives, n, zero_division),
         rates=lambda i: (
-            precision_from_counts(true[i], predicted[i], zero_division=zero_division),
-            recall_from_counts(true[i], positives, zero_division=zero_division),
+            divided(true[i], predicted[i], zero_division),
+            divided(true[i], positives, zero_division),
         ),
     )
 

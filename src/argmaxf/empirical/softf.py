@@ -177,7 +177,7 @@ class Objective:
 
     def split(self, parameters: Vector) -> tuple[Vector, float]:
         """Return the parameters of the scores, and logit δ."""
-        m = self.scores.size
+        m = self._alphas.size
         return parameters[:m], 0.0 if self.sharpness is None else float(parameters[m])
 
     def penalty(self, parameters: Vector) -> float:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.empirical.threshold import maximize_empirical_f
-from argmaxf.measures import Measure
+from argmaxf.empirical.cuts import best_threshold
+from argmaxf.measures import FBeta, Measure
 
 PARTS = 10  # disjoint parts; fewer where positives or negatives are scarce
 FEWEST = 5  # positives, and negatives, in each part
@@ -19,7 +17,7 @@ def threshold_std(
     score: NDArray[np.float64],
     rng: np.random.Generator,
     *,
-    measure: str | Measure = "fbeta",
+    measure: Measure = FBeta(),  # noqa: B008  frozen
     weight: NDArray[np.float64] | None = None,
 ) -> float:
     """Return the standard deviation of the best threshold, or NaN where data are too few to say.
@@ -32,17 +30,15 @@ def threshold_std(
     parts = min(PARTS, y.sum() // FEWEST, (~y).sum() // FEWEST)
     if parts < 2:
         return float("nan")
-    found = [_best_threshold(y, score, weight, rows, measure) for rows in _deal(y, parts, rng)]
-    return float(np.std(found, ddof=1) * parts ** (-1 / 3))
+    found = [
+        best_threshold(y[rows], score[rows], None if weight is None else weight[rows], measure)
+        for rows in _deal(y, parts, rng)
+        if weight is None or weight[rows].any()
+    ]
+    return float(np.std(found, ddof=1) * parts ** (-1 / 3)) if len(found) > 1 else float("nan")
 
 
 def _deal(y: NDArray[np.bool_], parts: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
     """Deal the rows out, positives and negatives apart, so that no part lacks either."""
     sides = [rng.permutation(np.flatnonzero(side)) for side in (y, ~y)]
     return [np.concatenate([side[i::parts] for side in sides]) for i in range(parts)]
-
-
-def _best_threshold(y: Any, score: Any, weight: Any, rows: Any, measure: Any) -> float:
-    weight = None if weight is None else weight[rows]
-    best = maximize_empirical_f(y[rows], score[rows], measure=measure, sample_weight=weight)
-    return float(best.threshold)

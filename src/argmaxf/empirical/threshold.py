@@ -17,8 +17,8 @@ from argmaxf.constraints import Constraints
 from argmaxf.empirical.cuts import (
     Cuts,
     above,
-    below,
     between,
+    counted,
     every_cut,
     mean_cuts,
     useful_cuts,
@@ -253,9 +253,7 @@ def _problems(y_true: Any, score: Any, sample_weight: Any, average: str | None) 
         raise ValueError(f"y_true and score must have one shape, got {y.shape} and {s.shape}")
     if y.size == 0 or y.ndim not in (1, 2):
         raise ValueError(f"y_true must be a non-empty vector or table, got shape {y.shape}")
-    weight = as_weights(sample_weight, len(y))
-    if weight is not None:  # an item of no weight is not there: it must not place a threshold
-        y, s, weight = y[weight > 0], s[weight > 0], weight[weight > 0]
+    y, s, weight = counted(y, s, as_weights(sample_weight, len(y)))
     if y.ndim == 1:
         check_choice("average", average, (None,))
         return [(y, s, weight)]
@@ -296,14 +294,13 @@ def _best(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> Thre
 
 def _threshold(cuts: Cuts, i: int, score: Any) -> Threshold:
     """Return the i-th cut."""
-    edge, none = cuts.edge[i], np.isposinf(cuts.edge[i]) and i == 0
     precision, recall = cuts.rates(i)
     return Threshold(
-        threshold=float(above(score.max()) if none else below(edge, score)),
+        threshold=cuts.threshold(i, score),
         value=float(cuts.value[i]),
         precision=float(precision),
         recall=float(recall),
-        k=0 if none else int(np.count_nonzero(score >= edge)),
+        k=0 if cuts.selects_none(i) else int(np.count_nonzero(score >= cuts.edge[i])),
     )
 
 

@@ -30,13 +30,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from argmaxf.empirical.cuts import best_threshold
 from argmaxf.empirical.linear import LinearModel
-from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer, response_method, weight_parameter
 from argmaxf.measures import Measure, Ratio, as_measure
-from argmaxf.validation import as_weights
+from argmaxf.validation import as_scores, as_weights
 
 TINY = np.finfo(np.float64).tiny  # the margin of an item tied with one decided the other way
 
@@ -306,10 +306,9 @@ def tune(
     columns: NDArray[np.bool_], scores: NDArray[np.float64], measure: Measure, weight: Any
 ) -> NDArray[np.float64]:
     """Return the best threshold of each label; a constant label is always or never predicted."""
-    best = maximize_empirical_f(
-        columns, scores, measure=measure, average="macro", sample_weight=weight
-    )
-    threshold = np.where(columns.all(axis=0), -np.inf, best.threshold)
+    pairs = zip(columns.T, as_scores("score", scores).T, strict=True)
+    best = [best_threshold(y, score, weight, measure) for y, score in pairs]
+    threshold = np.where(columns.all(axis=0), -np.inf, best)
     return np.where(columns.any(axis=0), threshold, np.inf)
 
 

@@ -20,8 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from argmaxf.estimators.plain import GivenScores
-from argmaxf.estimators.scores import LabelScorer, last_step
+from argmaxf.estimators.scores import LabelScorer, is_given, last_step
 from argmaxf.validation import check_choice
 
 Floats = NDArray[np.float64]
@@ -79,11 +78,11 @@ class Calibrated:
 
     def predict(self, X: Any) -> Floats:
         """Return the probability of each label, (n, n_columns)."""
-        scores = [_finite(model.predict(X)) for model in self.models]
+        scores = _finite([model.predict(X) for model in self.models])
         return _normal(
             [
                 average_curves([curves[label] for curves in self.curves], columns, self._method)
-                for label, columns in enumerate(np.moveaxis(np.array(scores), 2, 0))
+                for label, columns in enumerate(np.moveaxis(scores, 2, 0))
             ],
             self._kind,
         )
@@ -114,7 +113,7 @@ def cross_fit(
     """Fit the classifier on the rest of each fold and a curve for each label on the fold."""
     parts = [test for _, test in splits]
     if isinstance(scorer.estimator, FrozenEstimator):  # one model, which saw none of the rows
-        if not isinstance(scorer.estimator.estimator, GivenScores):
+        if not is_given(scorer.estimator):
             parts = [np.arange(len(target))]
         scores, models = scorer.fit(X, target).predict(X), [scorer] * len(parts)
     else:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn import get_config
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from argmaxf.estimators.folds import held_out_once
@@ -33,6 +34,47 @@ CERTAIN = {  # the scores of a label that is positive in no row, and in every ro
     "log_odds": (-np.inf, np.inf),
     "decision_function": (-np.inf, np.inf),
 }
+
+
+class GivenScores(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose input is its scores, one column per label.
+
+    With it, methods that wrap a classifier can be compared on one table of out-of-fold scores. Such
+    a table has a block of columns for each of `kinds`: probabilities first where there are any, and
+    scores to be cut last.
+    """
+
+    def __init__(self, labels: Labels, kinds: tuple[str, ...], settled: bool = True) -> None:
+        self.labels = labels
+        self.kinds = kinds
+        self.settled = settled  # whether the probabilities are to be taken as they are
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels' classes."""
+        return self.labels.classes
+
+    @available_if(lambda self: self.kinds[0] == "predict_proba")
+    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the first block, as probabilities."""
+        return self.labels.both(X[:, : self.labels.n_columns])
+
+    @available_if(lambda self: self.kinds[-1] != "predict_proba")
+    def decision_function(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the last block, as decision scores."""
+        return self.labels.orient(X[:, -self.labels.n_columns :])
+
+    def block(self, X: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
+        """Return the columns of a kind: probabilities, or else the scores to be cut."""
+        width = X.shape[1] // len(self.kinds)
+        return X[:, :width] if kind == "predict_proba" else X[:, -width:]
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Do nothing: the scores are given."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
 
 
 class LabelScorer(BaseEstimator):
@@ -111,6 +153,8 @@ class LabelScorer(BaseEstimator):
         )
 
     def _columns(self, model: Any, X: Any, method: str) -> NDArray[np.float64]:
+        if is_given(model):
+            return model.estimator.block(X, method)  # type: ignore[no-any-return]
         response, classes = _response(model, X, method), model.classes_
         if self.labels.kind != "multilabel-indicator":
             return _align(response, classes, self.labels.names, method)
@@ -118,6 +162,11 @@ class LabelScorer(BaseEstimator):
             pairs = zip(response, classes, strict=True)
             return np.concatenate([_align(r, c, [1], method) for r, c in pairs], axis=1)
         return response if len(self.models_) == 1 else _align(response, classes, [1], method)
+
+
+def is_given(estimator: Any) -> bool:
+    """Whether the scores are there already: `GivenScores`, frozen so that nothing fits it."""
+    return isinstance(estimator, FrozenEstimator) and isinstance(estimator.estimator, GivenScores)
 
 
 def _keep_scores(model: LabelScorer, X: Any, y: Any) -> float:

@@ -15,7 +15,8 @@ from argmaxf.empirical.spread import threshold_std
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.estimators.base import MetaFClassifier, macro_gain, margin, tune
 from argmaxf.estimators.folds import folds, held_out_part
-from argmaxf.estimators.scores import PREFERRED, LabelScorer, response_method
+from argmaxf.estimators.heldout import HeldOut
+from argmaxf.estimators.scores import PREFERRED, LabelScorer, is_given, response_method
 from argmaxf.validation import check_choice, ones_unless
 
 
@@ -124,7 +125,8 @@ class ThresholdFClassifier(MetaFClassifier):
         """
         target, weight = self._read(X, y, sample_weight)
         columns = self._labels.columns(target)
-        self._check_constraints()
+        limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate).given()
+        self._check_constraints(limits)
         params = self._fit_params(weight)
         if self._promises_on_unseen_rows():
             rows, scores = self._hold_out(X, target, params)
@@ -133,7 +135,19 @@ class ThresholdFClassifier(MetaFClassifier):
             scores = self._tuning_scores(X, target, columns, params)
             rows = np.flatnonzero(~np.isnan(scores).any(axis=1))  # those that were held out
             scores = scores[rows]
-        self._set_thresholds(columns[rows], scores, None if weight is None else weight[rows])
+        weight = None if weight is None else weight[rows]
+        self._set_thresholds(columns[rows], scores, weight, limits)
+        if not is_given(self.estimator):  # a comparison asks for it of the method chosen only
+            self._set_spread(columns[rows], scores, weight)
+        return self
+
+    def _put_on(self, held_out: HeldOut) -> Self:
+        """Return this classifier on the model of its scores, with its spread."""
+        super()._put_on(held_out)
+        scores = held_out.of_kind(self._scorer.method)
+        rows = ~np.isnan(scores).any(axis=1)
+        weight = None if held_out.weight is None else held_out.weight[rows]
+        self._set_spread(held_out.columns[rows], scores[rows], weight)
         return self
 
     def _promises_on_unseen_rows(self) -> bool:
@@ -150,15 +164,9 @@ class ThresholdFClassifier(MetaFClassifier):
         self._show(self._scorer.models_)
         return split[1], scores
 
-    @property
-    def _constraints(self) -> dict[str, float]:
-        """The constraints that were given."""
-        limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate)
-        return limits.given()
-
-    def _check_constraints(self) -> None:
+    def _check_constraints(self, limits: dict[str, float]) -> None:
         """Refuse constraints on classes that compete for rows."""
-        if self._constraints and self._labels.kind == "multiclass":
+        if limits and self._labels.kind == "multiclass":
             raise ValueError(
                 "constraints need a binary or multilabel target: where classes compete for rows, "
                 f"a threshold does not decide alone; got {len(self.classes_)} classes"
@@ -184,25 +192,34 @@ class ThresholdFClassifier(MetaFClassifier):
         held_out, _ = self._scorer.out_of_fold(X, target, splits, n_jobs=self.n_jobs, params=params)
         return np.where(lonely, training, held_out)
 
-    def _set_thresholds(self, columns: Any, scores: Any, weight: Any) -> None:
+    def _set_thresholds(
+        self, columns: Any, scores: Any, weight: Any, limits: dict[str, float]
+    ) -> None:
+        """Keep the thresholds, and what they reach on the scores they were tuned on."""
+        threshold, promises = self._tuned(columns, scores, weight, limits)
+        counts = _counts(columns, scores >= threshold, weight)
+        reached = np.asarray(self._asked().quotient(*counts))
+        self._gain = self._class_gain(counts)
+        binary = self._labels.kind == "binary"
+        self.f_ = float(reached[0]) if binary else reached
+        self.threshold_ = float(threshold[0]) if binary else threshold
+        self.promise_ = promises[0] if promises and binary else promises
+
+    def _set_spread(self, columns: Any, scores: Any, weight: Any) -> None:
+        """Keep how far the thresholds would move on other data of this size."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         measure = self._asked()
-        threshold, promises = self._tuned(columns, scores, weight)
         std = [
             threshold_std(y, score, rng, measure=measure, weight=weight)
             for y, score in zip(columns.T, scores.T, strict=True)
         ]
-        reached = np.asarray(measure.value(*_counts(columns, scores >= threshold, weight)))
-        self._gain = self._class_gain(columns, scores >= threshold, weight)
-        binary = self._labels.kind == "binary"
-        self.f_ = float(reached[0]) if binary else reached
-        self.threshold_ = float(threshold[0]) if binary else threshold
-        self.threshold_std_ = std[0] if binary else np.array(std)
-        self.promise_ = promises[0] if promises and binary else promises
+        self.threshold_std_ = std[0] if self._labels.kind == "binary" else np.array(std)
 
-    def _tuned(self, columns: Any, scores: Any, weight: Any) -> tuple[Any, list[Promise] | None]:
+    def _tuned(
+        self, columns: Any, scores: Any, weight: Any, limits: dict[str, float]
+    ) -> tuple[Any, list[Promise] | None]:
         """Return the best threshold of each label, and what is promised of it."""
-        if self.confidence is None and not self._constraints:
+        if self.confidence is None and not limits:
             return tune(columns, scores, self._asked(), weight), None
         best = maximize_empirical_f(
             columns,
@@ -210,18 +227,16 @@ class ThresholdFClassifier(MetaFClassifier):
             measure=self._asked(),
             average="macro",
             sample_weight=weight,
-            min_precision=self.min_precision,
-            min_recall=self.min_recall,
-            max_selected_rate=self.max_selected_rate,
             confidence=self.confidence,
+            **limits,
         )
         return best.threshold, None if self.confidence is None else best.promise.tolist()
 
-    def _class_gain(self, columns: Any, selected: Any, weight: Any) -> Any:
+    def _class_gain(self, counts: tuple[Any, Any, Any, float]) -> Any:
         """Return what a margin is worth to each class when classes compete for a row."""
         if self._labels.kind != "multiclass" or self.response_method_ != "predict_proba":
             return 1.0
-        return macro_gain(*_counts(columns, selected, weight)[:3], self._asked())
+        return macro_gain(*counts[:3], self._asked())
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
         return margin(self._scorer.predict(X), self.threshold_, self._gain)

@@ -8,6 +8,7 @@ on labelled scores; their expectation is not known yet, and asking for it says s
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from argmaxf.measures.balanced_accuracy import BalancedAccuracy
@@ -74,4 +75,11 @@ def as_measure(
     if not isinstance(measure, str) or measure not in MEASURES:
         names = ", ".join(map(repr, MEASURES))
         raise ValueError(f"measure must be one of {names}, or a Measure; got {measure!r}")
-    return MEASURES[measure].with_beta(beta)
+    kind = MEASURES[measure]
+    return _kept(kind, beta) if isinstance(beta, float) else kind.with_beta(beta)
+
+
+@lru_cache(maxsize=256)
+def _kept(kind: type[Measure], beta: float) -> Measure:
+    """Return a measure that is made and checked once, however often it is asked for."""
+    return kind.with_beta(beta)

@@ -63,6 +63,10 @@ class Measure(ABC):
         -------
         float or ndarray
         """
+        return self.quotient(tp, k, s, n, check_zero_division(zero_division))
+
+    def quotient(self, tp: Any, k: Any, s: Any, n: Any = None, zero_division: float = 0.0) -> Any:
+        """Return `value` where `zero_division` is known to be good: for loops."""
         counts = (None if each is None else np.asarray(each, float) for each in (tp, k, s, n))
         return divided(*self.fraction(*counts), zero_division)
 
@@ -94,8 +98,7 @@ def others(part: Any, n: Any) -> Any:
 
 def divided(numerator: Any, denominator: Any, zero_division: float) -> Any:
     """Divide, with 0/0 = `zero_division`: the only place where that case is decided."""
-    fill = check_zero_division(zero_division)
     numerator, denominator = np.broadcast_arrays(numerator, denominator)
-    out = np.full(denominator.shape, fill)
+    out = np.full(denominator.shape, float(zero_division))
     np.divide(numerator, denominator, out=out, where=denominator > 0)
     return float(out) if out.ndim == 0 else out
