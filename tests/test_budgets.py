@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judges import curve_40_digits, families
 from scipy import sparse
+from sklearn.datasets import make_classification, make_multilabel_classification
+from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from argmaxf import decide, expected_f_curve, maximize_expected_f
+from argmaxf import ExpectedFClassifier, decide, expected_f_curve, maximize_expected_f
 from argmaxf.commands.app import app
 
 
@@ -154,3 +156,60 @@ def test_the_command_keeps_to_a_budget(n, tmp_path):
         pl.read_parquet(target)["label"].to_numpy(),
         maximize_expected_f(p, max_selected=50).selected,
     )
+
+
+BUDGETS = [{"max_selected": 3}, {"min_selected": 4}, {"min_selected": 2, "max_selected": 2}]
+
+
+@pytest.fixture(scope="module")
+def multilabel():
+    return make_multilabel_classification(300, n_classes=5, n_labels=2, random_state=0)
+
+
+@pytest.mark.parametrize("average", ["macro", "samples", "micro"])
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_a_classifier_keeps_to_a_budget_in_every_batch(multilabel, average, budget):
+    X, Y = multilabel
+    options = {"average": average, "calibrate": None} | budget
+    model = ExpectedFClassifier(LogisticRegression(), **options).fit(X[:200], Y[:200])
+    for batch in (X[200:], X[200:240]):
+        proba = model.predict_proba(batch)
+        best = maximize_expected_f(proba, average=average, **budget)
+        np.testing.assert_array_equal(model.predict(batch), best.selected)
+        np.testing.assert_array_equal(model.decide(batch).expected, best.expected)
+        np.testing.assert_array_equal(model.decision_function(batch) >= 0, best.selected)
+
+
+def test_a_budget_of_rows_and_its_odds():
+    X, y = make_classification(600, weights=[0.8], random_state=0)
+    free = ExpectedFClassifier(LogisticRegression()).fit(X[:400], y[:400])
+    model = ExpectedFClassifier(LogisticRegression(), max_selected=20).fit(X[:400], y[:400])
+    assert model.predict(X[400:]).sum() == 20 < free.predict(X[400:]).sum()
+    model.set_params(min_precision=0.5, odds=0.9)
+    found = model.fit(X[:400], y[:400]).decide(X[400:])
+    assert found.k <= 20
+    assert found.promise.kept >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ({"max_selected": -1}, "max_selected must be a whole number of at least 0, got -1"),
+        ({"min_selected": 3, "max_selected": 2}, "at most max_selected, got 3 and 2"),
+        ({"max_selected": 3}, "a budget needs a binary or multilabel target.*got 3 classes"),
+    ],
+)
+def test_budgets_that_a_classifier_refuses(budget, message):
+    X, y = np.random.default_rng(0).random((30, 2)), np.arange(30) % 3
+    with pytest.raises(ValueError, match=message):
+        ExpectedFClassifier(LogisticRegression(), **budget).fit(X, y)
+
+
+def test_a_budget_is_of_a_batch_and_cannot_be_frozen(multilabel):
+    X, Y = multilabel
+    options = {"calibrate": None, "max_selected": 1}
+    model = ExpectedFClassifier(LogisticRegression(), **options).fit(X, Y)
+    with pytest.raises(ValueError, match="cannot be frozen: the budget is of a batch"):
+        model.freeze(X)
+    each_row = ExpectedFClassifier(LogisticRegression(), average="samples", **options).fit(X, Y)
+    assert each_row.freeze(X).predict(X[:50]).sum(axis=1).max() == 1

@@ -32,7 +32,8 @@ class AutoFClassifier(MetaFClassifier):
     for F (`SoftFClassifier`) and any others given. They are compared on held-out rows, paired; of
     those too close to tell apart the one is taken that lost least in our measurements
     (docs/choosing.md). `report_` has the scores and says why. `predict` warns (`ShiftWarning`) when
-    a batch looks unlike the training data.
+    a batch looks unlike the training data. There is no budget (`max_selected`) to give: of the
+    methods compared only expected F can keep one, and `ExpectedFClassifier` takes it.
 
     Cost: the classifier is fitted once for each fold and once on all rows; a method that trains its
     own model once for each fold, and once more where it is chosen.

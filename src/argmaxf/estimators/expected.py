@@ -79,6 +79,11 @@ class ExpectedFClassifier(MetaFClassifier):
         The least recall, with the same odds; both hold at once.
     odds : float, default=None
         The probability, if the probabilities are right, with which they hold in each batch.
+    min_selected : int, default=None
+        Select at least so many of each batch: rows (binary), rows for each label (`"macro"`),
+        labels for each row (`"samples"`) or cells (`"micro"`). Not for multiclass targets.
+    max_selected : int, default=None
+        Select at most so many: the best batch of labels within the budget, exactly.
     pos_label : label, default=None
         The class F counts in a binary target; by default the last in sorted order.
     n_jobs : int, default=None
@@ -130,6 +135,8 @@ class ExpectedFClassifier(MetaFClassifier):
         min_precision: float | None = None,
         min_recall: float | None = None,
         odds: float | None = None,
+        min_selected: int | None = None,
+        max_selected: int | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -145,6 +152,8 @@ class ExpectedFClassifier(MetaFClassifier):
         self.min_precision = min_precision
         self.min_recall = min_recall
         self.odds = odds
+        self.min_selected = min_selected
+        self.max_selected = max_selected
         self.pos_label = pos_label
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -166,11 +175,12 @@ class ExpectedFClassifier(MetaFClassifier):
         ExpectedFClassifier
             The fitted classifier itself.
         """
-        Question.of(self.beta, self.measure, self.zero_division)
+        limits = self.min_selected, self.max_selected
+        question = Question.of(self.beta, self.measure, self.zero_division, "split", *limits)
         check_choice("average", self.average, ("macro", "micro", "samples"))
         target, weight = self._read(X, y, sample_weight)
         check_deploy_rate(self.deploy_rate, self._labels)
-        self._check_promise()
+        self._check_alone(question)
         columns = self._labels.columns(target)
         self.calibrate_ = self._form(columns)
         params = self._fit_params(weight)
@@ -181,14 +191,16 @@ class ExpectedFClassifier(MetaFClassifier):
         self._rates, self._small = np.average(columns, axis=0, weights=weight), Once()
         return self
 
-    def _check_promise(self) -> None:
-        """Refuse promises that cannot be read, and those about classes that compete for rows."""
+    def _check_alone(self, question: Question) -> None:
+        """Refuse promises that cannot be read, and limits on classes that compete for rows."""
         asked = Asked.of(self.min_precision, self.min_recall, self.odds)
-        if asked is not None and self._labels.kind == "multiclass":
-            raise ValueError(
-                "a promise needs a binary or multilabel target: where classes compete for rows, no "
-                f"class decides alone; got {len(self.classes_)} classes"
-            )
+        if self._labels.kind != "multiclass" or (asked is None and question.is_free):
+            return
+        raise ValueError(
+            f"a {'budget' if asked is None else 'promise'} needs a binary or multilabel target: "
+            f"where classes compete for rows, no class decides alone; got {len(self.classes_)} "
+            "classes"
+        )
 
     def _form(self, columns: NDArray[np.bool_]) -> Any:
         """Return the form of calibration to use, None for probabilities as they are."""
@@ -310,6 +322,12 @@ class ExpectedFClassifier(MetaFClassifier):
                 "no held-out probabilities to take the threshold from, and with deploy_rate they "
                 "are of the other rate"
             )
+        limits = self.min_selected, self.max_selected
+        if limits != (None, None) and self._average() != "samples":
+            raise ValueError(
+                "a classifier with min_selected or max_selected cannot be frozen: the budget is of "
+                "a batch, and a row that comes alone has none"
+            )
         if X_reference is not None:
             return self._frozen_like(self._scorer.predict(X_reference))
         return self._frozen_like(self._reference)
@@ -342,6 +360,8 @@ class ExpectedFClassifier(MetaFClassifier):
             min_precision=self.min_precision,
             min_recall=self.min_recall,
             odds=self.odds,
+            min_selected=self.min_selected,
+            max_selected=self.max_selected,
         )
 
     def estimate_rate(self, X: Any) -> Any:

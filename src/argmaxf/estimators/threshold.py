@@ -43,7 +43,8 @@ class ThresholdFClassifier(MetaFClassifier):
     min_recall : float, default=None
         The least recall, on the same.
     max_selected_rate : float, default=None
-        The largest part of the rows to be predicted positive.
+        The largest part of the rows to be predicted positive. A number of rows in each batch is
+        no threshold: `ExpectedFClassifier(max_selected=…)` keeps to one.
     confidence : float, default=None
         The probability with which these hold for new rows (see `maximize_empirical_f`). It is
         proven where the model did not see the rows the threshold is tuned on: with `cv` a share
