@@ -4,13 +4,17 @@ PIP := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 
 # Windows keeps the programs of an environment elsewhere.
 WHEEL_PYTHON = $(firstword $(wildcard .venv-wheel/bin/python .venv-wheel/Scripts/python.exe))
-# Tests of one file stay on one core, since they share what is slow to set up.
-PYTEST := .venv/bin/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
+# Tests of one file stay on one core, since they share what is slow to set up (tests/conftest.py).
+ON_ALL_CORES := -q -n auto --maxprocesses 4 --dist loadgroup
+PYTEST := .venv/bin/python -m pytest $(ON_ALL_CORES)
 
 .PHONY: demo test test-slow fuzz test-lowest test-wheel coverage lint bench results docs package clean
 
 demo: .venv/.demo  ## the main job: methods compared on real data, explained, with a report
 	.venv/bin/argmaxf demo
+
+# Each process has a core: linear algebra needs no threads of its own.
+test coverage test-slow test-lowest test-wheel: export OMP_NUM_THREADS ?= 1
 
 test: .venv/.dev lint  ## style, types and the test suite
 	$(PYTEST)
@@ -34,7 +38,7 @@ test-lowest: .venv/bin/python  ## the suite with the lowest versions that pyproj
 test-wheel: package  ## the suite on the built wheel, away from the sources
 	rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
 	$(WHEEL_PYTHON) -m pip install --quiet "$$(ls dist/*.whl)[all]" --group test
-	$(WHEEL_PYTHON) -m pytest -q -n auto --maxprocesses 4 --dist loadfile
+	$(WHEEL_PYTHON) -m pytest $(ON_ALL_CORES)
 
 package: .venv/bin/python  ## source archive and wheel, checked, and tried in an empty environment
 	$(PIP) --group package

@@ -19,6 +19,26 @@ settings.register_profile("argmaxf", deadline=None, suppress_health_check=[Healt
 settings.load_profile("argmaxf")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Keep tests of a file on one core, and those of Spark and of Dask, which start slowly."""
+    for item in items:
+        cluster = _cluster_of(item)
+        item.add_marker(pytest.mark.xdist_group(cluster or item.path.stem))
+        if cluster and item.get_closest_marker("slow_on_clusters"):
+            item.add_marker(pytest.mark.slow)
+
+
+CLUSTERS = {"pyspark": {"pyspark", "spark"}, "dask": {"dask", "dask_client"}}
+
+
+def _cluster_of(item):
+    """Return the engine of many processes that a test starts, if it does."""
+    engine = item.callspec.params.get("engine") if hasattr(item, "callspec") else None
+    asked = {engine, *item.fixturenames}
+    return next((cluster for cluster, names in CLUSTERS.items() if asked & names), None)
+
+
 @pytest.fixture(autouse=True)
 def seventy_digits():
     """Give every test the judges' precision, whatever the one before it left in mpmath."""
@@ -65,6 +85,9 @@ def spark():
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.memory", "1g")
         .config("spark.ui.showConsoleProgress", "false")
+        # A short life: what is run a few times is not worth compiling well.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.sql.codegen.wholeStage", "false")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
@@ -77,7 +100,10 @@ def dask_client():
     import dask
     from distributed import Client, LocalCluster
 
-    dask.config.set({"distributed.admin.system-monitor.gil.enabled": False})
+    # Workers that watch themselves keep a core busy while other tests run.
+    quiet = {"admin.system-monitor.gil.enabled": False, "admin.system-monitor.interval": "10s"}
+    quiet["worker.profile.enabled"] = False
+    dask.config.set({f"distributed.{name}": value for name, value in quiet.items()})
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"

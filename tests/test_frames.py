@@ -58,6 +58,7 @@ def test_decision_and_labels_are_those_of_the_array(engine):
     assert columns["p"] == p.tolist()
 
 
+@pytest.mark.slow_on_clusters
 @pytest.mark.parametrize(
     "options",
     [{"beta": 0.3}, {"beta": 4.0}, {"measure": "jaccard"}, {"beta": 0.5, "zero_division": 1.0}],
@@ -102,6 +103,7 @@ def test_one_decision_for_each_segment(engine):
         np.testing.assert_array_equal(label[where], exact.selected)
 
 
+@pytest.mark.slow_on_clusters
 def test_several_columns_at_once(engine):
     a, b = scores(4_000, seed=10), 1 - scores(4_000, seed=11)
     frame = engine.frame(table_of(a, q=b.astype(np.float32), s=np.arange(a.size) % 2))
@@ -142,6 +144,7 @@ def test_null_and_nan_are_refused_with_a_count_or_dropped(engine):
     assert_same_summary(summarize(frame, "p", nulls="drop"), ProbabilitySketch.from_array(kept))
 
 
+@pytest.mark.slow_on_clusters
 def test_a_null_segment_is_refused_with_a_count(engine):
     names = ["a", None, "b", None]
     frame = engine.frame(table_of([0.1, 0.2, 0.3, 0.4], name=pa.array(names, pa.string())))
@@ -149,6 +152,7 @@ def test_a_null_segment_is_refused_with_a_count(engine):
         decide(frame, "p", by="name")
 
 
+@pytest.mark.slow_on_clusters
 @pytest.mark.parametrize("bad", [1.5, -0.25, np.inf])
 def test_what_is_no_probability_is_named(engine, bad):
     if engine.distributed and bad != 1.5:
@@ -158,6 +162,7 @@ def test_what_is_no_probability_is_named(engine, bad):
         decide(frame, "p")
 
 
+@pytest.mark.slow_on_clusters
 def test_float32_is_computed_in_float64(engine):
     p = scores(3_000, seed=7).astype(np.float32)
     exact = maximize_expected_f(p, ties="together")
@@ -166,6 +171,7 @@ def test_float32_is_computed_in_float64(engine):
     assert engine.columns(decide(frame, "p"))["label"] == exact.selected.tolist()
 
 
+@pytest.mark.slow_on_clusters
 def test_decimals(engine):
     p = np.round(scores(2_000, seed=8), 3)
     column = pa.array([Decimal(f"{x:.3f}") for x in p], pa.decimal128(6, 3))
@@ -196,6 +202,7 @@ def test_bad_questions_are_named(engine):
         decide(frame, "p", by="p")
 
 
+@pytest.mark.slow_on_clusters
 def test_a_frame_without_rows_is_refused(engine):
     frame = engine.frame(table_of(np.array([], np.float64)))
     with pytest.raises(ValueError, match="at least one probability, got none"):

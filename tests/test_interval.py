@@ -114,10 +114,11 @@ def coverage(n, rate, labels, shared, beta, average, draws):
 
 
 SIZES = list(itertools.product([500, 5000], [0.05, 0.5]))
+SMALL_FIRST = [pytest.param(*s, marks=[pytest.mark.slow] * (s[0] > 500)) for s in SIZES]
 
 
 @pytest.mark.parametrize(("labels", "average"), [(1, None), (4, "macro"), (4, "micro")])
-@pytest.mark.parametrize(("n", "rate"), SIZES)
+@pytest.mark.parametrize(("n", "rate"), SMALL_FIRST)
 def test_coverage(n, rate, labels, average):
     assert coverage(n, rate, labels, 0.3, 1.0, average, 1500) == pytest.approx(0.95, abs=0.02)
 

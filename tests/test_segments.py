@@ -77,6 +77,7 @@ def assert_segments(engine, frame, by, segment=CODE):
     assert sorted(d.n for d in found.values()) == sorted(np.bincount(segment).tolist())
 
 
+@pytest.mark.slow_on_clusters
 @pytest.mark.parametrize("name", KEYS)
 def test_segments_of_every_type(engine, name):
     if engine.distributed and (name not in TELLING or (engine.name, name) in NOT_THERE):
@@ -96,11 +97,13 @@ def test_pandas_with_the_types_of_arrow(name):
     assert len(decisions(frame, "p", by="key")) == 4
 
 
+@pytest.mark.slow_on_clusters
 def test_both_zeros_are_one_segment(engine):
     frame = engine.frame(table_of(key=column([0.0, -0.0, 1.0, 2.0])))
     assert_segments(engine, frame, "key", np.array([0, 0, 1, 2])[CODE])
 
 
+@pytest.mark.slow_on_clusters
 def test_nan_is_no_segment(engine):
     keys = [float("nan") if i == 3 else float(c) for i, c in enumerate(CODE)]
     frame = engine.frame(table_of(key=pa.array(keys), other=CODE))

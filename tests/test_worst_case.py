@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judges import all_label_vectors, every_set
 
 from argmaxf import (
     expected_f,
@@ -115,16 +116,13 @@ def test_exact_ties_go_to_the_smaller_set():
 def test_least_worst_regret_by_brute_force_over_all_sets(p, factor, beta):
     low, high = move_odds(np.array(p), 1 / factor), move_odds(np.array(p), factor)
     decision = maximize_worst_case_f(low, high, beta=beta, regret=True)
+    labels = sets = all_label_vectors(len(p))
     worlds = [move_odds(low, factor ** (2 * s)) for s in np.linspace(0, 1, 33)]
-    best = [expected_f_curve(world, beta=beta).max() for world in worlds]
-
-    def lost(chosen):
-        values = [expected_f(world, list(chosen), beta=beta).mean for world in worlds]
-        return max(b - v for b, v in zip(best, values, strict=True))
-
-    least = min(lost(chosen) for chosen in itertools.product((False, True), repeat=len(p)))
-    assert decision.regret == pytest.approx(least, abs=1e-9)
-    assert lost(decision.selected) == pytest.approx(least, abs=1e-9)
+    chances = [np.where(labels, world, 1 - world).prod(axis=1) for world in worlds]
+    values = np.array([every_set(labels, chance, beta)[0] for chance in chances])
+    lost = (values.max(axis=1, keepdims=True) - values).max(axis=0)  # by each set, at worst
+    assert decision.regret == pytest.approx(lost.min(), abs=1e-9)
+    assert lost[(sets == decision.selected).all(axis=1)] == pytest.approx(lost.min(), abs=1e-9)
 
 
 def test_more_factors_find_no_larger_regret():

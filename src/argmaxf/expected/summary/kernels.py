@@ -144,7 +144,8 @@ def group_variances(count, centre, rest, half, moments, w, x, variance, negative
     for i in range(count.size):
         c, q, h = centre[i], rest[i], half[i]
         s[0], s[7] = count[i], 0.0
-        s[1:7] = moments[i]
+        for j in range(6):  # an assignment of slices would take two seconds to compile
+            s[j + 1] = moments[i, j]
         for j in range(6):
             d[j] = (j + 1) * (c * q * s[j] + h * (q - c) * s[j + 1] - h * h * s[j + 2])
         a0, a1, a2 = factor(c, q)
