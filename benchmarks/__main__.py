@@ -1,4 +1,4 @@
-"""python -m benchmarks [NAME …] [--out FILE]: time argmaxf beside other work, print the table.
+"""python -m benchmarks [NAME …]: time argmaxf beside other work, print the table.
 
 Each module of this folder with a `rows()` function is a benchmark; those with `ON_REQUEST = True`
 (hours of data, other packages) run only when named.
@@ -18,8 +18,9 @@ import sklearn
 
 import argmaxf
 from benchmarks.harness import table
+from benchmarks.tracked import keep
 
-SKIPPED = {"__init__", "__main__", "harness"}
+SKIPPED = {"__init__", "__main__", "harness", "tracked"}
 
 
 def main() -> int:
@@ -30,6 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(modules))
     parser.add_argument("--out", type=Path, help="write the tables to this file too")
+    parser.add_argument("--json", type=Path, help="keep the ratios for benchmarks.tracked")
     options = parser.parse_args()
     if unknown := set(options.names) - set(modules):
         parser.error(
@@ -37,17 +39,18 @@ def main() -> int:
         )
     chosen = options.names or [n for n, m in modules.items() if not getattr(m, "ON_REQUEST", False)]
     text = [header()]
-    missed = False
+    found = {}
     for name in chosen:
         title = (modules[name].__doc__ or name).strip().splitlines()[0]
         print(f"{name} …", file=sys.stderr, flush=True)
-        rows = list(modules[name].rows())
-        missed |= any(row.verdict == "MISSED" for row in rows)
-        text.append(f"## {name}\n\n{title}\n\n{table(rows)}")
+        found[name] = list(modules[name].rows())
+        text.append(f"## {name}\n\n{title}\n\n{table(found[name])}")
         print(text[-1] + "\n", flush=True)
     if options.out:
         options.out.write_text("\n\n".join(text) + "\n", encoding="utf-8")
-    return 1 if missed else 0
+    if options.json:
+        keep(options.json, header(), found)
+    return int(any(row.verdict == "MISSED" for rows in found.values() for row in rows))
 
 
 def header() -> str:
