@@ -13,7 +13,6 @@ extensions = [
     "myst_parser",  # pages are Markdown
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
 ]
 # Parts of results.md, all but the page on time.

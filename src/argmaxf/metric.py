@@ -20,9 +20,11 @@ def fbeta_from_counts(
     beta: float = 1.0,
     zero_division: float = 0.0,
 ) -> Any:
-    r"""Return F_β of a prediction from three counts (eq. 1 of the paper).
+    """Return F_β of a prediction from three counts (eq. 1 of the paper).
 
-    .. math:: F_β = \frac{(1+β²)\,T}{k + β² S}
+    ::
+
+        F_β = (1 + β²) T / (k + β² S)
 
     with T true positives, k predicted and S actual positives. Where nothing is predicted and
     nothing is there to find (k = S = 0), F is `zero_division`. Counts may be weighted, and arrays

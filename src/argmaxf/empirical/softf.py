@@ -45,10 +45,12 @@ def soft_f(
     *,
     measure: Ratio = FBeta(),  # noqa: B008  frozen
 ) -> tuple[float, Vector]:
-    r"""Return a measure of decisions between 0 and 1, and its gradient in the decisions.
+    """Return a measure of decisions between 0 and 1, and its gradient in the decisions.
 
-    .. math:: F = \frac{(1+β²) \sum c_i y_i s_i}{\sum c_i s_i + β² \sum c_i y_i}, \qquad
-        \frac{∂F}{∂s_i} = c_i \frac{(1+β²) y_i - F}{\sum c_i s_i + β² \sum c_i y_i}
+    ::
+
+        F = (1 + β²) Σ c_i y_i s_i / (Σ c_i s_i + β² Σ c_i y_i)
+        ∂F/∂s_i = c_i ((1 + β²) y_i - F) / (Σ c_i s_i + β² Σ c_i y_i)
 
     and likewise for every ratio that is linear in the counts.
 
@@ -82,9 +84,11 @@ def fit_soft_f(
     tol: float = 1e-4,
     max_iter: int = 1000,
 ) -> SoftF:
-    r"""Return the linear classifier with the highest soft F_β that L-BFGS finds from zero.
+    """Return the linear classifier with the highest soft F_β that L-BFGS finds from zero.
 
-    .. math:: \min_{w, b}\; -F_β(σ(Xw + b), y) + \tfrac{α}{2} \|w\|²
+    It minimizes, over w and b::
+
+        -F_β(σ(Xw + b), y) + α/2 ‖w‖²
 
     With `sharpness` γ the decision is I^γ(p - δ) = σ(γ(p - δ)) and δ is learned too (section 3.1 of
     the paper); it is stored as δ = σ(threshold).

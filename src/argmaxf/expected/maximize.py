@@ -15,7 +15,6 @@ from argmaxf.arrays import contiguous
 from argmaxf.constraints import Asked
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.large import decide_large
-from argmaxf.expected.promised import decide_promised
 from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
 from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
@@ -52,11 +51,11 @@ def maximize_expected_f(
     tol: float | None = None,
     progress: Callable[[int, float, float], None] | None = None,
 ) -> Decision:
-    r"""Return the labels with the highest expected F, for independent labels.
+    """Return the labels with the highest expected F, for independent labels.
 
-    The best set is the top k for some k (Theorem 9 of the paper), so the task is argmax_k f_k with
+    The best set is the top k for some k (Theorem 9 of the paper): argmax_k f_k with::
 
-    .. math:: f_k = E\left[\frac{(1+β²)\,T_k}{k + β² S}\right].
+        f_k = E[(1 + β²) T_k / (k + β² S)]
 
     The optimum is exact and certified: bounds show that no other k can be better.
 
@@ -214,7 +213,7 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
     if p.size == 0:
         raise ValueError("proba must hold at least one probability, got none")
     if question.asked:
-        return decide_promised(p, question)
+        return _decide_promised(p, question)
     if p.size > SMALL:
         return decide_large(p, question)
     rows = _decide_rows(p[None, :], question)
@@ -242,13 +241,20 @@ def _decide_columns(p: NDArray[Any], question: Question) -> Decision:
     return replace(decision, selected=decision.selected.T)
 
 
+def _decide_promised(p: NDArray[Any], question: Question) -> Decision:
+    """Decide one set of items under a promise; only that needs SciPy, which takes .2 s to load."""
+    from argmaxf.expected.promised import decide_promised
+
+    return decide_promised(p, question)
+
+
 def _decide_rows(p: NDArray[Any], question: Question) -> Decision:
     """Decide each row."""
     rows, n = p.shape
     if rows == 0 or n == 0:
         return _of_nothing(p.shape, (rows,), question)
     if question.asked:
-        promised = [decide_promised(row, question) for row in p]
+        promised = [_decide_promised(row, question) for row in p]
         return replace(_stacked(promised), promise=[each.promise for each in promised])
     if n > SMALL:
         return _stacked([decide_large(row, question) for row in p])

@@ -69,12 +69,12 @@ def segment(
     include_background: bool = True,
     zero_division: float = 0.0,
 ) -> Segmentation:
-    r"""Return the masks with the highest expected Dice (or IoU), one for each image × class.
+    """Return the masks with the highest expected Dice (or IoU), one for each image × class.
 
     The pixels of a class are taken for independent given the image; the mask is then the k most
-    probable pixels for some k, and
+    probable pixels for some k, and::
 
-    .. math:: E\left[\frac{2\,T_k + s}{k + S + s}\right]
+        E[(2 T_k + s) / (k + S + s)]
 
     (T true positives, S positives, s = `smooth`) is maximized over k, exactly: bounds show that no
     other k can be better. Everything runs on the device of `probs`, in double precision from the
