@@ -1,5 +1,6 @@
 """Another rate of positives: moved probabilities, and the rate estimated without labels."""
 
+import json
 from fractions import Fraction
 
 import duckdb
@@ -12,9 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from argmaxf import decide, estimate_rate, maximize_expected_f, shift_prior
+from argmaxf import (
+    ProbabilitySketch,
+    decide,
+    estimate_rate,
+    maximize_expected_f,
+    shift_prior,
+    summarize,
+)
 from argmaxf.commands.app import run
+from argmaxf.empirical.rates import most_likely_shares
 from argmaxf.frames.deciding import decisions
+from argmaxf.frames.rates import rate_of
 from argmaxf.theory import GaussianMixture
 
 rates = st.floats(0.001, 0.999)
@@ -170,3 +180,71 @@ def test_the_command_wants_both_rates_and_names_bad_values_as_they_are(tmp_path,
     ]:
         assert run(["decide", source, "-p", "p", *rates]) == 2
         assert message in " ".join(capsys.readouterr().err.split())
+
+
+def mixed(n=3000, rate=0.03, seed=4):
+    """Probabilities learned at a rate of 0.2, of rows where it is another; some 0, 1 and tiny."""
+    X, _ = GaussianMixture(S=3.0, positive_rate=rate).sample(n, seed=seed)
+    p = GaussianMixture(S=3.0, positive_rate=0.2).posterior(X)
+    p[:3] = 0.0, 1.0, 1e-300
+    return p
+
+
+@pytest.mark.parametrize("rate", [0.0005, 0.03, 0.6])
+def test_a_summary_gives_the_rate_of_its_items(rate):
+    p = mixed(rate=rate)
+    want, got = estimate_rate(p, train_rate=0.2), rate_of(ProbabilitySketch.from_array(p), 0.2)
+    assert [got.low, got.value, got.high] == pytest.approx([want.low, want.value, want.high], 1e-4)
+    with pytest.raises(ValueError, match="at least one probability, got none"):
+        rate_of(ProbabilitySketch(), 0.2)
+
+
+def test_frames_are_moved_to_the_rate_of_their_rows():
+    p, q = mixed(), mixed(rate=0.4, seed=5)
+    frame = pl.DataFrame({"p": p, "q": q})
+    labelled = decide(frame.lazy(), ["p", "q"], prior=(0.2, "estimate")).collect()
+    for name in ("p", "q"):
+        rate = rate_of(summarize(frame, name), 0.2).value
+        want = maximize_expected_f(frame[name], prior=(0.2, rate), ties="together")
+        assert np.array_equal(labelled[f"{name}_label"].to_numpy(), want.selected)
+    (found,) = decisions(frame, "p", prior=(0.2, "estimate")).values()
+    assert found.k == labelled["p_label"].sum()
+    with pytest.raises(ValueError, match="deploy_rate must be above 0 and below 1, got 'guess'"):
+        decide(frame, "p", prior=(0.2, "guess"))
+
+
+def test_the_command_estimates_the_rate_and_says_it(tmp_path, capsys):
+    p = mixed()
+    pl.DataFrame({"p": p}).write_parquet(tmp_path / "in.parquet")
+    source, out = str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet")
+    rates = ["--train-rate", "0.2", "--deploy-rate", "estimate"]
+    assert run(["decide", source, "-p", "p", "-o", out, *rates, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["deploy_rate"]
+    assert said["low"] < 0.03 < said["high"]
+    want = maximize_expected_f(p, prior=(0.2, said["value"]), ties="together")
+    assert np.array_equal(pl.read_parquet(out)["label"].to_numpy(), want.selected)
+    assert run(["decide", source, "-p", "p", *rates]) == 0
+    assert "Most likely rate of positives here: 0.0" in capsys.readouterr().out
+    for arguments, message in [
+        (["-", "-p", "p", *rates], "can be read only once"),
+        ([source, "-p", "p", *rates[:3], "much"], "must be a number or estimate, got 'much'"),
+    ]:
+        assert run(["decide", *arguments]) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_shares_of_classes_are_where_the_likelihood_is_highest():
+    rng = np.random.default_rng(0)
+    before, now = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.2, 0.7])
+    centres = 2.0 * np.eye(3)
+    X = centres[rng.choice(3, 4000, p=now)] + rng.normal(size=(4000, 3))
+    density = np.exp(-((X[:, None] - centres) ** 2).sum(axis=2) / 2)
+    proba = density * before / (density @ before)[:, None]
+    found = most_likely_shares(proba, before)
+    assert found == pytest.approx(now, abs=0.03)
+    best = np.log((proba / before) @ found).sum()
+    for other in rng.dirichlet(np.ones(3), 200):
+        assert np.log((proba / before) @ (0.99 * found + 0.01 * other)).sum() < best
+    two = np.column_stack([mixed(), 1 - mixed()])
+    want = estimate_rate(two[:, 0], train_rate=0.2).value
+    assert most_likely_shares(two, np.array([0.2, 0.8]))[0] == pytest.approx(want, abs=1e-5)

@@ -7,10 +7,18 @@ import pytest
 from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, cross_val_predict
 
-from argmaxf import ExpectedFClassifier, ThresholdFClassifier, maximize_expected_f, shift_prior
+from argmaxf import (
+    AutoFClassifier,
+    ExpectedFClassifier,
+    ThresholdFClassifier,
+    maximize_empirical_f,
+    maximize_expected_f,
+    shift_prior,
+)
 from argmaxf.estimators import ShiftWarning
+from argmaxf.estimators.folds import folds
 from argmaxf.estimators.plain import PlainClassifier
 from argmaxf.estimators.scores import LabelScorer
 from argmaxf.estimators.shift import Familiar
@@ -138,5 +146,108 @@ def test_bad_rates_are_named():
         ExpectedFClassifier(MODEL, deploy_rate="guess").fit(X, y)
     with pytest.raises(ValueError, match="one for each of 1 labels, got 2"):
         ExpectedFClassifier(MODEL, deploy_rate=[0.1, 0.2]).fit(X, y)
-    with pytest.raises(ValueError, match="for binary and multilabel targets"):
+    with pytest.raises(ValueError, match="the share of each of 3 classes, got 1"):
         ExpectedFClassifier(MODEL, deploy_rate=0.1).fit(X, np.arange(200) % 3)
+    with pytest.raises(ValueError, match=r"sum to 1, got 0.6"):
+        ThresholdFClassifier(MODEL, deploy_rate=[0.1, 0.2, 0.3]).fit(X, np.arange(200) % 3)
+    with pytest.raises(ValueError, match="confidence is about rows as in training"):
+        ThresholdFClassifier(MODEL, deploy_rate=0.1, min_precision=0.5, confidence=0.9, cv=0.5).fit(
+            X, y
+        )
+    with pytest.raises(ValueError, match="one row shows no rate"):
+        AutoFClassifier(MODEL, deploy_rate="estimate", set_size=1).fit(X, y)
+    with pytest.raises(ValueError, match="for binary and multiclass targets"):
+        AutoFClassifier(MODEL, deploy_rate=0.1).fit(X, np.column_stack([y, 1 - y]))
+
+
+def test_a_threshold_is_tuned_for_the_rate_where_it_is_used():
+    """Held-out rows weighted by hand: each class counts as much as it will."""
+    X, y, X_new, _ = moved_prior(3)
+    moved = ThresholdFClassifier(MODEL, deploy_rate=DEPLOY).fit(X, y)
+    cut = cross_val_predict(MODEL, X, y, cv=moved_folds(y), method="decision_function")
+    weight = np.where(y == 1, DEPLOY / y.mean(), (1 - DEPLOY) / (1 - y.mean()))
+    want = maximize_empirical_f(y, cut, sample_weight=weight)
+    assert moved.threshold_ == pytest.approx(want.threshold)
+    assert moved.f_ == pytest.approx(want.value)
+    guessed = ThresholdFClassifier(MODEL, deploy_rate="estimate").fit(X, y)
+    assert guessed.threshold_ == pytest.approx(ThresholdFClassifier(MODEL).fit(X, y).threshold_)
+    service = guessed.freeze(X_new)
+    assert service.predict(X_new[:7]).tolist() == guessed.predict(X_new)[:7].tolist()
+    assert not np.array_equal(
+        guessed.predict(X_new), ThresholdFClassifier(MODEL).fit(X, y).predict(X_new)
+    )
+    with pytest.raises(ValueError, match="freeze needs X_reference"):
+        guessed.freeze()
+    assert np.array_equal(moved.freeze().predict(X_new), moved.predict(X_new))
+
+
+def moved_folds(y):
+    return folds(5, y[:, None] == 1, y, 0)
+
+
+@pytest.mark.parametrize("kind", [ExpectedFClassifier, ThresholdFClassifier])
+def test_shares_of_classes_may_move_too(kind):
+    rng = np.random.default_rng(0)
+    centres = 1.5 * np.eye(3)
+
+    def draw(shares, n):
+        y = rng.choice(3, n, p=shares)
+        return centres[y] + rng.normal(size=(n, 3)), np.array(["a", "b", "c"])[y]
+
+    X, y = draw([0.5, 0.3, 0.2], 800)
+    now = [0.9, 0.08, 0.02]
+    X_new, y_new = draw(now, 3000)
+    f = [
+        f1_score(y_new, kind(MODEL, deploy_rate=rate).fit(X, y).predict(X_new), average="macro")
+        for rate in (None, now, "estimate")
+    ]
+    assert min(f[1:]) > f[0] + 0.03
+    if kind is ExpectedFClassifier:
+        assert kind(MODEL).fit(X, y).estimate_rate(X_new) == pytest.approx(now, abs=0.03)
+
+
+def test_thresholds_of_labels_have_rates_of_their_own():
+    X, Y = make_multilabel_classification(400, n_classes=2, random_state=0)
+    both = ThresholdFClassifier(MODEL, deploy_rate=[0.1, 0.6]).fit(X, Y)
+    alone = [
+        ThresholdFClassifier(MODEL, deploy_rate=rate, cv=moved_table(Y)).fit(X, Y[:, j]).threshold_
+        for j, rate in enumerate([0.1, 0.6])
+    ]
+    assert both.threshold_ == pytest.approx(alone)
+
+
+def moved_table(Y):
+    return folds(5, Y == 1, Y, 0)
+
+
+@pytest.mark.parametrize("deploy_rate", [DEPLOY, "estimate"])
+def test_auto_compares_at_the_rate_where_it_predicts(deploy_rate):
+    X, y, X_new, y_new = moved_prior(4)
+    plain = AutoFClassifier(MODEL).fit(X, y)
+    auto = AutoFClassifier(MODEL, deploy_rate=deploy_rate).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ShiftWarning)  # the difference is known
+        found = f1_score(y_new, auto.predict(X_new))
+    with pytest.warns(ShiftWarning):
+        assert found > f1_score(y_new, plain.predict(X_new)) + 0.1
+    if deploy_rate == "estimate":
+        assert list(auto.report_.scores) == ["tuned threshold", "expected F"]
+        assert "each batch will be moved to its own rate" in str(auto.report_)
+        assert np.array_equal(auto.freeze(X_new).predict(X_new), auto.predict(X_new))
+    else:
+        assert "weighted to the rate where it will predict: 0.02" in str(auto.report_)
+        weight = np.where(y == 1, DEPLOY / y.mean(), (1 - DEPLOY) / (1 - y.mean()))
+        cut = cross_val_predict(MODEL, X, y, cv=moved_folds(y))
+        want = f1_score(y, cut, sample_weight=weight)
+        assert auto.report_.scores["cut at 0.5"] == pytest.approx(want)
+        stream = AutoFClassifier(MODEL, deploy_rate=deploy_rate, set_size=1).fit(X, y)
+        assert f1_score(y_new, stream.predict(X_new)) > found - 0.05
+
+
+def test_a_frozen_threshold_of_a_known_rate_needs_no_new_rows():
+    X, y, X_new, y_new = moved_prior(5)
+    fitted = ExpectedFClassifier(MODEL, deploy_rate=DEPLOY).fit(X, y)
+    batch, single = fitted.predict(X_new), fitted.freeze().predict(X_new)
+    assert f1_score(y_new, single) > f1_score(y_new, batch) - 0.05
+    assert fitted.freeze().threshold_ == pytest.approx(fitted.freeze(X_new).threshold_, abs=0.1)
+    assert fitted.freeze().expected_ == pytest.approx(fitted.freeze(X_new).expected_, abs=0.1)

@@ -75,7 +75,10 @@ def move_odds(p: Any, factor: Any) -> Any:
 
 def check_rate(name: str, rate: ArrayLike) -> Any:
     """Return a rate, or one for each column, that lies strictly between 0 and 1."""
-    values = np.asarray(rate, dtype=np.float64)
+    try:
+        values = np.asarray(rate, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be above 0 and below 1, got {rate!r}") from None
     wrong = ~((values > 0.0) & (values < 1.0))
     if wrong.any():
         raise ValueError(

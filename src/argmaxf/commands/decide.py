@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,10 +16,12 @@ from rich.table import Table
 from argmaxf.commands.output import JSON_OPTION, console, print_json, spread
 from argmaxf.commands.progress import TerminalProgress
 from argmaxf.constraints import Asked
+from argmaxf.empirical.interval import Interval
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.promises import ModelPromise
 from argmaxf.expected.summary.sketch import ProbabilitySketch
-from argmaxf.files import Options, decide_files, label_files
+from argmaxf.files import Options, decide_files, estimate_files, label_files
+from argmaxf.frames.rates import ESTIMATE, is_estimated
 
 SKETCH = ".argmaxf"
 
@@ -43,7 +46,11 @@ RECALL = typer.Option("--min-recall", help="The least recall, kept with --odds."
 ODDS = typer.Option("--odds", help="How likely these shall hold, if the probabilities are right.")
 THRESHOLD = typer.Option("--threshold", help="Use this threshold instead of finding the best one.")
 TRAIN = typer.Option("--train-rate", help="Rate of positives where the model was trained.")
-DEPLOY = typer.Option("--deploy-rate", help="Rate of positives among these rows, if another.")
+DEPLOY = typer.Option(
+    "--deploy-rate",
+    help="Rate of positives among these rows, if another; or estimate, the most likely one.",
+    metavar="RATE",
+)
 ONLY = typer.Option("--threshold-only", help="Print the threshold and nothing else.")
 
 Key = tuple[Any, ...]
@@ -67,22 +74,25 @@ def decide(
     odds: Annotated[float | None, ODDS] = None,
     threshold: Annotated[float | None, THRESHOLD] = None,
     train_rate: Annotated[float | None, TRAIN] = None,
-    deploy_rate: Annotated[float | None, DEPLOY] = None,
+    deploy_rate: Annotated[str | None, DEPLOY] = None,
     threshold_only: Annotated[bool, ONLY] = False,
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Label the rows of files so that the expected F is the highest."""
     start = time.perf_counter()
     limits = (min_selected, max_selected)
-    prior = _prior(train_rate, deploy_rate)
+    rates = _rates(train_rate, deploy_rate)
     asked = Asked.of(min_precision, min_recall, odds)
     if asked and threshold is not None:
         raise ValueError("give either --threshold or a promise, got both")
-    options = Options(beta, measure, zero_division, ties, nulls, *limits, prior, asked)
     segments, progress = tuple(by or ()), TerminalProgress()
+    is_sketch = any(name.endswith(SKETCH) for name in files)
+    found = None if is_sketch else _estimated(files, probability, rates, nulls, progress)
+    rates = rates if found is None or rates is None else (rates[0], found.value)
+    options = Options(beta, measure, zero_division, ties, nulls, *limits, rates, asked)
     where: dict[str, Any] = {"output": output, "label": label, "progress": progress}
     decisions: Mapping[Key, Decision]
-    if any(name.endswith(SKETCH) for name in files):
+    if is_sketch:
         decisions = {(): _decide_sketch(files, output, segments, options)}
     elif probability is None:
         raise ValueError("name the column of probabilities with -p")
@@ -96,18 +106,36 @@ def decide(
     if threshold_only:
         _print_thresholds(decisions)
     elif as_json:
-        print_json(_as_json(decisions, segments, seconds, output))
+        estimated = {} if found is None else {"deploy_rate": asdict(found)}
+        print_json(_as_json(decisions, segments, seconds, output) | estimated)
     else:
+        if found is not None:
+            span = f"{found.value:.4g} [{found.low:.4g}, {found.high:.4g}]"
+            console().print(escape(f"Most likely rate of positives here: {span}."))
         _print(decisions, segments, seconds, output)
 
 
-def _prior(train: float | None, deploy: float | None) -> tuple[float, float] | None:
-    """Return both rates, or none."""
+def _rates(train: float | None, deploy: str | None) -> tuple[float, Any] | None:
+    """Return both rates, or none; the second may be left to be estimated."""
     if train is None and deploy is None:
         return None
     if train is None or deploy is None:
         raise ValueError("give both --train-rate and --deploy-rate, got one of them")
-    return train, deploy
+    if deploy == ESTIMATE:
+        return train, deploy
+    try:
+        return train, float(deploy)
+    except ValueError:
+        raise ValueError(f"--deploy-rate must be a number or {ESTIMATE}, got {deploy!r}") from None
+
+
+def _estimated(
+    files: list[str], column: str | None, rates: Any, nulls: str, progress: TerminalProgress
+) -> Interval | None:
+    """Return the most likely rate of positives in the files, if that was asked for."""
+    if column is None or not is_estimated(rates):
+        return None
+    return estimate_files(files, column, rates[0], nulls=nulls, progress=progress)
 
 
 def _decide_sketch(

@@ -18,6 +18,7 @@ from argmaxf.comparison.result import nothing_compared
 from argmaxf.comparison.trial import Trial, nothing_to_tell
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.base import MetaFClassifier
+from argmaxf.estimators.deployed import check_deploy_rate
 from argmaxf.estimators.labels import constants_said
 from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.shift import Familiar
@@ -63,6 +64,13 @@ class AutoFClassifier(MetaFClassifier):
     confidence : float, default=None
         With what probability: over draws of the rows for a tuned threshold, under the model for
         expected F (its `odds`).
+    deploy_rate : float, array-like of float, "estimate" or None, default=None
+        The rate of positives where it predicts, if that is another than in training; of a
+        multiclass target the share of each class. Methods are compared on rows weighted to that
+        rate, and each is made for it: models that are trained for F get those weights. With
+        `"estimate"`, the most likely rate of each batch, only expected F and the tuned threshold
+        take part, which can follow it. There is no `ShiftWarning` then: the difference is known.
+        Not for multilabel targets, whose rows cannot be weighted for all labels at once.
     pos_label : scalar, default=None
         The class F counts in a binary target; by default the last in sorted order.
     n_jobs : int, default=None
@@ -92,6 +100,7 @@ class AutoFClassifier(MetaFClassifier):
         min_precision: float | None = None,
         min_recall: float | None = None,
         confidence: float | None = None,
+        deploy_rate: Any = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -105,6 +114,7 @@ class AutoFClassifier(MetaFClassifier):
         self.min_precision = min_precision
         self.min_recall = min_recall
         self.confidence = confidence
+        self.deploy_rate = deploy_rate
         self.pos_label = pos_label
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -130,7 +140,9 @@ class AutoFClassifier(MetaFClassifier):
         target, weight = self._read(X, y, sample_weight)
         options = (self.pos_label, self.cv, self.n_jobs, self.random_state)
         promise = (Constraints(self.min_precision, self.min_recall), self.confidence)
-        recipe = Recipe(self.beta, self.measure, *options, *promise).checked()
+        self._check_rate()
+        rate = {"deploy_rate": self.deploy_rate}
+        recipe = Recipe(self.beta, self.measure, *options, *promise, **rate).checked()
         if nothing_to_tell(self._labels, target, weight):
             return self._fit_plain(X, target, weight, recipe)
         methods, params = taking_part(None, self.candidates, measure), self._fit_params(weight)
@@ -145,6 +157,20 @@ class AutoFClassifier(MetaFClassifier):
             self.classifier_ = self.classifier_.freeze()
         self._remember(trial.model, trial.familiar)
         return self
+
+    def _check_rate(self) -> None:
+        """Refuse rates of labels that share rows, and those that single rows cannot show."""
+        check_deploy_rate(self.deploy_rate, self._labels)
+        if self.deploy_rate is not None and self._labels.kind == "multilabel-indicator":
+            raise ValueError(
+                "deploy_rate of AutoFClassifier is for binary and multiclass targets: rows cannot "
+                "be weighted for all labels at once; ExpectedFClassifier takes one for each label"
+            )
+        if isinstance(self.deploy_rate, str) and self.set_size == 1:
+            raise ValueError(
+                "set_size=1 decides each row alone, and one row shows no rate: give deploy_rate a "
+                "number, or freeze a classifier on rows like those to come"
+            )
 
     def _fit_plain(self, X: Any, target: Any, weight: Any, recipe: Recipe) -> Self:
         """Fit the classifier as it is: no label has both positives and negatives."""
@@ -176,7 +202,8 @@ class AutoFClassifier(MetaFClassifier):
             One label for each row, or a row of 0/1 labels.
         """
         check_is_fitted(self)
-        self._familiar.warn_if_unlike(X, self.chosen_)
+        if self.deploy_rate is None:
+            self._familiar.warn_if_unlike(X, self.chosen_)
         return self.classifier_.predict(X)
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))

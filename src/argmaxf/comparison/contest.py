@@ -86,7 +86,8 @@ class Contest:
         rng = np.random.default_rng(random_state.randint(2**31))
         parts = trial.parts()
         each = -(-SETS // len(parts))
-        drawn = [(rest, _draw(part, set_size, each, rng)) for rest, part in parts]
+        often = None if trial.recipe.deploy_rate is None else trial.rated_weight
+        drawn = [(rest, _draw(part, set_size, each, rng, often)) for rest, part in parts]
         return cls(trial, drawn, False)
 
     @property
@@ -138,10 +139,17 @@ class Contest:
     @property
     def weight(self) -> Floats | None:
         """What each row rated counts; test rows count alike."""
-        weight = self.trial.weight
+        weight = self.trial.rated_weight
         return None if weight is None or self.trial.is_test else weight[self.rows]
 
 
-def _draw(rows: Ints, size: int, times: int, rng: np.random.Generator) -> list[Ints]:
-    """Return sets of `size` of the rows; a row may come twice where there are fewer."""
-    return [rng.choice(rows, size, replace=size > len(rows)) for _ in range(times)]
+def _draw(
+    rows: Ints, size: int, times: int, rng: np.random.Generator, often: Floats | None
+) -> list[Ints]:
+    """Return sets of `size` of the rows; a row may come twice where there are fewer.
+
+    `often` is how often each row comes where the rate of positives is another one.
+    """
+    p = None if often is None else often[rows] / often[rows].sum()
+    replace = size > len(rows) or often is not None
+    return [rng.choice(rows, size, replace=replace, p=p) for _ in range(times)]

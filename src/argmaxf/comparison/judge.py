@@ -48,7 +48,12 @@ def judge(
         chosen=choice.chosen,
         choice=choice,
         reason=reason(choice),
-        notes=(*promised(trial, choice.chosen), *trial.notes, *notes(truth, proba, choice)),
+        notes=(
+            *promised(trial, choice.chosen),
+            *moved(trial),
+            *trial.notes,
+            *notes(truth, proba, choice),
+        ),
         estimator=trial.method(choice.chosen).make(trial.estimator, trial.recipe),
         evidence=evidence,
     )
@@ -69,6 +74,16 @@ def _evidence(
         {name: contest.in_order(tables) for name, tables in selected.items()},
         {name: contest.in_order(tables) for name, tables in scores.items() if tables},
     )
+
+
+def moved(trial: Trial) -> list[str]:
+    """Say at which rate methods were compared, where it is not that of training."""
+    if trial.recipe.deploy_rate is None:
+        return []
+    if trial.deployed.by_batch:
+        return ["Compared at the rate of training; each batch will be moved to its own rate."]
+    rates = ", ".join(f"{rate:g}" for rate in trial.deployed.rates(trial.scores))
+    return [f"Compared on held-out rows weighted to the rate where it will predict: {rates}."]
 
 
 def promised(trial: Trial, chosen: str) -> list[str]:

@@ -40,6 +40,7 @@ class Recipe:
     random_state: Any = 0
     constraints: Constraints = UNLIMITED
     confidence: float | None = None
+    deploy_rate: Any = None  # where it will predict: rates, or "estimate"
 
     def checked(self) -> Recipe:
         """Return it if it can be followed: a promise says both what and how surely."""
@@ -104,6 +105,8 @@ class Method:
         Whether it brings its own preprocessing, as a classifier added by the user does.
     promises : bool
         Whether it can keep constraints with a given confidence.
+    follows : bool
+        Whether it can follow a rate of positives that is only seen in the batch to be predicted.
     """
 
     key: str
@@ -118,6 +121,7 @@ class Method:
     voters: tuple[str, ...] = ()
     complete: bool = False
     promises: bool = False
+    follows: bool = False
 
     @property
     def wraps(self) -> bool:
@@ -149,16 +153,18 @@ def _plain(model: Any, recipe: Recipe) -> Any:
 
 def _threshold(model: Any, recipe: Recipe) -> Any:
     promise = {**recipe.limits, "confidence": recipe.confidence}
-    return ThresholdFClassifier(model, **recipe.goal, **recipe.tuning, **promise)
+    rate = {"deploy_rate": recipe.deploy_rate}
+    return ThresholdFClassifier(model, **recipe.goal, **recipe.tuning, **promise, **rate)
 
 
 def _expected(model: Any, recipe: Recipe) -> Any:
     promise = {**recipe.limits, "odds": recipe.confidence}
-    return ExpectedFClassifier(model, **recipe.goal, **recipe.tuning, **promise)
+    rate = {"deploy_rate": recipe.deploy_rate}
+    return ExpectedFClassifier(model, **recipe.goal, **recipe.tuning, **promise, **rate)
 
 
 def _uncalibrated(model: Any, recipe: Recipe) -> Any:
-    return ExpectedFClassifier(model, calibrate=None, **recipe.goal)
+    return ExpectedFClassifier(model, calibrate=None, deploy_rate=recipe.deploy_rate, **recipe.goal)
 
 
 def _vote(model: Any, recipe: Recipe) -> Any:
@@ -198,6 +204,7 @@ METHODS = {
             "scores",
             _threshold,
             promises=True,
+            follows=True,
         ),
         Method(
             "expected",
@@ -208,6 +215,7 @@ METHODS = {
             _expected,
             knows=Ratio,
             promises=True,
+            follows=True,
         ),
         Method(
             "soft",

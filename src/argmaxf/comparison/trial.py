@@ -25,6 +25,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from argmaxf.comparison.methods import Method, Recipe
 from argmaxf.estimators.calibration import settled
+from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.doubts import CalibrationWarning
 from argmaxf.estimators.folds import deal, folds, held_out_once
 from argmaxf.estimators.heldout import HeldOut
@@ -32,6 +33,7 @@ from argmaxf.estimators.labels import Labels, constants_said
 from argmaxf.estimators.rowwise import SmallBatchWarning
 from argmaxf.estimators.scores import GivenScores, LabelScorer, scores_to_cut, weight_parameter
 from argmaxf.estimators.shift import Familiar
+from argmaxf.validation import ones_unless
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -105,6 +107,7 @@ class Trial:
 
     def __post_init__(self) -> None:
         columns = self.labels.columns(self.target)
+        self.deployed = Deployed.of(self.recipe.deploy_rate, self.labels, columns, self.weight)
         self.kinds = scores_to_cut(self.estimator)
         self.splits = folds(self.recipe.cv, columns, self.target, self.recipe.random_state)
         self.held_out = held_out_once(self.splits, len(columns))
@@ -133,6 +136,15 @@ class Trial:
     def truth(self) -> Bools:
         """The labels of the rows to be rated, one column for each."""
         return self.labels.columns(self.rated_target)
+
+    @property
+    def rated_weight(self) -> Floats | None:
+        """What each training row counts where it will predict: at another rate, if one is given."""
+        if self.recipe.deploy_rate is None or self.deployed.by_batch:
+            return self.weight
+        columns = self.labels.columns(self.target)
+        moved = self.deployed.weights(columns, self.deployed.rates(self.scores))[:, 0]
+        return moved * ones_unless(self.weight, len(moved))
 
     @property
     def proba(self) -> Floats | None:
@@ -229,6 +241,8 @@ class Trial:
         """Whether a method can be tried on this classifier and these rows; if not, say why."""
         if self.recipe.confidence is not None and not method.promises:
             return False
+        if self.deployed.by_batch and not method.follows:
+            return False
         if method.rests_on == "probabilities" and self.kinds[0] != "predict_proba":
             return method.key != "uncalibrated" and not settled(self.estimator)
         if isinstance(self.estimator, FrozenEstimator) and method.rests_on == "rows":
@@ -268,8 +282,8 @@ class Trial:
                 yield Fit(method, f"{method.name}, fold {i} of {len(self.splits)}", *common, split)
 
     def _params(self, classifier: Any) -> dict[str, Any]:
-        name = weight_parameter(classifier)
-        return {} if self.weight is None or name is None else {name: self.weight}
+        name, weight = weight_parameter(classifier), self.rated_weight
+        return {} if weight is None or name is None else {name: weight}
 
     def _take(self, fit: Fit, model: Any) -> None:
         """Keep what was read from one model."""

@@ -16,6 +16,7 @@ from argmaxf.prior import check_rate
 from argmaxf.validation import as_probabilities, check_choice, check_unit_interval
 
 EDGE = 1e-12  # how close to 0 and 1 a rate is looked for
+STEPS, CLOSE = 2000, 1e-9  # of the climb to the shares of many classes: at most, and to be enough
 
 
 def estimate_rate(
@@ -75,23 +76,26 @@ def estimate_rate(
     before = float(check_rate("train_rate", train_rate))
     check_unit_interval("level", level)
     if check_choice("method", method, ("likelihood", "moments")) == "likelihood":
-        return _most_likely(proba, before, level)
+        return most_likely_rate(proba, np.ones_like(proba), before, level)
     if reference is None:
         raise ValueError("method='moments' needs reference, held-out probabilities of training")
     known = as_probabilities("reference", reference, ndim=1).astype(np.float64)
     return _matching(proba, known, level)
 
 
-def _most_likely(p: Floats, before: float, level: float) -> Interval:
-    """Maximize Σ log(π p/π₀ + (1-π)(1-p)/(1-π₀)), concave in π; cut it at the χ² quantile."""
+def most_likely_rate(p: Floats, count: Floats, before: float, level: float = 0.95) -> Interval:
+    """Maximize Σ log(π p/π₀ + (1-π)(1-p)/(1-π₀)), concave in π; cut it at the χ² quantile.
+
+    `count` says how many rows have each probability.
+    """
     positive, negative = p / before, (1.0 - p) / (1.0 - before)
     gain = positive - negative
 
     def slope(rate: float) -> float:
-        return float(np.sum(gain / (negative + rate * gain)))
+        return float(np.sum(count * gain / (negative + rate * gain)))
 
     def likelihood(rate: float) -> float:
-        return float(np.sum(np.log(negative + rate * gain)))
+        return float(np.sum(count * np.log(negative + rate * gain)))
 
     best = _root(slope)
     lowest = likelihood(best) - chi2.ppf(level, 1) / 2.0
@@ -102,6 +106,21 @@ def _most_likely(p: Floats, before: float, level: float) -> Interval:
     low = EDGE if above(EDGE) > 0 else float(brentq(above, EDGE, best))
     high = 1.0 - EDGE if above(1.0 - EDGE) > 0 else float(brentq(above, best, 1.0 - EDGE))
     return Interval(low, best, high)
+
+
+def most_likely_shares(proba: Floats, before: Floats) -> Floats:
+    """Return the share of each class among rows, by the steps of Saerens et al. (EM).
+
+    `proba` has a column for each class, learned where the shares were `before`. The likelihood is
+    concave in the shares, and each step, the mean of the probabilities at the last ones, climbs.
+    """
+    ratio, share = proba / before, before
+    for _ in range(STEPS):
+        joint = ratio * share
+        last, share = share, np.mean(joint / joint.sum(axis=1, keepdims=True), axis=0)
+        if np.abs(share - last).max() < CLOSE:
+            break
+    return share
 
 
 def _root(slope: Callable[[float], float]) -> float:

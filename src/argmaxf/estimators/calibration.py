@@ -78,11 +78,14 @@ class Calibrated:
 
     def predict(self, X: Any) -> Floats:
         """Return the probability of each label, (n, n_columns)."""
-        scores = _finite([model.predict(X) for model in self.models])
+        return self.of([model.predict(X) for model in self.models])
+
+    def of(self, scores: list[Floats]) -> Floats:
+        """Return the probabilities of rows, given the scores that each model has for them."""
         return _normal(
             [
                 average_curves([curves[label] for curves in self.curves], columns, self._method)
-                for label, columns in enumerate(np.moveaxis(scores, 2, 0))
+                for label, columns in enumerate(np.moveaxis(_finite(scores), 2, 0))
             ],
             self._kind,
         )

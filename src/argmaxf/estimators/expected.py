@@ -16,16 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 from argmaxf.constraints import Asked
 from argmaxf.estimators.base import MetaFClassifier, boundary, decided_gain, signed
 from argmaxf.estimators.calibration import check_form, cross_fit, from_folds, settled
+from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.doubts import CalibrationWarning, doubt
 from argmaxf.estimators.folds import folds
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.rowwise import Once, RowwiseFClassifier, SmallBatchWarning
 from argmaxf.estimators.scores import PREFERRED, LabelScorer, response_method
-from argmaxf.estimators.shift import check_deploy_rate, estimated_rates
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.shared_rows.decide import is_additive
-from argmaxf.prior import shift_prior
 from argmaxf.question import Question
 from argmaxf.validation import check_choice
 
@@ -68,9 +67,10 @@ class ExpectedFClassifier(MetaFClassifier):
         fold holds both its positives and others.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives where it predicts, if that is another than in training: a number, or
-        one for each label. `"estimate"` takes the most likely rate of each batch (`estimate_rate`).
-        Probabilities are moved there (`shift_prior`), which is right where only that rate has
-        moved, and harmful where other rows come (docs/shift.md). Not for multiclass targets.
+        one for each label; of a multiclass target the share of each class. `"estimate"` takes the
+        most likely rate of each batch (`estimate_rate`). Probabilities are moved there
+        (`shift_prior`), which is right where only that rate has moved, and harmful where other
+        rows come (docs/shift.md).
     zero_division : float, default=0.0
         F of predicting nothing where there is nothing to find.
     min_precision : float, default=None
@@ -179,16 +179,16 @@ class ExpectedFClassifier(MetaFClassifier):
         question = Question.of(self.beta, self.measure, self.zero_division, "split", *limits)
         check_choice("average", self.average, ("macro", "micro", "samples"))
         target, weight = self._read(X, y, sample_weight)
-        check_deploy_rate(self.deploy_rate, self._labels)
         self._check_alone(question)
         columns = self._labels.columns(target)
+        self._deployed = Deployed.of(self.deploy_rate, self._labels, columns, weight)
         self.calibrate_ = self._form(columns)
         params = self._fit_params(weight)
         if self.calibrate_ is None:
             self._fit_plain(X, target, columns, weight, params)
         else:
             self._fit_calibrated(X, target, columns, weight, params)
-        self._rates, self._small = np.average(columns, axis=0, weights=weight), Once()
+        self._small = Once()
         return self
 
     def _check_alone(self, question: Question) -> None:
@@ -290,7 +290,7 @@ class ExpectedFClassifier(MetaFClassifier):
 
     def _warn_if_small(self, n: int) -> None:
         """Say once what a small batch does to the method."""
-        rates = self._rates[(self._rates > 0) & (self._rates < 1)]
+        rates = self._deployed.train[self._deployed.usual]
         few = FEW / np.median(rates) if rates.size else 0
         if self._average() == "samples" or n >= few:
             return
@@ -316,12 +316,6 @@ class ExpectedFClassifier(MetaFClassifier):
             With `threshold_`, and the F to expect of it in `expected_` and `std_`.
         """
         check_is_fitted(self)
-        if X_reference is None and (self._reference is None or self.deploy_rate is not None):
-            raise ValueError(
-                "freeze needs X_reference, rows like those to come: without calibration there are "
-                "no held-out probabilities to take the threshold from, and with deploy_rate they "
-                "are of the other rate"
-            )
         limits = self.min_selected, self.max_selected
         if limits != (None, None) and self._average() != "samples":
             raise ValueError(
@@ -330,13 +324,28 @@ class ExpectedFClassifier(MetaFClassifier):
             )
         if X_reference is not None:
             return self._frozen_like(self._scorer.predict(X_reference))
-        return self._frozen_like(self._reference)
+        if self._reference is None or self._deployed.by_batch or self._moves_rows():
+            raise ValueError(
+                "freeze needs X_reference, rows like those to come: without calibration there are "
+                "no held-out probabilities to take the threshold from, and training does not show "
+                "a rate that is to be estimated, nor whole rows at other rates"
+            )
+        return self._frozen_like(self._reference, as_trained=True)
 
-    def _frozen_like(self, reference: Any) -> RowwiseFClassifier:
-        """Return the classifier with the thresholds and rates of one batch's probabilities."""
+    def _moves_rows(self) -> bool:
+        """Whether rows whose labels are decided together are to be moved to other rates."""
+        return self._deployed.asked is not None and self._average() != "macro"
+
+    def _frozen_like(self, reference: Any, *, as_trained: bool = False) -> RowwiseFClassifier:
+        """Return the classifier with the thresholds and rates of one batch's probabilities.
+
+        Those of the training rows are drawn first as they would come at the rate asked for.
+        """
         self = copy(self)
-        self.deploy_rate = self._deploy_rates(reference)
-        reference = self._moved(reference)
+        if self._deployed.asked is not None:
+            self._deployed = replace(self._deployed, asked=self._deployed.rates(reference))
+            moved = self._deployed.sample_like if as_trained else self._deployed.moved
+            reference = moved(reference)
         decision = self._promise(self._decide(reference, apart=True))
         if self._average() == "samples":  # each row is decided alone already
             mean, std = float(np.mean(decision.expected)), float(np.mean(decision.std))
@@ -374,33 +383,18 @@ class ExpectedFClassifier(MetaFClassifier):
 
         Returns
         -------
-        Interval or list of Interval
-            The most likely rate with its 95 % interval, one for each label of a multilabel target;
-            None for a label that training saw always or never.
+        Interval, list of Interval or ndarray of float
+            The most likely rate with its 95 % interval, one for each label of a multilabel target
+            (None for a label that training saw always or never); of a multiclass target the most
+            likely share of each class.
         """
         check_is_fitted(self)
-        found = estimated_rates(self._scorer.predict(X), self._rates)
+        found = self._deployed.estimated(self._scorer.predict(X))
         return found[0] if self._labels.kind == "binary" else found
 
     def _proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities to decide by: calibrated, and moved to the rate of X."""
-        return self._moved(self._scorer.predict(X))
-
-    def _deploy_rates(self, proba: NDArray[np.float64]) -> Any:
-        """Return the rates to move to, estimated where that is asked for."""
-        if not isinstance(self.deploy_rate, str):
-            return self.deploy_rate
-        found = estimated_rates(proba, self._rates)
-        return [rate.value if rate else 0.5 for rate in found]
-
-    def _moved(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return probabilities at the rate where they are used; constant labels stay."""
-        if self.deploy_rate is None:
-            return proba
-        usual = (self._rates > 0) & (self._rates < 1)
-        train = np.where(usual, self._rates, 0.5)
-        deploy = np.where(usual, np.broadcast_to(self._deploy_rates(proba), train.shape), 0.5)
-        return shift_prior(proba, train_rate=train, deploy_rate=deploy)
+        return self._deployed.moved(self._scorer.predict(X))
 
     def _average(self) -> str:
         return "macro" if self._labels.kind == "multiclass" else self.average

@@ -1,4 +1,4 @@
-"""When the world moves: whether a batch looks like training, and at which rate of positives."""
+"""When the world moves: whether a batch looks like the training rows."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
-from argmaxf.empirical.interval import Interval
-from argmaxf.empirical.rates import estimate_rate
-from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer
-from argmaxf.prior import check_rate
-from argmaxf.validation import check_choice
 
 SURE = 1e-3  # chance of a false alarm, over all labels together
 LARGE = 0.1  # distance between the distributions that matters; large batches find any difference
@@ -66,26 +61,3 @@ def _advice(chosen: str) -> str:
     if chosen == "expected F":
         return "Expected F, in use, is right for the first and wrong for the second."
     return f"The method in use ({chosen}) was tuned in training, and is right for neither."
-
-
-def check_deploy_rate(deploy_rate: Any, labels: Labels) -> None:
-    """Refuse what is no rate for each label, or "estimate"."""
-    if deploy_rate is None:
-        return
-    if labels.kind == "multiclass":
-        raise ValueError("deploy_rate is for binary and multilabel targets, got a multiclass one")
-    if isinstance(deploy_rate, str):
-        check_choice("deploy_rate", deploy_rate, ("estimate",))
-    elif np.size(check_rate("deploy_rate", deploy_rate)) not in (1, labels.n_columns):
-        raise ValueError(
-            f"deploy_rate must be a number or one for each of {labels.n_columns} labels, got "
-            f"{np.size(deploy_rate)}"
-        )
-
-
-def estimated_rates(proba: NDArray[np.float64], train_rates: Any) -> list[Interval | None]:
-    """Return the most likely rate of each label; None where training saw it always or never."""
-    return [
-        estimate_rate(p, train_rate=float(rate)) if 0.0 < rate < 1.0 else None
-        for p, rate in zip(proba.T, train_rates, strict=True)
-    ]

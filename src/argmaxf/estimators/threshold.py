@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
+from argmaxf.arrays import Bools, Floats
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.promises import Promise
 from argmaxf.empirical.spread import threshold_std
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.estimators.base import MetaFClassifier, macro_gain, margin, tune
+from argmaxf.estimators.calibration import Calibrated, from_folds
+from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.folds import folds, held_out_part
 from argmaxf.estimators.heldout import HeldOut
+from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.scores import PREFERRED, LabelScorer, is_given, response_method
 from argmaxf.validation import check_choice, ones_unless
 
@@ -50,6 +58,13 @@ class ThresholdFClassifier(MetaFClassifier):
         proven where the model did not see the rows the threshold is tuned on: with `cv` a share
         of the rows, or a `FrozenEstimator`. With folds it is about what was measured in
         docs/promises.md: the threshold comes from other models than the one that predicts.
+    deploy_rate : float, array-like of float, "estimate" or None, default=None
+        The rate of positives where it predicts, if that is another than in training: a number, or
+        one for each label; of a multiclass target the share of each class. The threshold is the
+        best for that rate: held-out rows of a class count as much as the class will.
+        `"estimate"` takes the most likely rate of each batch, which is then decided as a whole;
+        `freeze(X_reference)` keeps the rate of some rows. Right where only that rate has moved
+        (docs/shift.md). `confidence` is about rows as in training, and cannot be had with it.
     response_method : {"auto", "decision_function", "log_odds", "predict_proba"}, default="auto"
         The scores to cut; `"log_odds"` is for naive Bayes, whose probabilities saturate, and
         `"auto"` is the first of these that the classifier has (the last for multiclass targets).
@@ -66,7 +81,8 @@ class ThresholdFClassifier(MetaFClassifier):
         The classifier fitted on all rows, or on those not held out; one per label where it cannot
         hold them all.
     threshold_ : float or ndarray of shape (n_labels,)
-        The threshold on its scores; a number for a binary target.
+        The threshold on its scores; a number for a binary target. With
+        ``deploy_rate="estimate"`` the one for the rate of training.
     f_ : float or ndarray of shape (n_labels,)
         The F_β, or the measure asked for, reached there, on the scores the threshold was tuned on.
     threshold_std_ : float or ndarray of shape (n_labels,)
@@ -89,6 +105,7 @@ class ThresholdFClassifier(MetaFClassifier):
         min_recall: float | None = None,
         max_selected_rate: float | None = None,
         confidence: float | None = None,
+        deploy_rate: Any = None,
         response_method: str = "auto",
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -102,6 +119,7 @@ class ThresholdFClassifier(MetaFClassifier):
         self.min_recall = min_recall
         self.max_selected_rate = max_selected_rate
         self.confidence = confidence
+        self.deploy_rate = deploy_rate
         self.response_method = response_method
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -126,6 +144,7 @@ class ThresholdFClassifier(MetaFClassifier):
         """
         target, weight = self._read(X, y, sample_weight)
         columns = self._labels.columns(target)
+        self._deployed = Deployed.of(self.deploy_rate, self._labels, columns, weight)
         limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate).given()
         self._check_constraints(limits)
         params = self._fit_params(weight)
@@ -136,11 +155,19 @@ class ThresholdFClassifier(MetaFClassifier):
             scores = self._tuning_scores(X, target, columns, params)
             rows = np.flatnonzero(~np.isnan(scores).any(axis=1))  # those that were held out
             scores = scores[rows]
-        weight = None if weight is None else weight[rows]
-        self._set_thresholds(columns[rows], scores, weight, limits)
+        held_out = _Rows(columns[rows], scores, None if weight is None else weight[rows])
+        if self._deployed.by_batch:
+            self._rows, self._curves = held_out, _curves(self._scorer, held_out)
+        self._set_thresholds(self._counted(held_out), limits)
         if not is_given(self.estimator):  # a comparison asks for it of the method chosen only
-            self._set_spread(columns[rows], scores, weight)
+            self._set_spread(self._counted(held_out))
         return self
+
+    def _counted(self, rows: _Rows) -> _Rows:
+        """Return held-out rows as they count where it predicts, if that is known."""
+        if self._deployed.asked is None or self._deployed.by_batch:
+            return rows
+        return rows.at(self._deployed, self._deployed.rates(rows.scores))
 
     def _put_on(self, held_out: HeldOut) -> Self:
         """Return this classifier on the model of its scores, with its spread."""
@@ -148,7 +175,7 @@ class ThresholdFClassifier(MetaFClassifier):
         scores = held_out.of_kind(self._scorer.method)
         rows = ~np.isnan(scores).any(axis=1)
         weight = None if held_out.weight is None else held_out.weight[rows]
-        self._set_spread(held_out.columns[rows], scores[rows], weight)
+        self._set_spread(self._counted(_Rows(held_out.columns[rows], scores[rows], weight)))
         return self
 
     def _promises_on_unseen_rows(self) -> bool:
@@ -166,7 +193,12 @@ class ThresholdFClassifier(MetaFClassifier):
         return split[1], scores
 
     def _check_constraints(self, limits: dict[str, float]) -> None:
-        """Refuse constraints on classes that compete for rows."""
+        """Refuse constraints on classes that compete for rows, and promises at another rate."""
+        if self.confidence is not None and self.deploy_rate is not None:
+            raise ValueError(
+                "confidence is about rows as in training, and cannot be had where deploy_rate says "
+                f"that their rate is another; got {self.confidence:g} and {self.deploy_rate!r}"
+            )
         if limits and self._labels.kind == "multiclass":
             raise ValueError(
                 "constraints need a binary or multilabel target: where classes compete for rows, "
@@ -193,57 +225,113 @@ class ThresholdFClassifier(MetaFClassifier):
         held_out, _ = self._scorer.out_of_fold(X, target, splits, n_jobs=self.n_jobs, params=params)
         return np.where(lonely, training, held_out)
 
-    def _set_thresholds(
-        self, columns: Any, scores: Any, weight: Any, limits: dict[str, float]
-    ) -> None:
+    def _set_thresholds(self, rows: _Rows, limits: dict[str, float]) -> None:
         """Keep the thresholds, and what they reach on the scores they were tuned on."""
-        threshold, promises = self._tuned(columns, scores, weight, limits)
-        counts = _counts(columns, scores >= threshold, weight)
+        threshold, promises = self._tuned(rows, limits)
+        counts = rows.counts(threshold)
         reached = np.asarray(self._asked().quotient(*counts))
-        self._gain = self._class_gain(counts)
+        self._gain, self._limits = self._class_gain(counts), limits
         binary = self._labels.kind == "binary"
         self.f_ = float(reached[0]) if binary else reached
         self.threshold_ = float(threshold[0]) if binary else threshold
         self.promise_ = promises[0] if promises and binary else promises
 
-    def _set_spread(self, columns: Any, scores: Any, weight: Any) -> None:
+    def _set_spread(self, rows: _Rows) -> None:
         """Keep how far the thresholds would move on other data of this size."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         measure = self._asked()
         std = [
-            threshold_std(y, score, rng, measure=measure, weight=weight)
-            for y, score in zip(columns.T, scores.T, strict=True)
+            threshold_std(y[:, 0], score[:, 0], rng, measure=measure, weight=weight)
+            for y, score, weight in rows.labels()
         ]
         self.threshold_std_ = std[0] if self._labels.kind == "binary" else np.array(std)
 
-    def _tuned(
-        self, columns: Any, scores: Any, weight: Any, limits: dict[str, float]
-    ) -> tuple[Any, list[Promise] | None]:
+    def _tuned(self, rows: _Rows, limits: dict[str, float]) -> tuple[Any, list[Promise] | None]:
         """Return the best threshold of each label, and what is promised of it."""
+        if rows.weight is not None and rows.weight.ndim == 2:
+            return np.concatenate([self._tuned(label, limits)[0] for label in rows.labels()]), None
         if self.confidence is None and not limits:
-            return tune(columns, scores, self._asked(), weight), None
+            return tune(rows.columns, rows.scores, self._asked(), rows.weight), None
         best = maximize_empirical_f(
-            columns,
-            scores,
+            rows.columns,
+            rows.scores,
             measure=self._asked(),
             average="macro",
-            sample_weight=weight,
+            sample_weight=rows.weight,
             confidence=self.confidence,
             **limits,
         )
         return best.threshold, None if self.confidence is None else best.promise.tolist()
 
-    def _class_gain(self, counts: tuple[Any, Any, Any, float]) -> Any:
+    def _class_gain(self, counts: tuple[Any, Any, Any, Any]) -> Any:
         """Return what a margin is worth to each class when classes compete for a row."""
         if self._labels.kind != "multiclass" or self.response_method_ != "predict_proba":
             return 1.0
         return macro_gain(*counts[:3], self._asked())
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
-        return margin(self._scorer.predict(X), self.threshold_, self._gain)
+        scores = self._scorer.predict(X)
+        if not self._deployed.by_batch:
+            return margin(scores, self.threshold_, self._gain)
+        rows = self._rows.at(self._deployed, self._deployed.rates(self._curves.of([scores])))
+        threshold = self._tuned(rows, self._limits)[0]
+        return margin(scores, threshold, self._class_gain(rows.counts(threshold)))
+
+    def freeze(self, X_reference: Any = None) -> RowwiseFClassifier:
+        """Return a fitted classifier that decides each row alone, whatever it comes with.
+
+        Parameters
+        ----------
+        X_reference : array-like, default=None
+            With ``deploy_rate="estimate"``: rows like those to come, whose rate is kept. Otherwise
+            each row is decided alone already, and none are needed.
+
+        Returns
+        -------
+        RowwiseFClassifier
+            The same classifier, with its threshold.
+        """
+        check_is_fitted(self)
+        frozen = copy(self)
+        if self._deployed.by_batch:
+            if X_reference is None:
+                raise ValueError("freeze needs X_reference: rows like those to come show the rate")
+            rates = self._deployed.rates(self._curves.of([self._scorer.predict(X_reference)]))
+            frozen._deployed = replace(self._deployed, asked=rates)
+            frozen._set_thresholds(self._rows.at(self._deployed, rates), self._limits)
+        return RowwiseFClassifier.of(frozen)
 
 
-def _counts(columns: Any, selected: Any, weight: Any) -> tuple[Any, Any, Any, float]:
-    """Return true positives, predicted and actual positives of each label, and all rows."""
-    weight = ones_unless(weight, len(columns))
-    return weight @ (selected & columns), weight @ selected, weight @ columns, weight.sum()
+class _Rows(NamedTuple):
+    """Rows held out, with the scores that are cut."""
+
+    columns: Bools
+    scores: Floats
+    weight: Floats | None  # of each row, or of each of its labels
+
+    def at(self, deployed: Deployed, rates: Floats) -> _Rows:
+        """Return the rows, counted as where the rates are these."""
+        moved = deployed.weights(self.columns, rates)
+        return self._replace(weight=moved * ones_unless(self.weight, len(moved))[:, None])
+
+    def labels(self) -> Iterator[_Rows]:
+        """Give the rows of each label by itself."""
+        for j in range(self.columns.shape[1]):
+            shared = self.weight is None or self.weight.ndim == 1
+            weight = self.weight if shared else self.weight[:, j]
+            yield _Rows(self.columns[:, [j]], self.scores[:, [j]], weight)
+
+    def counts(self, threshold: Any) -> tuple[Any, Any, Any, Any]:
+        """Return true positives, predicted and actual positives of each label, and all rows."""
+        selected = self.scores >= threshold
+        weight = ones_unless(self.weight, len(selected))
+        weight = weight if weight.ndim == 2 else weight[:, None]
+        cells = (selected & self.columns, selected, self.columns, np.ones_like(selected))
+        true, predicted, actual, rows = (np.sum(weight * cell, axis=0) for cell in cells)
+        return true, predicted, actual, rows
+
+
+def _curves(scorer: LabelScorer, rows: _Rows) -> Calibrated:
+    """Return what turns the scores into probabilities: one curve, of all rows held out."""
+    every = [np.arange(len(rows.scores))]
+    return from_folds([scorer], every, rows.scores, rows.columns, "isotonic", rows.weight)

@@ -1,6 +1,19 @@
 """Tables in files, larger than memory if need be: read by Polars in streams, written whole."""
 
-from argmaxf.files.deciding import Options, decide_files, label_files, summarize_files
+from argmaxf.files.deciding import (
+    Options,
+    decide_files,
+    estimate_files,
+    label_files,
+    summarize_files,
+)
 from argmaxf.whole import written_whole
 
-__all__ = ["Options", "decide_files", "label_files", "summarize_files", "written_whole"]
+__all__ = [
+    "Options",
+    "decide_files",
+    "estimate_files",
+    "label_files",
+    "summarize_files",
+    "written_whole",
+]

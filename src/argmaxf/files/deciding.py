@@ -13,6 +13,7 @@ import polars as pl
 
 from argmaxf.arrays import Floats, contiguous
 from argmaxf.constraints import Asked
+from argmaxf.empirical.interval import Interval
 from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import value_of_sets
@@ -29,6 +30,7 @@ from argmaxf.files.progress import Progress, Silent
 from argmaxf.files.spill import SAMPLE, Band, BandSource, OutsideBand, Spill
 from argmaxf.files.writing import Output
 from argmaxf.frames.deciding import solve
+from argmaxf.frames.rates import rate_of
 from argmaxf.frames.table import Table
 from argmaxf.measures import Measure
 from argmaxf.prior import factor_of
@@ -50,7 +52,7 @@ class Options:
     nulls: str = "raise"
     min_selected: int | None = None
     max_selected: int | None = None
-    prior: tuple[float, float] | None = None  # rates of positives, in training and in these rows
+    prior: tuple[float, Any] | None = None  # rates of positives, in training and in these rows
     asked: Asked | None = None
 
     @property
@@ -150,6 +152,20 @@ def summarize_files(
             for values in items.batches(advance):
                 sketch.update(values)
     return sketch
+
+
+def estimate_files(
+    names: Sequence[str],
+    column: str,
+    train_rate: float,
+    *,
+    nulls: str = "raise",
+    progress: Progress | None = None,
+) -> Interval:
+    """Return the most likely rate of positives in files, in one pass, with its 95 % interval."""
+    if "-" in names:
+        raise ValueError("a rate is estimated in a pass of its own, and - can be read only once")
+    return rate_of(summarize_files(names, column, nulls=nulls, progress=progress), train_rate)
 
 
 def _decide(items: Column, spill: Spill, question: Question, progress: Progress) -> Decision:

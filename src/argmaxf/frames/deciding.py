@@ -13,6 +13,7 @@ from argmaxf.expected.decision import Decision
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.frames.grouping import summarized
 from argmaxf.frames.keys import Key
+from argmaxf.frames.rates import is_estimated, rate_of
 from argmaxf.frames.segments import (
     BITS,
     LEAST,
@@ -22,7 +23,7 @@ from argmaxf.frames.segments import (
     decide_segments,
     sketch_table,
 )
-from argmaxf.frames.table import Table
+from argmaxf.frames.table import Table, names_of
 from argmaxf.measures import Measure
 from argmaxf.question import Question
 
@@ -71,7 +72,7 @@ def decide(
     nulls: str = "raise",
     min_selected: int | None = None,
     max_selected: int | None = None,
-    prior: tuple[float, float] | None = None,
+    prior: tuple[float, float | str] | None = None,
     min_precision: float | None = None,
     min_recall: float | None = None,
     odds: float | None = None,
@@ -112,7 +113,9 @@ def decide(
         Select at most so many: the best that the budget allows, as exact as without.
     prior : tuple of two floats, default=None
         The rate of positives in training, and the one among these rows: the probabilities are moved
-        there first, as in `maximize_expected_f`; thresholds are of moved ones.
+        there first, as in `maximize_expected_f`; thresholds are of moved ones. ``"estimate"`` as
+        the second takes the most likely rate of all rows (`estimate_rate`), of each column by
+        itself, in one more pass.
     min_precision : float, optional
         The least precision, kept with `odds` under the model: see `maximize_expected_f`.
     min_recall : float, optional
@@ -137,7 +140,7 @@ def decide(
     """
     asked = Asked.of(min_precision, min_recall, odds)
     question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected, asked)
-    table = Table.of(frame, column, by, nulls, output, prior)
+    table = Table.of(frame, column, by, nulls, output, _settled(frame, column, nulls, prior))
     labelled: T = solve(table, question).labelled()
     return labelled
 
@@ -154,7 +157,7 @@ def decisions(
     nulls: str = "raise",
     min_selected: int | None = None,
     max_selected: int | None = None,
-    prior: tuple[float, float] | None = None,
+    prior: tuple[float, float | str] | None = None,
     min_precision: float | None = None,
     min_recall: float | None = None,
     odds: float | None = None,
@@ -188,7 +191,9 @@ def decisions(
         Select at most so many.
     prior : tuple of two floats, default=None
         The rate of positives in training, and the one among these rows: the probabilities are moved
-        there first, as in `maximize_expected_f`; thresholds are of moved ones.
+        there first, as in `maximize_expected_f`; thresholds are of moved ones. ``"estimate"`` as
+        the second takes the most likely rate of all rows (`estimate_rate`), of each column by
+        itself, in one more pass.
     min_precision : float, optional
         The least precision, kept with `odds` under the model: see `maximize_expected_f`.
     min_recall : float, optional
@@ -213,7 +218,16 @@ def decisions(
     """
     asked = Asked.of(min_precision, min_recall, odds)
     question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected, asked)
-    return solve(Table.of(frame, column, by, nulls, prior=prior), question).decisions
+    settled = _settled(frame, column, nulls, prior)
+    return solve(Table.of(frame, column, by, nulls, prior=settled), question).decisions
+
+
+def _settled(frame: Any, column: Any, nulls: str, prior: Any) -> Any:
+    """Return both rates, that of the rows estimated if that was asked for."""
+    if not is_estimated(prior):
+        return prior
+    sketches = [summarize(frame, name, nulls=nulls) for name in names_of(column)]
+    return prior[0], [rate_of(sketch, prior[0]).value for sketch in sketches]
 
 
 def solve(table: Table, question: Question) -> Solved:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
 from argmaxf.frames.engines import Frame, Numbered, engine_of
 from argmaxf.frames.grouping import SEGMENT, P
@@ -28,7 +29,7 @@ class Table:
     outputs: tuple[str, ...]  # the columns of labels, one for each of `columns`
     number: str | None = None  # the column of `frame` with the number of each row's segment
     keys: Frame | None = None  # of the segments, each with its number
-    factor: float | None = None  # by which the odds of all probabilities are multiplied first
+    factors: tuple[float, ...] | None = None  # what the odds of each column are multiplied by
 
     @classmethod
     def of(
@@ -38,24 +39,24 @@ class Table:
         by: str | Sequence[str] | None = None,
         nulls: str = "raise",
         output: str | None = None,
-        prior: tuple[float, float] | None = None,
+        prior: Any = None,
     ) -> Table:
         """Check what a user gave, and number the segments."""
-        factor = None if prior is None else float(factor_of(prior))
         try:
             narwhal = nw.from_native(frame)
         except TypeError:
             raise TypeError(f"frame must be a data frame, got {type(frame).__name__}") from None
         columns, names = names_of(column), names_of(by)
         _check_columns(narwhal.collect_schema(), columns, names)
+        factors = None if prior is None else _factors(prior, len(columns))
         outputs = () if output is None else _outputs(narwhal, columns, output)
         if check_choice("nulls", nulls, ("raise", "drop")) == "drop":
             narwhal = narwhal.filter(*(~missing(name) for name in columns))
         if not names:
-            return cls(narwhal, columns, outputs, factor=factor)
+            return cls(narwhal, columns, outputs, factors=factors)
         (number_name,) = unused([*narwhal.collect_schema(), *outputs], ["argmaxf_segment"])
         numbered = _numbered(narwhal, names, number_name)
-        return cls(numbered.frame, columns, outputs, number_name, numbered.keys, factor)
+        return cls(numbered.frame, columns, outputs, number_name, numbered.keys, factors)
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -83,7 +84,9 @@ class Table:
     def p(self, column: str) -> nw.Expr:
         """Return a column of probabilities in double precision, its odds moved."""
         given = number(column)
-        return given if self.factor is None else move_odds(given, self.factor)
+        if self.factors is None:
+            return given
+        return move_odds(given, self.factors[self.columns.index(column)])
 
     def _segment(self, j: int) -> list[nw.Expr]:
         """Return the number of the segment of column j, if there is more than one."""
@@ -97,6 +100,11 @@ class Table:
         if len(self.columns) == 1:
             return keys
         return [(*key, column) for key in keys for column in self.columns]
+
+
+def _factors(prior: Any, columns: int) -> tuple[float, ...]:
+    """Return what the odds of each column are multiplied by."""
+    return tuple(np.broadcast_to(factor_of(prior), columns).tolist())
 
 
 def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
