@@ -86,7 +86,8 @@ class Table:
         given = number(column)
         if self.factors is None:
             return given
-        return move_odds(given, self.factors[self.columns.index(column)])
+        moved: nw.Expr = move_odds(given, self.factors[self.columns.index(column)])
+        return moved
 
     def _segment(self, j: int) -> list[nw.Expr]:
         """Return the number of the segment of column j, if there is more than one."""
