@@ -316,10 +316,10 @@ class _Rows(NamedTuple):
 
     def labels(self) -> Iterator[_Rows]:
         """Give the rows of each label by itself."""
+        weight = self.weight
         for j in range(self.columns.shape[1]):
-            shared = self.weight is None or self.weight.ndim == 1
-            weight = self.weight if shared else self.weight[:, j]
-            yield _Rows(self.columns[:, [j]], self.scores[:, [j]], weight)
+            own = weight[:, j] if weight is not None and weight.ndim == 2 else weight
+            yield _Rows(self.columns[:, [j]], self.scores[:, [j]], own)
 
     def counts(self, threshold: Any) -> tuple[Any, Any, Any, Any]:
         """Return true positives, predicted and actual positives of each label, and all rows."""
