@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from argmaxf import expected_f, fbeta_from_counts, maximize_expected_f
 from argmaxf.constraints import Asked, Constraints
-from argmaxf.expected.promises import Count, kept_sizes, odds_of, precision_odds
+from argmaxf.expected.promises import Count, Windows, kept_sizes, odds_of, precision_odds
 
 p_values = st.one_of(
     st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]), st.floats(0.8, 1)
@@ -93,9 +93,34 @@ def test_a_count_of_equal_items_is_binomial():
 
     count = Count.of(np.full(5000, 0.3))
     assert np.allclose(count.mass, binom.pmf(count.values, 5000, 0.3), rtol=0, atol=1e-14)
-    assert count.at_most(np.array([-1.0, 1500.0, 5000.0])) == pytest.approx(
-        [0, binom.cdf(1500, 5000, 0.3), 1], abs=1e-13
-    )
+    assert count.mass.sum() == pytest.approx(1.0, abs=1e-13)
+
+
+@pytest.mark.parametrize("n", [700, 1200])
+def test_neighbouring_sizes_have_the_odds_that_each_has_alone(n):
+    """Across the borders of windows, and where a precision and a recall must hold at once."""
+    p = np.sort(np.random.default_rng(n).beta(0.6, 0.5, n))[::-1].copy()
+    limits = Constraints(0.8, 0.7)
+    asked = Asked(limits, 0.9)
+    kept = kept_sizes(p, asked)
+    odds = [odds_of(p, k, limits) for k in range(n + 1)]
+    assert np.array_equal(kept, np.array(odds) >= 0.9 - 1e-12)
+    assert 10 < kept.sum() < n - 10
+    windows = Windows(p, limits)
+    assert [windows.odds(k) for k in range(n + 1)] == pytest.approx(odds, abs=1e-13)
+
+
+def test_a_precision_and_a_recall_are_joint_and_not_two():
+    """Twenty equal items: T and R are binomial, and their joint odds a double sum."""
+    from scipy.stats import binom
+
+    for k in range(21):
+        t, r = np.meshgrid(np.arange(k + 1), np.arange(21 - k), indexing="ij")
+        mass = binom.pmf(t, k, 0.6) * binom.pmf(r, 20 - k, 0.6)
+        held = (t >= 0.5 * k) & (t >= 0.75 * (t + r))
+        assert odds_of(np.full(20, 0.6), k, Constraints(0.5, 0.75)) == pytest.approx(
+            mass[held].sum(), abs=1e-13
+        )
 
 
 def test_sizes_that_cannot_reach_the_odds_are_not_looked_at_in_vain():

@@ -111,3 +111,53 @@ def characteristic(p, theta, real, imaginary):
     imaginary[:] = 0.0
     for i in range(p.size):
         turn(real, imaginary, cosine, sine, p[i], 1.0 - p[i])
+
+
+@kernel
+def add_item(mass, size, p):
+    """Turn the odds of a count of at most size - 1 into those with one item more."""
+    for i in range(size, 0, -1):
+        mass[i] = mass[i] * (1.0 - p) + mass[i - 1] * p
+    mass[0] *= 1.0 - p
+
+
+@kernel
+def missed_at_most(outside, items):
+    """Return P(R < i) in row j, where R - first_out counts `outside` and all items from the j-th on."""
+    width = outside.size + items.size
+    below = np.zeros((items.size + 1, width + 1))
+    mass = np.zeros(width)
+    mass[: outside.size] = outside
+    for j in range(items.size, -1, -1):
+        if j < items.size:
+            add_item(mass, outside.size + items.size - j - 1, items[j])
+        for i in range(width):
+            below[j, i + 1] = below[j, i] + mass[i]
+    return below
+
+
+@kernel
+def joint_odds(above, first, inside, items, first_out, outside, precision, recall, odds):
+    """Fill odds[j] = P(T ≥ precision · k, T ≥ recall · (T + R)) for k = above + j.
+
+    T counts `inside`, the odds of first, first + 1, … positives among the items above, and the
+    first j items; R counts `outside` and the other items.
+    """
+    below = missed_at_most(outside, items)
+    width = inside.size + items.size
+    mass = np.zeros(width)
+    mass[: inside.size] = inside
+    allowed = np.full(width, below.shape[1] - 1)  # the place in `below` of the R that T allows
+    if recall > 0.0:
+        for i in range(width):
+            t = first + i
+            most = math.floor(t / (recall * (1.0 - LESS)) - t) - first_out + 1
+            allowed[i] = min(max(most, 0), below.shape[1] - 1)
+    for j in range(items.size + 1):
+        if j > 0:
+            add_item(mass, inside.size + j - 1, items[j - 1])
+        least = max(0, least_true(precision, above + j) - first)
+        total = 0.0
+        for i in range(least, inside.size + j):
+            total += mass[i] * below[j, allowed[i]]
+        odds[j] = min(1.0, total)
