@@ -246,3 +246,73 @@ def test_a_promise_keeps_the_budget():
         maximize_expected_f(p, min_selected=299, **options)
     with pytest.raises(ValueError, match=r"min_recall=0.9 cannot be kept with so few items"):
         maximize_expected_f(p, max_selected=5, min_recall=0.9, odds=0.9)
+
+
+BY = np.array(["a", "b", "c"])[np.random.default_rng(5).integers(0, 3, 900)]
+P = np.random.default_rng(6).beta(2, 1, 900).round(3)
+
+
+def test_segments_of_an_array_keep_it_at_once_and_overall():
+    found = maximize_expected_f(P, by=BY, min_precision=0.8, odds=0.9)
+    assert found.segment.tolist() == ["a", "b", "c"]
+    kept = 1.0
+    for i, name in enumerate(found.segment):
+        rows = name == BY
+        alone = maximize_expected_f(P[rows], min_precision=0.8, odds=0.9 ** (1 / 3))
+        assert np.array_equal(found.selected[rows], alone.selected)
+        assert (found.k[i], found.threshold[i], found.n[i]) == (alone.k, alone.threshold, alone.n)
+        assert found.promise[i] == alone.promise
+        kept *= alone.promise.kept
+    overall = found.overall
+    assert overall.promise.kept >= kept >= 0.9
+    alone = expected_f(P, found.selected)
+    assert (overall.expected, overall.std) == pytest.approx((alone.mean, alone.std), abs=1e-12)
+    assert overall.k == found.selected.sum()
+    labels = np.random.default_rng(0).random((4000, overall.k)) < P[found.selected]
+    held = (labels.mean(axis=1) >= 0.8).mean()
+    assert held == pytest.approx(overall.promise.kept, abs=0.02)
+    free = maximize_expected_f(P, by=BY)
+    assert overall.promise.cost == pytest.approx(
+        free.overall.expected - overall.expected, abs=1e-12
+    )
+
+
+def test_segments_of_an_array_are_those_of_a_frame():
+    import polars as pl
+
+    from argmaxf.frames import decisions
+
+    for more in ({}, {"max_selected": 40}, {"min_recall": 0.7, "odds": 0.8}):
+        found = maximize_expected_f(P, by=BY, ties="together", **more)
+        framed = decisions(pl.DataFrame({"p": P, "by": BY}), "p", by="by", **more)
+        assert [framed[name,].k for name in found.segment] == found.k.tolist()
+        assert [framed[name,].promise for name in found.segment] == list(
+            found.promise or [None] * 3
+        )
+
+
+def test_segments_of_any_size_are_decided_as_alone():
+    rng = np.random.default_rng(7)
+    p = np.round(rng.beta(0.5, 2, 40_000), 2)
+    by = np.minimum(rng.geometric(0.4, p.size), 9) - 1  # one is large, some are small; many ties
+    by[0] = 99
+    found = maximize_expected_f(p, by=by, beta=2)
+    for i, name in enumerate(found.segment):
+        alone = maximize_expected_f(p[by == name], beta=2)
+        assert np.array_equal(found.selected[by == name], alone.selected)
+        assert (found.k[i], found.expected[i]) == (
+            alone.k,
+            pytest.approx(alone.expected, rel=1e-12),
+        )
+    assert found.overall.promise is None
+
+
+def test_what_segments_cannot_be_is_refused():
+    with pytest.raises(ValueError, match=r"by is for one-dimensional proba, got 2 dimensions"):
+        maximize_expected_f(P.reshape(3, -1), average="macro", by=BY)
+    with pytest.raises(ValueError, match=r"by must hold the segment of each of 900 rows, got"):
+        maximize_expected_f(P, by=BY[1:])
+    with pytest.raises(ValueError, match=r"average is for two-dimensional proba"):
+        maximize_expected_f(P, by=BY, average="macro")
+    with pytest.raises(ValueError, match=r"got nan at position 899"):
+        maximize_expected_f(np.append(P[:-1], np.nan), by=BY)

@@ -164,3 +164,14 @@ def test_nan_is_no_class():
     for average in ("macro", "micro"):
         with pytest.raises(ValueError, match="must hold classes, got NaN"):
             f_interval([0.0, 1.0, np.nan], [0.0, 1.0, 1.0], average=average)
+
+
+def test_labels_of_any_kind_with_the_positive_one_named():
+    truth, guess = rng_labels = np.random.default_rng(0).integers(0, 2, (2, 50))
+    words = np.array(["no", "yes"])[rng_labels]
+    assert f_interval(*words, pos_label="yes") == f_interval(truth, guess)
+    assert f_interval(*words, pos_label="no") == f_interval(1 - truth, 1 - guess)
+    with pytest.raises(ValueError, match=r"y_true must hold 0 and 1, got '(no|yes)': pos_label"):
+        f_interval(*words)
+    with pytest.raises(ValueError, match=r"pos_label must be one of the labels, got 'maybe'"):
+        f_interval(*words, pos_label="maybe")

@@ -12,7 +12,7 @@ LAYERS = [
     {"arrays", "validation", "whole", "sources"},
     {"compiled", "kept_code"},
     {"measures"},
-    {"metric", "constraints", "question", "prior"},
+    {"metric", "constraints", "question", "prior", "segments"},
     {"expected", "empirical", "theory"},
     {"torch"},
     {"frames"},

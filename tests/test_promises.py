@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta as beta_law
 
-from argmaxf import maximize_empirical_f, maximize_empirical_f_by
+from argmaxf import maximize_empirical_f
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.ladder import Steps, rungs, tail, walk
 from argmaxf.empirical.promises import (
@@ -220,13 +221,101 @@ def test_segments_share_the_risk():
     y, score = sample(4000)
     by = np.where(np.arange(4000) < 2500, "north", "south")
     both = {"min_precision": 0.9, "min_recall": 0.5}
-    found = maximize_empirical_f_by(y, score, by, confidence=0.95, **both)
-    for name, best in found.items():
+    found = maximize_empirical_f(y, score, by=by, confidence=0.95, **both)
+    assert found.segment.tolist() == ["north", "south"]
+    for i, name in enumerate(found.segment):
         rows = by == name
-        assert best == maximize_empirical_f(y[rows], score[rows], confidence=0.975, **both)
+        alone = maximize_empirical_f(y[rows], score[rows], confidence=0.975, **both)
+        assert (found.threshold[i], found.k[i]) == (alone.threshold, alone.k)
+        assert found.promise[i] == alone.promise
     by[:10] = "tiny"
     with pytest.raises(PromiseError, match=r"segment 'tiny': .* from 10 labelled rows; about"):
-        maximize_empirical_f_by(y, score, by, confidence=0.95, **both)
+        maximize_empirical_f(y, score, by=by, confidence=0.95, **both)
+
+
+def test_segments_promise_for_all_rows_together():
+    """Overall figures are those of the predictions, the promise is that of the worst segment."""
+    y, score = sample(4000)
+    by = np.arange(4000) % 3
+    both = {"min_precision": 0.9, "min_recall": 0.5, "max_selected_rate": 0.6}
+    found = maximize_empirical_f(y, score, by=by, confidence=0.9, **both)
+    selected = score >= found.threshold[by]
+    overall = found.overall
+    assert overall.k == selected.sum() == found.k.sum()
+    assert overall.precision == pytest.approx(y[selected].mean())
+    assert overall.recall == pytest.approx(selected[y].mean())
+    assert overall.value == pytest.approx(2 * (selected & y).sum() / (selected.sum() + y.sum()))
+    assert overall.promise.confidence == 0.9
+    assert overall.promise.precision_low == min(each.precision_low for each in found.promise)
+    assert overall.promise.rate_high == max(each.rate_high for each in found.promise) <= 0.6
+    free = maximize_empirical_f(y, score, by=by)
+    assert overall.promise.cost == pytest.approx(free.overall.value - overall.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", [2, 5])
+def test_segments_keep_it_all_at_once_and_overall(parts):
+    """Segments whose positives are differently frequent, and precision falls with the score."""
+    rng, draws, broken, broken_overall = np.random.default_rng(0), 1_000, 0, 0
+    rate = np.linspace(0.3, 0.7, parts)
+    for _ in range(draws):
+        by = rng.integers(parts, size=800 * parts)
+        p = rng.beta(rate[by], 1 - rate[by])
+        y = rng.random(p.size) < p
+        try:
+            found = maximize_empirical_f(y, p, by=by, min_precision=0.9, confidence=0.95)
+        except PromiseError:
+            continue
+        selected = beta_law(rate, 1 - rate).sf(found.threshold)
+        true = rate * beta_law(rate + 1, 1 - rate).sf(found.threshold)
+        broken += (true < 0.9 * selected).any()
+        broken_overall += true.sum() < 0.9 * selected.sum()
+    assert broken_overall <= broken
+    assert broken / draws <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / draws)
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        (["a"] * 99, r"by must hold the segment of each of 100 rows, got \(99,\)"),
+        (["a"] * 99 + [None], "by must name a segment for every row, got None at row 99"),
+        ([1.0, np.nan] * 50, "by must name a segment for every row, got .*nan.* at row 1"),
+        (np.array(["a", 1] * 50, object), "by must hold values that can be sorted"),
+    ],
+)
+def test_segments_that_are_none_are_refused(by, message):
+    with pytest.raises(ValueError, match=message):
+        maximize_empirical_f(*sample(100), by=by)
+
+
+def test_segments_without_a_promise_and_with_weights():
+    y, score = sample(300)
+    by = np.array(["a", "b", "c"])[np.arange(300) % 3]
+    weight = np.where(by == "b", 0.0, np.arange(300) % 5 + 1.0)
+    found = maximize_empirical_f(y, score, by=by, sample_weight=weight)
+    assert found.segment.tolist() == ["a", "c"]
+    for i, name in enumerate(found.segment):
+        rows = by == name
+        alone = maximize_empirical_f(y[rows], score[rows], sample_weight=weight[rows])
+        assert (found.threshold[i], found.value[i]) == (alone.threshold, alone.value)
+    y[by == "c"] = False
+    with pytest.raises(ValueError, match=r"segment 'c': min_precision=0.5 cannot be reached"):
+        maximize_empirical_f(y, score, by=by, min_precision=0.5)
+    with pytest.raises(ValueError, match=r"by is for one column of labels"):
+        maximize_empirical_f(y[:, None], score[:, None], by=by, average="macro")
+
+
+def test_labels_of_any_kind_with_the_positive_one_named():
+    y, score = sample(200)
+    words = np.where(y, "spam", "ham")
+    best = maximize_empirical_f(words, score, pos_label="spam")
+    assert best == maximize_empirical_f(y, score)
+    assert best == maximize_empirical_f(words.astype(object), score, pos_label="spam")
+    assert best == maximize_empirical_f(np.where(y, 2, 1), score, pos_label=2)
+    with pytest.raises(ValueError, match=r"got '(sp|h)am': pos_label says which label is"):
+        maximize_empirical_f(words, score)
+    with pytest.raises(ValueError, match=r"pos_label must be one of the labels, got 'Spam' beside"):
+        maximize_empirical_f(words, score, pos_label="Spam")
 
 
 def test_a_plain_rate_counts_the_rows_given():

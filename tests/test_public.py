@@ -44,7 +44,6 @@ NAMES = [
     "fbeta_from_counts",
     "jaccard_from_counts",
     "maximize_empirical_f",
-    "maximize_empirical_f_by",
     "maximize_expected_f",
     "maximize_expected_f_from_joint",
     "maximize_expected_f_from_mixture",

@@ -237,7 +237,7 @@ def test_any_array_like(kind):
     ("y", "score", "options", "message"),
     [
         ([0, 2], [0.1, 0.2], {}, r"y_true must hold 0 and 1 \(or booleans\), got 2"),
-        (["a", "b"], [0.1, 0.2], {}, "y_true must hold real numbers"),
+        (["a", "b"], [0.1, 0.2], {}, "y_true must hold 0 and 1, got 'a': pos_label says which"),
         ([0, 1], [0.1, np.nan], {}, "score must not hold NaN, got one at position 1"),
         ([0, 1], [0.1], {}, r"y_true and score must have one shape, got \(2,\) and \(1,\)"),
         ([], [], {}, "non-empty vector or table"),

@@ -30,7 +30,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from argmaxf import ThresholdFClassifier, maximize_empirical_f
+from argmaxf import (
+    AutoFClassifier,
+    ExpectedFClassifier,
+    ThresholdFClassifier,
+    maximize_empirical_f,
+)
 from argmaxf.empirical.spread import threshold_std
 from argmaxf.estimators.folds import deal
 
@@ -266,13 +271,23 @@ def test_rows_that_are_never_held_out_do_not_tune(rare):
     assert fitted.threshold_ == pytest.approx(want.threshold)
 
 
-def test_a_share_of_the_rows_can_be_held_out(rare):
+@pytest.mark.parametrize("share", [0.25, 0.4, 0.75])
+@pytest.mark.parametrize("promise", [{}, {"min_recall": 0.3, "confidence": 0.8}])
+def test_a_share_of_the_rows_is_unseen_by_the_model_that_predicts(rare, share, promise):
+    """One meaning, with and without a promise, in every classifier."""
     X, y = rare
-    fitted = ThresholdFClassifier(LogisticRegression(), cv=0.25).fit(X, y)
-    fold = deal(y[:, None] == 1, 4, 0)
-    model = LogisticRegression().fit(X[fold != 0], y[fold != 0])
-    want = maximize_empirical_f(y[fold == 0], model.decision_function(X[fold == 0]))
+    fitted = ThresholdFClassifier(LogisticRegression(), cv=share, **promise).fit(X, y)
+    ((train, held_out),) = ShuffleSplit(1, test_size=share, random_state=0).split(X)
+    model = LogisticRegression().fit(X[train], y[train])
+    want = maximize_empirical_f(y[held_out], model.decision_function(X[held_out]), **promise)
+    assert len(held_out) == round(share * len(y))
     assert fitted.threshold_ == pytest.approx(want.threshold)
+    assert fitted.estimators_[0].coef_ == pytest.approx(model.coef_)
+    if promise:
+        chosen = AutoFClassifier(LogisticRegression(), cv=share, **promise).fit(X, y).classifier_
+        assert chosen.estimators_[0].coef_ == pytest.approx(model.coef_)
+    calibrated = ExpectedFClassifier(LogisticRegression(), cv=share).fit(X, y)
+    assert calibrated.estimators_[0].coef_ == pytest.approx(model.coef_)
 
 
 def test_rows_held_out_twice_are_refused(rare):

@@ -14,9 +14,8 @@ from argmaxf.empirical.interval import f_interval as f_interval
 from argmaxf.empirical.promises import Promise as Promise
 from argmaxf.empirical.promises import PromiseError as PromiseError
 from argmaxf.empirical.rates import estimate_rate as estimate_rate
-from argmaxf.empirical.segments import maximize_empirical_f_by as maximize_empirical_f_by
-from argmaxf.empirical.threshold import Curve as Curve
-from argmaxf.empirical.threshold import Threshold as Threshold
+from argmaxf.empirical.records import Curve as Curve
+from argmaxf.empirical.records import Threshold as Threshold
 from argmaxf.empirical.threshold import empirical_f_curve as empirical_f_curve
 from argmaxf.empirical.threshold import maximize_empirical_f as maximize_empirical_f
 from argmaxf.estimators.cost_sensitive import CostSensitiveFClassifier as CostSensitiveFClassifier

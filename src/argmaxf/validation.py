@@ -160,6 +160,29 @@ def as_labels(name: str, values: ArrayLike) -> NDArray[np.bool_]:
     return labels
 
 
+def as_positives(name: str, values: ArrayLike, pos_label: Any = None) -> NDArray[np.bool_]:
+    """Return which labels are `pos_label`; without one they must be 0 and 1."""
+    if pos_label is None:
+        _refuse_text(name, values)
+        return as_labels(name, values)
+    refuse_masked(name, values)
+    labels = np.asarray(values)
+    positive = np.asarray(labels == pos_label, dtype=np.bool_)
+    if positive.shape != labels.shape or not positive.any():
+        some = ", ".join(repr(label) for label in dict.fromkeys(labels.flat[:100].tolist()))
+        raise ValueError(f"pos_label must be one of the labels, got {pos_label!r} beside {some}")
+    return positive
+
+
+def _refuse_text(name: str, values: Any) -> None:
+    """Say of labels that are text that pos_label is missing."""
+    first = np.ravel(values)[:1].tolist() if isinstance(values, np.ndarray) else list(values)[:1]
+    if first and isinstance(first[0], str):
+        raise ValueError(
+            f"{name} must hold 0 and 1, got {first[0]!r}: pos_label says which label is positive"
+        )
+
+
 def as_scores(name: str, values: ArrayLike) -> NDArray[Any]:
     """Return scores as floating-point numbers; infinite ones are allowed, NaN is not."""
     array = as_real_array(name, values)

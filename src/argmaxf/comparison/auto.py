@@ -48,8 +48,9 @@ class AutoFClassifier(MetaFClassifier):
         The weight of recall against precision.
     measure : str or Measure, default="fbeta"
         What to maximize: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
-    cv : int, splitter object or list of splits, default=5
-        How rows are held out.
+    cv : int, float, splitter object or list of splits, default=5
+        How rows are held out. A share such as 0.2 holds out that part of them once, and the
+        classifier that predicts is trained on the others alone.
     set_size : int, default=None
         How many rows will be predicted at a time, where F will be measured on such sets. Methods
         are then compared on sets of that size drawn from each fold; by default on whole folds. 1

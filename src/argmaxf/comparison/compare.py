@@ -71,8 +71,9 @@ def compare(
         "cost", "vote", "uncalibrated". By default the first four and the vote.
     candidates : dict of str to estimator, default=None
         Further classifiers to compare, by name.
-    cv : int, splitter object or list of splits, default=5
-        How rows are held out.
+    cv : int, float, splitter object or list of splits, default=5
+        How rows are held out. A share such as 0.2 holds out that part of them once, and the
+        classifier that predicts is trained on the others alone.
     set_size : int, default=None
         How many rows will be predicted at a time, where F will be measured on such sets: methods
         are then compared on sets of that size. 1 is a stream: each row is decided alone, as it

@@ -27,7 +27,7 @@ from argmaxf.comparison.methods import Method, Recipe
 from argmaxf.estimators.calibration import settled
 from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.doubts import CalibrationWarning
-from argmaxf.estimators.folds import deal, folds, held_out_once
+from argmaxf.estimators.folds import deal, folds, held_out_once, is_share
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.labels import Labels, constants_said
 from argmaxf.estimators.rowwise import SmallBatchWarning
@@ -100,10 +100,10 @@ class Trial:
     fit_params: dict[str, Any]  # what the classifier's fit gets of the weights
     X_test: Any = None
     target_test: NDArray[Any] | None = None
-    needs_model: bool = False  # whether the classifier fitted on all rows is wanted
+    needs_model: bool = False  # whether the classifier that predicts is wanted
     notes: list[str] = field(default_factory=list)
     stream: bool = False  # whether each row is decided alone, as it comes
-    model: LabelScorer | None = None  # fitted on all rows
+    model: LabelScorer | None = None  # fitted on all rows, or on those not held out by a share
 
     def __post_init__(self) -> None:
         columns = self.labels.columns(self.target)
@@ -264,7 +264,7 @@ class Trial:
             splits = self.splits
         for i, split in enumerate(splits, start=1):
             yield Fit(None, f"{name.__name__}, fold {i} of {len(splits)}", scorer, *common, split)
-        if self.needs_model or self.is_test:
+        if (self.needs_model and not is_share(self.recipe.cv)) or self.is_test:
             label = f"{name.__name__}, all rows"
             yield Fit(None, label, scorer, *common, X_test=self.X_test)
 
@@ -298,6 +298,8 @@ class Trial:
         else:
             self.scores[rows] = model.read_
             self.models.append(model)
+            if is_share(self.recipe.cv):  # the model that predicts did not see the rows held out
+                self.model = model
         model.read_ = None
 
 

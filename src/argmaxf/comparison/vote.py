@@ -34,8 +34,9 @@ class VoteFClassifier(MetaFClassifier):
         The weight of recall against precision.
     measure : str or Measure, default="fbeta"
         What to maximize: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
-    cv : int, splitter object or list of splits, default=5
-        How rows are held out.
+    cv : int, float, splitter object or list of splits, default=5
+        How rows are held out. A share such as 0.2 holds out that part of them once, and the
+        classifier that predicts is trained on the others alone.
     pos_label : scalar, default=None
         The class F counts in a binary target; by default the last in sorted order.
     n_jobs : int, default=None

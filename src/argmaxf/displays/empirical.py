@@ -19,7 +19,8 @@ from argmaxf.displays.drawing import (
     tidy,
 )
 from argmaxf.empirical.promises import precision_band
-from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
+from argmaxf.empirical.records import Curve, Threshold
+from argmaxf.empirical.threshold import empirical_f_curve, maximize_empirical_f
 from argmaxf.measures import Measure, as_measure
 
 if TYPE_CHECKING:

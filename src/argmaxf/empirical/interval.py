@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from argmaxf.arrays import Floats
 from argmaxf.measures import Measure, Ratio, as_measure
 from argmaxf.validation import (
-    as_labels,
+    as_positives,
     check_choice,
     check_unit_interval,
     ones_unless,
@@ -64,6 +64,7 @@ def f_interval(
     average: str | None = None,
     level: float = 0.95,
     zero_division: float = 0.0,
+    pos_label: Any = None,
 ) -> Interval:
     """Return F_β of predictions with a confidence interval for the F_β of the classifier.
 
@@ -87,6 +88,8 @@ def f_interval(
         How often the interval shall hold the true F.
     zero_division : float, default=0.0
         F of a label that is neither there nor predicted.
+    pos_label : scalar, optional
+        Without `average`, the label that counts as positive where they are not 0 and 1.
 
     Returns
     -------
@@ -111,6 +114,8 @@ def f_interval(
     >>> round(interval.low, 2), interval.value, round(interval.high, 2)
     (0.37, 0.75, 0.94)
     """
+    if pos_label is not None:
+        y_true, y_pred = _one_against_rest(y_true, y_pred, average, pos_label)
     truth, guess = _columns(y_true, y_pred, average)
     ratio = _plain_ratio(as_measure(measure, beta))
     z = NormalDist().inv_cdf((1 + _check_level(level)) / 2)
@@ -157,6 +162,13 @@ class _Counts:
         return _Counts(*(a.sum(keepdims=True) for a in vars(self).values()))
 
 
+def _one_against_rest(y_true: Any, y_pred: Any, average: Any, pos_label: Any) -> tuple[Any, Any]:
+    """Return which labels are the positive one; it must be there, but need not be predicted."""
+    check_choice("average", average, (None,))
+    refuse_masked("y_pred", y_pred)
+    return as_positives("y_true", y_true, pos_label), np.asarray(y_pred) == pos_label
+
+
 def _columns(y_true: Any, y_pred: Any, average: str | None) -> tuple[Any, Any]:
     """Return truth and predictions as boolean tables of one shape, one column per label."""
     refuse_masked("y_true", y_true)
@@ -175,7 +187,7 @@ def _columns(y_true: Any, y_pred: Any, average: str | None) -> tuple[Any, Any]:
         classes = np.unique(np.concatenate([truth, guess]))
         return truth[:, None] == classes, guess[:, None] == classes
     check_choice("average", average, (None,) if truth.ndim == 1 else ("macro", "micro"))
-    tables = as_labels("y_true", truth), as_labels("y_pred", guess)
+    tables = as_positives("y_true", truth), as_positives("y_pred", guess)
     return tables[0].reshape(len(truth), -1), tables[1].reshape(len(truth), -1)
 
 

@@ -203,6 +203,7 @@ def raise_together(kind: str | None, failed: list[tuple[Any, PromiseError]]) -> 
     name, first = failed[0]
     if kind is None:
         raise first
+    name = name.item() if isinstance(name, np.generic) else name
     others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
     rows = max(error.rows for _, error in failed)
     raise PromiseError(f"{kind} {name!r}{others}: {first}", rows)

@@ -1,64 +1,56 @@
-"""The best threshold of each segment of labelled rows."""
+"""All rows together where each segment has a threshold of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from argmaxf.empirical.promises import PromiseError, check_confidence, raise_together
-from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
-from argmaxf.validation import as_weights
+from argmaxf.empirical.problems import Problems
+from argmaxf.empirical.promises import Promise
+from argmaxf.empirical.records import Threshold
+from argmaxf.measures import Measure
+from argmaxf.metric import precision_from_counts, recall_from_counts
+from argmaxf.validation import ones_unless
 
 
-def maximize_empirical_f_by(
-    y_true: ArrayLike, score: ArrayLike, by: ArrayLike, **options: Any
-) -> dict[Hashable, Threshold]:
-    """Return the best threshold of each segment of the rows.
+def rate_of_all(
+    problems: Problems, found: list[Threshold], measure: Measure, zero_division: float
+) -> Threshold:
+    """Return what all rows have together, each cut at the threshold of its segment."""
+    counts = np.zeros(4)
+    k = 0
+    for (y, s, weight), best in zip(problems.items, found, strict=True):
+        selected, heavy = s >= best.threshold, ones_unless(weight, len(y))
+        counts += [heavy @ (selected & y), heavy @ selected, heavy @ y, heavy.sum()]
+        k += int(np.count_nonzero(selected))
+    true, predicted, positives, _ = counts
+    return Threshold(
+        threshold=None,
+        value=float(measure.value(*counts, zero_division=zero_division)),
+        precision=float(precision_from_counts(true, predicted, zero_division=zero_division)),
+        recall=float(recall_from_counts(true, positives, zero_division=zero_division)),
+        k=k,
+    )
 
-    With `confidence` the constraints hold in every segment at once, and so for all rows together:
-    the risk is shared evenly among the segments.
 
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        True 0/1 labels.
-    score : array-like of shape (n,)
-        Scores, larger meaning more positive.
-    by : array-like of shape (n,)
-        The segment of each row.
-    **options : object
-        As in `maximize_empirical_f`, but for `average`.
+def overall_promise(
+    found: list[Threshold], confidence: float | None, cost: float
+) -> Promise | None:
+    """Return what segments that all keep their promise promise together: the worst of them."""
+    if confidence is None:
+        return None
+    promises: list[Promise] = [each.promise for each in found]
 
-    Returns
-    -------
-    dict
-        The `Threshold` of each segment.
+    def worst(name: str, of: Callable[..., float]) -> float | None:
+        limits = [getattr(each, name) for each in promises]
+        return None if limits[0] is None else of(limits)
 
-    Examples
-    --------
-    >>> found = maximize_empirical_f_by([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], ["a", "a", "b", "b"])
-    >>> {segment: best.threshold for segment, best in found.items()}
-    {'a': 0.25, 'b': 0.75}
-    """
-    y, s, segment = np.asarray(y_true), np.asarray(score), np.asarray(by)
-    if not y.shape == s.shape == segment.shape == (y.size,):
-        shapes = f"{y.shape}, {s.shape} and {segment.shape}"
-        raise ValueError(f"y_true, score and by must be vectors of one length, got {shapes}")
-    weight = as_weights(options.pop("sample_weight", None), y.size)
-    names, of = np.unique(segment, return_inverse=True)
-    if options.get("confidence") is not None:
-        options["confidence"] = 1 - (1 - check_confidence(options["confidence"])) / names.size
-    failed: list[tuple[Any, PromiseError]] = []
-    found = {}
-    for i, name in enumerate(names.tolist()):
-        rows = of == i
-        own = None if weight is None else weight[rows]
-        try:
-            found[name] = maximize_empirical_f(y[rows], s[rows], sample_weight=own, **options)
-        except PromiseError as error:
-            failed.append((name, error))
-    raise_together("segment", failed)
-    return found
+    return Promise(
+        promises[0].constraints,
+        confidence,
+        worst("precision_low", min),
+        worst("recall_low", min),
+        worst("rate_high", max),
+        cost,
+    )

@@ -7,7 +7,7 @@ are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -18,82 +18,19 @@ from argmaxf.empirical.cuts import (
     Cuts,
     above,
     between,
-    counted,
     every_cut,
     mean_cuts,
     useful_cuts,
 )
+from argmaxf.empirical.problems import Problems, read_problems
 from argmaxf.empirical.promised import best_promised, check_promisable
 from argmaxf.empirical.promises import PromiseError, check_confidence, raise_together
+from argmaxf.empirical.records import Curve, Threshold
+from argmaxf.empirical.segments import overall_promise, rate_of_all
 from argmaxf.measures import Measure, as_measure
-from argmaxf.validation import (
-    as_labels,
-    as_scores,
-    as_weights,
-    check_choice,
-    check_zero_division,
-    ones_unless,
-)
+from argmaxf.validation import check_zero_division, ones_unless
 
-AVERAGES = ("macro", "micro", "samples")
 SLACK = 1e-12  # the rounding of weighted sums must not decide whether a constraint is met
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """The best cut: an item is predicted positive where its score is at least `threshold`.
-
-    For `average="macro"` each field is an array with one entry per label.
-
-    Attributes
-    ----------
-    threshold : float or ndarray
-        Midway between neighbouring scores; above all of them where nothing is selected.
-    value : float or ndarray
-        F_β of the cut, or the measure asked for.
-    precision : float or ndarray
-        Its precision.
-    recall : float or ndarray
-        Its recall.
-    k : int or ndarray
-        How many of the given items it selects.
-    promise : Promise or ndarray or None
-        What holds in the population, with what confidence and at what cost; None without one.
-    """
-
-    threshold: Any
-    value: Any
-    precision: Any
-    recall: Any
-    k: Any
-    promise: Any = field(default=None, repr=False)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Precision, recall and F_β for every cut, from the one that selects nothing downwards.
-
-    Attributes
-    ----------
-    threshold : ndarray
-        An item is selected where its score is at least this.
-    precision : ndarray
-        Precision of each cut.
-    recall : ndarray
-        Recall of each cut.
-    fbeta : ndarray
-        F_β of each cut, or the measure asked for; `value` is the same array.
-    """
-
-    threshold: NDArray[np.float64]
-    precision: NDArray[np.float64]
-    recall: NDArray[np.float64]
-    fbeta: NDArray[np.float64]
-
-    @property
-    def value(self) -> NDArray[np.float64]:
-        """The measure of each cut."""
-        return self.fbeta
 
 
 def maximize_empirical_f(
@@ -109,6 +46,8 @@ def maximize_empirical_f(
     min_recall: float | None = None,
     max_selected_rate: float | None = None,
     confidence: float | None = None,
+    by: ArrayLike | None = None,
+    pos_label: Any = None,
 ) -> Threshold:
     """Return the threshold with the highest F_β on labelled scores, exact over every cut.
 
@@ -118,7 +57,7 @@ def maximize_empirical_f(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, labels)
-        True 0/1 labels.
+        True 0/1 labels, or any with `pos_label`.
     score : array-like of the same shape
         Scores, larger meaning more positive: probabilities, log-odds, margins.
     beta : float, default=1.0
@@ -143,6 +82,12 @@ def maximize_empirical_f(
         The probability, over draws of the labelled rows, that all constraints hold in the
         population for the threshold returned; for `average="macro"` for each label by itself. Rows
         must be independent and of one weight, and not those the scores were trained on.
+    by : array-like of shape (n,), optional
+        The segment of each row: each gets a threshold of its own, and constraints hold in each.
+        With `confidence` they hold in all segments at once, and so for all rows together: the
+        precision, recall and rate of all rows are means of the segments'.
+    pos_label : scalar, optional
+        The label that counts as positive, where they are not 0 and 1; all others are negative.
 
     Returns
     -------
@@ -175,19 +120,29 @@ def maximize_empirical_f(
     >>> best = maximize_empirical_f(y, score, min_precision=0.9, confidence=0.95)
     >>> best.k, round(best.promise.precision_low, 3)
     (60, 0.945)
+
+    Segments have their own thresholds.
+
+    >>> y, score, city = [0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], ["Bonn", "Bonn", "Lyon", "Lyon"]
+    >>> best = maximize_empirical_f(y, score, by=city)
+    >>> best.segment, best.threshold, best.overall.value
+    (array(['Bonn', 'Lyon'], dtype='<U4'), array([0.25, 0.75]), 1.0)
     """
     options = as_measure(measure, beta), check_zero_division(zero_division)
     constraints = Constraints(min_precision, min_recall, max_selected_rate)
-    problems = _problems(y_true, score, sample_weight, average)
+    problems = read_problems(y_true, score, sample_weight, average, by, pos_label)
     if confidence is not None:
-        check_promisable(constraints, average, problems[0][2], confidence)
-        solved = _each_promised(problems, constraints, check_confidence(confidence), *options)
-        return _stack(solved) if average == "macro" else solved[0]
-    rate = mean_cuts if average == "samples" else useful_cuts
-    found = [
-        _best(rate(y, s, weight, *options), s, weight, constraints) for y, s, weight in problems
-    ]
-    return _stack(found) if average == "macro" else found[0]
+        check_promisable(constraints, average, problems.weight, check_confidence(confidence))
+    found = _solved(problems, constraints, confidence, *options)
+    if not problems.kind:
+        return found[0]
+    if by is None:
+        return _stack(found)
+    free = found if confidence is None else _solved(problems, Constraints(), None, *options)
+    rated = [rate_of_all(problems, each, *options) for each in (found, free)]
+    promise = overall_promise(found, confidence, max(0.0, rated[1].value - rated[0].value))
+    overall = replace(rated[0], promise=promise)
+    return replace(_stack(found), segment=problems.names, overall=overall)
 
 
 def empirical_f_curve(
@@ -239,49 +194,36 @@ def empirical_f_curve(
     """
     options = as_measure(measure, beta), check_zero_division(zero_division)
     rate = mean_cuts if average == "samples" else every_cut
-    curves = [
-        _curve(rate(y, s, weight, *options))
-        for y, s, weight in _problems(y_true, score, sample_weight, average)
-    ]
+    problems = read_problems(y_true, score, sample_weight, average)
+    curves = [_curve(rate(y, s, weight, *options)) for y, s, weight in problems.items]
     return curves if average == "macro" else curves[0]
 
 
-def _problems(y_true: Any, score: Any, sample_weight: Any, average: str | None) -> list[Any]:
-    """Check the items and return the separate searches they ask for: (labels, scores, weights)."""
-    y, s = as_labels("y_true", y_true), as_scores("score", score)
-    if y.shape != s.shape:
-        raise ValueError(f"y_true and score must have one shape, got {y.shape} and {s.shape}")
-    if y.size == 0 or y.ndim not in (1, 2):
-        raise ValueError(f"y_true must be a non-empty vector or table, got shape {y.shape}")
-    y, s, weight = counted(y, s, as_weights(sample_weight, len(y)))
-    if y.ndim == 1:
-        check_choice("average", average, (None,))
-        return [(y, s, weight)]
-    if check_choice("average", average, AVERAGES) == "macro":
-        return [(y[:, j], s[:, j], weight) for j in range(y.shape[1])]
-    if average == "samples":
-        return [(y, s, weight)]
-    return [(y.ravel(), s.ravel(), None if weight is None else weight.repeat(y.shape[1]))]
-
-
-def _each_promised(
-    problems: list[Any],
+def _solved(
+    problems: Problems,
     constraints: Constraints,
-    confidence: float,
+    confidence: float | None,
     measure: Measure,
     zero_division: float,
 ) -> list[Threshold]:
-    """Return the best cut of each label for which the constraints hold with confidence."""
+    """Return the best cut of each label or segment; what fails is named."""
     failed: list[tuple[Any, PromiseError]] = []
     found = []
-    for label, (y, s, _) in enumerate(problems):
+    rate = mean_cuts if problems.average == "samples" else useful_cuts
+    for name, (y, s, weight) in zip(problems.names, problems.items, strict=True):
         try:
-            cuts, i, promise = best_promised(y, s, constraints, confidence, measure, zero_division)
+            if confidence is None:
+                cuts = rate(y, s, weight, measure, zero_division)
+                found.append(_best(cuts, s, weight, constraints))
+            else:
+                asked = constraints, problems.share(confidence)
+                cuts, i, promise = best_promised(y, s, *asked, measure, zero_division)
+                found.append(replace(_threshold(cuts, i, s), promise=promise))
         except PromiseError as error:
-            failed.append((label, error))
-        else:
-            found.append(replace(_threshold(cuts, i, s), promise=promise))
-    raise_together("label" if len(problems) > 1 else None, failed)
+            failed.append((name, error))
+        except ValueError as error:
+            raise ValueError(problems.naming(name, error)) from None
+    raise_together(problems.kind, failed)
     return found
 
 
@@ -338,5 +280,9 @@ def _curve(cuts: Cuts) -> Curve:
 
 
 def _stack(found: list[Threshold]) -> Threshold:
-    columns = {f.name: np.array([getattr(one, f.name) for one in found]) for f in fields(Threshold)}
+    """Return several as one, each field an array."""
+    names = [each.name for each in fields(Threshold)][:6]  # segment and overall are of them all
+    columns: dict[str, Any] = {
+        name: np.array([getattr(one, name) for one in found]) for name in names
+    }
     return Threshold(**columns)

@@ -61,10 +61,11 @@ class ExpectedFClassifier(MetaFClassifier):
         always used; for a frozen classifier, `fit` must then get rows that it has not seen. An
         object with `fit(scores, y)` and `predict(scores)`, such as another package's beta
         calibration, is a form too. None takes the probabilities at their word.
-    cv : int, splitter or list of splits, default=5
-        Folds for calibration. The classifier is fitted once for each of them: 5 fits, where None
-        and settled classifiers need one or none. A label keeps the model's own probability if no
-        fold holds both its positives and others.
+    cv : int, float, splitter or list of splits, default=5
+        Folds for calibration; a share such as 0.2 calibrates on that part of the rows a classifier
+        trained on the others. The classifier is fitted once for each fold: 5 fits, where None and
+        settled classifiers need one or none. A label keeps the model's own probability if no fold
+        holds both its positives and others.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives where it predicts, if that is another than in training: a number, or
         one for each label; of a multiclass target the share of each class. `"estimate"` takes the

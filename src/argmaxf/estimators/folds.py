@@ -15,13 +15,12 @@ def folds(
 ) -> list[Any]:
     """Return the splits that `cv` asks for.
 
-    A number asks for that many stratified folds, a share below 1 for one set of that share of the
-    rows; a splitter may leave rows out (`TimeSeriesSplit`), and a list of splits may keep groups
-    of rows together.
+    A number asks for that many stratified folds, a share for one set of that part of the rows (see
+    `held_out_part`); a splitter may leave rows out (`TimeSeriesSplit`), and a list of splits may
+    keep groups of rows together.
     """
-    if isinstance(cv, float) and 0.0 < cv < 1.0:
-        fold = deal(columns, max(2, round(1 / cv)), random_state)
-        return [(np.flatnonzero(fold != 0), np.flatnonzero(fold == 0))]
+    if is_share(cv):
+        return [held_out_part(cv, len(columns), random_state)]
     if isinstance(cv, int | np.integer):
         if cv < 2:
             raise ValueError(f"cv must be at least 2 folds, or None for training scores, got {cv}")
@@ -41,8 +40,20 @@ def held_out_once(splits: list[Any], n: int) -> NDArray[np.int64]:
     return np.flatnonzero(times)
 
 
+def is_share(cv: Any) -> bool:
+    """Whether `cv` is the share of rows to hold out, once, from the model that predicts.
+
+    That model is trained on the other rows alone, so that what is learned on the rows held out, a
+    threshold or a calibration, is about that very model.
+    """
+    return isinstance(cv, float | np.floating)
+
+
 def held_out_part(part: float, n: int, random_state: Any) -> tuple[Any, Any]:
-    """Return the rows to train on and a part to hold out, drawn at random without regard to y."""
+    """Return the rows to train on and a part to hold out, drawn at random without regard to y.
+
+    A promise is about independent rows; folds that are dealt out by label are not.
+    """
     if not 0.0 < part < 1.0:
         raise ValueError(f"cv as a part of the rows must lie strictly between 0 and 1, got {part}")
     splitter = ShuffleSplit(n_splits=1, test_size=part, random_state=random_state)

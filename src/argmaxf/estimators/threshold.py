@@ -21,7 +21,7 @@ from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.estimators.base import MetaFClassifier, macro_gain, margin, tune
 from argmaxf.estimators.calibration import Calibrated, from_folds
 from argmaxf.estimators.deployed import Deployed
-from argmaxf.estimators.folds import folds, held_out_part
+from argmaxf.estimators.folds import folds, held_out_part, is_share
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.scores import PREFERRED, LabelScorer, is_given, response_method
@@ -41,11 +41,11 @@ class ThresholdFClassifier(MetaFClassifier):
     measure : str or Measure, default="fbeta"
         What to maximize, `"fbeta"`, `"jaccard"` or an object of `argmaxf.measures`.
     cv : int, float, splitter object, list of splits or None, default=5
-        Folds for the out-of-fold scores on which the threshold is tuned: a number of them, the
-        share of rows to hold out once, a splitter, or splits. Only rows held out tune. With a share
-        and `confidence`, the model that predicts is trained on the other rows alone. None tunes
-        on the training scores themselves, as the paper does; that is overfitted where rows are few
-        for the model.
+        Folds for the out-of-fold scores on which the threshold is tuned: a number of them, a
+        splitter, or splits. Only rows held out tune; the model that predicts is trained on all. A
+        share such as 0.2 holds out that part of the rows, drawn at random, and the model is
+        trained on the others alone. None tunes on the training scores themselves, as the paper
+        does; that is overfitted where rows are few for the model.
     min_precision : float, default=None
         The least precision, on the scores the threshold is tuned on.
     min_recall : float, default=None
@@ -148,7 +148,7 @@ class ThresholdFClassifier(MetaFClassifier):
         limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate).given()
         self._check_constraints(limits)
         params = self._fit_params(weight)
-        if self._promises_on_unseen_rows():
+        if is_share(self.cv) and not isinstance(self.estimator, FrozenEstimator):
             rows, scores = self._hold_out(X, target, params)
         else:
             self._fit_scorer(X, target, params, self._methods())
@@ -177,11 +177,6 @@ class ThresholdFClassifier(MetaFClassifier):
         weight = None if held_out.weight is None else held_out.weight[rows]
         self._set_spread(self._counted(_Rows(held_out.columns[rows], scores[rows], weight)))
         return self
-
-    def _promises_on_unseen_rows(self) -> bool:
-        """Whether the model must not see the rows its threshold is tuned on."""
-        frozen = isinstance(self.estimator, FrozenEstimator)
-        return self.confidence is not None and isinstance(self.cv, float) and not frozen
 
     def _hold_out(self, X: Any, target: Any, params: Any) -> tuple[Any, NDArray[np.float64]]:
         """Fit the classifier on some rows; return the others and their scores."""

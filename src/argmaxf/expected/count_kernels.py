@@ -123,7 +123,7 @@ def add_item(mass, size, p):
 
 @kernel
 def missed_at_most(outside, items):
-    """Return P(R < i) in row j, where R - first_out counts `outside` and all items from the j-th on."""
+    """Return P(R < i) in row j; R counts `outside`, from 0, and all items from the j-th on."""
     width = outside.size + items.size
     below = np.zeros((items.size + 1, width + 1))
     mass = np.zeros(width)

@@ -26,7 +26,7 @@ class Decision:
     """The labels with the highest expected F, and what to expect of them.
 
     For two-dimensional input every field but `beta` and `n` is an array, with one entry for each
-    row (`average="samples"`) or column (`average="macro"`).
+    row (`average="samples"`) or column (`average="macro"`); with `by`, one for each segment.
 
     Attributes
     ----------
@@ -43,13 +43,19 @@ class Decision:
         Standard deviation of F under the model.
     beta : float
         The β of F_β.
-    n : int
-        How many items each decision is about.
+    n : int or ndarray
+        How many items each decision is about; an array with `by`.
     bracket : tuple of float or None
         For a decision made from a summary: the thresholds between which the exact one lies.
     promise : ModelPromise, list or None
         A `ModelPromise`: the precision and recall that were promised, with what odds and at what
-        cost; a list of them for two-dimensional input, and None where nothing was promised.
+        cost; a list of them for two-dimensional input and segments, and None where nothing was
+        promised.
+    segment : ndarray or None
+        With `by`, the segment of each entry, sorted.
+    overall : Decision or None
+        With `by`, what to expect of all items together: k, the expected F and its spread, and the
+        promise with the odds it has for all of them; `selected` and `threshold` are None.
     """
 
     selected: Any
@@ -58,6 +64,8 @@ class Decision:
     expected: Any
     std: Any
     beta: float
-    n: int
+    n: Any
     bracket: tuple[float, float] | None = None
     promise: Any = None
+    segment: Any = None
+    overall: Decision | None = None

@@ -16,6 +16,7 @@ from argmaxf.constraints import Asked
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.large import decide_large
 from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
+from argmaxf.expected.segments import decide_by
 from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
 from argmaxf.expected.sparse import decide_sparse
@@ -43,6 +44,7 @@ def maximize_expected_f(
     min_precision: float | None = None,
     min_recall: float | None = None,
     odds: float | None = None,
+    by: ArrayLike | None = None,
     min_selected: int | None = None,
     max_selected: int | None = None,
     labels_per_row: int | None = None,
@@ -89,7 +91,11 @@ def maximize_expected_f(
         Only sets whose recall is at least this, with that probability; with both, both at once.
         Where there is nothing to find any recall is kept.
     odds : float, optional
-        The probability with which the limits must hold.
+        The probability with which the limits must hold; with `by` in every segment at once, and so
+        for all items together.
+    by : array-like of shape (n,), optional
+        The segment of each item of a vector: each segment is decided on its own. Limits, of number
+        too, are for each.
     min_selected : int, default=None
         Select at least so many items: of the one set, of each row (``"samples"``), each column
         (``"macro"``) or all cells (``"micro"``). Items with probability 0 are never selected.
@@ -144,12 +150,22 @@ def maximize_expected_f(
     (5, 8)
     >>> print(decision.promise)
     min_precision=0.75 with odds 0.9873, at 0.06915 of expected F
+
+    Each segment on its own:
+
+    >>> decision = maximize_expected_f([0.9, 0.2, 0.3, 0.4], by=["a", "a", "b", "b"])
+    >>> decision.selected, decision.k
+    (array([ True, False,  True,  True]), array([1, 2]))
     """
     asked = Asked.of(min_precision, min_recall, odds)
     question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected, asked)
     sharing = Sharing.of(labels_per_row, max_labels_per_row, averaged_over, tol, progress)
     p = _read(proba) if prior is None else _moved(_read(proba), prior)
     decide = _way(p, average) if sharing is None else _shared_way(p, average, sharing)
+    if by is not None:
+        if p.ndim != 1:
+            raise ValueError(f"by is for one-dimensional proba, got {p.ndim} dimensions")
+        decide = partial(_decide_segments, by=by)
     if asked is not None and (sharing is not None or is_sparse(p)):
         raise ValueError(
             "min_precision and min_recall with odds are for dense proba without labels per row"
@@ -226,6 +242,13 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
         beta=question.beta,
         n=p.size,
     )
+
+
+def _decide_segments(p: NDArray[Any], question: Question, by: ArrayLike) -> Decision:
+    """Decide each segment of a set of items."""
+    if p.size == 0:
+        raise ValueError("proba must hold at least one probability, got none")
+    return decide_by(p, question, by)
 
 
 def _decide_all_cells(p: NDArray[Any], question: Question) -> Decision:

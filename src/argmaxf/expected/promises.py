@@ -133,8 +133,8 @@ class Windows:
         window, place = divmod(k, WINDOW)
         if window not in self._found:
             ends = [window * WINDOW, (window + 1) * WINDOW - 1]
-            parts = np.split(self._descending, ends)
-            self._found[window] = _joint_odds(*parts, self._constraints)
+            above, items, below = np.split(self._descending, ends)
+            self._found[window] = _joint_odds(above, items, below, self._constraints)
         return float(self._found[window][place])
 
 

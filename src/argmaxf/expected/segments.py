@@ -1,0 +1,105 @@
+"""Items parted into segments, each decided on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from argmaxf.arrays import Bools, Floats, Ints, readonly
+from argmaxf.constraints import Asked
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.evaluate import groups_of_items, value_of_sets
+from argmaxf.expected.large import decide_large
+from argmaxf.expected.promised import decide_promised
+from argmaxf.expected.promises import ModelPromise, odds_of_parts
+from argmaxf.expected.rows import SMALL, Sets, decide_sets
+from argmaxf.question import Question
+from argmaxf.segments import Segments
+from argmaxf.validation import NotAProbability
+
+
+def decide_by(p: NDArray[Any], question: Question, by: ArrayLike) -> Decision:
+    """Decide each segment; with a promise all of them keep it at once, and so all items do."""
+    if not (p.min() >= 0.0 and p.max() <= 1.0):
+        raise NotAProbability
+    segments = Segments.of(by, p.size)
+    asked = question.asked
+    free = _decide_each(p, replace(question, asked=None), segments)
+    if asked is None:
+        return replace(free, overall=_overall(p, free, question))
+    shared = replace(question, asked=asked.of_each(segments.names.size))
+    found = _decide_each(p, shared, segments)
+    overall = _overall(p, found, question)
+    cost = max(0.0, _overall(p, free, question).expected - overall.expected)
+    promise = _overall_promise(p, found.selected, asked, cost)
+    return replace(found, overall=replace(overall, promise=promise))
+
+
+def _overall(p: NDArray[Any], found: Decision, question: Question) -> Decision:
+    """Return what to expect of all items together."""
+    chosen = found.selected
+    mean, std = value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), question)
+    return Decision(None, int(found.k.sum()), None, mean, std, question.beta, p.size)
+
+
+def _overall_promise(p: NDArray[Any], chosen: Bools, asked: Asked, cost: float) -> ModelPromise:
+    """Return the odds that all chosen items together meet the constraints."""
+    inside, outside = (part.astype(np.float64) for part in (p[chosen], p[~chosen]))
+    odds = odds_of_parts(inside, outside, asked.constraints)
+    return ModelPromise(asked.constraints, asked.odds, odds, cost)
+
+
+def _decide_each(p: NDArray[Any], question: Question, segments: Segments) -> Decision:
+    """Decide each segment: small ones together, large ones and those with a promise alone."""
+    items, offsets = p[segments.order], segments.offsets
+    small = (np.diff(offsets) <= SMALL) & (question.asked is None)
+    decide = decide_large if question.asked is None else decide_promised
+    found = {i: decide(items[offsets[i] : offsets[i + 1]], question) for i in _where(~small)}
+    if small.any():
+        found |= _decide_small(items, question, offsets, small)
+    each = [found[i] for i in range(small.size)]
+    selected = np.empty(p.size, np.bool_)
+    selected[segments.order] = np.concatenate([d.selected for d in each])
+    columns: dict[str, Any] = {
+        name: np.array([getattr(d, name) for d in each])
+        for name in ("k", "threshold", "expected", "std", "n")
+    }
+    promise = None if question.asked is None else [d.promise for d in each]
+    return Decision(
+        selected, beta=question.beta, promise=promise, segment=segments.names, **columns
+    )
+
+
+def _decide_small(
+    items: NDArray[Any], question: Question, offsets: Ints, small: Bools
+) -> dict[int, Decision]:
+    """Decide the small segments in one call; of equal items the first are chosen."""
+    from argmaxf.expected import row_kernels
+
+    sizes = np.diff(offsets)
+    flat = items[np.repeat(small, sizes)].astype(np.float64)
+    ends = np.append(0, np.cumsum(sizes[small]))
+    decided = decide_sets(_sorted_sets(flat, ends), question)
+    selected = np.empty(flat.size, np.bool_)
+    row_kernels.select_sets(
+        readonly(flat), readonly(ends), decided.threshold, decided.ties, selected
+    )
+    chosen = np.split(selected, ends[1:-1])
+    return {
+        i: replace(decided.decision(r, int(sizes[i]), question.beta), selected=chosen[r])
+        for r, i in enumerate(_where(small))
+    }
+
+
+def _sorted_sets(flat: Floats, ends: Ints) -> Sets:
+    """Sort each of several sets that lie one after another."""
+    which = np.repeat(np.arange(ends.size - 1), np.diff(ends))
+    return Sets(flat[np.lexsort([flat, which])], ends)
+
+
+def _where(mask: Bools) -> Iterable[int]:
+    return np.flatnonzero(mask).tolist()
