@@ -385,6 +385,18 @@ def test_float32_and_infinite_scores_are_taken_as_they_are():
     assert (score.astype(np.float32) >= best.threshold).sum() == best.k
 
 
+def test_a_score_of_infinity_is_a_score():
+    y = np.arange(100) < 60
+    best = maximize_empirical_f(y, np.where(y, np.inf, 0.0), min_precision=0.9, confidence=0.95)
+    assert (best.k, best.value, best.precision) == (60, 1.0, 1.0)
+    assert 0.0 < best.threshold < np.inf
+
+
+def test_limits_are_said_as_they_were_asked():
+    with pytest.raises(PromiseError, match=r"min_precision=0.9999999 .* confidence 0.999999999 "):
+        maximize_empirical_f(*sample(50), min_precision=0.9999999, confidence=0.999999999)
+
+
 def test_the_band_of_the_display_is_what_is_promised():
     from matplotlib import pyplot
 

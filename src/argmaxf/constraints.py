@@ -34,7 +34,7 @@ class Constraints:
         return {name: limit for name, limit in named.items() if limit is not None}
 
     def __str__(self) -> str:
-        return ", ".join(f"{name}={limit:g}" for name, limit in self.given().items())
+        return ", ".join(f"{name}={limit:.12g}" for name, limit in self.given().items())
 
 
 def check_strictly_between(name: str, number: float, why: str) -> float:

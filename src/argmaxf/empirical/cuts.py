@@ -18,13 +18,14 @@ from argmaxf.validation import ones_unless
 class Cuts:
     """Cuts from the empty one downwards; each selects the scores of at least its `edge`."""
 
-    edge: Floats  # +inf stands for the empty cut, which comes first
+    edge: Floats  # +inf stands for the empty cut, where that comes first
     value: Floats  # of the measure
     rates: Callable[[Any], tuple[Any, Any]]  # precision and recall of the cuts asked for
+    empty_first: bool = True
 
     def selects_none(self, i: int) -> bool:
         """Whether the i-th cut is the empty one."""
-        return bool(i == 0 and np.isposinf(self.edge[i]))
+        return bool(self.empty_first and i == 0 and np.isposinf(self.edge[i]))
 
     def threshold(self, i: int, score: Any) -> float:
         """Return a threshold on the scores that is the i-th cut."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def best_promised(
     steps = Steps.of(y, score)
     allowed = promised_cuts(steps, constraints, confidence)
     counts = y.sum(), y.size, measure, zero_division
-    cuts = rated(allowed.edge, allowed.true, allowed.false, *counts)
+    cuts = replace(rated(allowed.edge, allowed.true, allowed.false, *counts), empty_first=False)
     i = int(np.argmax(cuts.value))
     free = rated(steps.edge, steps.true, steps.false, *counts).value.max(initial=0.0)
     cost = max(0.0, float(free - cuts.value[i]))

@@ -56,7 +56,7 @@ class Promise:
     cost: float
 
     def __str__(self) -> str:
-        return f"{self.constraints} with confidence {self.confidence:g}, at {self.cost:.4g} of F"
+        return f"{self.constraints} with confidence {self.confidence:.12g}, at {self.cost:.4g} of F"
 
 
 class Promised(NamedTuple):
@@ -188,7 +188,7 @@ def _none_qualifies(
 ) -> PromiseError:
     """Say that no threshold qualifies, and how many labelled rows would do."""
     rows = rows_needed(steps, constraints, share)
-    asked = f"{constraints} cannot be promised with confidence {confidence:g}"
+    asked = f"{constraints} cannot be promised with confidence {confidence:.12g}"
     if math.isfinite(rows):
         advice = f"about {_rounded(rows):,} would do, if they are like these"
     else:
