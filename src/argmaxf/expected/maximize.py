@@ -16,7 +16,6 @@ from argmaxf.constraints import Asked
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.large import decide_large
 from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
-from argmaxf.expected.segments import decide_by
 from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
 from argmaxf.expected.sparse import decide_sparse
@@ -246,6 +245,8 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
 
 def _decide_segments(p: NDArray[Any], question: Question, by: ArrayLike) -> Decision:
     """Decide each segment of a set of items."""
+    from argmaxf.expected.segments import decide_by  # which knows promises, and so loads SciPy
+
     if p.size == 0:
         raise ValueError("proba must hold at least one probability, got none")
     return decide_by(p, question, by)
