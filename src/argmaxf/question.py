@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from argmaxf.constraints import Asked
-from argmaxf.measures import Coefficients, Measure, Ratio, as_measure
+from argmaxf.measures import Coefficients, Linear, Measure, Ratio, as_measure
 from argmaxf.validation import check_choice, check_whole, check_zero_division
 
 NO_LIMIT = 2**62  # more items than there can be
@@ -15,10 +15,10 @@ NO_LIMIT = 2**62  # more items than there can be
 class Question:
     """What to maximize: a measure, the value of 0/0, whether ties may be split, what to promise."""
 
-    measure: Ratio
+    measure: Measure
     zero_division: float
     split_ties: bool
-    coefficients: Coefficients  # of the measure, as floats: what the kernels take
+    ratio: Coefficients | None  # of a measure that is a ratio, as floats: what the kernels take
     least: int = 0  # items selected, at least and at most
     most: int = NO_LIMIT
     asked: Asked | None = None  # the constraints to keep, and with what odds
@@ -35,7 +35,7 @@ class Question:
         asked: Asked | None = None,
     ) -> Question:
         """Check the options of a public function."""
-        goal = _expectable(as_measure(measure, beta))
+        goal = as_measure(measure, beta)
         least, most = _limits(min_selected, max_selected)
         return cls(
             least=least,
@@ -43,9 +43,24 @@ class Question:
             measure=goal,
             zero_division=check_zero_division(zero_division),
             split_ties=check_choice("ties", ties, ("split", "together")) == "split",
-            coefficients=goal.checked(),
+            ratio=goal.checked() if isinstance(goal, Ratio) and not goal.tilts_up else None,
             asked=asked,
         )
+
+    @property
+    def coefficients(self) -> Coefficients:
+        """The coefficients of the measure, where only a ratio will do."""
+        if self.ratio is None:
+            raise ValueError(
+                "measure must be a ratio that is linear in the counts (argmaxf.measures.Ratio, no "
+                f"coefficient below 0) here, got {self.measure!r}"
+            )
+        return self.ratio
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the measure is linear in true positives."""
+        return isinstance(self.measure, Linear)
 
     @property
     def is_free(self) -> bool:
@@ -81,13 +96,3 @@ def _limits(min_selected: int | None, max_selected: int | None) -> tuple[int, in
             f"min_selected must be at most max_selected, got {min_selected!r} and {max_selected!r}"
         )
     return least, most
-
-
-def _expectable(measure: Measure) -> Ratio:
-    """Return a measure whose expectation can be maximized."""
-    if not isinstance(measure, Ratio):
-        raise ValueError(
-            f"measure must be a ratio that is linear in the counts (argmaxf.measures.Ratio) for "
-            f"its expectation to be known, got {measure!r}"
-        )
-    return measure

@@ -213,7 +213,6 @@ METHODS = {
             "highest expected F of the whole batch, by probabilities calibrated on held-out rows",
             "probabilities",
             _expected,
-            knows=Ratio,
             promises=True,
             follows=True,
         ),
@@ -245,7 +244,6 @@ METHODS = {
             "probabilities",
             _uncalibrated,
             standard=False,
-            knows=Ratio,
         ),
         Method(
             "margin",

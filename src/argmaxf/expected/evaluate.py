@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.arrays import Floats, contiguous
+from argmaxf.expected.counts.sets import curve_by_counts, value_by_counts, value_of_groups
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.form import Form
 from argmaxf.expected.search import value_of_nothing
@@ -63,6 +64,9 @@ def expected_f(
     question = Question.of(beta, measure, zero_division)
     p = as_probabilities("proba", proba, ndim=1)
     chosen = _mask(selected, p.size)
+    if question.ratio is None:
+        p = p.astype(np.float64)
+        return value_by_counts(p[chosen], p[~chosen], question)
     return value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), question)
 
 
@@ -71,6 +75,8 @@ def value_of_sets(chosen: Groups, rest: Groups, question: Question) -> ExpectedF
 
     Items with p = 0 are in no group but count in `chosen` (see `groups_of_items`).
     """
+    if question.ratio is None:
+        return value_of_groups(chosen, rest, question)
     k = float(chosen.count.sum())
     everything = Groups.joined([chosen, rest])
     if k == 0:
@@ -126,6 +132,8 @@ def top_curve(ascending: Floats, question: Question) -> Floats:
     """Return the expected value of the top k of sorted items, for k = 0 … n."""
     from argmaxf.expected import row_kernels
 
+    if question.ratio is None:
+        return curve_by_counts(ascending[::-1].copy(), question)
     f = np.zeros(ascending.size + 1)
     groups = groups_of_items(ascending)
     f[0] = value_of_nothing(groups, question).mean

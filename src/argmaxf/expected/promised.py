@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from argmaxf.arrays import Bools, Floats, contiguous
 from argmaxf.constraints import Asked, Constraints
-from argmaxf.expected.decision import Decision
+from argmaxf.expected.counts.sets import best_size, sizes_allowed, value_by_counts
+from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.evaluate import groups_of_items, top_curve, value_of_sets
 from argmaxf.expected.promises import ModelPromise, kept_sizes, odds_of
 from argmaxf.expected.ties import settle
@@ -29,14 +30,14 @@ def decide_promised(p: NDArray[Any], question: Question) -> Decision:
         raise NotAProbability
     descending = np.ascontiguousarray(ascending[::-1])
     f = top_curve(contiguous(ascending), question)
-    whole = _whole(descending, question)
+    whole = sizes_allowed(descending, question)
     kept = kept_sizes(descending, asked) & whole
     if not kept.any():
         raise _not_kept(descending, asked, whole)
     k = _best(f, kept, descending, question)
     threshold = float(descending[k - 1]) if k else math.inf
     selected = _top(p, threshold, k)
-    value = value_of_sets(groups_of_items(p[selected]), groups_of_items(p[~selected]), question)
+    value = _value(p[selected], p[~selected], question)
     cost = max(0.0, float(f[whole].max() - f[k]))
     promise = ModelPromise(
         asked.constraints, asked.odds, odds_of(descending, k, asked.constraints), cost
@@ -46,18 +47,17 @@ def decide_promised(p: NDArray[Any], question: Question) -> Decision:
     )
 
 
-def _whole(descending: Floats, question: Question) -> Bools:
-    """Return which k may be taken at all: within the budget, no ties split that stay together."""
-    whole = np.ones(descending.size + 1, np.bool_)
-    if not question.split_ties:
-        whole[1:-1] = descending[1:] < descending[:-1]
-    whole[: question.least] = False
-    whole[min(question.most, descending.size) + 1 :] = False
-    return whole
+def _value(chosen: NDArray[Any], left: NDArray[Any], question: Question) -> ExpectedF:
+    """Return mean and standard deviation of the measure for a chosen set."""
+    if question.ratio is None:
+        return value_by_counts(chosen.astype(float), left.astype(float), question)
+    return value_of_sets(groups_of_items(chosen), groups_of_items(left), question)
 
 
 def _best(f: Floats, kept: Bools, descending: Floats, question: Question) -> int:
     """Return the best size that is kept; the smallest of equals."""
+    if question.ratio is None:
+        return best_size(f, kept, descending, question)
     value = np.where(kept, f, -1.0)
     best = int(np.argmax(value))
     rivals = np.flatnonzero(value >= value[best] * (1.0 - NEAR)).tolist()

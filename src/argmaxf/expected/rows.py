@@ -13,6 +13,7 @@ import numpy as np
 
 from argmaxf.arrays import Bools, Floats, Ints, readonly
 from argmaxf.expected import drive
+from argmaxf.expected.counts.sets import decide_by_counts
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.threads import in_threads, sets_in_threads, threads_for
@@ -70,6 +71,9 @@ def decide_sets(sets: Sets, question: Question) -> Decided:
     from argmaxf.expected import row_kernels
 
     ascending, offsets = readonly(sets.ascending), readonly(sets.offsets)
+    if question.ratio is None:
+        _check_limits(ascending, offsets, question)
+        return _decided(ascending, offsets, *decide_by_counts(ascending, offsets, question))
     size = offsets.size - 1
     k, rivals = np.empty(size, np.int64), np.empty(size, np.int64)
     expected, std = np.empty(size), np.empty(size)

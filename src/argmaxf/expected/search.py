@@ -98,18 +98,21 @@ class Search:
     """
 
     def __init__(self, groups: Groups, question: Question) -> None:
-        question.check_reachable(int(groups.count.sum()))
+        question.check_reachable(int(groups.count[groups.high > 0.0].sum()))
         self.question = question
-        self.groups = groups
-        self.nothing = value_of_nothing(groups, question)
+        self.groups = groups[groups.high > 0.0]
+        self.nothing = self._value_of_nothing()
         self.wanted: list[Groups] = []
         self._stretches: list[Stretch] = []
         self._ladders: list[Ladder] = []
         self._best = -math.inf
         self._threshold: float | None = None
-        if len(groups):
+        if len(self.groups):
             self._start()
         self._ask()
+
+    def _value_of_nothing(self) -> ExpectedF:
+        return value_of_nothing(self.groups, self.question)
 
     def _start(self) -> None:
         """Climb the groups up to the largest k that can be the best."""
@@ -129,7 +132,7 @@ class Search:
 
     def _first(self, groups: Groups, rest: Groups) -> Ladder:
         """Climb all useful groups from the empty set."""
-        return _climbed(groups, self._climber, 0.0, None, self._climber.start(rest), (), (rest,))
+        return self._climbed(groups, 0.0, None, self._climber.start(rest), (), (rest,))
 
     def _climb(self, ladders: list[Ladder]) -> None:
         """Take new ladders in; runs of equal items are cut at once, others become stretches."""
@@ -139,13 +142,17 @@ class Search:
             self._best = max(
                 self._best, float(ladder.f.max(where=self._allowed(ladder.k), initial=-math.inf))
             )
-            is_open = _open(ladder, self._climber, self._best, self.question)
+            is_open = self._open(ladder)
             for first, stop in _stretches(is_open):
                 stretch = Stretch(ladder, first, stop)
                 if stretch.groups.runs.all():
                     ladders.append(self._inner(stretch, stretch.groups.split_runs(PIECES)))
                 else:
                     self._stretches.append(stretch)
+
+    def _open(self, ladder: Ladder) -> Bools:
+        """Mark the groups of a ladder that may hold a better value."""
+        return _open(ladder, self._climber, self._best, self.question)
 
     def _allowed(self, k: Floats) -> Bools:
         """Mark the numbers of items that may be selected, the empty set aside."""
@@ -157,7 +164,19 @@ class Search:
         before = (*ladder.before, ladder.groups[:first])
         after = (*ladder.after, ladder.groups[stop:])
         ends = ladder.state[first], ladder.state[stop]
-        return _climbed(finer, self._climber, ladder.k[first], ladder.f[first], ends, before, after)
+        return self._climbed(finer, ladder.k[first], ladder.f[first], ends, before, after)
+
+    def _climbed(
+        self,
+        groups: Groups,
+        k0: float,
+        f0: float | None,
+        ends: tuple[Floats, Floats],
+        before: tuple[Groups, ...],
+        after: tuple[Groups, ...],
+    ) -> Ladder:
+        """Climb groups from a border at which f and the state are known."""
+        return _climbed(groups, self._climber, k0, f0, ends, before, after)
 
     def _ask(self) -> None:
         """Say what is wanted next: open stretches, or in the end the lowest item chosen."""
@@ -210,14 +229,27 @@ class Search:
             return self._no_border(nothing)
         tied = allowed & (f >= f[top] - abs(f[top]) * CONTEST * self._unshared(k, k[top]))
         contested = len(self.rivals()) > 1
-        value = self._climber.offset + float(f[top])
-        if self.question.least == 0 and value - self.nothing.mean <= CONTEST * value:
+        value = self._offset + float(f[top])
+        if self.question.least == 0 and value - self.nothing.mean <= CONTEST * self._terms(value):
             return nothing._replace(contested=contested)
         chosen = int(np.flatnonzero(tied)[np.argmin(k[tied])])
         above, below = self._sides(chosen)
-        value = self._climber.offset + float(f[chosen])
-        std = self._form.spread(above, below, value)
+        value = self._offset + float(f[chosen])
+        std = self._spread(above, below, value)
         return Optimum(int(k[chosen]), value, std, above[-1:], contested)
+
+    @property
+    def _offset(self) -> float:
+        """What the values of ladders are less than f: 1 where the loss is climbed."""
+        return self._climber.offset
+
+    def _terms(self, value: float) -> float:
+        """The size of the terms that the best value is the sum of."""
+        return value
+
+    def _spread(self, above: Groups, below: Groups, value: float) -> float:
+        """The standard deviation of a set with this mean."""
+        return self._form.spread(above, below, value)
 
     def rivals(self) -> list[int]:
         """Return the sizes that look as good as the best: a summary cannot tell them apart."""
@@ -229,7 +261,7 @@ class Search:
         error = DOUBT * self._unshared(k, k[top]) + ROUNDING
         near = allowed & (f >= f[top] - abs(f[top]) * error)
         close: list[int] = np.unique(k[near]).astype(int).tolist()
-        best = self._climber.offset + float(f[top])
+        best = self._offset + float(f[top])
         if self.question.least > 0 or self.nothing.mean < best * (1.0 - DOUBT):
             return close
         return [0, *close] if self.nothing.mean <= best * (1.0 + DOUBT) else [0]
@@ -252,7 +284,7 @@ class Search:
 
         The loss may hang on a few items alone: nothing of it counts as shared.
         """
-        if self._climber.sign < 0.0:
+        if self._offset:
             return 1.0
         part: Floats = np.abs(k - best) / np.maximum(1.0, np.maximum(k, best))
         return part

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from argmaxf.arrays import Floats, contiguous
-from argmaxf.measures import Coefficients
+from argmaxf.measures import Coefficients, Ratio
 from argmaxf.question import Question
 
 DIGITS = 60
@@ -47,10 +47,16 @@ def settle(descending: Floats, rivals: Iterable[int], question: Question) -> int
         if positive.size > LARGEST:
             return candidates[0]
     p = [Decimal(v) for v in positive.tolist()]
-    coefficients = question.measure.coefficients(Decimal)
+    coefficients = exact_coefficients(question)
     return settle_values(
         candidates, lambda k: exact_value(p, k, coefficients, question.zero_division)
     )
+
+
+def exact_coefficients(question: Question) -> Coefficients:
+    """Return the coefficients of a ratio in decimals."""
+    assert isinstance(question.measure, Ratio)
+    return question.measure.coefficients(Decimal)
 
 
 def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) -> int:
@@ -98,7 +104,7 @@ def _two_doubles(descending: Floats, sizes: Sequence[int], question: Question) -
 
     ascending = contiguous(descending[::-1])
     with localcontext(prec=40):
-        c, b_in, b_out, s0, s1 = question.measure.coefficients(Decimal)
+        c, b_in, b_out, s0, s1 = exact_coefficients(question)
         by_rule = [k for k in sizes if k > 0 or s1 > 0]
         least = s1 + (1 if min(by_rule, default=1) else 0)
         high = len(ascending) * (1 + max(b_in, b_out)) + s1

@@ -20,7 +20,7 @@ from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import expected_f_curve, groups_of_items, value_of_sets
 from argmaxf.expected.nodes import plausible_positives, reciprocal_nodes
 from argmaxf.expected.search import value_of_nothing
-from argmaxf.expected.ties import LARGEST, exact_value, settle_values
+from argmaxf.expected.ties import LARGEST, exact_coefficients, exact_value, settle_values
 from argmaxf.measures import Measure
 from argmaxf.prior import move_odds
 from argmaxf.question import Question
@@ -174,7 +174,7 @@ def _best_worst(bands: Bands, question: Question) -> int:
     if len(rivals) == 1 or bands.low.size > LARGEST:
         return int(rivals[0])
     inside, outside = ([Decimal(v) for v in end[::-1].tolist()] for end in bands[:2])
-    exact = question.measure.coefficients(Decimal)
+    exact = exact_coefficients(question)
 
     def value(k: int) -> Decimal:
         return exact_value(inside[:k] + outside[k:], k, exact, question.zero_division)

@@ -14,7 +14,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from argmaxf.arrays import Floats
-from argmaxf.expected.search import Search
+from argmaxf.expected import drive
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.summary.tables import groups_of_table
@@ -36,7 +36,7 @@ class Band(NamedTuple):
     @classmethod
     def likely(cls, table: Floats, question: Question) -> Band:
         """Return a wide band around the threshold of the items seen so far."""
-        search = Search(groups_of_table(table), question)
+        search = drive.search(groups_of_table(table, zeros=True), question)
         near = Groups.joined([search.best_border().last, search.unsettled])
         if len(near) == 0:
             return cls()

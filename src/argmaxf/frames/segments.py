@@ -109,7 +109,10 @@ class FrameSource:
             raise ValueError(f"{CHANGED}, got {self.segments} segments and then {max(found) + 1}")
         for i, rows in found.items():
             self.n[i] = rows.table[:, 0].sum()
-        return {i: groups_of_rows(rows, BITS, LEAST) for i, rows in found.items()}
+        return {
+            i: Groups.joined([groups_of_rows(rows, BITS, LEAST), zeros_of(rows)])
+            for i, rows in found.items()
+        }
 
     def refine(self, wanted: Mapping[int, Sequence[Groups]]) -> dict[int, list[Groups]]:
         """Group the items of every segment's band again more finely, or count them by value."""
@@ -290,6 +293,12 @@ def groups_of_rows(rows: Rows, bits: int, least: float) -> Groups:
     parts = [apart, grouped, *(_tiny(rows, i, least) for i in np.flatnonzero(tiny).tolist())]
     groups = Groups.joined(parts)
     return groups[np.argsort(-groups.low, kind="stable")]
+
+
+def zeros_of(rows: Rows) -> Groups:
+    """Return the items with p = 0 as a group, if there are any."""
+    zeros = _count(rows, ZERO)
+    return Groups.of_values(np.zeros(1), np.array([zeros]))[: int(zeros > 0)]
 
 
 def _tiny(rows: Rows, i: int, least: float) -> Groups:

@@ -1,8 +1,8 @@
 """The measures: one file for each, one row in the registry; `measure=` takes a name or an object.
 
-A measure is a value from counts (`Measure`). The members of `Ratio` are known to both wings: the
-empirical one needs their value, the decision-theoretic one their coefficients. The others are exact
-on labelled scores; their expectation is not known yet, and asking for it says so.
+A measure is a value from counts (`Measure`), which is all that the empirical wing needs. How the
+decision-theoretic wing gets at its expectation depends on what is known of it: the coefficients of
+a `Ratio`, that a `Linear` is linear in true positives, or nothing but its values.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from argmaxf.measures.fowlkes_mallows import FowlkesMallows
 from argmaxf.measures.gmean import GMean
 from argmaxf.measures.jaccard import Jaccard
 from argmaxf.measures.kappa import Kappa
+from argmaxf.measures.linear import Linear
 from argmaxf.measures.mcc import MCC
 from argmaxf.measures.ratio import Coefficients, Ratio
+from argmaxf.measures.tversky import Tversky
 
 __all__ = [
     "MCC",
@@ -33,15 +35,18 @@ __all__ = [
     "GMean",
     "Jaccard",
     "Kappa",
+    "Linear",
     "Measure",
     "Own",
     "Ratio",
+    "Tversky",
     "as_measure",
 ]
 
-RATIOS = (FBeta, Jaccard, Dice)  # known to both wings
-OTHERS = (FowlkesMallows, MCC, Kappa, BalancedAccuracy, GMean)
-MEASURES: dict[str, type[Measure]] = {each.name: each for each in (*RATIOS, *OTHERS)}
+RATIOS = (FBeta, Dice, Jaccard, Tversky)
+LINEAR = (FowlkesMallows, MCC, Kappa, BalancedAccuracy)
+OTHERS = (GMean,)
+MEASURES: dict[str, type[Measure]] = {each.name: each for each in (*RATIOS, *LINEAR, *OTHERS)}
 
 
 def as_measure(

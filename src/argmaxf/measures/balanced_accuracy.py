@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from argmaxf.measures.base import Measure, others
+from argmaxf.measures.base import others
+from argmaxf.measures.linear import Linear
 
 
 @dataclass(frozen=True)
-class BalancedAccuracy(Measure):
+class BalancedAccuracy(Linear):
     """½ (T / S + TN / (n - S)), with TN true negatives.
 
     0/0 where one class is absent; scikit-learn leaves that class out.
@@ -31,4 +32,4 @@ class BalancedAccuracy(Measure):
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return the sum of both rates over one denominator."""
         negatives = others(s, n)
-        return tp * negatives + (negatives - (k - tp)) * s, 2.0 * s * negatives
+        return tp * negatives + (negatives - (k - tp)) * s, 2 * s * negatives

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -85,20 +86,46 @@ class Own(Measure):
 
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return the function's value, over 1 or over 0."""
+        counts = np.broadcast_arrays(tp, k, s, n)
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.asarray(self.function(tp, k, s, n), float)
-        return np.nan_to_num(value, nan=0.0), (~np.isnan(value)).astype(float)
+            try:
+                value = np.asarray(self.function(*counts), float)
+            except (TypeError, ValueError):  # written for numbers: `if`, math.sqrt, max
+                value = np.vectorize(self._of_numbers, otypes=[float])(*counts)
+        undefined = np.isnan(value)
+        self._refuse_infinite(value, counts)
+        filled, defined = np.broadcast_arrays(np.where(undefined, 0.0, value), ~undefined, tp)[:2]
+        return filled, defined.astype(float)
+
+    def _of_numbers(self, *counts: float) -> float:
+        """Return the function's value of four numbers; a division by zero is 0/0."""
+        try:
+            return float(self.function(*map(float, counts)))
+        except ZeroDivisionError:
+            return math.nan
+
+    def _refuse_infinite(self, value: Any, counts: Sequence[Any]) -> None:
+        """Refuse values that no mean can be taken of."""
+        if not np.isinf(value).any():
+            return
+        where = tuple(np.argwhere(np.isinf(value))[0])
+        tp, k, s, n = (float(np.broadcast_to(each, value.shape)[where]) for each in counts)
+        raise ValueError(
+            f"measure must be finite, or NaN for 0/0, got {float(value[where])} at "
+            f"tp={tp:g}, k={k:g}, s={s:g}, n={n:g}"
+        )
 
 
 def others(part: Any, n: Any) -> Any:
     """Return n - part; what the rounding of weighted sums leaves of nothing is nothing."""
     rest = n - part
-    return np.where(rest > 1e-12 * n, rest, 0.0)
+    return np.where(rest * 10**12 > n, rest, 0 * rest)
 
 
 def divided(numerator: Any, denominator: Any, zero_division: float) -> Any:
     """Divide, with 0/0 = `zero_division`: the only place where that case is decided."""
     numerator, denominator = np.broadcast_arrays(numerator, denominator)
-    out = np.full(denominator.shape, float(zero_division))
+    kind = np.result_type(numerator, denominator, np.float64)
+    out = np.full(denominator.shape, float(zero_division), kind)
     np.divide(numerator, denominator, out=out, where=denominator > 0)
     return float(out) if out.ndim == 0 else out

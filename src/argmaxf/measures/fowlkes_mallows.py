@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from argmaxf.measures.base import Measure
+from argmaxf.measures.linear import Linear
 
 
 @dataclass(frozen=True)
-class FowlkesMallows(Measure):
+class FowlkesMallows(Linear):
     """T / √(k S); 0/0 where nothing is predicted, or nothing is there to find.
 
     Examples

@@ -31,4 +31,6 @@ class GMean(Measure):
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return the roots of both products."""
         negatives = others(s, n)
-        return np.sqrt(tp * np.maximum(negatives - (k - tp), 0.0)), np.sqrt(s * negatives)
+        found = negatives - (k - tp)
+        found = np.maximum(found, 0 * found)
+        return np.sqrt(tp * found), np.sqrt(s * negatives)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from argmaxf.measures.base import Measure, others
+from argmaxf.measures.base import others
+from argmaxf.measures.linear import Linear
 
 
 @dataclass(frozen=True)
-class Kappa(Measure):
+class Kappa(Linear):
     """Agreement beyond chance, 2 (n T - k S) / (k (n - S) + S (n - k)).
 
     0/0 where all are positive and predicted so, or none is; scikit-learn has NaN there.
@@ -29,4 +30,4 @@ class Kappa(Measure):
 
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return observed less chance agreement, and the most it can be, times n²."""
-        return 2.0 * (n * tp - k * s), k * others(s, n) + s * others(k, n)
+        return 2 * (n * tp - k * s), k * others(s, n) + s * others(k, n)

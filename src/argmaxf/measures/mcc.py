@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from argmaxf.measures.base import Measure, others
+from argmaxf.measures.base import others
+from argmaxf.measures.linear import Linear
 
 
 @dataclass(frozen=True)
-class MCC(Measure):
+class MCC(Linear):
     """The correlation of truth and prediction, (n T - k S) / √(k S (n - k) (n - S)).
 
     0/0 where all are predicted alike, or are alike; scikit-learn has 0 there.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple
 
 from argmaxf.measures.base import Measure
@@ -37,8 +38,13 @@ class Ratio(Measure):
 
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return c T + s0 and k + b_in T + b_out R + s1, where R = s - T."""
-        c, b_in, b_out, s0, s1 = self.coefficients()
+        c, b_in, b_out, s0, s1 = self.coefficients(Decimal if isinstance(k, Decimal) else float)
         return c * tp + s0, k + b_out * s + (b_in - b_out) * tp + s1
+
+    @property
+    def tilts_up(self) -> bool:
+        """Whether a true positive lowers the denominator, as in Tversky's index with a > 1."""
+        return bool(-1.0 < self.coefficients().b_in < 0.0)
 
     def checked(self) -> Coefficients:
         """Return the coefficients as floats if expectations can be had for them.

@@ -74,7 +74,7 @@ class ArraySource:
 
     def table(self) -> dict[tuple[()], Groups]:
         """Return all items in the groups of the summary."""
-        return {(): groups_of_table(self.sums())}
+        return {(): groups_of_table(self.sums(), zeros=True)}
 
     def refine(self, wanted: Mapping[tuple[()], Sequence[Groups]]) -> dict[tuple[()], list[Groups]]:
         """Return the same items in finer groups, in the end one for each distinct value."""

@@ -27,7 +27,7 @@ class Source(Protocol[Key]):
     """Where the items are: an array, a file, a frame."""
 
     def table(self) -> Mapping[Key, Groups]:
-        """Return all items in groups by falling probability, those with p = 0 in none.
+        """Return all items in groups by falling probability, those with p = 0 in the last.
 
         The groups are those of the summary (`summary/layout.py`). This is the first pass; it raises
         NotAProbability, or an error of its own, at a value that is no probability.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf.arrays import Floats
+from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.evaluate import value_of_sets
 from argmaxf.expected.search import Search
@@ -191,7 +192,7 @@ class ProbabilitySketch:
         if self.n == 0:
             raise ValueError("the sketch must hold at least one probability, got none")
         question = Question.of(beta, measure, zero_division, ties)
-        search = Search(self.groups(), question)
+        search = drive.search(self.groups_with_zeros(), question)
         found = search.best_border()
         threshold, bracket = _bracket(search)
         k, f, std = found.k, found.f, found.std

@@ -9,8 +9,8 @@ from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.groups import MOMENTS, Groups
 
 
-def groups_of_table(table: Floats) -> Groups:
-    """Turn the table of a summary into groups; items with p = 0 take part in nothing."""
+def groups_of_table(table: Floats, *, zeros: bool = False) -> Groups:
+    """Turn the table of a summary into groups; with `zeros`, items with p = 0 are the last."""
     rows = np.arange(1, layout.TINY_ROW)
     kept = rows[table[1 : layout.TINY_ROW, 0] > 0]
     upper, key = layout.key_of(kept)
@@ -20,6 +20,9 @@ def groups_of_table(table: Floats) -> Groups:
         groups = Groups.joined([Groups.of_values(np.ones(1), np.array([ones])), groups])
     if tiny[0]:
         groups = Groups.joined([groups, tiny_group(tiny, layout.TINY)])
+    none = table[layout.ZERO_ROW, :1]
+    if zeros and none[0]:
+        groups = Groups.joined([groups, Groups.of_values(np.zeros(1), none)])
     return groups
 
 

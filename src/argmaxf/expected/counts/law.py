@@ -1,0 +1,197 @@
+r"""The number of positives S of any number of items, as a linear measure needs to know it.
+
+S strays from its mean by some √n. In that window g(S) = a(k, S) is smooth, so that a few values of
+it are enough: with s_j Chebyshev's nodes and ℓ_j the polynomials that are 1 at one of them and 0 at
+the others,
+
+    E[y_i g(S)] = Σ_j g(s_j) E[y_i ℓ_j(S)],     E[g(S)] = Σ_j g(s_j) E[ℓ_j(S)],
+
+to rounding: g has no singularity but at 0 and n, and the error falls as ρ^{-nodes}, ρ the sum of
+half-axes of the ellipse around the window that reaches the nearer one. Where the window is narrow,
+the nodes are all its numbers. And from the characteristic function φ of S,
+
+    P(y_i = 1, S = s) = (1/W) Σ_θ e^{-iθs} φ(θ) π_i(θ),   π = p e^{iθ} / (1 - p + p e^{iθ}),
+
+over W equidistant θ, of which some 25 count: |φ| ≤ e^{-v (1 - cos θ)}, v the variance. So the items
+of a group are known by Σ π(θ), from the power sums of the summary, and sets by sums over groups.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxf.arrays import Floats
+from argmaxf.expected.summary.groups import Groups, group_variances
+from argmaxf.measures import Linear
+
+NATS = 41.0  # odds below e^{-NATS} are taken for 0
+SURE = 25.0  # of a smaller variance all θ count: groups near one half must be single values then
+LEAST = 1e-14  # odds of one number of positives that its spread does not hang on
+MOST = 128  # nodes; beyond, the window itself has hardly more numbers
+
+Waves = NDArray[np.complex128]
+
+
+@dataclass(frozen=True)
+class Law:
+    """S of n items at the nodes: `found[j]` is E[T ℓ_j(S)] of a set, T its true positives.
+
+    Where most items are positive T stands for the false positives (`by_false`).
+    """
+
+    measure: Linear
+    zero_division: float
+    n: float
+    by_false: bool
+    nodes: Floats  # s_j
+    mass: Floats  # E[ℓ_j(S)]
+    theta: Floats
+    waves: Waves  # the transforms of ℓ_j times φ, (θ, nodes)
+
+    @classmethod
+    def of(cls, groups: Groups, n: float, measure: Linear, zero_division: float) -> Law:
+        """Prepare a measure for items given in groups; those with p = 0 may be in none."""
+        mean, variance = float(groups.mass.sum()), variance_of(groups)
+        third = NATS / 3.0
+        far = third + math.sqrt(third * third + 2.0 * NATS * variance)
+        first, last = max(0, math.floor(mean - far)), min(int(n), math.ceil(mean + far))
+        window = np.arange(first, last + 1.0)
+        theta = 2.0 * math.pi * np.arange(window.size // 2 + 1) / window.size
+        theta = theta[variance * (1.0 - np.cos(theta)) <= NATS + 4.0]
+        log_phi = _waves(groups, theta)[0].sum(axis=0)
+        upper = float(groups.count[groups.centre >= 0.5].sum())
+        turned = np.exp(log_phi + 1j * theta * (upper - first))  # φ e^{-iθ first}
+        padded = np.zeros(window.size // 2 + 1, np.complex128)
+        padded[: theta.size] = turned.conj()
+        odds = np.maximum(np.fft.irfft(padded, window.size), 0.0)
+        nodes, basis = _nodes(window, mean, n)
+        waves = np.fft.rfft(basis, axis=1)[:, : theta.size].T * turned[:, None] / window.size
+        waves[1 : theta.size - (window.size % 2 == 0 and theta.size == padded.size)] *= 2.0
+        by_false = 2.0 * mean > n
+        return cls(measure, zero_division, n, by_false, nodes, basis @ odds, theta, waves)
+
+    def found(self, groups: Groups) -> Floats:
+        """Return E[T ℓ_j(S)] of the items of each group, (groups, nodes)."""
+        if self.by_false:
+            return self._at_nodes(self._turns(groups)[1])
+        return self._at_nodes(_waves(groups, self.theta)[1])
+
+    def parts(self, k: Floats) -> tuple[Any, Any]:
+        """Return a and b for each k, (k, nodes), with more digits where the machine has them."""
+        sizes, s = k.astype(np.longdouble)[:, None], self.nodes.astype(np.longdouble)[None, :]
+        n, zero = np.longdouble(self.n), self.zero_division
+        a, b = self.measure.parts(sizes, s, n, zero, by_false=self.by_false)
+        return a, b
+
+    def values(self, k: Floats, found: Floats) -> Any:
+        """Return the expected value of sets of k items."""
+        a, b = self.parts(k)
+        return (a * found + b * self.mass).sum(axis=1)
+
+    def scale(self, k: Floats, found: Floats) -> Floats:
+        """Return the size of the terms that the values are sums of."""
+        a, b = self.parts(k)
+        return np.asarray((np.abs(a * found) + np.abs(b * self.mass)).sum(axis=1), float)
+
+    def ceilings(self, k: Floats, after: Floats, found: Floats) -> Floats:
+        """Bound the values of k or more items, none of them better than the first `after` > k.
+
+        The measure rises with true positives and falls with k, so none beats k items among which
+        are all the true positives of the larger set.
+        """
+        surplus = np.where(self.by_false, after - k, 0.0)[:, None] * self.mass
+        return np.asarray(self.values(k, found - surplus), float)
+
+    def spread(self, chosen: Groups, mean: float) -> float:
+        """Return the standard deviation of the measure for a chosen set."""
+        pi = _waves(chosen, self.theta)[1].sum(axis=0)
+        variance, negative = (each.sum(axis=0) for each in self._turns(chosen))
+        tilted = negative if self.by_false else pi
+        middle = tilted[0].real  # E[T]
+        k = np.array([chosen.count.sum()])
+        a, b = (np.asarray(part[0], float) for part in self.parts(k))
+        # a T + b - mean = a (T - E[T]) + c: its square has three terms
+        away = tilted - middle
+        c = a * middle + b - mean
+        second, first = self._at_nodes(away * away + variance), self._at_nodes(away)
+        if self.nodes[0] == 0.0 or self.nodes[-1] == self.n:  # a differs much from s to s
+            likely = self.mass > LEAST
+            a, c, second, first, mass = (each[likely] for each in (a, c, second, first, self.mass))
+            around = np.maximum(second - first * first / mass, 0.0)
+            square = a * a * around + mass * (a * first / mass + c) ** 2
+        else:
+            square = a * a * second + 2.0 * a * c * first + c * c * self.mass
+        return math.sqrt(max(0.0, float(square.sum())))
+
+    def _at_nodes(self, turned: Waves) -> Floats:
+        """Return the expectations of what has these transforms, times each ℓ_j(S)."""
+        parts: Floats = turned.real @ self.waves.real - turned.imag @ self.waves.imag
+        return parts
+
+    def _turns(self, groups: Groups) -> tuple[Waves, Waves]:
+        """Return Σ π (1 - π) and Σ (1 - π) of each group at each θ."""
+        from argmaxf.expected.summary import kernels
+
+        x = np.exp(1j * self.theta)
+        shape = (len(groups), x.size)
+        variance, negative = np.empty(shape, np.complex128), np.empty(shape, np.complex128)
+        arguments = groups.count, groups.centre, groups.rest, groups.half, groups.moments
+        arrays = (np.ascontiguousarray(each) for each in arguments)
+        kernels.group_variances(*arrays, 1.0 - x, x, variance, negative)
+        return variance, negative
+
+
+def variance_of(groups: Groups) -> float:
+    """Return Σ p (1 - p)."""
+    if len(groups) == 0:
+        return 0.0
+    return float(group_variances(groups, np.zeros(1), np.ones(1))[0].sum())
+
+
+def needs_values(groups: Groups) -> NDArray[np.bool_]:
+    """Mark groups that must be seen as single values: near one half, where few items are unsure."""
+    unsure = (groups.high > 1 / 32) & (groups.low < 31 / 32) & ~groups.runs
+    return unsure & (variance_of(groups) < SURE)
+
+
+def _waves(groups: Groups, theta: Floats) -> tuple[Waves, Waves]:
+    """Return Σ log(1 - p w), less iθ for each item of upper groups, and Σ π of each at each θ."""
+    from argmaxf.expected.counts import wave_kernels
+
+    x = np.exp(1j * theta)
+    shape = (len(groups), theta.size)
+    log_terms, pi = np.empty(shape, np.complex128), np.empty(shape, np.complex128)
+    arguments = groups.count, groups.centre, groups.rest, groups.half, groups.moments
+    arrays = (np.ascontiguousarray(each) for each in arguments)
+    wave_kernels.group_waves(*arrays, theta, 1.0 - x, x, log_terms, pi)
+    return log_terms, pi
+
+
+def _nodes(window: Floats, mean: float, n: float) -> tuple[Floats, Floats]:
+    """Return nodes and the polynomials ℓ_j on the window: few, or all its numbers."""
+    half = (window[-1] - window[0]) / 2.0
+    inside = min(mean, n - mean) / max(half, 0.5)  # the nearer singularity, in half-widths
+    size = MOST
+    if window[0] > 0 and window[-1] < n and inside > 1.0:
+        size = math.ceil(NATS / math.log(inside + math.sqrt(inside * inside - 1.0))) + 3
+    if size >= min(window.size, MOST):
+        return window, np.eye(window.size)
+    return chebyshev_nodes(window, size)
+
+
+def chebyshev_nodes(values: Floats, size: int) -> tuple[Floats, Floats]:
+    """Return Chebyshev's nodes between the first and the last value, and the ℓ_j at the values.
+
+    ℓ_j(x) = (1/J) Σ_m T_m(x_j) T_m(x), the terms with m > 0 twice: at most about 2 anywhere, so
+    that the interpolation does not make errors larger.
+    """
+    middle, half = (values[0] + values[-1]) / 2.0, (values[-1] - values[0]) / 2.0
+    angle, m = math.pi * (np.arange(size) + 0.5) / size, np.arange(size)
+    at_nodes = np.cos(np.multiply.outer(angle, m)) * np.where(m > 0, 2.0, 1.0) / size
+    at_values = np.cos(np.multiply.outer(m, np.arccos(np.clip((values - middle) / half, -1, 1))))
+    return middle + half * np.cos(angle), at_nodes @ at_values

@@ -1,0 +1,150 @@
+"""Small sets of items decided for measures that are no ratio of the family, every size looked at.
+
+Ties are those of `ties.py`: of sizes with the same value the smallest is taken, and values nearer
+than their error are compared again by the definition in 60-digit decimals, for sets of up to some
+hundred items. Where a measure of the user's own has no more digits than doubles, nearer is a tie.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+
+from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf.expected.counts.joint import Count, joint_curve, value_of_counts
+from argmaxf.expected.counts.law import Law, needs_values
+from argmaxf.expected.counts.linear import linear_curve, linear_spread
+from argmaxf.expected.decision import ExpectedF
+from argmaxf.expected.summary.groups import Groups
+from argmaxf.expected.ties import DIGITS, EQUAL, label_counts
+from argmaxf.measures import Linear, Measure, Own
+from argmaxf.question import Question
+
+NEAR = 1e-13  # values nearer than this part of their terms are compared again
+DECIMALS = 400_000  # values in decimals that take no longer than some seconds
+
+
+def curve_by_counts(descending: Floats, question: Question) -> Floats:
+    """Return f_0 … f_n of the top k of sorted items."""
+    measure, zero = question.measure, question.zero_division
+    if isinstance(measure, Linear):
+        return linear_curve(descending, measure, zero)
+    return joint_curve(descending, measure, zero)
+
+
+def value_by_counts(chosen: Floats, left: Floats, question: Question) -> ExpectedF:
+    """Return mean and standard deviation for any chosen items, given those left out too."""
+    n = chosen.size + left.size
+    options = question.measure, question.zero_division
+    return ExpectedF(*value_of_counts(Count.of(chosen), Count.of(left), chosen.size, n, *options))
+
+
+def value_of_groups(chosen: Groups, rest: Groups, question: Question) -> ExpectedF:
+    """Return mean and standard deviation for a chosen set, given it and the rest in groups.
+
+    Groups are enough for a measure that is linear in true positives; others need single values.
+    """
+    everything = Groups.joined([chosen, rest])
+    measure = question.measure
+    if isinstance(measure, Linear) and not needs_values(everything).any():
+        n = float(everything.count.sum())
+        law = Law.of(everything, n, measure, question.zero_division)
+        found = law.found(chosen).sum(axis=0, keepdims=True)
+        mean = float(law.values(np.array([chosen.count.sum()]), found)[0])
+        return ExpectedF(mean, law.spread(chosen, mean))
+    if not everything.runs.all():
+        raise ValueError(f"{measure} needs the items here, got a summary of them")
+    inside, outside = (np.repeat(each.centre, each.count.astype(int)) for each in (chosen, rest))
+    return value_by_counts(inside, outside, question)
+
+
+def decide_by_counts(
+    ascending: Floats, offsets: Ints, question: Question
+) -> tuple[Ints, Floats, Floats]:
+    """Return k, the expected value and its spread for each of some sorted sets."""
+    size = offsets.size - 1
+    k, expected, std = np.empty(size, np.int64), np.empty(size), np.empty(size)
+    for r in range(size):
+        descending = ascending[offsets[r] : offsets[r + 1]][::-1].copy()
+        f = curve_by_counts(descending, question)
+        allowed = sizes_allowed(descending, question)
+        if not allowed.any():
+            raise question.no_set()
+        k[r] = best_size(f, allowed, descending, question)
+        expected[r] = f[k[r]]
+        std[r] = _spread(descending, int(k[r]), float(f[k[r]]), question)
+    return k, expected, std
+
+
+def sizes_allowed(descending: Floats, question: Question) -> Bools:
+    """Return which k may be taken at all: within the budget, no ties split that stay together."""
+    allowed = np.ones(descending.size + 1, np.bool_)
+    if not question.split_ties:
+        allowed[1:-1] = descending[1:] < descending[:-1]
+    allowed[: question.least] = False
+    allowed[min(question.most, descending.size) + 1 :] = False
+    return allowed
+
+
+def best_size(f: Floats, allowed: Bools, descending: Floats, question: Question) -> int:
+    """Return the best of the allowed sizes; the smallest of equals."""
+    value = np.where(allowed, f, -np.inf)
+    top = float(value.max())
+    rivals = np.flatnonzero(value >= top - NEAR * _scale(f, descending, question))
+    work = rivals.size * np.count_nonzero(descending) ** 2
+    if rivals.size == 1 or isinstance(question.measure, Own) or work > DECIMALS:
+        return int(rivals[0])
+    try:
+        return settle_by_counts(descending, rivals.tolist(), question)
+    except TypeError:  # a class of one's own that takes no decimals
+        return int(rivals[0])
+
+
+def settle_by_counts(descending: Floats, rivals: list[int], question: Question) -> int:
+    """Return the best of some sizes by the definition in decimals; exact ties go to the first."""
+    best, highest, terms = -1, Decimal(0), Decimal(0)
+    with localcontext(prec=DIGITS):
+        for k in rivals:
+            value, size = _in_decimals(descending, k, question.measure, question.zero_division)
+            if best < 0 or value - highest > EQUAL * max(size, terms):
+                best, highest, terms = k, value, size
+    return best
+
+
+def _in_decimals(
+    descending: Floats, k: int, measure: Measure, zero_division: float
+) -> tuple[Decimal, Decimal]:
+    """Return f_k, and the mean of the measure's absolute value, in the context at hand."""
+    n = descending.size
+    sides = descending[:k], descending[k:]
+    inside, outside = (
+        np.array(label_counts([Decimal(v) for v in side[side > 0].tolist()], Decimal(1)))
+        for side in sides
+    )
+    t, r = (np.array([Decimal(i) for i in range(each.size)]) for each in (inside, outside))
+    t, s = t[:, None], t[:, None] + r
+    above, below = np.broadcast_arrays(*measure.fraction(t, Decimal(k), s, Decimal(n)))
+    values = np.full(below.shape, Decimal(zero_division))
+    np.divide(above, below, out=values, where=below != 0)
+    mass = inside[:, None] * outside
+    return (mass * values).sum(), (mass * abs(values)).sum()
+
+
+def _scale(f: Floats, descending: Floats, question: Question) -> float:
+    """Return the size of the terms that the best value is the sum of."""
+    measure, zero = question.measure, question.zero_division
+    if not isinstance(measure, Linear):
+        return float(np.abs(f).max())
+    top = float(f.max())
+    if top > 1e-3:  # not much smaller than its terms, which are at most some units
+        return top
+    return float(linear_curve(descending, measure, zero, scale=True).max())
+
+
+def _spread(descending: Floats, k: int, mean: float, question: Question) -> float:
+    """Return the standard deviation for the top k."""
+    chosen, left, measure = descending[:k], descending[k:], question.measure
+    if isinstance(measure, Linear):
+        return linear_spread(chosen, left, measure, question.zero_division, mean)
+    return value_by_counts(chosen, left, question).std

@@ -1,0 +1,34 @@
+r"""The measures that are linear in true positives once k and S are known, MCC among them.
+
+    value = a(k, S) T + b(k, S)
+
+Their expectation needs no more of the labels than E[T; S = s], how many true positives there are
+where s labels are positive, for the few s that are likely (`expected/counts/`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argmaxf.measures.base import Measure, divided
+
+
+class Linear(Measure):
+    """A member of the family; its `fraction` is linear in tp, and says everything.
+
+    Beyond that the value must fall as k grows at the same T and S, where it is not 0/0; be smooth
+    in S between 0 and n; and be 0/0, if at all, for all T of a k and S at once.
+    """
+
+    def parts(
+        self, k: Any, s: Any, n: Any, zero_division: float, *, by_false: bool = False
+    ) -> tuple[Any, Any]:
+        """Return a and b of a T + b, or of a F + b with F = k - T false positives.
+
+        0/0 is a = 0 and b = `zero_division`. Where nearly all are positive, F is the small number.
+        """
+        none, denominator = self.fraction(0 * s, k, s, n)
+        slope = self.fraction(0 * s + 1, k, s, n)[0] - none
+        start = self.fraction(k + 0 * s, k, s, n)[0] if by_false else none
+        a = divided(-slope if by_false else slope, denominator, 0.0)
+        return a, divided(start, denominator, zero_division)

@@ -1,0 +1,290 @@
+"""Measures whose expectation comes from the distributions of counts: MCC, G-mean, one's own."""
+
+import itertools
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import mpmath
+import numpy as np
+import polars as pl
+import pytest
+from formulas import ALL, COUNTED, LINEAR, Worse
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from judges import curve_40_digits, definition, families
+
+import argmaxf
+from argmaxf import (
+    ProbabilitySketch,
+    expected_f,
+    expected_f_curve,
+    maximize_expected_f,
+    maximize_worst_case_f,
+)
+from argmaxf.expected.counts.joint import LARGEST, joint_curve
+from argmaxf.expected.counts.linear import linear_curve, linear_spread
+from argmaxf.expected.large import decide_large
+from argmaxf.measures import MCC, BalancedAccuracy, GMean, Linear, Own, Tversky
+from argmaxf.question import Question
+
+PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
+
+
+def measure_of_the_page():
+    """The class that docs/extending.md adds, made by running the page's own file."""
+    block = re.search(
+        r"```python\n(# measures/informedness.py.*?)```", PAGE.read_text("utf-8"), re.S
+    )
+    names = {"__name__": "informedness"}
+    exec(compile(block[1], "informedness.py", "exec"), names)
+    return names["Informedness"]
+
+
+INFORMEDNESS = measure_of_the_page()()
+COUNTED[INFORMEDNESS] = ALL[INFORMEDNESS] = lambda t, k, s, n: (
+    mpmath.mpf(t) * (n - s) - (k - t) * s,
+    s * (n - s),
+)
+LINEAR.append(INFORMEDNESS)
+by_counts = pytest.mark.parametrize("measure", COUNTED, ids=str)
+linear = pytest.mark.parametrize("measure", LINEAR, ids=str)
+probabilities = st.one_of(
+    st.sampled_from([0.0, 0.5, 0.25, 1.0, 1 - 1e-12, 1e-12, 1e-6]), st.floats(0.0, 1.0)
+)
+zeros = st.sampled_from([0.0, 0.5, 1.0])
+
+
+def size_of(measure):
+    """The formula of |m|: its mean is what an error of the mean of m is measured by."""
+
+    def formula(t, k, s, n):
+        above, below = ALL[measure](t, k, s, n)
+        return abs(above), below
+
+    return formula
+
+
+def truth_of(measure, p, zero_division):
+    """f_0 … f_n in 40 digits, the best k, and the size of the terms."""
+    curve = curve_40_digits(p, formula=ALL[measure], zero_division=zero_division)
+    size = max(curve_40_digits(p, formula=size_of(measure), zero_division=zero_division))
+    top = max(curve) - mpmath.mpf("1e-50") * size
+    return SimpleNamespace(
+        curve=curve, k=next(k for k, f in enumerate(curve) if f >= top), size=float(size)
+    )
+
+
+def assert_best(decision, truth, measure):
+    """The very k; for a function of doubles, a k that no double tells from it."""
+    if isinstance(measure, Own):
+        assert truth.curve[decision.k] >= max(truth.curve) - 2e-13 * truth.size
+    else:
+        assert decision.k == truth.k
+    error = abs(decision.expected - truth.curve[decision.k])
+    assert error <= 1e-12 * truth.size + 1e-300
+
+
+@by_counts
+@given(st.lists(st.tuples(probabilities, st.booleans()), min_size=1, max_size=6), zeros)
+@settings(max_examples=12)
+def test_mean_and_spread_equal_the_sum_over_all_label_vectors(measure, pairs, zero_division):
+    p, selected = zip(*pairs, strict=True)
+    mean, std = definition(p, selected, formula=ALL[measure], zero_division=zero_division)
+    size, _ = definition(p, selected, formula=size_of(measure), zero_division=zero_division)
+    ours = expected_f(p, selected, measure=measure, zero_division=zero_division)
+    assert abs(ours.mean - mean) <= 1e-13 * size + 1e-300
+    assert ours.std == pytest.approx(float(std), rel=1e-9, abs=2e-14)
+
+
+@by_counts
+@pytest.mark.parametrize("name", ["beta(.5,5) n=10", "tiny", "zeros and ones", "near one"])
+def test_whole_curve_and_optimum_equal_40_digits(name, measure):
+    p = families()[name]
+    truth = truth_of(measure, p, 0.5)
+    curve = expected_f_curve(p, measure=measure, zero_division=0.5)
+    assert max(abs(ours - f) for ours, f in zip(curve, truth.curve, strict=True)) <= (
+        1e-13 * truth.size
+    )
+    assert_best(maximize_expected_f(p, measure=measure, zero_division=0.5), truth, measure)
+
+
+@by_counts
+@given(st.lists(probabilities, min_size=1, max_size=7), zeros)
+@example(p=[1.5e-48, 1.5e-48], zero_division=0.0)
+@example(p=[0.9, 0.5, 0.1], zero_division=0.0)  # k = 1 and k = 2 are the same by symmetry
+@example(p=[0.3] * 7, zero_division=0.0)  # MCC is 0 whatever is selected
+@settings(max_examples=15)
+def test_no_draw_beats_the_optimum(measure, p, zero_division):
+    decision = maximize_expected_f(p, measure=measure, zero_division=zero_division)
+    assert_best(decision, truth_of(measure, p, zero_division), measure)
+
+
+@by_counts
+@pytest.mark.parametrize("seed", range(2))
+def test_no_other_set_is_better_than_the_top_k(measure, seed):
+    p = np.random.default_rng(seed).random(9)
+    best = maximize_expected_f(p, measure=measure)
+    sets = itertools.product((False, True), repeat=p.size)
+    values = [expected_f(p, chosen, measure=measure).mean for chosen in sets]
+    assert best.expected == pytest.approx(max(values), rel=1e-13)
+
+
+@by_counts
+def test_rows_columns_and_frames_decide_as_arrays_do(measure):
+    p = np.random.default_rng(5).beta(0.5, 3, (8, 30)).round(2)
+    rows = maximize_expected_f(p, measure=measure, average="samples", ties="together")
+    alone = [maximize_expected_f(row, measure=measure, ties="together") for row in p]
+    assert rows.k.tolist() == [each.k for each in alone]
+    columns = maximize_expected_f(p.T, measure=measure, average="macro", ties="together")
+    np.testing.assert_array_equal(columns.selected, rows.selected.T)
+    frame = pl.DataFrame({"p": p.ravel(), "row": np.repeat(np.arange(8), 30)})
+    labels = argmaxf.decide(frame, "p", by="row", measure=measure)["label"].to_numpy()
+    np.testing.assert_array_equal(labels.reshape(p.shape), rows.selected)
+
+
+@linear
+def test_all_joint_counts_say_the_same_for_500_items(measure):
+    p = np.sort(np.random.default_rng(7).beta(0.5, 3, 500))[::-1].copy()
+    reference = joint_curve(p, measure, 0.0)
+    np.testing.assert_allclose(linear_curve(p, measure, 0.0), reference, rtol=0, atol=1e-13)
+    decision = maximize_expected_f(p, measure=measure)
+    assert decision.k == np.argmax(reference)
+    assert expected_f(p, decision.selected, measure=measure).std == pytest.approx(
+        decision.std, rel=1e-9
+    )
+
+
+DRAWS = {
+    "beta": lambda rng, n: rng.beta(0.5, 5, n),
+    "rare": lambda rng, n: rng.beta(0.5, 1000, n),
+    "few unsure": lambda rng, n: rng.beta(0.01, 10, n),
+    "mostly positive": lambda rng, n: rng.beta(5, 0.5, n),
+    "two clusters": lambda rng, n: np.r_[rng.beta(50, 5, n // 5), rng.beta(1, 500, n - n // 5)],
+    "8-bit": lambda rng, n: rng.integers(0, 256, n) / 255,
+    "near one": lambda rng, n: 1 - rng.random(n) * 1e-9,
+    "half are 0": lambda rng, n: np.r_[np.zeros(n // 2), rng.beta(0.5, 5, n - n // 2)],
+}
+
+
+@linear
+@pytest.mark.parametrize("draw", DRAWS)
+def test_the_search_in_summaries_equals_every_size_looked_at(measure, draw):
+    p = DRAWS[draw](np.random.default_rng(1), 6_000)
+    descending = np.sort(p)[::-1].copy()
+    curve = linear_curve(descending, measure, 0.0)
+    decision = decide_large(p, Question.of(1.0, measure))
+    assert curve[decision.k] == pytest.approx(curve.max(), rel=1e-13, abs=1e-16)
+    assert abs(decision.k - np.argmax(curve)) <= (2 if draw == "8-bit" else 0)
+    assert decision.expected == pytest.approx(curve.max(), rel=1e-11)
+    k = decision.k
+    spread = linear_spread(descending[:k], descending[k:], measure, 0.0, curve[k])
+    assert decision.std == pytest.approx(spread, rel=1e-7)
+
+
+@linear
+def test_summaries_bracket_the_threshold(measure):
+    p = np.random.default_rng(2).beta(0.5, 5, 20_000)
+    decision = maximize_expected_f(p, measure=measure)
+    sketch = ProbabilitySketch.from_array(p)
+    summary = sketch.decide(measure=measure)
+    low, high = summary.bracket
+    assert low <= decision.threshold <= high
+    assert summary.expected <= decision.expected * (1 + 1e-12)
+    assert summary.expected == pytest.approx(decision.expected, rel=1e-3)
+    of_cut = sketch.expected_f(k=summary.k, measure=measure)
+    assert of_cut == pytest.approx((summary.expected, summary.std), rel=1e-9)
+
+
+@pytest.mark.parametrize("measure", [*LINEAR, GMean()], ids=str)
+def test_simulated_labels_have_this_mean_and_spread(measure):
+    rng = np.random.default_rng(3)
+    p = rng.beta(0.5, 5, 20_000 if isinstance(measure, Linear) else 2_000)
+    decision = maximize_expected_f(p, measure=measure)
+    draws = 400
+    y = rng.random((draws, p.size)) < p
+    tp, s = y[:, decision.selected].sum(axis=1), y.sum(axis=1)
+    values = measure.value(tp, decision.k, s, p.size)
+    assert abs(values.mean() - decision.expected) < 4.5 * decision.std / math.sqrt(draws)
+    assert values.std() == pytest.approx(decision.std, rel=0.15)
+
+
+def test_budgets_and_promises_hold_for_every_measure():
+    p = np.random.default_rng(4).beta(0.5, 3, 60)
+    for measure in COUNTED:
+        curve = expected_f_curve(p, measure=measure)
+        few = maximize_expected_f(p, measure=measure, max_selected=3)
+        assert few.expected == pytest.approx(curve[:4].max())
+        many = maximize_expected_f(p, measure=measure, min_selected=40)
+        assert many.expected == pytest.approx(curve[40:].max())
+        kept = maximize_expected_f(p, measure=measure, min_precision=0.5, odds=0.8)
+        assert kept.promise.kept >= 0.8
+
+
+def test_a_measure_that_falls_with_true_positives_is_refused_with_the_counts():
+    with pytest.raises(ValueError, match=r"falls from 1 at tp=0 to 0 at tp=1, where k=1, s=1, n="):
+        maximize_expected_f([0.5, 0.2, 0.1], measure=lambda tp, k, s, n: 1 - tp)
+
+
+def test_an_own_function_may_be_written_for_numbers():
+    def share(tp, k, s, n):
+        return 0.0 if tp == 0 else math.sqrt(tp / max(k, s))
+
+    def of_arrays(tp, k, s, n):
+        return np.sqrt(np.divide(tp, np.maximum(k, s), where=tp > 0, out=np.zeros_like(tp + s)))
+
+    p = np.random.default_rng(0).random(12)
+    np.testing.assert_allclose(
+        expected_f_curve(p, measure=share), expected_f_curve(p, measure=of_arrays), rtol=1e-14
+    )
+
+
+def test_zero_over_zero_of_an_own_function_is_the_callers_value():
+    p = [0.2, 0.1]
+    value = expected_f(p, [0, 0], measure=lambda tp, k, s, n: tp / k, zero_division=0.25)
+    assert value == (0.25, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda tp, k, s, n: tp + np.inf, "must be finite, or NaN for 0/0, got inf at tp=0, k=0"),
+        (lambda tp, k: tp, "takes 2 positional arguments"),
+    ],
+)
+def test_bad_functions_are_refused(function, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        maximize_expected_f([0.5, 0.2], measure=function)
+
+
+@pytest.mark.parametrize("measure", [GMean(), Tversky(2.0, 1.0), Worse()], ids=str)
+def test_too_many_items_for_all_counts_are_refused(measure):
+    many = np.full(20_000, 0.25)
+    with pytest.raises(ValueError, match=f"at most {LARGEST:,} items; got 20,000"):
+        maximize_expected_f(many, measure=measure)
+
+
+@by_counts
+@pytest.mark.parametrize("p", [[0.3], [0.0], [1.0], [0.0] * 5, [1.0] * 5, [0.5] * 6], ids=str)
+@pytest.mark.parametrize("zero_division", [0.0, 1.0])
+def test_degenerate_sets(measure, p, zero_division):
+    decision = maximize_expected_f(p, measure=measure, zero_division=zero_division)
+    assert_best(decision, truth_of(measure, p, zero_division), measure)
+
+
+def test_where_only_ratios_will_do_is_said():
+    with pytest.raises(ValueError, match="must be a ratio that is linear in the counts"):
+        maximize_worst_case_f([0.1, 0.2], [0.2, 0.4], measure="mcc")
+
+
+def test_a_million_items_take_the_search():
+    p = np.random.default_rng(6).beta(0.5, 5, 1_000_000)
+    f = {}
+    for measure in (MCC(), BalancedAccuracy()):
+        decision = maximize_expected_f(p, measure=measure)
+        assert np.count_nonzero(decision.selected) == decision.k
+        f[measure] = decision
+    # balanced accuracy adds up over items, so its best set has all whose share is above that of
+    # the average negative: E[y/S] > E[(1-y)/(n-S)], near p / μ = (1-p) / (n-μ), p = the mean
+    assert f[BalancedAccuracy()].threshold == pytest.approx(p.mean(), rel=1e-4)
