@@ -209,7 +209,7 @@ def test_names_as_people_write_them():
     assert names == ["F1", "F0.5", "F2 (smooth=1)", "Jaccard"]
 
 
-def test_intervals_know_ratios_without_smoothing():
+def test_ratios_without_smoothing_share_their_limits():
     y, guess = [1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 0, 0, 0, 0, 1, 1]
     f1, j = f_interval(y, guess), f_interval(y, guess, measure="jaccard")
     for side in ("low", "value", "high"):  # J = F1 / (2 - F1), and so for the limits
@@ -217,8 +217,9 @@ def test_intervals_know_ratios_without_smoothing():
         assert getattr(j, side) == pytest.approx(f / (2 - f))
     same = f_interval(y, guess, measure=Tversky(0.2, 0.8))  # F2
     assert vars(same) == pytest.approx(vars(f_interval(y, guess, beta=2)))
-    with pytest.raises(ValueError, match="without smoothing"):
-        f_interval(y, guess, measure=FBeta(1, smooth=1))
+    smoothed = f_interval(y, guess, measure=FBeta(1, smooth=1e-9))  # normal limits, not Wilson's
+    assert smoothed.value == pytest.approx(f1.value)
+    assert smoothed.high - smoothed.value == pytest.approx(smoothed.value - smoothed.low)
     assert f_difference(y, guess, y, measure="jaccard").value == pytest.approx(0.6 - 1)
 
 
@@ -232,7 +233,7 @@ class Accuracy(Measure):
         return n - k - s + 2 * tp, n
 
 
-def test_other_measures_of_counts_are_exact_in_both_wings_and_have_no_interval():
+def test_other_measures_of_counts_are_exact_in_both_wings():
     rng = np.random.default_rng(0)
     score = rng.normal(size=200).round(1)
     y = rng.random(200) < 1 / (1 + np.exp(-2 * score))
@@ -241,8 +242,10 @@ def test_other_measures_of_counts_are_exact_in_both_wings_and_have_no_interval()
     assert best.value == pytest.approx(max(every))
     p = rng.random(30)
     assert maximize_expected_f(p, measure=Accuracy()).k == np.count_nonzero(p > 0.5)
-    with pytest.raises(ValueError, match="linear in the counts"):
-        f_interval(y, y, measure=Accuracy())
+    guess = score > 0.3
+    interval, a = f_interval(y, guess, measure=Accuracy()), np.mean(y == guess)
+    assert interval.value == pytest.approx(a)  # a share of rows: its standard error is known
+    assert interval.high - a == pytest.approx(1.959964 * math.sqrt(a * (1 - a) / y.size), rel=1e-6)
 
 
 class Steep(Ratio):
@@ -257,7 +260,7 @@ class Steep(Ratio):
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
-        ("f1", "measure must be one of 'fbeta', 'dice', .* or a Measure; got 'f1'"),
+        ("f1", "measure must be one of 'fbeta', 'jaccard', .* or a Measure; got 'f1'"),
         (3, "or a Measure; got 3"),
         (Steep(), "no coefficient below 0"),
     ],

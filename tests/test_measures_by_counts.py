@@ -1,11 +1,13 @@
 """Measures whose expectation comes from the distributions of counts: MCC, G-mean, one's own."""
 
 import itertools
+import json
 import math
 import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import mpmath
 import numpy as np
 import polars as pl
@@ -14,15 +16,27 @@ from formulas import ALL, COUNTED, LINEAR, Worse
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from judges import curve_40_digits, definition, families
+from scipy.sparse import csr_array
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from typer.testing import CliRunner
 
 import argmaxf
 from argmaxf import (
+    AutoFClassifier,
+    ExpectedFClassifier,
     ProbabilitySketch,
+    ThresholdFClassifier,
+    compare,
     expected_f,
     expected_f_curve,
+    f_interval,
+    maximize_empirical_f,
     maximize_expected_f,
     maximize_worst_case_f,
 )
+from argmaxf.commands.app import app
+from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
 from argmaxf.expected.counts.joint import LARGEST, joint_curve
 from argmaxf.expected.counts.linear import linear_curve, linear_spread
 from argmaxf.expected.large import decide_large
@@ -274,6 +288,8 @@ def test_degenerate_sets(measure, p, zero_division):
 
 
 def test_where_only_ratios_will_do_is_said():
+    with pytest.raises(ValueError, match="sparse proba is for ratios .* got MCC"):
+        maximize_expected_f(csr_array([[0.1, 0.2]]), measure="mcc", average="samples")
     with pytest.raises(ValueError, match="must be a ratio that is linear in the counts"):
         maximize_worst_case_f([0.1, 0.2], [0.2, 0.4], measure="mcc")
 
@@ -288,3 +304,68 @@ def test_a_million_items_take_the_search():
     # balanced accuracy adds up over items, so its best set has all whose share is above that of
     # the average negative: E[y/S] > E[(1-y)/(n-S)], near p / μ = (1-p) / (n-μ), p = the mean
     assert f[BalancedAccuracy()].threshold == pytest.approx(p.mean(), rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(400, weights=[0.8], flip_y=0.1, random_state=0)
+
+
+END_TO_END = ["mcc", "gmean", Tversky(2.0, 1.0), lambda tp, k, s, n: tp / np.maximum(k + s, 1)]
+
+
+@pytest.mark.parametrize("measure", END_TO_END, ids=["mcc", "gmean", "tversky", "own"])
+def test_classifiers_and_the_comparison_know_every_measure(data, measure):
+    X, y = data
+    expected = ExpectedFClassifier(LogisticRegression(), measure=measure).fit(X, y)
+    p = expected.predict_proba(X)[:, 1]
+    assert expected.predict(X).sum() == maximize_expected_f(p, measure=measure).k
+    tuned = ThresholdFClassifier(LogisticRegression(), measure=measure, cv=None).fit(X, y)
+    score = LogisticRegression().fit(X, y).decision_function(X)
+    best = maximize_empirical_f(y, score, measure=measure)
+    assert tuned.predict(X).sum() == best.k
+    found = compare(X, y, LogisticRegression(), measure=measure)
+    assert {"cut at 0.5", "tuned threshold", "expected F"} <= set(found.scores)
+    auto = AutoFClassifier(LogisticRegression(), measure=measure).fit(X, y)
+    assert auto.predict(X).shape == y.shape
+
+
+def test_displays_draw_every_measure(data):
+    X, y = data
+    p = LogisticRegression().fit(X, y).predict_proba(X)[:, 1]
+    shown = ExpectedFDisplay.from_predictions(p, measure="mcc")
+    assert shown.decision.k == maximize_expected_f(p, measure="mcc").k
+    assert shown.plot().ax_.get_ylabel().startswith("MCC")
+    found = EmpiricalFDisplay.from_predictions(y, p, measure="gmean")
+    assert found.best.value == maximize_empirical_f(y, p, measure="gmean").value
+    plt.close("all")
+
+
+def test_the_command_decides_and_compares_by_mcc(tmp_path, data):
+    X, y = data
+    p = LogisticRegression().fit(X, y).predict_proba(X)[:, 1]
+    pl.DataFrame({"p": p}).write_parquet(tmp_path / "p.parquet")
+    run = CliRunner().invoke(
+        app, ["decide", str(tmp_path / "p.parquet"), "-p", "p", "--measure", "mcc", "--json"]
+    )
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.output)["k"] == maximize_expected_f(p, measure="mcc").k
+    pl.DataFrame(X).with_columns(y=y).write_csv(tmp_path / "t.csv")
+    run = CliRunner().invoke(
+        app, ["compare", str(tmp_path / "t.csv"), "--target", "y", "--measure", "mcc", "--json"]
+    )
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.output)["measure"] == "MCC"
+
+
+def test_intervals_of_mcc_hold_the_true_value_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    rates = np.array([0.2, 0.05, 0.1, 0.65])  # hits, false, missed, the rest
+    truth = np.array([1, 0, 1, 0], bool), np.array([1, 1, 0, 0], bool)
+    limit = MCC().value(rates[0], rates[:2].sum(), rates[0] + rates[2], 1.0)
+    held = 0
+    for _ in range(300):
+        kind = rng.choice(4, 400, p=rates)
+        interval = f_interval(truth[0][kind], truth[1][kind], measure="mcc")
+        held += interval.low <= limit <= interval.high
+    assert 0.91 < held / 300 < 0.985

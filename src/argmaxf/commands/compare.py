@@ -23,7 +23,9 @@ def compare(
         str, typer.Option(help="The classifier: logistic, forest, boosting or nb.")
     ] = "logistic",
     beta: Annotated[float, typer.Option(help="How much recall counts against precision.")] = 1.0,
-    measure: Annotated[str, typer.Option(help="What to compare by: fbeta or jaccard.")] = "fbeta",
+    measure: Annotated[
+        str, typer.Option(help="What to compare by: fbeta, jaccard, mcc, …")
+    ] = "fbeta",
     positive: Annotated[
         str | None, typer.Option(help="The class that F counts; else the last one in order.")
     ] = None,

@@ -35,6 +35,8 @@ from argmaxf.validation import (
     refuse_masked,
 )
 
+STEP = 1e-4  # part of a count by which it is moved to see how a measure moves
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -80,8 +82,8 @@ def f_interval(
     beta : float, default=1.0
         Weight of recall against precision.
     measure : str or Measure, default="fbeta"
-        ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures` that is a ratio of counts, 1
-        without errors, and has no smoothing constants; others are refused.
+        Any measure of counts. A ratio that is 1 without errors and has no smoothing constants, as
+        F and Jaccard, has Wilson's limits; another one those of the normal distribution around it.
     average : {"macro", "micro"}, optional
         `"macro"` is the mean F of the labels or classes, `"micro"` the F of all cells.
     level : float, default=0.95
@@ -117,12 +119,15 @@ def f_interval(
     if pos_label is not None:
         y_true, y_pred = _one_against_rest(y_true, y_pred, average, pos_label)
     truth, guess = _columns(y_true, y_pred, average)
-    ratio = _plain_ratio(as_measure(measure, beta))
+    asked = as_measure(measure, beta)
     z = NormalDist().inv_cdf((1 + _check_level(level)) / 2)
     counts = _Counts.of(truth, guess)
     pooled = counts.pooled() if average == "micro" else counts
-    f = ratio.value(pooled.true, pooled.predicted, pooled.positives, zero_division=zero_division)
-    pull = _pull(truth, guess, np.asarray(f), pooled, ratio)
+    f = asked.value(*pooled.four, zero_division=zero_division)
+    pull = _pull(truth, guess, np.asarray(f), pooled, asked)
+    ratio = _plain_ratio(asked)
+    if ratio is None:
+        return _normal_interval(f, pull, z)
     design = _design_effect(pull) if average == "micro" else 1.0
     low, high = _limits(pooled, ratio, z, design)
     if average == "macro":
@@ -133,30 +138,36 @@ def f_interval(
 def f_and_pulls(
     truth: Any, guess: Any, measure: Measure, weight: Any = None
 ) -> tuple[Floats, Floats]:
-    """Return each label's F (or other ratio), and each cell's pull on it, for tables of booleans.
+    """Return each label's F (or other measure), and each cell's pull on it, for tables of booleans.
 
     The root of the summed squares of pulls is the standard error of F; of the difference of two
     predictions' pulls, that of the difference in F.
     """
     counts = _Counts.of(truth, guess, weight)
-    ratio = _ratio(measure)
-    f = ratio.value(counts.true, counts.predicted, counts.positives)
-    pull = _pull(truth, guess, f, counts, ratio)
+    f = measure.value(*counts.four)
+    pull = _pull(truth, guess, f, counts, measure)
     return f, pull if weight is None else weight[:, None] * pull
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """T, k and S of each label."""
+    """T, k, S and n of each label."""
 
     true: Floats
     predicted: Floats
     positives: Floats
+    items: Floats
 
     @classmethod
     def of(cls, truth: Any, guess: Any, weight: Any = None) -> _Counts:
         weight = ones_unless(weight, len(truth))
-        return cls(*(weight @ a for a in (truth & guess, guess, truth)))
+        everything = np.ones_like(truth)
+        return cls(*(weight @ a for a in (truth & guess, guess, truth, everything)))
+
+    @property
+    def four(self) -> tuple[Floats, ...]:
+        """T, k, S and n, as measures take them."""
+        return self.true, self.predicted, self.positives, self.items
 
     def pooled(self) -> _Counts:
         return _Counts(*(a.sum(keepdims=True) for a in vars(self).values()))
@@ -198,22 +209,19 @@ def _check_level(level: float) -> float:
     return level
 
 
-def _ratio(measure: Measure) -> Ratio:
-    """Return a measure whose derivative is known."""
+def _plain_ratio(measure: Measure) -> Ratio | None:
+    """Return a measure of the form c T / (c T + FP + b FN), which Wilson's limits are for."""
     if not isinstance(measure, Ratio):
-        raise ValueError(f"measure must be a ratio that is linear in the counts, got {measure!r}")
-    return measure
+        return None
+    c, b_in, _, s0, s1 = measure.coefficients()
+    return None if s0 or s1 or abs(c - b_in - 1.0) > 1e-12 * c else measure
 
 
-def _plain_ratio(measure: Measure) -> Ratio:
-    """Return a measure of the form c T / (c T + FP + b FN), for which the interval is known."""
-    c, b_in, _, s0, s1 = _ratio(measure).coefficients()
-    if s0 or s1 or abs(c - b_in - 1.0) > 1e-12 * c:
-        raise ValueError(
-            "measure must be a ratio of counts without smoothing that is 1 where there are no "
-            f"errors, got {measure!r}"
-        )
-    return _ratio(measure)
+def _normal_interval(f: Floats, pull: Floats, z: float) -> Interval:
+    """Return the mean of the labels' values, and z standard errors of it on both sides."""
+    value = float(np.mean(f))
+    reach = z * float(np.sqrt(np.sum((pull.sum(axis=1) / len(f)) ** 2)))
+    return Interval(value - reach, value, value + reach)
 
 
 def wilson(share: Any, count: Any, z: float) -> tuple[Floats, Floats]:
@@ -236,14 +244,46 @@ def _limits(counts: _Counts, ratio: Ratio, z: float, design: float) -> tuple[Flo
     return low, high
 
 
-def _pull(truth: Any, guess: Any, f: Floats, counts: _Counts, ratio: Ratio) -> Floats:
+def _pull(truth: Any, guess: Any, f: Floats, counts: _Counts, measure: Measure) -> Floats:
     """Return each cell's pull on F: the derivative of numerator / denominator at the counts."""
+    if not isinstance(measure, Ratio):
+        return _slopes(truth, guess, counts, measure)
+    ratio = measure
     c, b_in, b_out, _, _ = ratio.coefficients()
     _, denominator = ratio.fraction(counts.true, counts.predicted, counts.positives, None)
     denominator = np.where(denominator > 0, denominator, 1.0)
     hit = truth & guess
     grown = guess + b_out * truth + (b_in - b_out) * hit
     return np.asarray((c * hit - f * grown) / denominator)
+
+
+def _slopes(truth: Any, guess: Any, counts: _Counts, measure: Measure) -> Floats:
+    """Return each cell's pull on any measure: how the value moves with more cells of its kind.
+
+    Hits, false positives, positives left out and the rest each add to T, k, S and n in their own
+    way; central differences at a part of how many there are. The mean pull is taken off, so that
+    the number of rows itself does not count.
+    """
+    t, k, s, n = counts.four
+    kinds = [
+        (truth & guess, t, (1, 1, 1, 1)),
+        (~truth & guess, k - t, (0, 1, 0, 1)),
+        (truth & ~guess, s - t, (0, 0, 1, 1)),
+        (~truth & ~guess, n - k - s + t, (0, 0, 0, 1)),
+    ]
+    pull, mean = np.zeros(truth.shape), np.zeros_like(n, dtype=float)
+    for cells, size, move in kinds:
+        step = STEP * np.maximum(size, 0.0)
+        up, down = (
+            measure.value(
+                *(each + sign * step * by for each, by in zip(counts.four, move, strict=True))
+            )
+            for sign in (1.0, -1.0)
+        )
+        slope = np.divide(up - down, 2.0 * step, out=np.zeros_like(mean), where=step > 0)
+        pull += cells * slope
+        mean += slope * size / n
+    return pull - mean
 
 
 def _design_effect(pull: Floats) -> float:

@@ -26,7 +26,7 @@ def f_difference(
 
     Tables are compared by macro F. Paired: what both get right or wrong cancels, so the interval is
     narrower than those of the two F themselves. Normal approximation with each row's pull on the
-    difference; cost O(n labels). `measure` may be any ratio that is linear in the counts.
+    difference; cost O(n labels). `measure` may be any measure of counts.
 
     >>> y, a, b = [1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 1], [1, 0, 0, 0, 0, 1]
     >>> round(f_difference(y, a, b).value, 4)

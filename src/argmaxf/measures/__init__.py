@@ -43,7 +43,7 @@ __all__ = [
     "as_measure",
 ]
 
-RATIOS = (FBeta, Dice, Jaccard, Tversky)
+RATIOS = (FBeta, Jaccard, Dice, Tversky)
 LINEAR = (FowlkesMallows, MCC, Kappa, BalancedAccuracy)
 OTHERS = (GMean,)
 MEASURES: dict[str, type[Measure]] = {each.name: each for each in (*RATIOS, *LINEAR, *OTHERS)}

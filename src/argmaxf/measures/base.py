@@ -82,7 +82,8 @@ class Own(Measure):
     @property
     def title(self) -> str:
         """The function's name."""
-        return str(getattr(self.function, "__name__", "own measure"))
+        name = str(getattr(self.function, "__name__", "<object>"))
+        return "own measure" if name.startswith("<") else name
 
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return the function's value, over 1 or over 0."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from argmaxf.measures.base import Measure, divided
 
 
@@ -23,12 +25,12 @@ class Linear(Measure):
     def parts(
         self, k: Any, s: Any, n: Any, zero_division: float, *, by_false: bool = False
     ) -> tuple[Any, Any]:
-        """Return a and b of a T + b, or of a F + b with F = k - T false positives.
+        """Return a and b of a T + b, or of a F + b with F = k - T false positives, for arrays.
 
         0/0 is a = 0 and b = `zero_division`. Where nearly all are positive, F is the small number.
         """
-        none, denominator = self.fraction(0 * s, k, s, n)
-        slope = self.fraction(0 * s + 1, k, s, n)[0] - none
-        start = self.fraction(k + 0 * s, k, s, n)[0] if by_false else none
-        a = divided(-slope if by_false else slope, denominator, 0.0)
-        return a, divided(start, denominator, zero_division)
+        tp = np.stack([0 * k, 0 * k + 1, k] if by_false else [0 * k, 0 * k + 1])
+        numerator, denominator = self.fraction(tp, k, s, n)
+        slope = numerator[0] - numerator[1] if by_false else numerator[1] - numerator[0]
+        start = numerator[2] if by_false else numerator[0]
+        return divided(slope, denominator, 0.0), divided(start, denominator, zero_division)

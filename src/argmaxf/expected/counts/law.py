@@ -19,6 +19,7 @@ of a group are known by Σ π(θ), from the power sums of the summary, and sets 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +52,7 @@ class Law:
     nodes: Floats  # s_j
     mass: Floats  # E[ℓ_j(S)]
     theta: Floats
-    waves: Waves  # the transforms of ℓ_j times φ, (θ, nodes)
+    waves: Floats  # the transforms of ℓ_j times φ: real part and less the imaginary one by turns
 
     @classmethod
     def of(cls, groups: Groups, n: float, measure: Linear, zero_division: float) -> Law:
@@ -63,7 +64,7 @@ class Law:
         window = np.arange(first, last + 1.0)
         theta = 2.0 * math.pi * np.arange(window.size // 2 + 1) / window.size
         theta = theta[variance * (1.0 - np.cos(theta)) <= NATS + 4.0]
-        log_phi = _waves(groups, theta)[0].sum(axis=0)
+        log_phi = _logs(groups, theta).sum(axis=0)
         upper = float(groups.count[groups.centre >= 0.5].sum())
         turned = np.exp(log_phi + 1j * theta * (upper - first))  # φ e^{-iθ first}
         padded = np.zeros(window.size // 2 + 1, np.complex128)
@@ -73,48 +74,64 @@ class Law:
         waves = np.fft.rfft(basis, axis=1)[:, : theta.size].T * turned[:, None] / window.size
         waves[1 : theta.size - (window.size % 2 == 0 and theta.size == padded.size)] *= 2.0
         by_false = 2.0 * mean > n
-        return cls(measure, zero_division, n, by_false, nodes, basis @ odds, theta, waves)
+        real = np.stack([waves.real, -waves.imag], axis=1).reshape(-1, nodes.size)
+        return cls(measure, zero_division, n, by_false, nodes, basis @ odds, theta, real)
 
     def found(self, groups: Groups) -> Floats:
         """Return E[T ℓ_j(S)] of the items of each group, (groups, nodes)."""
         if self.by_false:
             return self._at_nodes(self._turns(groups)[1])
-        return self._at_nodes(_waves(groups, self.theta)[1])
+        return self._at_nodes(self._pi(groups))
 
-    def parts(self, k: Floats) -> tuple[Any, Any]:
-        """Return a and b for each k, (k, nodes), with more digits where the machine has them."""
-        sizes, s = k.astype(np.longdouble)[:, None], self.nodes.astype(np.longdouble)[None, :]
-        n, zero = np.longdouble(self.n), self.zero_division
+    def parts(self, k: Floats, number: Any = np.float64) -> tuple[Any, Any]:
+        """Return a and b for each k, (k, nodes), in numbers of a given type."""
+        sizes, s = k.astype(number)[:, None], self.nodes.astype(number)[None, :]
+        n, zero = number(self.n), self.zero_division
         a, b = self.measure.parts(sizes, s, n, zero, by_false=self.by_false)
         return a, b
 
-    def values(self, k: Floats, found: Floats) -> Any:
+    def values(self, k: Floats, found: Floats) -> Floats:
         """Return the expected value of sets of k items."""
         a, b = self.parts(k)
-        return (a * found + b * self.mass).sum(axis=1)
+        value: Floats = np.einsum("ij,ij->i", a, found) + b @ self.mass
+        return value
+
+    def rises(self, k: Floats, start: Floats, steps: Floats) -> Any:
+        """Return how much more each later set of k[1:] items is worth than the first of k[0].
+
+        `start` is what the first set found, `steps` what each later one found beyond. In extended
+        precision where the machine has it: neighbours hardly differ.
+        """
+        a, b = self.parts(k, np.longdouble)
+        more = a[1:] * steps + (a[1:] - a[0]) * start + (b[1:] - b[0]) * self.mass
+        return more.sum(axis=1)
 
     def scale(self, k: Floats, found: Floats) -> Floats:
         """Return the size of the terms that the values are sums of."""
         a, b = self.parts(k)
-        return np.asarray((np.abs(a * found) + np.abs(b * self.mass)).sum(axis=1), float)
+        size: Floats = (np.abs(a * found) + np.abs(b * self.mass)).sum(axis=1)
+        return size
 
-    def ceilings(self, k: Floats, after: Floats, found: Floats) -> Floats:
+    def ceilings(self, k: Floats, after: Floats, *found: Floats) -> Floats:
         """Bound the values of k or more items, none of them better than the first `after` > k.
 
         The measure rises with true positives and falls with k, so none beats k items among which
-        are all the true positives of the larger set.
+        are all the true positives of the larger set. Of several bounds on those, the least counts.
         """
-        surplus = np.where(self.by_false, after - k, 0.0)[:, None] * self.mass
-        return np.asarray(self.values(k, found - surplus), float)
+        a, b = self.parts(k)
+        rest = b @ self.mass
+        if self.by_false:
+            rest -= (after - k) * (a @ self.mass)
+        return rest + np.minimum.reduce([np.einsum("ij,ij->i", a, each) for each in found])
 
     def spread(self, chosen: Groups, mean: float) -> float:
         """Return the standard deviation of the measure for a chosen set."""
-        pi = _waves(chosen, self.theta)[1].sum(axis=0)
+        pi = self._pi(chosen).sum(axis=0)
         variance, negative = (each.sum(axis=0) for each in self._turns(chosen))
         tilted = negative if self.by_false else pi
         middle = tilted[0].real  # E[T]
         k = np.array([chosen.count.sum()])
-        a, b = (np.asarray(part[0], float) for part in self.parts(k))
+        a, b = (part[0] for part in self.parts(k))
         # a T + b - mean = a (T - E[T]) + c: its square has three terms
         away = tilted - middle
         c = a * middle + b - mean
@@ -130,8 +147,17 @@ class Law:
 
     def _at_nodes(self, turned: Waves) -> Floats:
         """Return the expectations of what has these transforms, times each ℓ_j(S)."""
-        parts: Floats = turned.real @ self.waves.real - turned.imag @ self.waves.imag
+        parts: Floats = np.ascontiguousarray(turned).view(np.float64) @ self.waves
         return parts
+
+    def _pi(self, groups: Groups) -> Waves:
+        """Return Σ π of each group at each θ."""
+        from argmaxf.expected.counts import wave_kernels
+
+        x = np.exp(1j * self.theta)
+        pi = np.empty((len(groups), x.size), np.complex128)
+        wave_kernels.group_turns(*_arrays(groups), 1.0 - x, x, pi)
+        return pi
 
     def _turns(self, groups: Groups) -> tuple[Waves, Waves]:
         """Return Σ π (1 - π) and Σ (1 - π) of each group at each θ."""
@@ -140,9 +166,7 @@ class Law:
         x = np.exp(1j * self.theta)
         shape = (len(groups), x.size)
         variance, negative = np.empty(shape, np.complex128), np.empty(shape, np.complex128)
-        arguments = groups.count, groups.centre, groups.rest, groups.half, groups.moments
-        arrays = (np.ascontiguousarray(each) for each in arguments)
-        kernels.group_variances(*arrays, 1.0 - x, x, variance, negative)
+        kernels.group_variances(*_arrays(groups), 1.0 - x, x, variance, negative)
         return variance, negative
 
 
@@ -159,17 +183,20 @@ def needs_values(groups: Groups) -> NDArray[np.bool_]:
     return unsure & (variance_of(groups) < SURE)
 
 
-def _waves(groups: Groups, theta: Floats) -> tuple[Waves, Waves]:
-    """Return Σ log(1 - p w), less iθ for each item of upper groups, and Σ π of each at each θ."""
+def _logs(groups: Groups, theta: Floats) -> Waves:
+    """Return Σ log(1 - p w) of each group at each θ, less iθ for each item of upper groups."""
     from argmaxf.expected.counts import wave_kernels
 
     x = np.exp(1j * theta)
-    shape = (len(groups), theta.size)
-    log_terms, pi = np.empty(shape, np.complex128), np.empty(shape, np.complex128)
-    arguments = groups.count, groups.centre, groups.rest, groups.half, groups.moments
-    arrays = (np.ascontiguousarray(each) for each in arguments)
-    wave_kernels.group_waves(*arrays, theta, 1.0 - x, x, log_terms, pi)
-    return log_terms, pi
+    logs = np.empty((len(groups), theta.size), np.complex128)
+    wave_kernels.group_logs(*_arrays(groups), theta, 1.0 - x, x, logs)
+    return logs
+
+
+def _arrays(groups: Groups) -> Iterator[Floats]:
+    """Yield what kernels take of groups."""
+    parts = groups.count, groups.centre, groups.rest, groups.half, groups.moments
+    yield from (np.ascontiguousarray(part) for part in parts)
 
 
 def _nodes(window: Floats, mean: float, n: float) -> tuple[Floats, Floats]:

@@ -2,9 +2,10 @@
 
 At the border of two groups f is known from `Law`. Inside a group that covers the ranks (a, b] no
 set is better than a + 1 items among which are all true positives of the top b: the measure rises
-with true positives and falls with k. A group whose bound is below the best value is closed, others
-are looked at more finely, as `expected/search.py` does it for ratios. Near the optimum f differs
-from one k to the next in its tenth digit or later; differences are taken in extended precision.
+with true positives and falls with k. What that leaves open is bounded again, in stretches of sizes
+and by the best and worst items of the group. A group whose bounds are below the best value is
+closed, others are looked at more finely, as `expected/search.py` does it for ratios. Near the
+optimum f differs from one k to the next in its tenth digit or later: see `Law.rises`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.expected.counts.law import Law, needs_values
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.search import SLACK, Ladder, Optimum, Search, Stretch
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.measures import Linear
 from argmaxf.question import Question
+
+PARTS = 4, 64  # stretches of sizes that a group is bounded in, first and then
 
 
 class LinearSearch(Search):
@@ -94,35 +97,64 @@ class LinearSearch(Search):
         states = ends[0] + np.vstack([np.zeros_like(ends[0]), steps])
         k = k0 + np.concatenate([[0.0], np.cumsum(groups.count)])
         if f0 is None:
-            f = self.law.values(k, states)
+            f = self.law.values(k, states).astype(np.longdouble)
         else:
-            a, b = self.law.parts(k)
-            inside = a[1:] * steps + (a[1:] - a[0]) * ends[0] + (b[1:] - b[0]) * self.law.mass
-            f = np.concatenate([[f0], f0 + inside.sum(axis=1)])
+            f = np.concatenate([[f0], f0 + self.law.rises(k, ends[0], steps)])
         bound = self.law.ceilings(np.minimum(k[:-1] + 1.0, k[1:]), k[1:], states[1:])
         return Ladder(groups, k, f, states, bound, bound, before, after)
 
     def _open(self, ladder: Ladder) -> Bools:
-        """Mark the groups whose bound does not close them."""
+        """Mark the groups that the bounds do not close: they may hold a better value."""
+        self._note_best(ladder)
         question, k = self.question, ladder.k
-        slack = SLACK * self._terms(self._best)
-        is_open = (ladder.groups.count > 1) & (ladder.high > self._best - slack)
+        least = self._best - SLACK * self._size
+        is_open = (ladder.groups.count > 1) & (ladder.high > least)
         is_open &= (k[1:] > question.least) & (k[:-1] < question.most)
-        return is_open if question.split_ties else is_open & ~ladder.groups.runs
+        if not question.split_ties:
+            is_open &= ~ladder.groups.runs
+        for parts in PARTS:
+            i = np.flatnonzero(is_open)
+            if i.size:
+                is_open[i] = self._within(ladder, i, parts) > least
+        return is_open
+
+    def _within(self, ladder: Ladder, i: Ints, parts: int) -> Floats:
+        """Bound the values inside of each of some groups, in so many stretches of sizes.
+
+        The items of a group are no better than its `high` and no worse than its `low`: of its first
+        m items no more can be positive than of m like the best, or of all less those like the worst
+        that are left out. That is exact in k, so that only the width of a stretch is lost.
+        """
+        groups, law = ladder.groups[i], self.law
+        a, b = ladder.k[i, None], ladder.k[i + 1, None]
+        edges = a + np.floor((b - a) * np.arange(parts + 1) / parts)
+        which, piece = np.nonzero(edges[:, 1:] > edges[:, :-1])
+        first, last = edges[which, piece] + 1.0, edges[which, piece + 1]
+        one = np.ones(i.size)
+        best, worst = (law.found(Groups.of_values(p, one)) for p in (groups.high, groups.low))
+        from_above = ladder.state[i][which] + (last[:, None] - a[which]) * best[which]
+        from_below = ladder.state[i + 1][which] - (b[which] - last[:, None]) * worst[which]
+        bounds = law.ceilings(first, last, from_above, from_below)
+        return np.maximum.reduceat(bounds, np.searchsorted(which, np.arange(i.size)))
+
+    def _note_best(self, ladder: Ladder) -> None:
+        """Note the size of the terms that the best value so far is the sum of.
+
+        Sums of both signs may be much smaller. The larger the angles that φ turns by, the more of
+        their last digits are lost.
+        """
+        top = int(np.argmax(ladder.f[1:])) + 1
+        if self._ladders[0] is ladder or ladder.f[top] >= self._best:
+            size = self.law.scale(ladder.k[top : top + 1], ladder.state[top : top + 1])[0]
+            angle = float(self.groups.mass.sum()) * float(self.law.theta[-1])
+            self._size = float(size) * (1.0 + 0.01 * angle)
 
     @property
     def _offset(self) -> float:
         return 0.0
 
     def _terms(self, value: float) -> float:
-        """The size of the terms at the best border: sums of both signs may be much smaller.
-
-        The larger the angles that φ turns by, the more of their last digits are lost.
-        """
-        best = max(self._ladders, key=lambda ladder: float(ladder.f[1:].max()))
-        top = int(np.argmax(best.f[1:])) + 1
-        size = float(self.law.scale(best.k[top : top + 1], best.state[top : top + 1])[0])
-        return size * (1.0 + 0.01 * float(self.groups.mass.sum()) * float(self.law.theta[-1]))
+        return self._size
 
     def _spread(self, above: Groups, below: Groups, value: float) -> float:
         return self.law.spread(above, value)
