@@ -288,7 +288,7 @@ def test_degenerate_sets(measure, p, zero_division):
 
 
 def test_where_only_ratios_will_do_is_said():
-    with pytest.raises(ValueError, match="sparse proba is for ratios .* got MCC"):
+    with pytest.raises(ValueError, match="sparse proba is for ratios"):
         maximize_expected_f(csr_array([[0.1, 0.2]]), measure="mcc", average="samples")
     with pytest.raises(ValueError, match="must be a ratio that is linear in the counts"):
         maximize_worst_case_f([0.1, 0.2], [0.2, 0.4], measure="mcc")

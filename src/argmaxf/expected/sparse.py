@@ -30,6 +30,11 @@ def decide_sparse(matrix: Any, question: Question, average: str) -> Decision:
 
     Holds the stored values a second time, with up to a quarter more, and one mark for each.
     """
+    if question.ratio is None:
+        raise ValueError(
+            f"sparse proba is for ratios (F, Jaccard, …), got {question.measure}, for which cells "
+            "that are not stored count too; give a dense proba"
+        )
     csr = as_csr("proba", matrix)
     ways = {"macro": _columns, "samples": _rows, "micro": _all_cells}
     chosen, decision = ways[average](csr, question)
