@@ -283,7 +283,7 @@ def _slopes(truth: Any, guess: Any, counts: _Counts, measure: Measure) -> Floats
         slope = np.divide(up - down, 2.0 * step, out=np.zeros_like(mean), where=step > 0)
         pull += cells * slope
         mean += slope * size / n
-    return pull - mean
+    return np.asarray(pull - mean)
 
 
 def _design_effect(pull: Floats) -> float:

@@ -122,7 +122,8 @@ class Law:
         rest = b @ self.mass
         if self.by_false:
             rest -= (after - k) * (a @ self.mass)
-        return rest + np.minimum.reduce([np.einsum("ij,ij->i", a, each) for each in found])
+        sums = [np.einsum("ij,ij->i", a, each) for each in found]
+        return np.asarray(rest + np.minimum.reduce(sums))
 
     def spread(self, chosen: Groups, mean: float) -> float:
         """Return the standard deviation of the measure for a chosen set."""

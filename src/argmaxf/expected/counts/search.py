@@ -11,6 +11,7 @@ optimum f differs from one k to the next in its tenth digit or later: see `Law.r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -96,6 +97,7 @@ class LinearSearch(Search):
         steps = self.law.found(groups).cumsum(axis=0)
         states = ends[0] + np.vstack([np.zeros_like(ends[0]), steps])
         k = k0 + np.concatenate([[0.0], np.cumsum(groups.count)])
+        f: Any  # in extended precision
         if f0 is None:
             f = self.law.values(k, states).astype(np.longdouble)
         else:
