@@ -91,6 +91,13 @@ def every_set(states, mass, beta=1.0, zero_division=0.0):
     return mean, np.sqrt((f - mean[:, None]) ** 2 @ mass)
 
 
+def best_cut(y, scores, beta=1.0):
+    """The highest F of "at least t" over all t, the rows counted anew at each."""
+    chosen, positive = scores[:, None] >= scores, np.asarray(y) == 1
+    hits, b2 = (chosen & positive[:, None]).sum(axis=0), beta**2
+    return ((1 + b2) * hits / (chosen.sum(axis=0) + b2 * positive.sum())).max()
+
+
 def joint_parameters(states, mass):
     """P(y_i = 1, S = s), n × n, and P(S = 0)."""
     counts = states.sum(axis=1)

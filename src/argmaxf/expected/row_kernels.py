@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
-from argmaxf.expected.kernels import factor, log_factor, select, tilt
+from argmaxf.expected.kernels import factor, log_factor, longest, select, tilt
 from argmaxf.expected.nodes import plausible_positives, reciprocal_nodes
 
 BLOCK = 64  # items between two fresh evaluations of e^{-uk}, so that rounding cannot build up
@@ -345,7 +345,7 @@ def decide_row(ascending, c, zero_division, split_ties, limits, forced, f):
 @kernel
 def decide_sets(ascending, offsets, c, zero_division, split_ties, limits, k, expected, std, rivals):
     """Decide sets of items that lie one after another, each sorted, set r from offsets[r] on."""
-    f = np.empty(np.diff(offsets).max() + 1)
+    f = np.empty(longest(offsets) + 1)
     for r in range(k.size):
         items = ascending[offsets[r] : offsets[r + 1]]
         k[r], expected[r], std[r], rivals[r] = decide_row(

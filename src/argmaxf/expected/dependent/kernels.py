@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
-from argmaxf.expected.kernels import factor
+from argmaxf.expected.kernels import factor, largest
 
 NEAR = 256  # items whose rows of B stay in the processor's cache
 SLACK = 1e-12  # a bound must lie below the best value by this part of it to close a range
@@ -71,13 +71,12 @@ def top_sums(b, u, t, low, high):
     n = b.shape[0]
     delta = np.empty(n)
     contributions(b, np.exp(-u * t), delta)
-    largest = delta if high == n else np.partition(delta, n - high)[n - high :]
-    largest = np.sort(largest)
+    top = np.sort(delta if high == n else largest(delta, high))
     sums = np.empty(high - low + 1)
     total = 0.0
     lost = 0.0  # what rounding drops is carried along (Kahan)
     for k in range(1, high + 1):
-        y = largest[high - k] - lost
+        y = top[high - k] - lost
         longer = total + y
         lost = (longer - total) - y
         total = longer
@@ -158,7 +157,7 @@ def select_top(delta, k, out):
     out[:] = False
     if k == 0:
         return np.inf
-    cut = np.partition(delta, delta.size - k)[delta.size - k]
+    cut = largest(delta, k)[0]
     high, low = cut * (1.0 + CONTEST), cut * (1.0 - CONTEST)
     ties = k - np.sum(delta > high)
     smallest = np.inf

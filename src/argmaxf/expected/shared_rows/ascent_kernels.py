@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from argmaxf.compiled import kernel
+from argmaxf.expected.kernels import longest
 from argmaxf.expected.shared_rows.column_kernels import add_tilted, tilted_sum
 
 EVEN = 1e-14  # a gain of this part of a column's value is rounding, and no reason to move
@@ -92,15 +93,9 @@ def best_cells(gain, b, exactly, take):
 
 
 @kernel
-def widest_row(rows):
-    """How many cells the longest row has."""
-    return np.max(np.diff(rows.first)) if rows.first.size > 1 else 0
-
-
-@kernel
 def sweep(rows, columns, state, b, exactly):
     """Give every row in turn its best cells; return how many rows moved."""
-    gain = np.empty(widest_row(rows))
+    gain = np.empty(longest(rows.first))
     take = np.empty(gain.size, np.bool_)
     moved = 0
     for i in range(rows.first.size - 1):
@@ -125,7 +120,7 @@ def first_prices(rows, columns, state, b, exactly, price):
 
     Where a row takes fewer than it may, its price is zero: one more label is worth nothing.
     """
-    gain = np.empty(widest_row(rows))
+    gain = np.empty(longest(rows.first))
     for i in range(rows.first.size - 1):
         start, stop = rows.first[i], rows.first[i + 1]
         row_gains(start, stop, rows, columns, state, gain)

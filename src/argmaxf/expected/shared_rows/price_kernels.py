@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
-from argmaxf.expected.kernels import factor
+from argmaxf.expected.kernels import factor, largest
 
 CUT = 8  # a range of sizes is cut at least this part of its length from its ends
 
@@ -66,12 +66,11 @@ def top_sums(t, low, high, priced):
     """V(k, t), the sum of the k largest Δ_i(t) - λ_i, for k = low … high."""
     reduced(float(t), priced)
     n = priced.out.size
-    largest = priced.out if high == n else np.partition(priced.out, n - high)[n - high :]
-    largest = np.sort(largest)
+    top = np.sort(priced.out if high == n else largest(priced.out, high))
     sums = np.empty(high - low + 1)
     total = 0.0
     for k in range(1, high + 1):
-        total += largest[high - k]
+        total += top[high - k]
         if k >= low:
             sums[k - low] = total
     return sums
@@ -156,7 +155,7 @@ def mark_best(size, priced, out):
         return
     reduced(float(size), priced)
     n = priced.out.size
-    least = np.partition(priced.out, n - size)[n - size]
+    least = largest(priced.out, size)[0]
     ties = size - np.sum(priced.out > least)
     for i in range(n):
         out[i] = priced.out[i] > least
