@@ -37,6 +37,7 @@ from argmaxf import (
 )
 from argmaxf.commands.app import app
 from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
+from argmaxf.expected.counts.gmean import decide_gmean
 from argmaxf.expected.counts.joint import LARGEST, joint_curve
 from argmaxf.expected.counts.linear import linear_curve, linear_spread
 from argmaxf.expected.large import decide_large
@@ -272,11 +273,33 @@ def test_bad_functions_are_refused(function, message):
         maximize_expected_f([0.5, 0.2], measure=function)
 
 
-@pytest.mark.parametrize("measure", [GMean(), Tversky(2.0, 1.0), Worse()], ids=str)
+@pytest.mark.parametrize("measure", [Tversky(2.0, 1.0), Worse()], ids=str)
 def test_too_many_items_for_all_counts_are_refused(measure):
     many = np.full(20_000, 0.25)
     with pytest.raises(ValueError, match=f"at most {LARGEST:,} items; got 20,000"):
         maximize_expected_f(many, measure=measure)
+
+
+@pytest.mark.parametrize("shape", [(0.5, 5), (5, 0.5), (0.1, 10)], ids=str)
+def test_gmean_of_many_items_comes_with_a_bound_that_no_set_exceeds(shape):
+    p = np.random.default_rng(0).beta(*shape, 1_500)
+    curve = joint_curve(np.sort(p)[::-1].copy(), GMean(), 0.0)
+    found = decide_gmean(p, Question.of(1.0, "gmean"))
+    assert found.expected == pytest.approx(curve[found.k], rel=1e-12)
+    assert found.expected <= curve.max() <= found.bound
+    assert found.bound - found.expected < 1e-3
+    assert curve.max() - found.expected < 1e-5
+
+
+@pytest.mark.parametrize("measure", [*LINEAR, GMean()], ids=str)
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.4])
+def test_many_equal_items(measure, value):
+    p = np.full(20_000, value)
+    decision = maximize_expected_f(p, measure=measure)
+    all_of_them = expected_f(p, np.ones(p.size, bool), measure=measure).mean
+    nothing = expected_f(p, np.zeros(p.size, bool), measure=measure).mean
+    assert decision.expected >= max(all_of_them, nothing) - 1e-12
+    assert np.count_nonzero(decision.selected) == decision.k
 
 
 @by_counts

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.arrays import Floats, contiguous
+from argmaxf.expected.counts.joint import LARGEST
+from argmaxf.expected.counts.law import needs_values
 from argmaxf.expected.counts.sets import curve_by_counts, value_by_counts, value_of_groups
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.form import Form
@@ -65,9 +67,17 @@ def expected_f(
     p = as_probabilities("proba", proba, ndim=1)
     chosen = _mask(selected, p.size)
     if question.ratio is None:
-        p = p.astype(np.float64)
-        return value_by_counts(p[chosen], p[~chosen], question)
+        return _by_counts(p.astype(np.float64), chosen, question)
     return value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), question)
+
+
+def _by_counts(p: Floats, chosen: NDArray[np.bool_], question: Question) -> ExpectedF:
+    """Return the value of a measure that is no ratio: from groups where they say enough."""
+    if question.is_linear and p.size > LARGEST:
+        inside, outside = groups_of_items(p[chosen]), groups_of_items(p[~chosen])
+        if not needs_values(Groups.joined([inside, outside])).any():
+            return value_of_groups(inside, outside, question)
+    return value_by_counts(p[chosen], p[~chosen], question)
 
 
 def value_of_sets(chosen: Groups, rest: Groups, question: Question) -> ExpectedF:

@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.arrays import contiguous
 from argmaxf.constraints import Asked
+from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.large import decide_large
 from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
 from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
 from argmaxf.expected.sparse import decide_sparse
-from argmaxf.measures import Measure
+from argmaxf.measures import GMean, Measure
 from argmaxf.prior import factor_of, move_odds
 from argmaxf.question import Question
 from argmaxf.validation import (
@@ -229,7 +230,7 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
         raise ValueError("proba must hold at least one probability, got none")
     if question.asked:
         return _decide_promised(p, question)
-    if p.size > SMALL:
+    if p.size > (LARGEST if isinstance(question.measure, GMean) else SMALL):
         return decide_large(p, question)
     rows = _decide_rows(p[None, :], question)
     return Decision(

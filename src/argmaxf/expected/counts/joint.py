@@ -11,15 +11,18 @@ looked at anyway are checked for it. O(n) values of m for each k: O(n²) in all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from argmaxf.arrays import Floats
+from argmaxf.expected import promises
 from argmaxf.measures import Measure
 
 LARGEST = 5_000  # items: every size is looked at, some seconds
+BLOCK = 1 << 19  # values of a measure that are held at a time
 RISING = 1e-9  # part of the values by which rounding may make them fall
 LEAST = 1e-22  # odds below this part of the largest are left out
 
@@ -32,9 +35,12 @@ class Count(NamedTuple):
 
     @classmethod
     def of(cls, p: Floats) -> Count:
-        """Return the distribution of the count; O(n √n)."""
+        """Return the distribution of the count: label by label, or of many from its transform."""
         from argmaxf.expected.counts import kernels
 
+        if p.size > LARGEST:
+            first, mass = promises.Count.of(p)
+            return cls(first, mass / mass.sum())
         return cls(*kernels.masses(p))
 
     @property
@@ -60,10 +66,22 @@ def value_of_counts(
     inside: Count, outside: Count, k: int, n: int, measure: Measure, zero_division: float
 ) -> tuple[float, float]:
     """Return mean and standard deviation of a measure for one set."""
-    values = _values(inside, outside, k, n, measure, zero_division)
-    mean = float(inside.mass @ values @ outside.mass)
-    away = values - mean
-    return mean, float(np.sqrt(inside.mass @ (away * away) @ outside.mass))
+    mean = 0.0
+    for part in _blocks(inside, outside):
+        values = _values(part, outside, k, n, measure, zero_division)
+        mean += float(part.mass @ values @ outside.mass)
+    variance = 0.0
+    for part in _blocks(inside, outside):
+        away = _values(part, outside, k, n, measure, zero_division) - mean
+        variance += float(part.mass @ (away * away) @ outside.mass)
+    return mean, math.sqrt(variance)
+
+
+def _blocks(inside: Count, outside: Count) -> Iterator[Count]:
+    """Part the counts inside so that a block of values is not large."""
+    size = max(1, BLOCK // outside.mass.size)
+    for i in range(0, inside.mass.size, size):
+        yield Count(inside.first + i, inside.mass[i : i + size])
 
 
 def joint_curve(descending: Floats, measure: Measure, zero_division: float) -> Floats:

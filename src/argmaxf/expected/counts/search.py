@@ -158,5 +158,11 @@ class LinearSearch(Search):
     def _terms(self, value: float) -> float:
         return self._size
 
+    def chosen(self) -> Floats:
+        """What the best set finds: E[T ℓ_j(S)] in one row."""
+        k = np.concatenate([ladder.k for ladder in self._ladders])
+        state = np.concatenate([ladder.state for ladder in self._ladders])
+        return np.asarray(state[k == self.optimum.k][:1])
+
     def _spread(self, above: Groups, below: Groups, value: float) -> float:
         return self.law.spread(above, value)
