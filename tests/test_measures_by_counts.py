@@ -266,6 +266,8 @@ def test_zero_over_zero_of_an_own_function_is_the_callers_value():
     [
         (lambda tp, k, s, n: tp + np.inf, "must be finite, or NaN for 0/0, got inf at tp=0, k=0"),
         (lambda tp, k: tp, "takes 2 positional arguments"),
+        (lambda tp, k, s, n: np.zeros(3), r"one number for each of its counts, got shape \(3,\)"),
+        (lambda tp, k, s, n: "high", "could not convert string to float: 'high'"),
     ],
 )
 def test_bad_functions_are_refused(function, message):

@@ -91,12 +91,17 @@ class Own(Measure):
         with np.errstate(divide="ignore", invalid="ignore"):
             try:
                 value = np.asarray(self.function(*counts), float)
-            except (TypeError, ValueError):  # written for numbers: `if`, math.sqrt, max
+            except (TypeError, ValueError, ZeroDivisionError):  # for numbers: `if`, math.sqrt, max
                 value = np.vectorize(self._of_numbers, otypes=[float])(*counts)
-        undefined = np.isnan(value)
+        if value.shape not in ((), counts[0].shape):
+            raise ValueError(
+                "measure must return one number for each of its counts, got shape "
+                f"{value.shape} for counts of shape {counts[0].shape}"
+            )
+        value = np.broadcast_to(value, counts[0].shape)
         self._refuse_infinite(value, counts)
-        filled, defined = np.broadcast_arrays(np.where(undefined, 0.0, value), ~undefined, tp)[:2]
-        return filled, defined.astype(float)
+        undefined = np.isnan(value)
+        return np.where(undefined, 0.0, value), (~undefined).astype(float)
 
     def _of_numbers(self, *counts: float) -> float:
         """Return the function's value of four numbers; a division by zero is 0/0."""
@@ -110,7 +115,7 @@ class Own(Measure):
         if not np.isinf(value).any():
             return
         where = tuple(np.argwhere(np.isinf(value))[0])
-        tp, k, s, n = (float(np.broadcast_to(each, value.shape)[where]) for each in counts)
+        tp, k, s, n = (float(each[where]) for each in counts)
         raise ValueError(
             f"measure must be finite, or NaN for 0/0, got {float(value[where])} at "
             f"tp={tp:g}, k={k:g}, s={s:g}, n={n:g}"
