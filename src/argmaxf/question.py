@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from argmaxf.constraints import Asked
-from argmaxf.measures import Coefficients, Linear, Measure, Ratio, as_measure
+from argmaxf.measures import Coefficients, Linear, Measure, MeasureLike, Ratio, as_measure
 from argmaxf.validation import check_choice, check_whole, check_zero_division
 
 NO_LIMIT = 2**62  # more items than there can be
@@ -27,7 +27,7 @@ class Question:
     def of(
         cls,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         zero_division: float = 0.0,
         ties: str = "split",
         min_selected: int | None = None,

@@ -22,7 +22,7 @@ from argmaxf.estimators.deployed import check_deploy_rate
 from argmaxf.estimators.labels import constants_said
 from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.shift import Familiar
-from argmaxf.measures import Measure
+from argmaxf.measures import MeasureLike
 
 
 class AutoFClassifier(MetaFClassifier):
@@ -46,8 +46,8 @@ class AutoFClassifier(MetaFClassifier):
         `FrozenEstimator`, where the model is settled, no other model is.
     beta : float, default=1.0
         The weight of recall against precision.
-    measure : str or Measure, default="fbeta"
-        What to maximize: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
+    measure : str, Measure or callable, default="fbeta"
+        What to maximize: a name, an object of `argmaxf.measures`, or a function.
     cv : int, float, splitter object or list of splits, default=5
         How rows are held out. A share such as 0.2 holds out that part of them once, and the
         classifier that predicts is trained on the others alone.
@@ -94,7 +94,7 @@ class AutoFClassifier(MetaFClassifier):
         estimator: Any,
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         cv: Any = 5,
         set_size: int | None = None,
         candidates: Mapping[str, Any] | None = None,

@@ -17,7 +17,7 @@ from argmaxf.comparison.trial import Fit, Trial
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.plain import PlainClassifier
-from argmaxf.measures import Measure
+from argmaxf.measures import MeasureLike
 from argmaxf.validation import as_weights
 
 
@@ -27,7 +27,7 @@ def compare(
     estimator: Any,
     *,
     beta: float = 1.0,
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     X_test: Any = None,
     y_test: Any = None,
     methods: Iterable[str] | None = None,
@@ -59,8 +59,8 @@ def compare(
         What gives the scores, not fitted; a pipeline brings its preprocessing to every method.
     beta : float, default=1.0
         The weight of recall against precision.
-    measure : str or Measure, default="fbeta"
-        What to compare by: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`. Methods
+    measure : str, Measure or callable, default="fbeta"
+        What to compare by: a name, an object of `argmaxf.measures`, or a function. Methods
         that cannot be made for it do not take part, and the error says so where one is named.
     X_test : array-like, frame or sparse matrix of shape (m, features), default=None
         Rows to compare on. Without them methods are compared on the rows that `cv` holds out.

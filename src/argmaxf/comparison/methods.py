@@ -22,7 +22,7 @@ from argmaxf.estimators.margin import MarginFClassifier
 from argmaxf.estimators.plain import PlainClassifier
 from argmaxf.estimators.softf import SoftFClassifier
 from argmaxf.estimators.threshold import ThresholdFClassifier
-from argmaxf.measures import FBeta, Measure, Ratio, as_measure
+from argmaxf.measures import FBeta, Measure, MeasureLike, Ratio, as_measure
 from argmaxf.validation import check_choice
 
 UNLIMITED = Constraints()
@@ -33,7 +33,7 @@ class Recipe:
     """What every method of one comparison is made with."""
 
     beta: float = 1.0
-    measure: str | Measure = "fbeta"
+    measure: MeasureLike = "fbeta"
     pos_label: Any = None
     cv: Any = 5
     n_jobs: int | None = None

@@ -13,7 +13,7 @@ from argmaxf.comparison.methods import METHODS, Recipe
 from argmaxf.comparison.trial import Trial, nothing_to_tell
 from argmaxf.estimators.base import MetaFClassifier
 from argmaxf.estimators.labels import Labels, constants_said
-from argmaxf.measures import Measure
+from argmaxf.measures import MeasureLike
 
 
 class VoteFClassifier(MetaFClassifier):
@@ -32,7 +32,7 @@ class VoteFClassifier(MetaFClassifier):
         a pipeline, the third shares.
     beta : float, default=1.0
         The weight of recall against precision.
-    measure : str or Measure, default="fbeta"
+    measure : str, Measure or callable, default="fbeta"
         What to maximize: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
     cv : int, float, splitter object or list of splits, default=5
         How rows are held out. A share such as 0.2 holds out that part of them once, and the
@@ -55,7 +55,7 @@ class VoteFClassifier(MetaFClassifier):
         estimator: Any,
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         cv: Any = 5,
         pos_label: Any = None,
         n_jobs: int | None = None,

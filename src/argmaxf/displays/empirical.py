@@ -21,7 +21,7 @@ from argmaxf.displays.drawing import (
 from argmaxf.empirical.promises import precision_band
 from argmaxf.empirical.records import Curve, Threshold
 from argmaxf.empirical.threshold import empirical_f_curve, maximize_empirical_f
-from argmaxf.measures import Measure, as_measure
+from argmaxf.measures import MeasureLike, as_measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ class EmpiricalFDisplay:
         fbeta: NDArray[np.float64],
         best: Threshold,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
         confidence: float | None = None,
@@ -97,7 +97,7 @@ class EmpiricalFDisplay:
         score: ArrayLike,
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
         confidence: float | None = None,
@@ -113,8 +113,8 @@ class EmpiricalFDisplay:
             Scores, larger meaning more positive.
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
         min_precision : float, optional
             Only thresholds of at least this precision count.
         min_recall : float, optional
@@ -155,7 +155,7 @@ class EmpiricalFDisplay:
         score: ArrayLike,
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
         confidence: float | None = None,
@@ -175,8 +175,8 @@ class EmpiricalFDisplay:
             Scores, larger meaning more positive.
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
         min_precision : float, optional
             Only thresholds of at least this precision count.
         min_recall : float, optional

@@ -18,7 +18,7 @@ from argmaxf.displays.drawing import (
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import expected_f, expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.measures import Measure, as_measure
+from argmaxf.measures import MeasureLike, as_measure
 from argmaxf.validation import as_real_array, check_choice
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ExpectedFDisplay:
         band_k: NDArray[np.int64],
         band_std: NDArray[np.float64],
         decision: Decision,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
     ) -> None:
         self.k = k
         self.threshold = threshold
@@ -74,7 +74,7 @@ class ExpectedFDisplay:
         self.measure = as_measure(measure, decision.beta)
 
     @classmethod
-    def of(cls, proba: ArrayLike, *, beta: float = 1.0, measure: str | Measure = "fbeta") -> Self:
+    def of(cls, proba: ArrayLike, *, beta: float = 1.0, measure: MeasureLike = "fbeta") -> Self:
         """Compute the arrays without drawing. Cost: one sort, and one pass for each band point.
 
         Parameters
@@ -83,8 +83,8 @@ class ExpectedFDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
 
         Returns
         -------
@@ -113,7 +113,7 @@ class ExpectedFDisplay:
         proba: ArrayLike,
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         x: str = "k",
         ax: Axes | None = None,
         **line: Any,
@@ -129,8 +129,8 @@ class ExpectedFDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
         x : {"k", "threshold"}, default="k"
             What runs along the axis: how many are selected, or the threshold.
         ax : Axes, optional

@@ -11,7 +11,7 @@ from argmaxf.displays.drawing import BLUE, ORANGE, new_axes, tidy
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.empirical.paired import f_difference
 from argmaxf.estimators.labels import Labels
-from argmaxf.measures import Measure, as_measure
+from argmaxf.measures import MeasureLike, as_measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ class MethodComparisonDisplay:
         differences: Mapping[str, Interval],
         reference: str,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         level: float = 0.95,
     ) -> None:
         self.scores = dict(scores)
@@ -64,7 +64,7 @@ class MethodComparisonDisplay:
         predictions: Mapping[str, ArrayLike],
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         level: float = 0.95,
         reference: str | None = None,
         pos_label: Any = None,
@@ -79,8 +79,8 @@ class MethodComparisonDisplay:
             The predicted labels of each method, by its name.
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
         level : float, default=0.95
             How often intervals shall hold.
         reference : str, optional
@@ -119,7 +119,7 @@ class MethodComparisonDisplay:
         predictions: Mapping[str, ArrayLike],
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         level: float = 0.95,
         reference: str | None = None,
         pos_label: Any = None,
@@ -135,8 +135,8 @@ class MethodComparisonDisplay:
             The predicted labels of each method, by its name.
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
         level : float, default=0.95
             How often intervals shall hold.
         reference : str, optional

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, positive_proba, tidy
 from argmaxf.expected.evaluate import expected_f
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.measures import Measure, as_measure
+from argmaxf.measures import MeasureLike, as_measure
 from argmaxf.prior import shift_prior
 from argmaxf.theory import mean_kl
 from argmaxf.validation import as_real_array
@@ -56,7 +56,7 @@ class PriorSensitivityDisplay:
         kl: NDArray[np.float64],
         positive_rate: float,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
     ) -> None:
         self.assumed = assumed
         self.loss = loss
@@ -71,7 +71,7 @@ class PriorSensitivityDisplay:
         proba: ArrayLike,
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         assumed: ArrayLike | None = None,
     ) -> Self:
         """Compute the arrays without drawing: one decision for each rate assumed.
@@ -82,8 +82,8 @@ class PriorSensitivityDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
         assumed : array-like, optional
             The positive rates to try.
 
@@ -115,7 +115,7 @@ class PriorSensitivityDisplay:
         proba: ArrayLike,
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         assumed: ArrayLike | None = None,
         ax: Axes | None = None,
     ) -> Self:
@@ -127,8 +127,8 @@ class PriorSensitivityDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
         assumed : array-like, optional
             The positive rates to try.
         ax : Axes, optional

@@ -19,7 +19,7 @@ from argmaxf.displays.drawing import (
 from argmaxf.empirical.interval import wilson
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.measures import Measure, as_measure
+from argmaxf.measures import MeasureLike, as_measure
 from argmaxf.validation import as_real_array
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class ReliabilityDisplay:
         achieved: float,
         best: float,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
     ) -> None:
         self.edges = edges
         self.count = count
@@ -102,7 +102,7 @@ class ReliabilityDisplay:
         proba: ArrayLike,
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         n_bins: int = 10,
         pos_label: Any = None,
     ) -> Self:
@@ -116,8 +116,8 @@ class ReliabilityDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
         n_bins : int, default=10
             Number of bins of equal width.
         pos_label : scalar, optional
@@ -164,7 +164,7 @@ class ReliabilityDisplay:
         proba: ArrayLike,
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         n_bins: int = 10,
         pos_label: Any = None,
         ax: Axes | None = None,
@@ -179,8 +179,8 @@ class ReliabilityDisplay:
             Probabilities of being positive.
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What is shown: ``"fbeta"``, ``"jaccard"``, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
         n_bins : int, default=10
             Number of bins of equal width.
         pos_label : scalar, optional

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf.arrays import Floats
-from argmaxf.measures import Measure, Ratio, as_measure
+from argmaxf.measures import Measure, MeasureLike, Ratio, as_measure
 from argmaxf.validation import (
     as_positives,
     check_choice,
@@ -62,7 +62,7 @@ def f_interval(
     y_pred: ArrayLike,
     *,
     beta: float = 1.0,
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     average: str | None = None,
     level: float = 0.95,
     zero_division: float = 0.0,
@@ -81,7 +81,7 @@ def f_interval(
         Predicted labels.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : str or Measure, default="fbeta"
+    measure : str, Measure or callable, default="fbeta"
         Any measure of counts. A ratio that is 1 without errors and has no smoothing constants, as
         F and Jaccard, has Wilson's limits; another one those of the normal distribution around it.
     average : {"macro", "micro"}, optional

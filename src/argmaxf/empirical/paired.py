@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf.empirical.interval import Interval, f_and_pulls
-from argmaxf.measures import Measure, as_measure
+from argmaxf.measures import MeasureLike, as_measure
 from argmaxf.validation import as_labels, check_unit_interval
 
 
@@ -19,7 +19,7 @@ def f_difference(
     b: ArrayLike,
     *,
     beta: float = 1.0,
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     level: float = 0.95,
 ) -> Interval:
     """Return F_β of predictions `a` less that of `b` on the same rows, with its interval.

@@ -16,7 +16,7 @@ from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 
 from argmaxf.empirical.linear import LinearModel, Scores, Vector
-from argmaxf.measures import Coefficients, FBeta, Measure, Ratio, as_measure
+from argmaxf.measures import Coefficients, FBeta, Measure, MeasureLike, Ratio, as_measure
 from argmaxf.validation import (
     check_count,
     check_not_negative,
@@ -75,7 +75,7 @@ def fit_soft_f(
     y: NDArray[Any],
     *,
     beta: float = 1.0,
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     alpha: float | None = None,
     sharpness: float | None = None,
     fit_intercept: bool = True,

@@ -27,7 +27,7 @@ from argmaxf.empirical.promised import best_promised, check_promisable
 from argmaxf.empirical.promises import PromiseError, check_confidence, raise_together
 from argmaxf.empirical.records import Curve, Threshold
 from argmaxf.empirical.segments import overall_promise, rate_of_all
-from argmaxf.measures import Measure, as_measure
+from argmaxf.measures import Measure, MeasureLike, as_measure
 from argmaxf.validation import check_zero_division, ones_unless
 
 SLACK = 1e-12  # the rounding of weighted sums must not decide whether a constraint is met
@@ -38,7 +38,7 @@ def maximize_empirical_f(
     score: ArrayLike,
     *,
     beta: float = 1.0,
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     average: str | None = None,
     sample_weight: ArrayLike | None = None,
     zero_division: float = 0.0,
@@ -62,8 +62,8 @@ def maximize_empirical_f(
         Scores, larger meaning more positive: probabilities, log-odds, margins.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : str or Measure, default="fbeta"
-        ``"fbeta"``, ``"jaccard"``, or any object of `argmaxf.measures`: exact for each.
+    measure : str, Measure or callable, default="fbeta"
+        A name, an object of `argmaxf.measures`, or a function of the counts tp, k, s, n.
     average : {"macro", "micro", "samples"}, optional
         For a table, what F means: `"macro"` takes each label by itself, `"micro"` all cells
         together, `"samples"` the mean F of the rows.
@@ -150,7 +150,7 @@ def empirical_f_curve(
     score: ArrayLike,
     *,
     beta: float = 1.0,
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     average: str | None = None,
     sample_weight: ArrayLike | None = None,
     zero_division: float = 0.0,
@@ -165,8 +165,8 @@ def empirical_f_curve(
         Scores, larger meaning more positive: probabilities, log-odds, margins.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : str or Measure, default="fbeta"
-        ``"fbeta"``, ``"jaccard"``, or any object of `argmaxf.measures`: exact for each.
+    measure : str, Measure or callable, default="fbeta"
+        A name, an object of `argmaxf.measures`, or a function of the counts tp, k, s, n.
     average : {"macro", "micro", "samples"}, optional
         For a table, what F means: `"macro"` takes each label by itself, `"micro"` all cells
         together, `"samples"` the mean F of the rows.

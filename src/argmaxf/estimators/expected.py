@@ -47,8 +47,8 @@ class ExpectedFClassifier(MetaFClassifier):
         Fitted ones go inside `FrozenEstimator`.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : str or Measure, default="fbeta"
-        What to maximize: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
+    measure : str, Measure or callable, default="fbeta"
+        What to maximize: a name, an object of `argmaxf.measures`, or a function.
     average : {"macro", "samples", "micro"}, default="macro"
         What F means for a multilabel target: `"macro"` decides each label over the batch,
         `"samples"` each row over its labels, `"micro"` all cells together. The classes of a

@@ -23,7 +23,7 @@ class SoftFClassifier(LinearFClassifier):
     ----------
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : str or Measure, default="fbeta"
+    measure : str, Measure or callable, default="fbeta"
         What to train for: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
     standardize : bool, default=True
         Whether to train on features brought to one scale, as the penalty and L-BFGS want them:

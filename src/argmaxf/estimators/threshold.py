@@ -38,8 +38,8 @@ class ThresholdFClassifier(MetaFClassifier):
         `FrozenEstimator` keeps its model and only gets a threshold.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : str or Measure, default="fbeta"
-        What to maximize, `"fbeta"`, `"jaccard"` or an object of `argmaxf.measures`.
+    measure : str, Measure or callable, default="fbeta"
+        What to maximize: a name, an object of `argmaxf.measures`, or a function of counts.
     cv : int, float, splitter object, list of splits or None, default=5
         Folds for the out-of-fold scores on which the threshold is tuned: a number of them, a
         splitter, or splits. Only rows held out tune; the model that predicts is trained on all. A

@@ -17,7 +17,7 @@ from argmaxf.expected.search import value_of_nothing
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.summary.groups import Groups, group_sums
 from argmaxf.expected.summary.tables import groups_of_table
-from argmaxf.measures import Measure
+from argmaxf.measures import MeasureLike
 from argmaxf.question import Question
 from argmaxf.validation import as_probabilities, as_real_array
 
@@ -29,7 +29,7 @@ def expected_f(
     selected: ArrayLike,
     *,
     beta: float = 1.0,
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     zero_division: float = 0.0,
 ) -> ExpectedF:
     """Return mean and standard deviation of F for any chosen set, for independent labels.
@@ -42,8 +42,8 @@ def expected_f(
         Booleans of the same length: the predicted labels.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : str or Measure, default="fbeta"
-        What F is: `"fbeta"`, `"jaccard"`, or an object of `argmaxf.measures`.
+    measure : str, Measure or callable, default="fbeta"
+        What F is: a name, an object of `argmaxf.measures`, or a function of counts.
     zero_division : float, default=0.0
         Value of F when nothing is positive and nothing is predicted.
 
@@ -102,7 +102,7 @@ def expected_f_curve(
     proba: ArrayLike,
     *,
     beta: float = 1.0,
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     zero_division: float = 0.0,
 ) -> Floats:
     """Return f_0 … f_n, the expected F of the empty set and of the top 1 … n items.
@@ -113,8 +113,8 @@ def expected_f_curve(
         Probabilities of being positive, one-dimensional, in any order.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : str or Measure, default="fbeta"
-        What F is: `"fbeta"`, `"jaccard"`, or an object of `argmaxf.measures`.
+    measure : str, Measure or callable, default="fbeta"
+        What F is: a name, an object of `argmaxf.measures`, or a function of counts.
     zero_division : float, default=0.0
         Value of F when nothing is positive and nothing is predicted.
 

@@ -20,7 +20,7 @@ from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
 from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
 from argmaxf.expected.sparse import decide_sparse
-from argmaxf.measures import GMean, Measure
+from argmaxf.measures import GMean, MeasureLike
 from argmaxf.prior import factor_of, move_odds
 from argmaxf.question import Question
 from argmaxf.validation import (
@@ -36,7 +36,7 @@ def maximize_expected_f(
     proba: Any,
     *,
     beta: float = 1.0,
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     average: str | None = None,
     zero_division: float = 0.0,
     ties: str = "split",
@@ -69,8 +69,9 @@ def maximize_expected_f(
         cells it does not store have probability 0, and `selected` is a CSR of booleans.
     beta : float, default=1.0
         Weight of recall against precision; any real number between 1e-9 and 1e9.
-    measure : str or Measure, default="fbeta"
-        ``"fbeta"``, or ``"jaccard"`` for the expected intersection over union.
+    measure : str, Measure or callable, default="fbeta"
+        A name, an object of `argmaxf.measures`, or a function of the counts tp, k, s, n, which
+        must rise with tp (docs/measures.md has the table).
     average : {"samples", "macro", "micro"}, optional
         For two-dimensional input: ``"samples"`` decides each row, ``"macro"`` each column,
         ``"micro"`` all cells at once.

@@ -21,7 +21,7 @@ from argmaxf.expected.evaluate import expected_f_curve, groups_of_items, value_o
 from argmaxf.expected.nodes import plausible_positives, reciprocal_nodes
 from argmaxf.expected.search import value_of_nothing
 from argmaxf.expected.ties import LARGEST, exact_coefficients, exact_value, settle_values
-from argmaxf.measures import Measure
+from argmaxf.measures import MeasureLike
 from argmaxf.prior import move_odds
 from argmaxf.question import Question
 from argmaxf.validation import as_probabilities
@@ -83,7 +83,7 @@ def maximize_worst_case_f(
     high: ArrayLike,
     *,
     beta: float = 1.0,
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     zero_division: float = 0.0,
     regret: bool = False,
 ) -> WorstCase:
@@ -101,7 +101,7 @@ def maximize_worst_case_f(
         The highest.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : str or Measure, default="fbeta"
+    measure : str, Measure or callable, default="fbeta"
         ``"fbeta"``, ``"jaccard"`` or another ratio of counts.
     zero_division : float, default=0.0
         Value of F when nothing is positive and nothing is predicted.

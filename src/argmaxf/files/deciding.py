@@ -32,7 +32,7 @@ from argmaxf.files.writing import Output
 from argmaxf.frames.deciding import solve
 from argmaxf.frames.rates import rate_of
 from argmaxf.frames.table import Table
-from argmaxf.measures import Measure
+from argmaxf.measures import MeasureLike
 from argmaxf.prior import factor_of
 from argmaxf.question import Question
 from argmaxf.validation import check_choice, check_unit_interval
@@ -46,7 +46,7 @@ class Options:
     """What to decide, and how rows without a probability and equal ones are treated."""
 
     beta: float = 1.0
-    measure: str | Measure = "fbeta"
+    measure: MeasureLike = "fbeta"
     zero_division: float = 0.0
     ties: str = "together"
     nulls: str = "raise"

@@ -24,7 +24,7 @@ from argmaxf.frames.segments import (
     sketch_table,
 )
 from argmaxf.frames.table import Table, names_of
-from argmaxf.measures import Measure
+from argmaxf.measures import MeasureLike
 from argmaxf.question import Question
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ def decide(
     beta: float = 1.0,
     by: str | Sequence[str] | None = None,
     output: str = "label",
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     zero_division: float = 0.0,
     ties: str = "together",
     nulls: str = "raise",
@@ -91,7 +91,7 @@ def decide(
         one for each label of a multilabel problem, are decided each on its own in the same passes.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : {"fbeta", "jaccard"} or Measure, default="fbeta"
+    measure : str, Measure or callable, default="fbeta"
         What to maximize, as in `maximize_expected_f`.
     zero_division : float, default=0.0
         Value of F if nothing is positive nor predicted.
@@ -151,7 +151,7 @@ def decisions(
     *,
     beta: float = 1.0,
     by: str | Sequence[str] | None = None,
-    measure: str | Measure = "fbeta",
+    measure: MeasureLike = "fbeta",
     zero_division: float = 0.0,
     ties: str = "together",
     nulls: str = "raise",
@@ -175,7 +175,7 @@ def decisions(
         Its column of probabilities, or several.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : {"fbeta", "jaccard"} or Measure, default="fbeta"
+    measure : str, Measure or callable, default="fbeta"
         What to maximize, as in `maximize_expected_f`.
     zero_division : float, default=0.0
         Value of F if nothing is positive nor predicted.

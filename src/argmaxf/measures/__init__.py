@@ -37,6 +37,7 @@ __all__ = [
     "Kappa",
     "Linear",
     "Measure",
+    "MeasureLike",
     "Own",
     "Ratio",
     "Tversky",
@@ -49,9 +50,11 @@ OTHERS = (GMean,)
 MEASURES: dict[str, type[Measure]] = {each.name: each for each in (*RATIOS, *LINEAR, *OTHERS)}
 
 
-def as_measure(
-    measure: str | Measure | Callable[[Any, Any, Any, Any], Any], beta: float = 1.0
-) -> Measure:
+# What `measure=` takes: a name, an object, or a function of the counts tp, k, s, n.
+MeasureLike = str | Measure | Callable[[Any, Any, Any, Any], Any]
+
+
+def as_measure(measure: MeasureLike, beta: float = 1.0) -> Measure:
     """Return the measure that a public function was asked for.
 
     Parameters

@@ -20,7 +20,7 @@ from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.summary.layout import empty_table
 from argmaxf.expected.summary.possible import possible
 from argmaxf.expected.summary.tables import groups_of_table
-from argmaxf.measures import Measure
+from argmaxf.measures import MeasureLike
 from argmaxf.question import Question
 from argmaxf.validation import (
     NotAProbability,
@@ -164,7 +164,7 @@ class ProbabilitySketch:
         self,
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         zero_division: float = 0.0,
         ties: str = "split",
     ) -> Decision:
@@ -177,8 +177,8 @@ class ProbabilitySketch:
         ----------
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What to maximize: `"fbeta"`, `"jaccard"`, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What to maximize: a name, an object of `argmaxf.measures`, or a function of counts.
         zero_division : float, default=0.0
             F of predicting nothing where there is nothing to find.
         ties : {"split", "together"}, default="split"
@@ -204,7 +204,7 @@ class ProbabilitySketch:
         k: int | None = None,
         threshold: float | None = None,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         zero_division: float = 0.0,
     ) -> ExpectedF:
         """Return mean and standard deviation of F for the top k, or for p ≥ threshold.
@@ -220,8 +220,8 @@ class ProbabilitySketch:
             Instead of `k`: items with at least this probability are selected.
         beta : float, default=1.0
             Weight of recall against precision.
-        measure : str or Measure, default="fbeta"
-            What to maximize: `"fbeta"`, `"jaccard"`, or an object of `argmaxf.measures`.
+        measure : str, Measure or callable, default="fbeta"
+            What to maximize: a name, an object of `argmaxf.measures`, or a function of counts.
         zero_division : float, default=0.0
             F of predicting nothing where there is nothing to find.
 
