@@ -41,6 +41,8 @@ from argmaxf.expected.counts.gmean import decide_gmean
 from argmaxf.expected.counts.joint import LARGEST, joint_curve
 from argmaxf.expected.counts.linear import linear_curve, linear_spread
 from argmaxf.expected.large import decide_large
+from argmaxf.files.deciding import Options, decide_files
+from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, GMean, Linear, Own, Tversky
 from argmaxf.question import Question
 
@@ -210,6 +212,20 @@ def test_summaries_bracket_the_threshold(measure):
     assert summary.expected == pytest.approx(decision.expected, rel=1e-3)
     of_cut = sketch.expected_f(k=summary.k, measure=measure)
     assert of_cut == pytest.approx((summary.expected, summary.std), rel=1e-9)
+
+
+@linear
+def test_large_segments_and_files_decide_as_arrays_do(measure, tmp_path):
+    p = np.random.default_rng(8).beta(0.5, 5, 30_000).round(4)
+    p[:3_000] = 0.0
+    alone = maximize_expected_f(p, measure=measure, ties="together")
+    frame = pl.DataFrame({"p": np.r_[p, p[:20_000]], "part": np.repeat([0, 1], [30_000, 20_000])})
+    found = decisions(frame, "p", by="part", measure=measure)
+    assert found[(0,)].k == alone.k
+    assert found[(1,)].k == maximize_expected_f(p[:20_000], measure=measure, ties="together").k
+    pl.DataFrame({"p": p}).write_parquet(tmp_path / "p.parquet")
+    read = decide_files([str(tmp_path / "p.parquet")], "p", Options(measure=measure))[()]
+    assert (read.k, read.threshold) == (alone.k, alone.threshold)
 
 
 @pytest.mark.parametrize("measure", [*LINEAR, GMean()], ids=str)

@@ -18,7 +18,6 @@ from typing import NamedTuple
 import numpy as np
 
 from argmaxf.arrays import Floats
-from argmaxf.expected import promises
 from argmaxf.measures import Measure
 
 LARGEST = 5_000  # items: every size is looked at, some seconds
@@ -39,6 +38,8 @@ class Count(NamedTuple):
         from argmaxf.expected.counts import kernels
 
         if p.size > LARGEST:
+            from argmaxf.expected import promises  # takes SciPy
+
             first, mass = promises.Count.of(p)
             return cls(first, mass / mass.sum())
         return cls(*kernels.masses(p))

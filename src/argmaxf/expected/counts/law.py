@@ -52,7 +52,7 @@ class Law:
     nodes: Floats  # s_j
     mass: Floats  # E[ℓ_j(S)]
     theta: Floats
-    waves: Floats  # the transforms of ℓ_j times φ: real part and less the imaginary one by turns
+    waves: Floats  # the transforms of ℓ_j times φ: the real parts, then less the imaginary ones
 
     @classmethod
     def of(cls, groups: Groups, n: float, measure: Linear, zero_division: float) -> Law:
@@ -74,14 +74,18 @@ class Law:
         waves = np.fft.rfft(basis, axis=1)[:, : theta.size].T * turned[:, None] / window.size
         waves[1 : theta.size - (window.size % 2 == 0 and theta.size == padded.size)] *= 2.0
         by_false = 2.0 * mean > n
-        real = np.stack([waves.real, -waves.imag], axis=1).reshape(-1, nodes.size)
+        real = np.concatenate([waves.real, -waves.imag]).T.copy()
         return cls(measure, zero_division, n, by_false, nodes, basis @ odds, theta, real)
 
     def found(self, groups: Groups) -> Floats:
         """Return E[T ℓ_j(S)] of the items of each group, (groups, nodes)."""
-        if self.by_false:
-            return self._at_nodes(self._turns(groups)[1])
-        return self._at_nodes(self._pi(groups))
+        from argmaxf.expected.counts import wave_kernels
+
+        x = np.exp(1j * self.theta)
+        found = np.empty((len(groups), self.nodes.size))
+        options = self.by_false, self.waves, found
+        wave_kernels.group_found(*_arrays(groups), 1.0 - x, x, *options)
+        return found
 
     def parts(self, k: Floats, number: Any = np.float64) -> tuple[Any, Any]:
         """Return a and b for each k, (k, nodes), in numbers of a given type."""
@@ -127,8 +131,7 @@ class Law:
 
     def spread(self, chosen: Groups, mean: float) -> float:
         """Return the standard deviation of the measure for a chosen set."""
-        pi = self._pi(chosen).sum(axis=0)
-        variance, negative = (each.sum(axis=0) for each in self._turns(chosen))
+        pi, negative, variance = self._sums(chosen)
         tilted = negative if self.by_false else pi
         middle = tilted[0].real  # E[T]
         k = np.array([chosen.count.sum()])
@@ -147,28 +150,17 @@ class Law:
         return math.sqrt(max(0.0, float(square.sum())))
 
     def _at_nodes(self, turned: Waves) -> Floats:
-        """Return the expectations of what has these transforms, times each ℓ_j(S)."""
-        parts: Floats = np.ascontiguousarray(turned).view(np.float64) @ self.waves
-        return parts
+        """Return the expectations of what has this transform, times each ℓ_j(S)."""
+        return np.asarray(self.waves @ np.concatenate([turned.real, turned.imag]))
 
-    def _pi(self, groups: Groups) -> Waves:
-        """Return Σ π of each group at each θ."""
+    def _sums(self, groups: Groups) -> tuple[Waves, Waves, Waves]:
+        """Return Σ π, Σ (1 - π) and Σ π (1 - π) of all items at each θ."""
         from argmaxf.expected.counts import wave_kernels
 
         x = np.exp(1j * self.theta)
-        pi = np.empty((len(groups), x.size), np.complex128)
-        wave_kernels.group_turns(*_arrays(groups), 1.0 - x, x, pi)
-        return pi
-
-    def _turns(self, groups: Groups) -> tuple[Waves, Waves]:
-        """Return Σ π (1 - π) and Σ (1 - π) of each group at each θ."""
-        from argmaxf.expected.summary import kernels
-
-        x = np.exp(1j * self.theta)
-        shape = (len(groups), x.size)
-        variance, negative = np.empty(shape, np.complex128), np.empty(shape, np.complex128)
-        kernels.group_variances(*_arrays(groups), 1.0 - x, x, variance, negative)
-        return variance, negative
+        pi, negative, variance = (np.empty_like(x) for _ in range(3))
+        wave_kernels.turned_sums(*_arrays(groups), 1.0 - x, x, pi, negative, variance)
+        return pi, negative, variance
 
 
 def variance_of(groups: Groups) -> float:
@@ -222,4 +214,4 @@ def chebyshev_nodes(values: Floats, size: int) -> tuple[Floats, Floats]:
     angle, m = math.pi * (np.arange(size) + 0.5) / size, np.arange(size)
     at_nodes = np.cos(np.multiply.outer(angle, m)) * np.where(m > 0, 2.0, 1.0) / size
     at_values = np.cos(np.multiply.outer(m, np.arccos(np.clip((values - middle) / half, -1, 1))))
-    return middle + half * np.cos(angle), at_nodes @ at_values
+    return middle + half * np.cos(angle), np.einsum("jm,ms->js", at_nodes, at_values)
