@@ -21,7 +21,11 @@ settings.load_profile("argmaxf")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Keep tests of a file on one core, and those of Spark and of Dask, which start slowly."""
+    """Keep tests of a file on one core, and those of Spark and of Dask, which start slowly.
+
+    The clusters come first: at the end one core would wait for them.
+    """
+    items.sort(key=lambda item: _cluster_of(item) is None)
     for item in items:
         cluster = _cluster_of(item)
         item.add_marker(pytest.mark.xdist_group(cluster or item.path.stem))

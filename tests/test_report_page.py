@@ -308,9 +308,9 @@ def test_the_page_is_one_small_file(one_label, two_labels):
         assert "https://" not in text
 
 
-def test_many_rows_and_labels_still_fit_in_the_page():
-    rng = np.random.default_rng(0)
-    n, labels = 6_000, 8
+@pytest.mark.parametrize("n", [1_500, pytest.param(6_000, marks=pytest.mark.slow)])
+def test_many_rows_and_labels_still_fit_in_the_page(n):
+    rng, labels = np.random.default_rng(0), 8
     x = rng.normal(size=(n, 2))
     names = [f"label {i}" for i in range(labels)]
     y = rng.random((n, labels)) < 1 / (1 + np.exp(np.arange(1, labels + 1) / 2 - x[:, :1]))

@@ -126,15 +126,16 @@ def test_a_frozen_classifier_keeps_the_rate_of_its_reference():
 def test_rates_of_labels():
     X, Y = make_multilabel_classification(400, n_classes=3, random_state=0)
     Y[:, 2] = 0
-    plain = ExpectedFClassifier(MODEL).fit(X, Y)
-    moved = ExpectedFClassifier(MODEL, deploy_rate=[0.1, 0.5, 0.3]).fit(X, Y)
+    model = LogisticRegression(max_iter=1000)
+    plain = ExpectedFClassifier(model).fit(X, Y)
+    moved = ExpectedFClassifier(model, deploy_rate=[0.1, 0.5, 0.3]).fit(X, Y)
     for label, rate in enumerate([0.1, 0.5]):
         p = plain.predict_proba(X)[:, label]
         want = shift_prior(p, train_rate=Y[:, label].mean(), deploy_rate=rate)
         assert np.allclose(moved.predict_proba(X)[:, label], want)
     assert not moved.predict(X)[:, 2].any()
     assert plain.estimate_rate(X)[2] is None
-    guessed = ExpectedFClassifier(MODEL, deploy_rate="estimate").fit(X, Y)
+    guessed = ExpectedFClassifier(model, deploy_rate="estimate").fit(X, Y)
     assert not guessed.predict(X)[:, 2].any()
 
 
