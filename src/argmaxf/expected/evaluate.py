@@ -152,9 +152,9 @@ def top_curve(ascending: Floats, question: Question) -> Floats:
         f[1:] = question.measure.value(0.0, np.arange(1.0, f.size), 0.0)
         return f
     c, n = question.coefficients, ascending.size
-    u, weight, tilts = row_kernels.row_nodes(n, mean, c, float(n))
+    u, weight, tilts = row_kernels.row_nodes(n, mean, c, 1, float(n))
     log_g = group_sums(groups, *tilts[2:])[0].sum(axis=0)
-    row_kernels.top_values(ascending, c, u, weight, log_g, tilts, mean, False, f)
+    row_kernels.top_values(ascending, 1, c, u, weight, log_g, tilts, mean, False, f)
     return f
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from argmaxf.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor, log_factor, longest, select, tilt
 from argmaxf.expected.nodes import plausible_positives, reciprocal_nodes
+from argmaxf.expected.step_kernels import tell_apart
 
 BLOCK = 64  # items between two fresh evaluations of e^{-uk}, so that rounding cannot build up
 # A product is multiplied by RESCALE once it is below SMALL: three more factors cannot underflow.
@@ -20,8 +21,8 @@ SMALL = 2.0**-400
 RESCALE = 2.0**540
 LOG_RESCALE = 540.0 * math.log(2.0)
 LARGE_B = 100.0  # above, 1 - f is summed anew where it is multiplied by b_in
-# Values of f nearer than this are told apart in higher precision (see ties.py): it is more than
-# twice their error, some 1e-14 and half a unit of rounding for each of at most 16,384 factors.
+# Values of f nearer than this are told apart by steps, then in higher precision (see ties.py): it
+# is twice their error and more, 1e-14 and half a unit of rounding for each of 16,384 factors.
 DOUBT = 4e-12
 
 
@@ -64,23 +65,23 @@ def carry(total, lost, block):
 
 
 @reordering_kernel
-def one_tilt_values(ascending, u, weight, log_g, w, x, c, mean, stop_early, f):
-    """Fill f[k] of the top k for k = 1, 2, …, where b_in = b_out = b; return the last k evaluated.
+def one_tilt_values(ascending, first, u, weight, log_g, w, x, c, mean, stop_early, f):
+    """Fill f[k] for k = first, …, where b_in = b_out = b; return the last k evaluated.
 
     f_k = Σ_m ω e^{-u(k+s1)} G (c Σ_{i≤k} π_i + s0), with c = 1+β² for F_β. With `stop_early`, end
     where Jensen's bound (c μ + s0) / (k + s1 + b μ) shows that no larger set can be better. Items
-    go in pairs, since two reciprocals cost one division.
+    go in pairs, since two reciprocals cost one division. Those above the first are equal to it.
     """
     n = ascending.size
     nodes = u.size
-    total = np.full(nodes, c.s0 / c.c)
+    total = c.s0 / c.c + (first - 1) * tilted(ascending[-1], w, x)
     lost = np.zeros(nodes)
     block = np.zeros(nodes)
     outer = np.empty(nodes)
     decay = np.exp(-u)
     best = 0.0
-    for k in range(1, n + 1, 2):
-        if (k - 1) % BLOCK == 0:
+    for k in range(first, n + 1, 2):
+        if (k - first) % BLOCK == 0:
             carry(total, lost, block)
             for m in range(nodes):
                 outer[m] = c.c * weight[m] * math.exp(log_g[m] - u[m] * (k - 1 + c.s1))
@@ -112,8 +113,8 @@ def one_tilt_values(ascending, u, weight, log_g, w, x, c, mean, stop_early, f):
 
 
 @reordering_kernel
-def two_tilt_values(ascending, u, weight, log_g, tilts, c, mean, stop_early, f):
-    """Fill f[k] of the top k, where b_in and b_out differ; return the last k evaluated.
+def two_tilt_values(ascending, first, u, weight, log_g, tilts, c, mean, stop_early, f):
+    """Fill f[k] for k = first, …, where b_in and b_out differ; return the last k evaluated.
 
     f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k, A_k = c Σ_{i≤k} π_i + s0. Each step multiplies e^{-uk} Q_k by
     e^{-u} (1 - p_k w_in) / (1 - p_k w_out); after a block it is computed afresh.
@@ -121,15 +122,21 @@ def two_tilt_values(ascending, u, weight, log_g, tilts, c, mean, stop_early, f):
     n = ascending.size
     nodes = u.size
     w_in, x_in, w_out, x_out = tilts
-    log_outer = np.log(weight) + log_g - u * c.s1
+    log_outer = np.log(weight) + log_g - u * (c.s1 + first - 1)
+    if first > 1:
+        p = ascending[-1]
+        for m in range(nodes):
+            log_in = log_factor(p, 1.0 - p, w_in[m], x_in[m])
+            log_out = log_factor(p, 1.0 - p, w_out[m], x_out[m])
+            log_outer[m] += (first - 1) * (log_in - log_out)
     outer = np.empty(nodes)
-    total = np.full(nodes, c.s0)
+    total = c.s0 + c.c * (first - 1) * tilted(ascending[-1], w_in, x_in)
     lost = np.zeros(nodes)
     block = np.zeros(nodes)
     decay = np.exp(-u)
-    log_in, log_out = np.empty(nodes), np.empty(nodes)
+    logs_in, logs_out = np.empty(nodes), np.empty(nodes)
     best = 0.0
-    for start in range(0, n, BLOCK):
+    for start in range(first - 1, n, BLOCK):
         stop = min(start + BLOCK, n)
         carry(total, lost, block)
         for m in range(nodes):
@@ -150,11 +157,18 @@ def two_tilt_values(ascending, u, weight, log_g, tilts, c, mean, stop_early, f):
             if stop_early and no_better(k + 1, mean, c, best):
                 return k
         items = ascending[n - stop : n - start]
-        log_product(items, w_in, x_in, log_in)
-        log_product(items, w_out, x_out, log_out)
+        log_product(items, w_in, x_in, logs_in)
+        log_product(items, w_out, x_out, logs_out)
         for m in range(nodes):
-            log_outer[m] += log_in[m] - log_out[m] - u[m] * (stop - start)
+            log_outer[m] += logs_in[m] - logs_out[m] - u[m] * (stop - start)
     return n
+
+
+@kernel
+def tilted(p, w, x):
+    """π = p x / (1 - p w) of one item, at each node."""
+    a0, a1, a2 = factor(p, 1.0 - p)
+    return p * x / (a0 + a1 * x + a2 * w)
 
 
 @kernel
@@ -167,12 +181,12 @@ def no_better(k, mean, c, best):
 
 
 @kernel
-def top_values(ascending, c, u, weight, log_g, tilts, mean, stop_early, f):
-    """Fill f[k] of the top k for k = 1, 2, …; return the last k evaluated."""
-    w_in, x_in, _, _ = tilts
+def top_values(ascending, first, c, u, weight, log_g, tilts, mean, stop_early, f):
+    """Fill f[k] of the top k for k = first, …; return the last k evaluated."""
+    w, x, _, _ = tilts
     if c.b_in == c.b_out:
-        return one_tilt_values(ascending, u, weight, log_g, w_in, x_in, c, mean, stop_early, f)
-    return two_tilt_values(ascending, u, weight, log_g, tilts, c, mean, stop_early, f)
+        return one_tilt_values(ascending, first, u, weight, log_g, w, x, c, mean, stop_early, f)
+    return two_tilt_values(ascending, first, u, weight, log_g, tilts, c, mean, stop_early, f)
 
 
 @reordering_kernel
@@ -237,10 +251,30 @@ def largest_useful_k(ascending, mean, c):
 
 
 @kernel
-def row_nodes(n, mean, c, reach):
-    """Nodes for the sets of at most `reach` of n items, and the tilts inside and outside there."""
+def smallest_useful_k(ascending, c, most):
+    """The first k ≥ 1 that can be the best: among equal items at the top f rises.
+
+    There f_k = E[c k y_1 / x], all labels being alike; k / x rises with every item taken in, which
+    adds 1 + (b_in - b_out) y to x ≥ k. Smoothing (s0 > 0) favours the empty set, b_in > b_out small
+    ones: nothing is said then.
+    """
+    n = ascending.size
+    k = 1
+    if c.s0 == 0.0 and c.b_in <= c.b_out:
+        while k < min(n, most) and ascending[n - 1 - k] == ascending[n - 1]:
+            k += 1
+    return k
+
+
+@kernel
+def row_nodes(n, mean, c, first, reach):
+    """Nodes for the top k of n items, k from first to reach, and the tilts inside and outside.
+
+    Where nothing is positive the numerator is s0: if that is 0, only S ≥ 1 has to be within reach.
+    """
     fewest, most = plausible(mean, n)
-    least = (1.0 if reach > 0.0 else 0.0) + c.s1 + min(c.b_in, c.b_out) * fewest
+    fewest = max(fewest, 1.0) if c.s0 == 0.0 else fewest
+    least = first + c.s1 + min(c.b_in, c.b_out) * fewest
     u, weight = nodes_of(least, reach + c.s1 + max(c.b_in, c.b_out) * most)
     w_in, x_in = tilt(u, c.b_in)
     w_out, x_out = (w_in, x_in) if c.b_in == c.b_out else tilt(u, c.b_out)
@@ -265,6 +299,17 @@ def expected_loss(chosen, c, outer, tilts, pi_in, pi_out):
 
 
 @kernel
+def none_positive(ascending):
+    """P(S = 0) = Π (1 - p); 0 where it is too small to matter."""
+    product = 1.0
+    for i in range(ascending.size - 1, -1, -1):
+        product *= 1.0 - ascending[i]
+        if product < 1e-300:
+            return 0.0
+    return product
+
+
+@kernel
 def top_spread(ascending, k, f, c, u, weight, tilts, log_g):
     """Standard deviation of the measure for the top k of a sorted row."""
     w_in, x_in, w_out, x_out = tilts
@@ -279,22 +324,24 @@ def top_spread(ascending, k, f, c, u, weight, tilts, log_g):
         log_product(chosen, w_in, x_in, log_q)
         log_product(rest, w_out, x_out, log_rest)
         log_q += log_rest
-    outer = weight * np.exp(log_q - u * (k + c.s1))
+    x = k + c.s1  # the denominator where nothing is positive, which the nodes need not reach
+    none, decay = none_positive(ascending), weight * np.exp(-u * x)
+    outer = weight * np.exp(log_q - u * x)
     loss = 1.0 - f
     if c.b_in > LARGE_B:
         loss = expected_loss(chosen, c, outer, tilts, pi_in, pi_out)
+        loss += none * (x - c.s0) * (1.0 / x - np.sum(decay))
     inside, outside = (c.c - c.b_in) + c.b_in * loss, -f * c.b_out
-    offset = c.s0 - f * (k + c.s1)
-    return math.sqrt(
-        squared_deviation(u, outer, offset, inside, outside, pi_in, var_in, pi_out, var_out)
-    )
+    offset = c.s0 - f * x
+    square = squared_deviation(u, outer, offset, inside, outside, pi_in, var_in, pi_out, var_out)
+    return math.sqrt(max(0.0, square + none * offset**2 * (1.0 / x**2 - np.sum(decay * u))))
 
 
 @kernel
 def nothing_selected(ascending, mean, c, zero_division):
     """Mean and standard deviation of the measure for the empty set."""
     if c.s1 > 0.0:
-        u, weight, tilts = row_nodes(ascending.size, mean, c, 0.0)
+        u, weight, tilts = row_nodes(ascending.size, mean, c, 0, 0.0)
         log_g = np.empty(u.size)
         log_product(ascending, tilts[2], tilts[3], log_g)
         f = c.s0 * np.sum(weight * np.exp(log_g - u * c.s1))
@@ -311,8 +358,8 @@ def nothing_selected(ascending, mean, c, zero_division):
 def decide_row(ascending, c, zero_division, split_ties, limits, forced, f):
     """Decide one sorted row: k, its expected value and spread, and how many k look as good.
 
-    `f` is scratch of n + 1 numbers; what is not competing is -1 there. With `forced` ≥ 0 that k is
-    taken and evaluated. k lies within the two limits; if none there can be, its value is -1.
+    `f` gets n + 1 numbers: the values of the sets that look as good, elsewhere -1. With a `forced`
+    one of these that is taken. k lies within the two limits; if none there can be, its value is -1.
     """
     n = ascending.size
     mean = 0.0
@@ -325,10 +372,11 @@ def decide_row(ascending, c, zero_division, split_ties, limits, forced, f):
     least, most = limits
     free = least <= 1  # the best k may lie beyond the useful ones only if it has to
     reach = largest_useful_k(ascending, mean, c) if free else float(n)
-    u, weight, tilts = row_nodes(n, mean, c, reach)
+    first = smallest_useful_k(ascending, c, most)
+    u, weight, tilts = row_nodes(n, mean, c, first, max(reach, first))
     log_g = np.empty(u.size)
     log_product(ascending, tilts[2], tilts[3], log_g)
-    last = top_values(ascending, c, u, weight, log_g, tilts, mean, free, f)
+    last = top_values(ascending, first, c, u, weight, log_g, tilts, mean, free, f)
     f[:least] = -1.0
     f[most + 1 :] = -1.0
     if not split_ties:
@@ -336,10 +384,13 @@ def decide_row(ascending, c, zero_division, split_ties, limits, forced, f):
             if j < n and ascending[n - j] == ascending[n - j - 1]:
                 f[j] = -1.0
     k = np.argmax(f) if forced < 0 else forced
-    rivals = np.sum(f >= f[k] * (1.0 - DOUBT))
+    f[f < f[k] * (1.0 - DOUBT)] = -1.0
+    rivals = np.flatnonzero(f > -1.0)
+    if forced < 0 and rivals.size > 1 and rivals[-2] > 0 and c.b_in == c.b_out:
+        k = tell_apart(ascending, first, c, u, weight, log_g, tilts, rivals[rivals > 0], f)
     if k > 0:
         std = top_spread(ascending, k, f[k], c, u, weight, tilts, log_g)
-    return k, f[k], std, rivals
+    return k, f[k], std, np.sum(f > -1.0)
 
 
 @kernel

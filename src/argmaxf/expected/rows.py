@@ -132,15 +132,17 @@ def _decided(ascending: Floats, offsets: Ints, k: Ints, expected: Floats, std: F
 def _settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
     """Decide a set in which several k are nearer than their error.
 
-    Where decimals of all of them would take long, the search by exact differences leaves few.
+    Where there are two tilts and decimals of all of them would take long, the search by exact
+    differences leaves few; with one tilt the kernel has left few.
     """
     from argmaxf.expected import row_kernels
 
     f = np.empty(ascending.size + 1)
     options = _options(question)
-    best = row_kernels.decide_row(ascending, *options, -1, f)[0]
-    rivals = np.flatnonzero(f >= f[best] * (1.0 - row_kernels.DOUBT)).tolist()
-    if len(rivals) * ascending.size**2 > DECIMALS:
+    row_kernels.decide_row(ascending, *options, -1, f)
+    rivals = np.flatnonzero(f > -1.0).tolist()
+    two_tilts = question.coefficients.b_in != question.coefficients.b_out
+    if two_tilts and len(rivals) * ascending.size**2 > DECIMALS:
         rivals = drive.decide(ArraySource(ascending), question)[()].rivals()
     k = settle(ascending[::-1], rivals, question) if len(rivals) > 1 else rivals[0]
     _, expected, std, _ = row_kernels.decide_row(ascending, *options, k, f)
