@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import polars as pl
 import pytest
-from judges import best_k, curve_40_digits, fbeta, jaccard, one_more_label, value
+from judges import best_k, curve_40_digits, definition, fbeta, jaccard, one_more_label, value
 
 from argmaxf import maximize_expected_f
 from argmaxf.expected import drive
@@ -211,3 +211,44 @@ def test_the_search_errs_only_where_it_is_in_doubt_for_extreme_beta(name, beta):
     assert search.optimum.k == exact or search.optimum.contested
     near = {k for at in (search.optimum.k, exact) for k in range(at - 3, at + 4) if 1 <= k <= 1_000}
     assert settle(np.sort(p)[::-1], near, question) == exact
+
+
+EXTREME = [1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9]
+SMALL_SETS = SPREADS | {
+    "two digits": lambda rng, n: np.round(rng.random(n), 2),
+    "one value": lambda rng, n: np.full(n, 0.3),
+    "one value and another": lambda rng, n: np.r_[np.full(n - 1, 0.999), 0.1],
+    "saturated logits": lambda rng, n: 1 / (1 + np.exp(-rng.normal(0, 30, n))),
+    "a few above many": lambda rng, n: np.where(np.arange(n) < 3, 0.7, 0.7 - 1e-13 * rng.random(n)),
+}
+
+
+@pytest.mark.parametrize("beta", EXTREME)
+@pytest.mark.parametrize("name", SMALL_SETS)
+def test_extreme_beta_is_exact_in_70_digits(name, beta):
+    """Values of f agree in more digits than doubles have: the steps between sets do not."""
+    for n in (2, 9, 22):
+        p = SMALL_SETS[name](np.random.default_rng([n, 1]), n)
+        assert maximize_expected_f(p, beta=beta).k == best_k(curve_40_digits(p, beta))
+
+
+@pytest.mark.parametrize("beta", EXTREME)
+@pytest.mark.parametrize("name", SMALL_SETS)
+def test_extreme_beta_needs_few_digits_more(name, beta, monkeypatch):
+    """The number of sets that are left to more digits does not grow with those that are near."""
+    from argmaxf.expected import rows
+
+    p = SMALL_SETS[name](np.random.default_rng(5), 3_000)
+    left = []
+    monkeypatch.setattr(rows, "settle", lambda p, rivals, question: left.append(rivals) or 1)
+    maximize_expected_f(p, beta=beta)
+    assert left == []
+
+
+@pytest.mark.parametrize("beta", [1e-9, 1e-3, 30.0, 1e3, 1e6, 1e9])
+@pytest.mark.parametrize("p", [[0.3, 1e-3, 2e-5], [1e-9, 1e-12, 0.0], [1.0, 0.5, 1e-7, 1e-16]])
+def test_the_spread_counts_that_nothing_may_be_positive(p, beta):
+    found = maximize_expected_f(p, beta=beta)
+    mean, std = definition(p, found.selected, beta)
+    assert found.expected == pytest.approx(float(mean), rel=1e-12)
+    assert found.std == pytest.approx(float(std), rel=1e-9)

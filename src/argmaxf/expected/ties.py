@@ -1,7 +1,8 @@
 """Near ties: which of a few k has the highest expected value, beyond what doubles can tell.
 
 One rule for every path: an exact tie goes to the smallest k. Sets whose values in double precision
-are nearer than their error (`DOUBT`) are compared again:
+are nearer than their error (`DOUBT`), and the steps between them too (`step_kernels.py`), are
+compared again:
 
 * up to 300 items that can be positive, by the definition in 60-digit decimals;
 * up to 16,384, in numbers of two doubles (32 digits): what agrees to 24 digits is a tie;
