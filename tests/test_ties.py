@@ -252,3 +252,14 @@ def test_the_spread_counts_that_nothing_may_be_positive(p, beta):
     mean, std = definition(p, found.selected, beta)
     assert found.expected == pytest.approx(float(mean), rel=1e-12)
     assert found.std == pytest.approx(float(std), rel=1e-9)
+
+
+@pytest.mark.parametrize("beta", [1e-9, 1e-3, 1.0])
+def test_many_equal_items_at_the_top_are_all_taken_without_a_closer_look(beta):
+    """Among them f rises, if by less than doubles can tell: E[F] = (1+β²) E[k y / (k + β² S)]."""
+    p = np.r_[np.full(20_000, 0.75), 0.01]
+    search = drive.decide(ArraySource(p), Question.of(beta))[()]
+    assert search.optimum.k == 20_000
+    assert len(search._ladders) < 10
+    with_limit = maximize_expected_f(p, beta=beta, max_selected=17_000)
+    assert with_limit.k == 17_000

@@ -356,6 +356,8 @@ def _open(ladder: Ladder, climber: Climber, best: float, question: Question) -> 
     limited |= ladder.k[1:] > question.most
     if not question.split_ties:
         is_open &= ~ladder.groups.runs
+    if ladder.k[0] == 0.0 and question.rises_at_the_top and not limited[:1].any():
+        is_open[:1] &= ~ladder.groups.runs[:1]
     if climber.sign > 0.0:
         ceiling = _sum(u, ladder.k[:-1, None] + 1, ladder.high)
     else:
