@@ -13,10 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from fuzz.kinds import KINDS
+from fuzz.kinds import KINDS, unavailable
 from fuzz.planted import PLANTED
 
-SECONDS = 300  # a case that takes longer hangs
+COMPUTING = (
+    60  # seconds of this process, not of others on the machine: a case that needs more hangs
+)
+WAITING = 1_800  # seconds by the clock: a case that does nothing for so long hangs too
 
 
 class Hangs(Exception):
@@ -24,24 +27,29 @@ class Hangs(Exception):
 
 
 @contextmanager
-def at_most(seconds):
-    def stop(number, frame):
-        raise Hangs(f"more than {seconds} s")
+def limited():
+    """Stop a case that computes or waits too long."""
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    def stop(number, frame):
+        raise Hangs(f"more than {COMPUTING} s of computing, or {WAITING} s of waiting")
+
+    timers = {signal.SIGPROF: signal.ITIMER_PROF, signal.SIGALRM: signal.ITIMER_REAL}
+    before = {each: signal.signal(each, stop) for each in timers}
+    signal.setitimer(signal.ITIMER_PROF, COMPUTING)
+    signal.setitimer(signal.ITIMER_REAL, WAITING)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        for each, timer in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(each, before[each])
 
 
 def attack(kind, seed):
     """Run one case; return what is wrong, or None."""
     with tempfile.TemporaryDirectory(prefix="argmaxf-fuzz-") as folder:
         try:
-            with at_most(SECONDS):
+            with limited():
                 KINDS[kind](np.random.default_rng([seed, *kind.encode()]), Path(folder))
         except KeyboardInterrupt:
             raise
@@ -50,35 +58,57 @@ def attack(kind, seed):
     return None
 
 
+class Turns:
+    """Whose turn it is: the kind that has had the least time, so that cheap ones come more often.
+
+    The seeds of a kind run on from the first, whatever the others do.
+    """
+
+    def __init__(self, kinds, most=None):
+        self.spent = dict.fromkeys(kinds, 0.0)
+        self.cases = dict.fromkeys(kinds, 0)
+        self.most = most
+
+    def next(self):
+        """Return the kind whose turn it is, or None if all have had enough."""
+        left = [k for k in self.spent if self.most is None or self.cases[k] < self.most]
+        return min(left, key=self.spent.__getitem__, default=None)
+
+    def table(self):
+        """Return what each kind has had."""
+        lines = (f"  {k:10} {self.cases[k]:6} cases {s:7.1f} s" for k, s in self.spent.items())
+        return "\n".join(lines)
+
+
 def run(kinds, minutes, seed, plant=None, most=None):
-    """Attack in turn until time is up; return the number of cases and the findings."""
-    findings, cases, start = [], 0, time.monotonic()
+    """Attack in turn until time is up; return the turns taken and the findings."""
+    turns, findings, start = Turns(kinds, most), [], time.monotonic()
     with PLANTED[plant].bug() if plant else nullcontext():
-        while time.monotonic() - start < 60 * minutes and (
-            most is None or cases < most * len(kinds)
-        ):
-            kind = kinds[cases % len(kinds)]
-            wrong = attack(kind, seed + cases // len(kinds))
+        while time.monotonic() - start < 60 * minutes and (kind := turns.next()):
+            where, began = seed + turns.cases[kind], time.monotonic()
+            wrong = attack(kind, where)
+            turns.spent[kind] += time.monotonic() - began
+            turns.cases[kind] += 1
             if wrong:
-                findings.append((kind, seed + cases // len(kinds), wrong))
+                findings.append((kind, where, wrong))
                 if plant:
                     break
-            cases += 1
-    return cases, findings
+                print(
+                    f"\n{kind}, again: python -m fuzz --once --kind {kind} --seed {where}\n{wrong}"
+                )
+    return turns, findings
 
 
 def plant_all(names, seed, most):
     """Plant each bug and see whether the kind that should catches it; return how many escaped."""
     escaped = 0
     for name in names:
-        start = time.monotonic()
-        cases, findings = run([PLANTED[name].kind], 10.0, seed, plant=name, most=most)
-        verdict = f"caught after {cases + 1} cases" if findings else f"ESCAPED {cases} cases"
+        start, kind = time.monotonic(), PLANTED[name].kind
+        turns, findings = run([kind], 10.0, seed, plant=name, most=most)
+        verdict = "caught after" if findings else "ESCAPED"
         escaped += not findings
-        print(
-            f"{name:34} {PLANTED[name].kind:10} {verdict}, {time.monotonic() - start:.1f} s",
-            flush=True,
-        )
+        took = f"{turns.cases[kind]} cases, {time.monotonic() - start:.1f} s"
+        print(f"{name:34} {kind:10} {verdict} {took}", flush=True)
     return escaped
 
 
@@ -98,9 +128,12 @@ def main():
         names = list(PLANTED) if given.plant == "all" else [given.plant]
         return 1 if plant_all(names, seed, given.most) else 0
     kinds = given.kind or list(KINDS)
-    cases, findings = run(kinds, given.minutes, seed, most=1 if given.once else None)
-    for kind, where, wrong in findings:
-        print(f"\n{kind}, again with: python -m fuzz --once --kind {kind} --seed {where}\n{wrong}")
+    for kind, why in unavailable(kinds).items():
+        print(f"{kind} is left out: {why}")
+        kinds = [each for each in kinds if each != kind]
+    turns, findings = run(kinds, given.minutes, seed, most=1 if given.once else None)
+    print(turns.table())
+    cases = sum(turns.cases.values())
     print(f"{cases} cases of {', '.join(kinds)}: {len(findings)} findings, seed {seed}")
     return 1 if findings else 0
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import sys
 from contextlib import contextmanager
+from functools import cache
 
 
 def _plain(table, folder):
@@ -61,6 +66,36 @@ def _dask(table, folder):
         yield frame, lambda f: pa.Table.from_pandas(f.compute(), preserve_index=False)
 
 
+def no_spark():
+    """Say why Spark cannot be tried here, if so."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        return "PySpark needs Java 17 or newer, e.g. apt install openjdk-17-jre-headless"
+    return None
+
+
+@cache
+def _session():
+    """Start Spark, once."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    atexit.register(session.stop)
+    return session
+
+
+def _spark(table, folder):
+    yield _session().createDataFrame(table), lambda frame: frame.toArrow()
+
+
 ENGINES = {
     "pandas": _pandas,
     "pandas with Arrow's types": _pandas_arrow,
@@ -70,6 +105,7 @@ ENGINES = {
     "DuckDB in memory": _duckdb_memory,
     "DuckDB on disk": _duckdb,
     "Dask": _dask,
+    "Spark": _spark,
 }
 
 

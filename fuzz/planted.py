@@ -90,9 +90,9 @@ def in_other_processes(code):
     """Plant a bug in the processes that a case starts."""
 
     def planted():
-        from fuzz import kinds
+        from fuzz import worker
 
-        return patch.object(kinds, "PLANT", code)
+        return patch.object(worker, "PLANT", code)
 
     return planted
 
@@ -102,10 +102,6 @@ ENDS_EARLY = """
 import argmaxf.files.column as column
 from fuzz.planted import Anything
 column.rows_of = lambda source: Anything()
-"""
-COPIES_STAY = """
-import argmaxf.whole as whole
-whole._remove_left_behind = lambda *given: None
 """
 
 
@@ -131,6 +127,43 @@ def rounded_probabilities():
         return np.asarray(checked(name, values, **given)).astype(np.float32)
 
     return patch.object(maximize, "as_real_array", rounded)
+
+
+def long_doubles_as_they_are():
+    from argmaxf.expected import maximize
+
+    checked = maximize.as_real_array
+
+    def kept(name, values, **given):
+        array = np.asarray(values)
+        return array if array.dtype == np.longdouble else checked(name, values, **given)
+
+    return patch.object(maximize, "as_real_array", kept)
+
+
+def no_large_text():
+    from argmaxf.frames import engines
+
+    codes = engines.Arrow.codes
+
+    def refusing(self, keys, name):
+        if any(str(each.type) == "large_string" for each in keys.to_native().columns):
+            raise TypeError("large_string")
+        return codes(self, keys, name)
+
+    return patch.object(engines.Arrow, "codes", refusing)
+
+
+def small_beta_is_zero():
+    from argmaxf.measures import FBeta
+
+    coefficients = FBeta.coefficients
+
+    def rounded(self, number=float):
+        found = coefficients(self, number)
+        return found._replace(b_in=number(0), b_out=number(0)) if found.b_in < 1e-10 else found
+
+    return patch.object(FBeta, "coefficients", rounded)
 
 
 def no_check_of_zlib():
@@ -175,9 +208,20 @@ PLANTED = {
     ),
     "inputs are written over": Planted("inputs", inputs_unchecked),
     "streams end early": Planted("damage", in_other_processes(ENDS_EARLY)),
-    "copies of the input stay": Planted("stream", in_other_processes(COPIES_STAY)),
+    "copies of the input stay": Planted(
+        "stream", replaced("argmaxf.whole", "_remove_left_behind", lambda folder, name: None)
+    ),
     "one temporary name": Planted("writers", one_temporary_name),
     "ties in single precision": Planted("ties", rounded_probabilities),
+    "near ties go to the smallest": Planted(
+        "ties", replaced("argmaxf.expected.rows", "settle", lambda p, rivals, question: min(rivals))
+    ),
+    "small β is zero": Planted("extremes", small_beta_is_zero),
+    "masks are ignored": Planted(
+        "types", replaced("argmaxf.validation", "refuse_masked", lambda name, values: None)
+    ),
+    "long doubles stay long": Planted("types", long_doubles_as_they_are),
+    "large text is no key": Planted("frames", no_large_text),
     "impossible sketches": Planted(
         "sketches",
         replaced("argmaxf.expected.summary.sketch", "possible", lambda rows, values: True),

@@ -13,7 +13,7 @@ from fuzz.__main__ import attack, run  # noqa: E402
 from fuzz.kinds import KINDS  # noqa: E402
 from fuzz.planted import PLANTED  # noqa: E402
 
-SLOW = {"stream", "damage"}  # a process for each case
+SLOW = {"stream", "damage", "spark"}  # other processes
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - SLOW))

@@ -128,7 +128,31 @@ def test_masked_labels_are_refused_too():
             call()
 
 
-def test_floats_of_ml_dtypes():
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    values = np.array(P, ml_dtypes.bfloat16)
+@pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_floats_of_ml_dtypes(kind):
+    import ml_dtypes
+
+    values = np.array(P, getattr(ml_dtypes, kind))
     np.testing.assert_array_equal(as_real_array("proba", values), P)
+    assert maximize_expected_f(values).k == maximize_expected_f(P).k
+    assert maximize_empirical_f([1, 0, 1], values).threshold == 0.375
+    np.testing.assert_array_equal(
+        ProbabilitySketch.from_array(values).table, ProbabilitySketch.from_array(P).table
+    )
+
+
+def test_tensors_of_torch():
+    import torch
+
+    for kind in (torch.float16, torch.float32, torch.float64):
+        np.testing.assert_array_equal(
+            maximize_expected_f(torch.tensor(P, dtype=kind)).selected,
+            maximize_expected_f(P).selected,
+        )
+    for refused, why in (
+        (torch.tensor(P, dtype=torch.bfloat16), "BFloat16"),
+        (torch.tensor(P, requires_grad=True), "requires grad"),
+        (torch.tensor([0.5, float("nan")]), "got nan at position 1"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            maximize_expected_f(refused)
