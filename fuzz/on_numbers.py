@@ -76,7 +76,7 @@ def types(rng, folder):
 
     n = int(rng.integers(1, 60)) if rng.random() < 0.8 else 17_000
     p = np.round(rng.random(n) * 256) / 256  # exact in every type, bfloat16 too
-    fine = np.longdouble(p) + np.longdouble(2) ** -60 * (p < 1)  # lost in double precision
+    fine = p * (1 - rng.random(n) * np.longdouble(2) ** -56)  # p in double precision
     masked = np.ma.array(p, mask=rng.random(n) < 0.3)
     forms = {
         "half": lambda: p.astype(np.float16),
