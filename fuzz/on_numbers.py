@@ -66,7 +66,7 @@ def extremes(rng, folder):
     k = next(i for i, f in enumerate(curve) if f >= best)
     found = argmaxf.maximize_expected_f(p, beta=beta)
     assert found.k == k, (p.tolist(), beta, found.k, k)
-    assert np.isclose(found.expected, float(curve[k]), rtol=1e-12, atol=0), (found, curve[k])
+    assert np.isclose(found.expected, float(curve[k]), rtol=1e-12, atol=1e-300), (found, curve[k])
 
 
 def types(rng, folder):
@@ -74,7 +74,7 @@ def types(rng, folder):
     import ml_dtypes
     import pandas as pd
 
-    n = int(rng.integers(1, 60)) if rng.random() < 0.8 else 17_000
+    n = int(rng.integers(1, 60)) if rng.random() < 0.5 else 17_000
     p = np.round(rng.random(n) * 256) / 256  # exact in every type, bfloat16 too
     fine = p * (1 - rng.random(n) * np.longdouble(2) ** -56)  # p in double precision
     masked = np.ma.array(p, mask=rng.random(n) < 0.3)

@@ -129,18 +129,6 @@ def rounded_probabilities():
     return patch.object(maximize, "as_real_array", rounded)
 
 
-def long_doubles_as_they_are():
-    from argmaxf.expected import maximize
-
-    checked = maximize.as_real_array
-
-    def kept(name, values, **given):
-        array = np.asarray(values)
-        return array if array.dtype == np.longdouble else checked(name, values, **given)
-
-    return patch.object(maximize, "as_real_array", kept)
-
-
 def no_large_text():
     from argmaxf.frames import engines
 
@@ -220,7 +208,6 @@ PLANTED = {
     "masks are ignored": Planted(
         "types", replaced("argmaxf.validation", "refuse_masked", lambda name, values: None)
     ),
-    "long doubles stay long": Planted("types", long_doubles_as_they_are),
     "large text is no key": Planted("frames", no_large_text),
     "impossible sketches": Planted(
         "sketches",

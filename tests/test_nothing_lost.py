@@ -17,6 +17,7 @@ import pytest
 from argmaxf import ProbabilitySketch, maximize_expected_f
 from argmaxf.commands.app import run
 from argmaxf.commands.output import spread
+from argmaxf.commands.tables import read_table
 from argmaxf.whole import refuse_inputs, written_whole
 
 ARGMAXF = [sys.executable, "-c", "from argmaxf.cli import main; main()"]
@@ -328,6 +329,17 @@ def test_a_bom_and_quotes_in_the_header_are_no_part_of_a_name(tmp_path, capsys):
     path = tmp_path / "in.csv"
     path.write_bytes(b'\xef\xbb\xbfp,"a,""b"""\n0.5,1\n')
     assert result_of(capsys, "decide", path, "-p", "p")["rows"] == 1
+
+
+@pytest.mark.parametrize(("kind", "separator"), [("csv", ","), ("tsv", "\t")])
+def test_a_column_with_quotes_in_its_name_is_found(tmp_path, capsys, kind, separator):
+    path, out = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
+    path.write_text(f'"a""b"{separator}"s"""\n0.5{separator}01\n0.25{separator}1\n')
+    asked = ["decide", path, "-p", 'a"b', "--by", 's"', "-o", out, "--label", '"l"']
+    assert len(result_of(capsys, *asked)["segments"]) == 2
+    lines = [f'"a""b"{separator}"s"""{separator}"""l"""', f"0.5{separator}01{separator}true"]
+    assert out.read_text().splitlines()[:2] == lines
+    assert [*read_table(path).columns] == ['a"b', 's"']
 
 
 def test_files_whose_columns_differ(tmp_path, capsys):

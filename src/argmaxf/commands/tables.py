@@ -15,7 +15,7 @@ import polars as pl
 from polars import selectors
 
 from argmaxf.files.column import BROKEN, first_line, refuse_ragged
-from argmaxf.files.formats import SEPARATORS, Input, kind_of
+from argmaxf.files.formats import SEPARATORS, Input, kind_of, names_to_give
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 MOSTLY = 0.9  # a text column with so many numbers is a column of numbers with mistakes in it
@@ -58,8 +58,9 @@ def _read(path: Path, kind: str) -> pl.DataFrame:
         return pl.read_parquet(path, glob=False)
     if kind == "arrow":
         return pl.scan_ipc(path, glob=False).collect()
+    names: list[str] = []
     if path.stat().st_size:  # of an empty file Polars says that it is
-        Input.of(path).check_header()
+        names = Input.of(path).check_header()
         refuse_ragged(Input.of(path))
     return pl.read_csv(
         path,
@@ -68,6 +69,7 @@ def _read(path: Path, kind: str) -> pl.DataFrame:
         infer_schema_length=None,  # all rows: a late text must not be cut off
         null_values=MISSING,
         try_parse_dates=True,
+        new_columns=names_to_give(names),
     )
 
 

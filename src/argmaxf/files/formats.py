@@ -62,6 +62,7 @@ class Input:
             infer_schema=typed,
             infer_schema_length=INFERRED,
             schema_overrides={name: pl.String for name in text if name in names},
+            new_columns=names_to_give(names),
             glob=False,
         )
 
@@ -71,6 +72,11 @@ class Input:
             return header(self.path, SEPARATORS[self.kind])
         except ValueError as error:
             raise ValueError(f"{self.name}: {error}") from None
+
+
+def names_to_give(names: list[str]) -> list[str] | None:
+    """Return the names of columns where Polars would read others: it leaves quotes doubled."""
+    return names if any('"' in name for name in names) else None
 
 
 def kind_of(path: Path) -> str:
