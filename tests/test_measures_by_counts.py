@@ -215,6 +215,16 @@ def test_summaries_bracket_the_threshold(measure):
 
 
 @linear
+@pytest.mark.parametrize("draw", ["beta", "few unsure", "mostly positive"])
+def test_the_curve_of_many_items_equals_the_sum_over_the_window(measure, draw):
+    p = DRAWS[draw](np.random.default_rng(3), 17_000)
+    curve = expected_f_curve(p, measure=measure)
+    truth = linear_curve(np.sort(p)[::-1].copy(), measure, 0.0)
+    np.testing.assert_allclose(curve[:-1], truth[:-1], rtol=0, atol=2e-12)
+    assert curve[-1] == pytest.approx(truth[-1], abs=1e-12)
+
+
+@linear
 def test_large_segments_and_files_decide_as_arrays_do(measure, tmp_path):
     p = np.random.default_rng(8).beta(0.5, 5, 30_000).round(4)
     p[:3_000] = 0.0

@@ -33,6 +33,7 @@ from argmaxf.measures import Linear
 NATS = 41.0  # odds below e^{-NATS} are taken for 0
 SURE = 25.0  # of a smaller variance all θ count: groups near one half must be single values then
 LEAST = 1e-14  # odds of one number of positives that its spread does not hang on
+CURVE = 1 << 14  # items of a curve taken at a time
 MOST = 128  # nodes; beyond, the window itself has hardly more numbers
 
 Waves = NDArray[np.complex128]
@@ -161,6 +162,19 @@ class Law:
         pi, negative, variance = (np.empty_like(x) for _ in range(3))
         wave_kernels.turned_sums(*_arrays(groups), 1.0 - x, x, pi, negative, variance)
         return pi, negative, variance
+
+
+def law_curve(descending: Floats, law: Law) -> Floats:
+    """Return f_0 … f_n of the top k of sorted items; O(n), some hundred operations an item."""
+    f, before = np.empty(descending.size + 1), np.zeros(law.nodes.size)
+    f[0] = law.values(np.zeros(1), before[None, :])[0]
+    for start in range(0, descending.size, CURVE):
+        items = descending[start : start + CURVE]
+        found = before + law.found(Groups.of_values(items, np.ones(items.size))).cumsum(axis=0)
+        k = np.arange(start + 1.0, start + items.size + 1.0)
+        f[start + 1 : start + items.size + 1] = law.values(k, found)
+        before = found[-1]
+    return f
 
 
 def variance_of(groups: Groups) -> float:

@@ -13,14 +13,16 @@ import numpy as np
 
 from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.expected.counts.joint import Count, joint_curve, value_of_counts
-from argmaxf.expected.counts.law import Law, needs_values
+from argmaxf.expected.counts.law import Law, law_curve, needs_values
 from argmaxf.expected.counts.linear import linear_curve, linear_spread
 from argmaxf.expected.decision import ExpectedF
+from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.ties import DIGITS, EQUAL, label_counts
 from argmaxf.measures import Linear, Measure, Own
 from argmaxf.question import Question
 
+MANY = 1 << 14  # items beyond which the law of S is taken at few nodes
 NEAR = 1e-13  # values nearer than this part of their terms are compared again
 DECIMALS = 400_000  # values in decimals that take no longer than some seconds
 
@@ -28,9 +30,13 @@ DECIMALS = 400_000  # values in decimals that take no longer than some seconds
 def curve_by_counts(descending: Floats, question: Question) -> Floats:
     """Return f_0 … f_n of the top k of sorted items."""
     measure, zero = question.measure, question.zero_division
-    if isinstance(measure, Linear):
-        return linear_curve(descending, measure, zero)
-    return joint_curve(descending, measure, zero)
+    if not isinstance(measure, Linear):
+        return joint_curve(descending, measure, zero)
+    if descending.size > MANY:
+        groups = ArraySource(descending).table()[()]
+        if not needs_values(groups).any():
+            return law_curve(descending, Law.of(groups, float(descending.size), measure, zero))
+    return linear_curve(descending, measure, zero)
 
 
 def value_by_counts(chosen: Floats, left: Floats, question: Question) -> ExpectedF:
