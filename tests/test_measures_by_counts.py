@@ -15,7 +15,7 @@ import pytest
 from formulas import ALL, COUNTED, LINEAR, Worse
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from judges import curve_40_digits, definition, families
+from judges import all_label_vectors, curve_40_digits, definition, families, value
 from scipy.sparse import csr_array
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
@@ -138,14 +138,27 @@ def test_no_draw_beats_the_optimum(measure, p, zero_division):
     assert_best(decision, truth_of(measure, p, zero_division), measure)
 
 
+def every_value(measure, n, zero_division):
+    """The measure by its formula for all counts, as a table of tp, k and s."""
+    table = np.zeros((n + 1, n + 1, n + 1))
+    for t, k, s in itertools.product(range(n + 1), repeat=3):
+        if max(0, k + s - n) <= t <= min(k, s):
+            table[t, k, s] = value(ALL[measure], t, k, s, n, zero_division)
+    return table
+
+
 @by_counts
-@pytest.mark.parametrize("seed", range(2))
-def test_no_other_set_is_better_than_the_top_k(measure, seed):
-    p = np.random.default_rng(seed).random(9)
+@pytest.mark.parametrize("n", [3, 10])
+def test_no_set_of_all_is_better_over_all_label_vectors(measure, n):
+    p = np.random.default_rng(n).random(n)
+    vectors = all_label_vectors(n)  # as labels, and as sets
+    mass = np.prod(np.where(vectors, p, 1 - p), axis=1)
+    true, size = vectors @ vectors.T, vectors.sum(axis=1)
+    expected = every_value(measure, n, 0.0)[true, size[:, None], size] @ mass
     best = maximize_expected_f(p, measure=measure)
-    sets = itertools.product((False, True), repeat=p.size)
-    values = [expected_f(p, chosen, measure=measure).mean for chosen in sets]
-    assert best.expected == pytest.approx(max(values), rel=1e-13)
+    chosen = int(np.flatnonzero((vectors == best.selected).all(axis=1))[0])
+    assert expected[chosen] == pytest.approx(expected.max(), rel=1e-13)
+    assert best.expected == pytest.approx(expected.max(), rel=1e-12)
 
 
 @by_counts
