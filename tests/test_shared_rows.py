@@ -9,7 +9,7 @@ from scipy import sparse
 
 from argmaxf import SharedDecision, expected_f, maximize_expected_f
 from argmaxf.expected import threads
-from argmaxf.expected.shared_rows import branch
+from argmaxf.expected.shared_rows import branch, prices
 
 FAMILIES = {
     "uniform": lambda rng, shape: rng.random(shape),
@@ -192,6 +192,16 @@ def test_progress_is_told_and_a_wide_tolerance_ends_early():
     assert len(early) < len(steps)
 
 
+def test_a_small_problem_that_stays_open_ends_soon_and_says_so(monkeypatch):
+    monkeypatch.setattr(branch, "WORK", 2_000)
+    p = (np.random.default_rng(0).random((20, 5)) > 0.5).astype(float)  # certain: many equal ways
+    steps = []
+    found = decide(p, 1, False, progress=lambda *step: steps.append(step))
+    assert 0.0 < found.gap < 0.01
+    assert steps[-1] == (len(steps), found.expected, found.bound)
+    assert len(steps) <= prices.STEPS + 20  # parts of 100 cells each
+
+
 @pytest.mark.parametrize(
     ("p", "b", "exactly", "expected"),
     [
@@ -225,6 +235,7 @@ def test_corners(p, b, exactly, expected):
         ({"labels_per_row": 1, "measure": "jaccard"}, "need F_β"),
         ({"labels_per_row": 1, "averaged_over": "some"}, "'all', 'present'; got 'some'"),
         ({"labels_per_row": 1, "tol": -1}, "tol must be finite and not negative, got -1"),
+        ({"labels_per_row": 1, "progress": 1}, "progress must be a function, got 1"),
         ({"tol": 0.1}, "are for labels_per_row and max_labels_per_row"),
     ],
 )

@@ -18,6 +18,7 @@ from argmaxf.arrays import Floats
 from argmaxf.expected.shared_rows.prices import (
     ROUNDING,
     Solution,
+    Watch,
     bound_of,
     by_rows,
     improve_prices,
@@ -26,6 +27,7 @@ from argmaxf.expected.shared_rows.problem import Problem
 
 CELLS = 4096  # only problems this small are branched
 PARTS = 2000  # parts looked at, at most
+WORK = 20_000  # and cells in all of them: two or three seconds
 STEPS = 20  # price steps for each part
 FORCE = 8.0  # a price no set can pay; values are at most 1
 
@@ -41,12 +43,12 @@ class Part(NamedTuple):
     price: Floats
 
 
-def branch(problem: Problem, solution: Solution, tol: float) -> None:
-    """Close the gap of a small problem, as far as a few thousand parts go."""
+def branch(problem: Problem, solution: Solution, tol: float, watch: Watch | None = None) -> None:
+    """Close the gap of a small problem, as far as a few seconds go."""
     number = itertools.count()
     nothing_decided = np.zeros(problem.rows.p.size, np.int8)
     open_parts = [Part(-solution.bound, next(number), nothing_decided, solution.price)]
-    for _ in range(PARTS):
+    for _ in range(min(PARTS, WORK // problem.rows.p.size)):
         if not open_parts or solution.gap <= tol:
             return
         part = heapq.heappop(open_parts)
@@ -58,6 +60,8 @@ def branch(problem: Problem, solution: Solution, tol: float) -> None:
             if bound > solution.value * (1.0 + max(tol, ROUNDING)):
                 heapq.heappush(open_parts, Part(-bound, next(number), marks, half.price))
         solution.bound = max([solution.value, *(-each.order for each in open_parts[:1])])
+        if watch is not None:
+            watch(solution.value, solution.bound)
 
 
 def _halves(problem: Problem, part: Part) -> list[Marks]:

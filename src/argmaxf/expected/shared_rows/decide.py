@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from argmaxf.arrays import Bools, Floats
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.shared_rows.branch import CELLS, branch
-from argmaxf.expected.shared_rows.prices import Solution, solve
+from argmaxf.expected.shared_rows.prices import Solution, Watch, solve
 from argmaxf.expected.shared_rows.problem import Problem, Rule
 from argmaxf.expected.shared_rows.records import Rows
 from argmaxf.expected.sources.sparse import as_csr, is_sparse, selected_cells
@@ -95,7 +96,16 @@ class Sharing:
         name = "labels_per_row" if exactly else "max_labels_per_row"
         b = check_count(name, labels_per_row if exactly else max_labels_per_row)
         tol = None if tol is None else check_not_negative("tol", tol)
+        if progress is not None and not callable(progress):
+            raise ValueError(f"progress must be a function, got {progress!r}")
         return cls(b, exactly, present, tol, progress)
+
+    def watch(self) -> Watch | None:
+        """Return what tells the caller of each step, counted from 1."""
+        progress, step = self.progress, itertools.count(1)
+        if progress is None:
+            return None
+        return lambda value, bound: progress(next(step), value, bound)
 
 
 def decide_shared(proba: Any, question: Question, sharing: Sharing) -> SharedDecision:
@@ -136,9 +146,10 @@ def _decide_cells(
     problem = Problem.of(cells, shape[1], rule)
     small = cells.p.size <= CELLS
     tol = sharing.tol if sharing.tol is not None else 0.0 if small else ENOUGH
-    solution = solve(problem, tol, sharing.progress)
+    watch = sharing.watch()
+    solution = solve(problem, tol, watch)
     if small and solution.gap > tol:
-        branch(problem, solution, tol)
+        branch(problem, solution, tol, watch)
     chosen = problem.as_given(solution.state.chosen)
     return chosen, _decision(problem, solution, question, shape[0])
 

@@ -31,7 +31,7 @@ HALVINGS = 6  # of the step before the prices are taken as they are
 PARTS = 16  # pieces of work for each thread, so that one long column holds up no other
 ROUNDING = 1e-12  # a bound this close to a value, as part of it, has reached it
 
-Watch = Callable[[int, float, float], None]
+Watch = Callable[[float, float], None]  # is told the value and the bound so far
 
 
 class Bound(NamedTuple):
@@ -103,7 +103,7 @@ def improve_prices(
     guess = solution.state.size.copy()
     kept = _kept_in(forced)
     slack = tol / 2.0 * solution.value / max(guess.size, 1)
-    for step in range(1, steps + 1):
+    for _ in range(steps):
         found = bound_of(problem, price, forced, guess, slack)
         value = found.value - kept
         failed = 0 if solution.bound - value > PROGRESS * (value - solution.value) else failed + 1
@@ -112,7 +112,7 @@ def improve_prices(
         if solution.gap > tol:
             solution.offer(problem, ascend(problem, by_rows(problem, found.wanted)))
         if watch is not None:
-            watch(step, solution.value, solution.bound)
+            watch(solution.value, solution.bound)
         if solution.gap <= tol or not found.excess.any() or halved == HALVINGS:
             return
         if failed == PATIENCE:
