@@ -38,7 +38,7 @@ def rescale(product, log_g):
 
 @kernel
 def times_four(p, w, product):
-    """Multiply products by 1 - p w of four small p: one polynomial in w, by their symmetric sums."""
+    """Multiply products by 1 - p w of four small p: a polynomial in w by their symmetric sums."""
     sum1, product1 = p[0] + p[1], p[0] * p[1]
     sum2, product2 = p[2] + p[3], p[2] * p[3]
     e1 = sum1 + sum2
