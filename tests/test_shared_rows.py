@@ -179,6 +179,26 @@ def test_sparse_and_dense_agree_where_nothing_is_zero():
     assert cells.expected == dense.expected
 
 
+@pytest.mark.parametrize("averaged_over", ["all", "present"])
+@pytest.mark.parametrize("zero_division", [0.0, 1.0])
+def test_columns_without_cells_count_and_cost_nothing(averaged_over, zero_division):
+    p = np.random.default_rng(8).random((6, 4))
+    options = {"averaged_over": averaged_over, "zero_division": zero_division}
+    columns, size = [3, 7, 5_000, 9_999], 10_000
+    wide = sparse.csr_array((p.ravel(), np.tile(columns, 6), np.arange(7) * 4), shape=(6, size))
+    found = decide(wide, 1, False, **options)
+    assert found.gap == 0.0
+    np.testing.assert_array_equal(found.k, np.asarray(found.selected.sum(axis=0)).ravel())
+    assert found.expected_of_columns[0] == zero_division
+    assert found.threshold[0] == np.inf
+    alone = decide(p, 1, False, **options)
+    if averaged_over == "present":
+        assert found.expected == pytest.approx(alone.expected, rel=1e-12)
+    else:
+        total = alone.expected * 4 + zero_division * (size - 4)
+        assert found.expected == pytest.approx(total / size, rel=1e-12)
+
+
 def test_progress_is_told_and_a_wide_tolerance_ends_early():
     p = long_tail(200, 50, 10)
     steps = []

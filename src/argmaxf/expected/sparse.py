@@ -46,8 +46,14 @@ def _columns(csr: Any, question: Question) -> tuple[Bools, Decision]:
     from argmaxf.expected import sparse_kernels
 
     decided = _by_columns(csr).decide(question)
-    chosen = np.empty(csr.data.size, np.bool_)
-    sparse_kernels.mark_columns(csr.indices, csr.data, decided.threshold, decided.ties, chosen)
+    threshold, chosen = decided.threshold, np.empty(csr.data.size, np.bool_)
+
+    def mark(part: slice) -> None:
+        sparse_kernels.mark_from(csr.indices[part], csr.data[part], threshold, chosen[part])
+
+    in_threads(mark, chosen.size, threads_for(SCATTERED * chosen.size))
+    if np.count_nonzero(chosen) > decided.k.sum():  # some columns split equal values
+        sparse_kernels.mark_columns(csr.indices, csr.data, threshold, decided.ties, chosen)
     return chosen, _decision(decided, question, csr.shape[0])
 
 

@@ -34,6 +34,13 @@ def copy_sets(values, first, place, out):
 
 
 @kernel
+def mark_from(column, p, threshold, out):
+    """Mark cells from their column's threshold on."""
+    for j in range(column.size):
+        out[j] = p[j] >= threshold[column[j]]
+
+
+@kernel
 def mark_columns(column, p, threshold, ties, out):
     """Mark cells above their column's threshold, and the first `ties` of those equal to it."""
     left = ties.copy()

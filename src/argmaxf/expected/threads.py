@@ -25,7 +25,7 @@ def threads_for(n: int) -> int:
 
 def in_threads(work: Callable[[slice], None], rows: int, threads: int, first: int = 0) -> None:
     """Share rows out among threads, `rows` of them from the first on."""
-    threads = min(threads, rows)
+    threads = max(1, min(threads, rows))
     if threads == 1:
         work(slice(first, first + rows))
         return

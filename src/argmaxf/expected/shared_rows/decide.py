@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.shared_rows.branch import CELLS, branch
 from argmaxf.expected.shared_rows.prices import Solution, Watch, solve
@@ -111,7 +111,8 @@ class Sharing:
 def decide_shared(proba: Any, question: Question, sharing: Sharing) -> SharedDecision:
     """Decide a matrix, dense or sparse; of a sparse one only stored cells can be selected.
 
-    Holds about 40 bytes for each cell, and 7 numbers for each of a column's nodes (24 or more).
+    Holds about 40 bytes for each cell, and 7 numbers for each node (24 or more) of the columns
+    that have cells.
     """
     if is_sparse(proba):
         csr = as_csr("proba", proba)
@@ -122,8 +123,7 @@ def decide_shared(proba: Any, question: Question, sharing: Sharing) -> SharedDec
 
 
 def _cells_of_csr(csr: Any) -> Rows:
-    first, column = csr.indptr.astype(np.int64), csr.indices.astype(np.int32)
-    return Rows(first, column, csr.data)
+    return Rows(csr.indptr.astype(np.int64), csr.indices, csr.data)
 
 
 def _all_cells(proba: NDArray[Any]) -> Rows:
@@ -140,10 +140,11 @@ def _decide_cells(
 ) -> tuple[Bools, SharedDecision]:
     """Return which cells are chosen, in the order given, and the decision without its labels."""
     _check_additive(question)
-    rule = _rule(cells, shape[1], question, sharing)
-    if 0 in shape:
+    used, cells = _used_columns(cells, shape[1])
+    rule = _rule(cells, shape[1], shape[1] - used.size, question, sharing)
+    if cells.p.size == 0:
         return np.zeros(0, np.bool_), _of_nothing(shape, question)
-    problem = Problem.of(cells, shape[1], rule)
+    problem = Problem.of(cells, used.size, rule)
     small = cells.p.size <= CELLS
     tol = sharing.tol if sharing.tol is not None else 0.0 if small else ENOUGH
     watch = sharing.watch()
@@ -151,10 +152,38 @@ def _decide_cells(
     if small and solution.gap > tol:
         branch(problem, solution, tol, watch)
     chosen = problem.as_given(solution.state.chosen)
-    return chosen, _decision(problem, solution, question, shape[0])
+    decision = _decision(problem, solution, question, shape[0])
+    return chosen, _of_all_columns(decision, used, question.zero_division, shape[1])
 
 
-def _rule(cells: Rows, columns: int, question: Question, sharing: Sharing) -> Rule:
+def _used_columns(cells: Rows, columns: int) -> tuple[Ints, Rows]:
+    """Return the columns that have cells, and the cells with these columns numbered anew."""
+    has_cells = np.bincount(cells.column, minlength=columns) > 0
+    number = (np.cumsum(has_cells) - 1).astype(np.int32)
+    return np.flatnonzero(has_cells), cells._replace(column=number[cells.column])
+
+
+def _of_all_columns(
+    decision: SharedDecision, used: Ints, zero: float, columns: int
+) -> SharedDecision:
+    """Return the decision with the columns that have no cells: nothing is selected in them."""
+    if used.size == columns:
+        return decision
+
+    def spread(values: Any, elsewhere: float) -> Any:
+        whole = np.full(columns, elsewhere, dtype=values.dtype)
+        whole[used] = values
+        return whole
+
+    return replace(
+        decision,
+        k=spread(decision.k, 0),
+        threshold=spread(decision.threshold, math.inf),
+        expected_of_columns=spread(decision.expected_of_columns, zero),
+    )
+
+
+def _rule(cells: Rows, columns: int, empty: int, question: Question, sharing: Sharing) -> Rule:
     """Return the rule for these cells; every row must be able to keep it."""
     available = np.diff(cells.first)
     if sharing.exactly and available.size and available.min() < sharing.b:
@@ -169,6 +198,7 @@ def _rule(cells: Rows, columns: int, question: Question, sharing: Sharing) -> Ru
         coefficients=question.coefficients,
         zero_division=question.zero_division,
         present_only=sharing.present_only,
+        empty=empty,
     )
 
 

@@ -25,6 +25,7 @@ class Rule:
     coefficients: Coefficients  # of the measure; b_in = b_out, no smoothing
     zero_division: float
     present_only: bool  # average over the columns that have a positive, or over all
+    empty: int = 0  # columns without a cell, which nothing can be chosen in
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +75,9 @@ def column_weights(log_none: Floats, rule: Rule) -> tuple[Floats, float]:
     others being present; columns are independent, so its expected F is multiplied by E[1/(1+N)].
     With no positive anywhere the average is 0/0.
     """
-    size = log_none.size
+    size = log_none.size + rule.empty
     if not rule.present_only:
-        return np.full(size, 1.0 / size), 0.0
+        return np.full(log_none.size, 1.0 / size), rule.zero_division * rule.empty / size
     u, omega = reciprocal_nodes(1.0, float(size))
     absent = -np.expm1(-u)  # 1 - e^{-u}
     total = np.zeros(u.size)
