@@ -1,5 +1,6 @@
 """Probabilities that can be taken at their word: calibrated, respected, or doubted aloud."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -21,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from argmaxf import ExpectedFClassifier, ThresholdFClassifier, maximize_expected_f
 from argmaxf.estimators import CalibrationWarning
-from argmaxf.estimators.calibration import apart
+from argmaxf.estimators.calibration import VennAbers, apart
 from argmaxf.estimators.doubts import reweighting
 
 BALANCED = LogisticRegression(class_weight="balanced")
@@ -242,3 +243,36 @@ def test_the_decision_is_the_best_for_the_calibrated_probabilities(rare):
 def test_unknown_forms_are_named(rare):
     with pytest.raises(ValueError, match="calibrate must be one of 'auto', 'isotonic', 'sigmoid'"):
         ExpectedFClassifier(LogisticRegression(), calibrate="platt").fit(*rare)
+
+
+def test_venn_abers_is_two_isotonic_fits_with_the_new_row_among_them():
+    """Vovk and Petej's definition, row by row."""
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=60).round(1)
+    y = (rng.random(60) < 1 / (1 + np.exp(-2 * score))).astype(float)
+    curve = VennAbers().fit(score, y)
+    for new in (-9.0, *score[:8], 0.123, 9.0):
+        low, high = (
+            IsotonicRegression().fit(np.r_[score, new], np.r_[y, label]).predict([new])[0]
+            for label in (0.0, 1.0)
+        )
+        want = high / (1 - low + high)
+        assert curve.predict(np.array([new]))[0] == pytest.approx(want, abs=1e-6)
+
+
+def test_venn_abers_calibrates_a_model_that_was_reweighted():
+    X, y = make_classification(3000, weights=[0.95], flip_y=0.05, random_state=0)
+    off = LogisticRegression(class_weight="balanced")
+    fitted = ExpectedFClassifier(off, calibrate="venn-abers").fit(X[:1500], y[:1500])
+    proba = fitted.predict_proba(X[1500:])[:, 1]
+    weighted = off.fit(X[:1500], y[:1500]).predict_proba(X[1500:])[:, 1]
+    rate = y[1500:].mean()  # with few positives in each fold, the mean stays a little above it
+    assert abs(proba.mean() - rate) < abs(weighted.mean() - rate) / 3
+    with pytest.raises(ValueError, match="takes no sample_weight; use 'isotonic'"):
+        ExpectedFClassifier(off, calibrate="venn-abers").fit(X, y, sample_weight=np.ones(3000))
+
+
+def test_venn_abers_says_which_package_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "venn_abers", None)
+    with pytest.raises(ImportError, match="pip install venn-abers"):
+        VennAbers().fit(np.zeros(2), np.array([0.0, 1.0]))

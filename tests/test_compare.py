@@ -74,7 +74,7 @@ def test_every_method_is_rated_on_rows_its_model_has_not_seen(rows, found):
         "tuned threshold",
         "expected F",
         "trained for F",
-        "majority vote",
+        "blended F",
     ]
     assert found.evidence.truth[:, 0].tolist() == (rows.y == 1).to_list()
     for m in found.methods:
@@ -207,7 +207,7 @@ def test_command_prints_table_sentence_and_reason(csv, capsys):
         "tuned threshold",
         "expected F",
         "trained for F",
-        "majority vote",
+        "blended F",
         "on rows it was not trained on",
         "standard error",
         "rows rated (5 folds",

@@ -29,7 +29,7 @@ NAMES = [
     "SoftFClassifier",
     "Threshold",
     "ThresholdFClassifier",
-    "VoteFClassifier",
+    "BlendFClassifier",
     "WorstCase",
     "__version__",
     "compare",

@@ -196,7 +196,7 @@ def test_moving_the_threshold_shows_what_it_would_give(browser, expected_page, c
     check_decision(browser, proba, truth, beta)
 
 
-@pytest.mark.parametrize("chosen", ["trained for F", "majority vote", "tuned threshold"])
+@pytest.mark.parametrize("chosen", ["trained for F", "blended F", "tuned threshold"])
 def test_the_sliders_move_the_model_that_is_recommended(browser, compared, tmp_path, chosen):
     """Scores that are no probabilities promise nothing: their page shows what is found alone."""
     browser.open(page_for(compared, chosen, tmp_path / "page.html"))
@@ -209,9 +209,9 @@ def test_the_sliders_move_the_model_that_is_recommended(browser, compared, tmp_p
         best = argmaxf.maximize_empirical_f(truth, rows.scores[chosen][:, 0])
         check_found(browser, truth, rows.scores[chosen][:, 0] >= best.threshold, 1.0)
         assert "the cut of trained for F" in body
-    elif chosen == "majority vote":
-        check_decision(browser, rows.scores["expected F"][:, 0], truth, 1.0)
-        assert "expected F, one of the methods that vote" in body
+    elif chosen == "blended F":
+        check_decision(browser, rows.scores[chosen][:, 0], truth, 1.0)
+        assert "the probabilities of blended F" in body
     else:
         check_decision(browser, rows.proba[:, 0], truth, 1.0)
 

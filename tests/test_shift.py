@@ -82,7 +82,7 @@ def test_the_warning_says_both_readings_and_advises_neither_alone(world):
     X, y, X_new, _ = world(0)
     known = familiar(X, y)
     with pytest.warns(ShiftWarning, match="unlike the training data") as said:
-        known.warn_if_unlike(X_new, "majority vote")
+        known.warn_if_unlike(X_new, "blended F")
     text = str(said[0].message)
     assert "(1) Other rows" in text
     assert "(2) The share of positives" in text

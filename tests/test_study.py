@@ -9,7 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from argmaxf import ExpectedFClassifier, ThresholdFClassifier
+from argmaxf import BlendFClassifier, ExpectedFClassifier, ThresholdFClassifier
 from argmaxf.estimators.folds import folds
 
 pytest.importorskip("lightgbm")
@@ -50,6 +50,7 @@ def test_methods_are_the_estimators(one_set, kept, name):
     expected = ExpectedFClassifier(model, cv=splits).fit(X, y)
     estimators = {
         "expected F": expected,
+        "blended F": BlendFClassifier(model, cv=splits).fit(X, y),
         ROWWISE: expected.freeze(),
         "expected F, uncalibrated": ExpectedFClassifier(model, calibrate=None).fit(X, y),
         "tuned threshold": ThresholdFClassifier(model, cv=splits).fit(X, y),

@@ -29,6 +29,7 @@ METHODS = (
     "expected F",
     "trained for F",
     "majority vote",
+    "blended F",
 )
 VOTERS = ("tuned threshold", "expected F", "trained for F")
 ROWWISE = "expected F, one row at a time"
@@ -47,11 +48,13 @@ def all_methods(kept: Scores, model: str) -> dict[str, Labels]:
         THEIRS: (np.zeros(len(y), bool), _theirs(y, fold, proba)),
     }
     forms = {"expected F, sigmoid": (Sigmoid, proba), "expected F": (isotonic, best)}
+    trained = calibrate(isotonic, y, fold, _of(kept, "soft F"))
     for name, (form, scores) in forms.items():
         held_out, test = calibrate(form, y, fold, scores)
         labels[name] = _expected(fold, held_out, test)
         if name == "expected F":
             labels[ROWWISE] = _frozen(held_out, test)
+            labels["blended F"] = _expected(fold, *_mean((held_out, test), trained))
     labels["majority vote"] = vote([labels[name] for name in VOTERS])
     return labels
 
@@ -91,6 +94,11 @@ def calibrate(form: Any, y: Any, fold: Any, scores: Scores) -> tuple[np.ndarray,
         others = [curve for i, curve in enumerate(curves) if i != k]
         held_out[part] = average_curves(others, [scores["held out"][part]] * len(others), "")
     return held_out, average_curves(curves, scores["test by folds"], "")
+
+
+def _mean(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return the mean of two models' probabilities, of the rows held out and of the test rows."""
+    return (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
 
 
 def isotonic() -> IsotonicRegression:

@@ -8,7 +8,13 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
-from argmaxf import AutoFClassifier, ExpectedFClassifier, SoftFClassifier, ThresholdFClassifier
+from argmaxf import (
+    AutoFClassifier,
+    BlendFClassifier,
+    ExpectedFClassifier,
+    SoftFClassifier,
+    ThresholdFClassifier,
+)
 from argmaxf.estimators.plain import PlainClassifier
 from argmaxf.theory import GaussianMixture
 
@@ -38,6 +44,7 @@ def trial(setting: dict[str, float], seed: int) -> dict[str, float]:
         "expected F, uncalibrated": ExpectedFClassifier(MODEL, calibrate=None),
         "expected F": ExpectedFClassifier(MODEL),
         "trained for F": SoftFClassifier(),
+        "blended F": BlendFClassifier(MODEL),
         "AutoF": AutoFClassifier(MODEL),
     }
     return {m: 100 * f1_score(y_test, c.fit(X, y).predict(X_test)) for m, c in methods.items()}

@@ -143,7 +143,7 @@ def rules(study: Study) -> str:
         rows.append([rule, *(f"{x:.2f}" for x in lost), f"**{np.mean(lost):.2f}**"])
     lost = left_out(study)
     rows.append(
-        ["the best of the first eight rules on all other families", *(f"{x:.2f}" for x in lost),
+        ["the best of the first nine rules on all other families", *(f"{x:.2f}" for x in lost),
          f"**{np.mean(lost):.2f}**"]
     )  # fmt: skip
     return table(["regret", *MODELS, "mean"], rows)

@@ -6,9 +6,9 @@ from argmaxf import displays as displays
 from argmaxf import theory as theory
 from argmaxf import torch as torch
 from argmaxf.comparison.auto import AutoFClassifier as AutoFClassifier
+from argmaxf.comparison.blend import BlendFClassifier as BlendFClassifier
 from argmaxf.comparison.compare import compare as compare
 from argmaxf.comparison.result import Comparison as Comparison
-from argmaxf.comparison.vote import VoteFClassifier as VoteFClassifier
 from argmaxf.empirical.interval import Interval as Interval
 from argmaxf.empirical.interval import f_interval as f_interval
 from argmaxf.empirical.promises import Promise as Promise

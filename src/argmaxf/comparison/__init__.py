@@ -4,18 +4,18 @@
 """
 
 from argmaxf.comparison.auto import AutoFClassifier
+from argmaxf.comparison.blend import BlendFClassifier
 from argmaxf.comparison.compare import compare
 from argmaxf.comparison.methods import METHODS, Method
 from argmaxf.comparison.result import Comparison, Evidence, Standing
-from argmaxf.comparison.vote import VoteFClassifier
 
 __all__ = [
     "METHODS",
     "AutoFClassifier",
+    "BlendFClassifier",
     "Comparison",
     "Evidence",
     "Method",
     "Standing",
-    "VoteFClassifier",
     "compare",
 ]

@@ -11,11 +11,11 @@ from argmaxf.comparison.contest import Rated
 from argmaxf.comparison.methods import METHODS
 from argmaxf.comparison.trial import Bools, Floats
 
-# What is used unless a challenger leads it clearly: the vote, or expected F where there is none.
-SAFE = (METHODS["vote"].name, METHODS["expected"].name)
-# A lead of these on held-out rows was not worth following on new ones (docs/choosing.md).
-NO_CHALLENGE = (METHODS["plain"].name, METHODS["threshold"].name)
-CLEAR = 1.0  # standard errors of the paired difference by which a method must lead
+# What is used unless another method leads it clearly: the blend, or expected F without one.
+SAFE = (METHODS["blend"].name, METHODS["expected"].name)
+OURS = tuple(method.name for method in METHODS.values())
+CLEAR = 2.0  # standard errors of the paired difference by which a method must lead
+YOURS = 1.0  # the same for a method that the user added: it is there for a reason
 DOUBT = 3.0  # standard errors of calibration from which probabilities are doubted
 
 
@@ -44,11 +44,10 @@ class Choice:
 def choose(rated: Mapping[str, Rated], truth: Bools, proba: Floats | None) -> Choice:
     """Return the choice among methods rated on the same rows.
 
-    The vote between the approaches is used unless expected F, a model trained for F or a method
-    that the user added leads it by more than one standard error; without a vote, expected F in the
-    same way; without both, the method with the highest score. The regret that measures this rule is
-    in docs/choosing.md. `proba` are the classifier's held-out probabilities, None where it has
-    none.
+    The blend is used unless another method leads it by more than two standard errors, or one that
+    the user added by more than one; without a blend, expected F in the same way; without both, the
+    method with the highest score. The regret that measures this rule is in docs/choosing.md.
+    `proba` are the classifier's held-out probabilities, None where it has none.
     """
     best = max(rated, key=lambda name: rated[name].value)
     behind = {name: rated[best].value - r.value for name, r in rated.items()}
@@ -61,11 +60,14 @@ def choose(rated: Mapping[str, Rated], truth: Bools, proba: Floats | None) -> Ch
 
 
 def _unless_led(rated: Mapping[str, Rated], safe: str) -> str:
-    """Return the safe method, or the challenger that leads it clearly."""
-    challengers = [name for name in rated if name not in (*NO_CHALLENGE, safe)]
-    best = max(challengers, key=lambda name: rated[name].value, default=safe)
-    lead = rated[best].value - rated[safe].value
-    return best if lead > CLEAR * rated[best].std_error(rated[safe]) else safe
+    """Return the safe method, or the best of those that lead it clearly."""
+
+    def leads(name: str) -> bool:
+        clear = CLEAR if name in OURS else YOURS
+        lead = rated[name].value - rated[safe].value
+        return lead > clear * rated[name].std_error(rated[safe])
+
+    return max(filter(leads, rated), key=lambda name: rated[name].value, default=safe)
 
 
 def calibration_error(truth: Bools, proba: Floats) -> float:

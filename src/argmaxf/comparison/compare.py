@@ -68,7 +68,7 @@ def compare(
         Their target.
     methods : iterable of str, default=None
         Keys of `argmaxf.comparison.METHODS`: "plain", "threshold", "expected", "soft", "margin",
-        "cost", "vote", "uncalibrated". By default the first four and the vote.
+        "cost", "blend", "uncalibrated". By default the first four and the blend.
     candidates : dict of str to estimator, default=None
         Further classifiers to compare, by name.
     cv : int, float, splitter object or list of splits, default=5

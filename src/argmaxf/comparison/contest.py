@@ -57,12 +57,6 @@ class Said:
     scores: Floats | None
 
 
-def majority(members: Sequence[Said]) -> Said:
-    """Return what more than half of the methods select."""
-    votes = np.sum([member.selected for member in members], axis=0)
-    return Said(votes > len(members) / 2, None)
-
-
 @dataclass(frozen=True)
 class Contest:
     """The sets of rows that are predicted, and how each method does on them.
@@ -103,10 +97,7 @@ class Contest:
     def said(self, method: Method) -> list[Said]:
         """Return what the method says of each set."""
         trial = self.trial
-        if method.voters:
-            members = [self.said(trial.method_of(key)) for key in method.voters]
-            return [majority(each) for each in zip(*members, strict=True)]
-        if not method.wraps:
+        if not method.wraps and not method.members:
             own, scores = trial.own[method.name], trial.own_scores[method.name]
             return [Said(own[rows], scores[rows]) for rows in self.sets]
         if trial.is_test:
@@ -114,7 +105,7 @@ class Contest:
         found = []
         for rest, sets in self.parts:
             fitted = trial.learned(method, rest)
-            found += [self._say(fitted, trial.scores[rows]) for rows in sets]
+            found += [self._say(fitted, trial.table[rows]) for rows in sets]
         return found
 
     def _say(self, fitted: Any, X: Any) -> Said:

@@ -90,7 +90,7 @@ class Method:
         What it does, in one line.
     rests_on : str
         `"probabilities"` that it takes at their word, `"scores"` of which only the order counts,
-        `"rows"` on which it trains a model of its own, or `"others"`: it asks other methods.
+        `"rows"` on which it trains a model of its own, or `"others"`: it blends other methods.
     build : callable
         Makes it, not fitted, from a classifier and a `Recipe`.
     standard : bool
@@ -99,8 +99,8 @@ class Method:
         Whether it needs plain numbers: it trains a linear model.
     knows : type
         The kind of measures it can be made for.
-    voters : tuple of str
-        Keys of the methods it is the majority of.
+    members : tuple of str
+        Keys of the methods whose probabilities it blends.
     complete : bool
         Whether it brings its own preprocessing, as a classifier added by the user does.
     promises : bool
@@ -118,7 +118,7 @@ class Method:
     standard: bool = True
     linear: bool = False
     knows: Any = Measure
-    voters: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
     complete: bool = False
     promises: bool = False
     follows: bool = False
@@ -167,10 +167,11 @@ def _uncalibrated(model: Any, recipe: Recipe) -> Any:
     return ExpectedFClassifier(model, calibrate=None, deploy_rate=recipe.deploy_rate, **recipe.goal)
 
 
-def _vote(model: Any, recipe: Recipe) -> Any:
-    from argmaxf.comparison.vote import VoteFClassifier
+def _blend(model: Any, recipe: Recipe) -> Any:
+    from argmaxf.comparison.blend import BlendFClassifier
 
-    return VoteFClassifier(model, **recipe.goal, **recipe.tuning)
+    rate = {"deploy_rate": recipe.deploy_rate}
+    return BlendFClassifier(model, **recipe.goal, **recipe.tuning, **rate)
 
 
 def _soft(_: Any, recipe: Recipe) -> Any:
@@ -227,14 +228,14 @@ METHODS = {
             knows=Ratio,
         ),
         Method(
-            "vote",
-            "majority vote",
+            "blend",
+            "blended F",
             "",
-            "what two of tuned threshold, expected F and trained for F say",
+            "highest expected F by the mean of the classifier's and the linear model's chances",
             "others",
-            _vote,
+            _blend,
             knows=Ratio,
-            voters=("threshold", "expected", "soft"),
+            members=("expected", "soft"),
         ),
         Method(
             "uncalibrated",

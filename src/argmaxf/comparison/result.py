@@ -141,7 +141,7 @@ class Comparison:
         """What is known, in a sentence or two: whether it can be told, the method, its own F."""
         if self.choice is None:
             return self.reason
-        tie = f"Too close to call: any of {listed(self.choice.close)} would do. Take"
+        tie = f"Too close to call: {listed(self.choice.close, 'or')} would do. Take"
         known = f"{self.score_name} {shown(self.method.score)} on rows it was not trained on"
         if self.evidence is not None:
             known += f"; {selection(self.evidence.predictions[self.chosen])}{self._expects()}"

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
-from argmaxf.comparison.methods import Method, Recipe
+from argmaxf.comparison.methods import METHODS, Method, Recipe
 from argmaxf.estimators.calibration import settled
 from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.doubts import CalibrationWarning
@@ -38,6 +38,7 @@ from argmaxf.validation import ones_unless
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+LINEAR = ("decision_function",)  # what is read of a linear model
 FEWEST_PARTS = 5  # into which held-out rows are dealt where `cv` holds out one set only
 
 
@@ -115,12 +116,15 @@ class Trial:
         self.test_scores: Floats | None = None
         found = [m for m in self.methods if self._takes_part(m)]
         keys = {m.key for m in found}
-        self.methods = [m for m in found if keys.issuperset(m.voters)]
+        self.methods = [m for m in found if keys.issuperset(m.members)]
+        self.blended = {key for method in self.methods for key in method.members}
         shape = (len(self.rated_target), columns.shape[1])
         own = [m.name for m in self.methods if m.rests_on == "rows"]
         self.own = {name: np.zeros(shape, dtype=bool) for name in own}
         self.own_scores = {name: np.full(shape, np.nan) for name in own}
         self.models: list[LabelScorer] = []  # of each fold
+        self.linear_models: list[LabelScorer] = []  # of each fold, where they are blended
+        self.linear_scores = np.full(columns.shape, np.nan)
 
     @property
     def is_test(self) -> bool:
@@ -153,32 +157,40 @@ class Trial:
         has_any = self.kinds[0] == "predict_proba"
         return scores[:, : self.labels.n_columns] if has_any else None
 
-    def run(
-        self,
-        track: Callable[[list[Fit]], Iterable[Fit]] = iter,
-        *,
-        classifier_only: bool = False,
-    ) -> None:
-        """Run the fits; `track` goes through them, and may show how far they are.
-
-        Where nothing is to be rated those of the classifier are enough.
-        """
-        fits = [*self._classifier_fits(), *([] if classifier_only else self._own_fits())]
+    def run(self, track: Callable[[list[Fit]], Iterable[Fit]] = iter) -> None:
+        """Run the fits; `track` goes through them, and may show how far they are."""
+        fits = [*self._classifier_fits(), *self._own_fits()]
         jobs = Parallel(n_jobs=self.recipe.n_jobs, return_as="generator")
         models = jobs(delayed(fit.run)() for fit in fits)
         for fit, model in zip(track(fits), models, strict=True):
             self._take(fit, model)
 
-    def learned(self, method: Method, rows: Any) -> Any:
-        """Return a method that wraps the classifier, learned from held-out scores of some rows."""
-        weight = None if self.weight is None else self.weight[rows]
-        fresh = method.make(self._given, replace(self.recipe, cv=self._folds_of(rows)))
-        return fresh.fit(self.scores[rows], self.target[rows], sample_weight=weight)
+    @property
+    def table(self) -> Floats:
+        """What methods learn from: the classifier's scores, and the linear model's if blended."""
+        return np.hstack([self.scores, self.linear_scores]) if self.blended else self.scores
 
-    @cached_property
-    def _given(self) -> FrozenEstimator:
-        """Stands for the classifier where its scores of the rows are there already."""
-        return FrozenEstimator(GivenScores(self.labels, self.kinds, settled(self.estimator)))
+    def learned(self, method: Method, rows: Any) -> Any:
+        """Return a method that trains no model, learned from held-out scores of some rows."""
+        if method.members:
+            parts = [self._member(self.method_of(key), rows) for key in method.members]
+            return method.make(self.estimator, self.recipe)._of(parts)
+        given = GivenScores(self.labels, self.kinds, settled(self.estimator))
+        return self._learn(method, given, rows)
+
+    def _member(self, method: Method, rows: Any) -> Any:
+        """Return a method that is blended: expected F by its own scores, calibrated."""
+        if method.wraps:
+            return self.learned(method, rows)
+        given = GivenScores(self.labels, LINEAR, settled=False, first=len(self.kinds))
+        return self._learn(METHODS["expected"], given, rows)
+
+    def _learn(self, method: Method, given: GivenScores, rows: Any) -> Any:
+        """Return a method that learned from scores that are given."""
+        weight = None if self.weight is None else self.weight[rows]
+        recipe = replace(self.recipe, cv=self._folds_of(rows))
+        fresh = method.make(FrozenEstimator(given), recipe)
+        return fresh.fit(self.table[rows], self.target[rows], sample_weight=weight)
 
     def _folds_of(self, rows: Any) -> list[tuple[Ints, Ints]]:
         """Return the folds that some rows were held out in, by their places among them."""
@@ -187,14 +199,19 @@ class Trial:
         return [(np.setdiff1d(places, part), part) for part in parts if len(part)]
 
     def fitted(self, method: Method) -> Any:
-        """Return a method fitted on all rows; one that wraps the classifier needs no more fits."""
+        """Return a method fitted on all rows; one that trains no model needs no more fits."""
+        if method.members:
+            keys, places = method.members, (self._heldout(), self._linear_heldout())
+            with without_advice():
+                members = [
+                    self._member(self.method_of(key), self.held_out)._put_on(place)
+                    for key, place in zip(keys, places, strict=True)
+                ]
+            return method.make(self.estimator, self.recipe)._of(members)
         if method.wraps:
             with without_advice():
                 return self.learned(method, self.held_out)._put_on(self._heldout())
         classifier = method.make(self.estimator, self.recipe)
-        if method.voters:
-            members = [self.fitted(self.method_of(key)) for key in method.voters]
-            return classifier._of(self.labels, self.model, members)
         with constants_said():
             return classifier.fit(self.X, self.target, **self._params(classifier))
 
@@ -213,6 +230,17 @@ class Trial:
             self.scores,
             self.labels.columns(self.target),
             self.weight,
+        )
+
+    def _linear_heldout(self) -> HeldOut:
+        """What the linear models of the folds said of the rows they had not seen."""
+        return replace(
+            self._heldout(),
+            estimator=self.linear_models[0].estimator,
+            models=self.linear_models,
+            parts=[part for _, part in self.splits],
+            kinds=LINEAR,
+            scores=self.linear_scores,
         )
 
     def method(self, name: str) -> Method:
@@ -247,12 +275,19 @@ class Trial:
             return method.key != "uncalibrated" and not settled(self.estimator)
         if isinstance(self.estimator, FrozenEstimator) and method.rests_on == "rows":
             return method.complete
+        if method.members and self._lonely():
+            return False
         if not method.linear:
             return True
         problem = _problem_with_numbers(self.estimator, self.X, self.target)
         if problem:
             self.notes.append(f"{method.name} was left out, it needs plain numbers: {problem}")
         return not problem
+
+    def _lonely(self) -> bool:
+        """Whether no label has two positives and two others, to calibrate a model on."""
+        columns = self.labels.columns(self.target)
+        return bool((np.minimum(columns.sum(axis=0), (~columns).sum(axis=0)) < 2).all())
 
     def _classifier_fits(self) -> Iterator[Fit]:
         scorer = LabelScorer(self.estimator, self.labels, self.kinds[0])
@@ -277,6 +312,7 @@ class Trial:
             common = (model, self.X, self.target, self._params(model), read)
             if self.is_test:
                 yield Fit(method, f"{method.name}, all rows", *common, X_test=self.X_test)
+            if self.is_test and method.key not in self.blended:
                 continue
             for i, split in enumerate(self.splits, start=1):
                 yield Fit(method, f"{method.name}, fold {i} of {len(self.splits)}", *common, split)
@@ -288,7 +324,11 @@ class Trial:
     def _take(self, fit: Fit, model: Any) -> None:
         """Keep what was read from one model."""
         rows: Any = slice(None) if fit.split is None else fit.split[1]
-        if fit.method is not None:
+        if fit.method is not None and fit.method.key in self.blended and fit.split is not None:
+            self._take_linear(rows, model)
+        if fit.method is not None and self.is_test and fit.split is not None:
+            pass  # the rows to be rated are others
+        elif fit.method is not None:
             predicted, scores = model.read_
             self.own[fit.method.name][rows] = self.labels.columns(predicted)
             if scores is not None:
@@ -301,6 +341,13 @@ class Trial:
             if is_share(self.recipe.cv):  # the model that predicts did not see the rows held out
                 self.model = model
         model.read_ = None
+
+    def _take_linear(self, rows: Any, model: Any) -> None:
+        """Keep a linear model that is blended, and its scores."""
+        self.linear_scores[rows] = self.labels.margins(model.read_[1])
+        scorer = LabelScorer(model, self.labels, *LINEAR)
+        scorer.models_ = [model]
+        self.linear_models.append(scorer)
 
 
 def nothing_to_tell(labels: Labels, target: NDArray[Any], weight: Floats | None) -> bool:

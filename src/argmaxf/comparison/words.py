@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from argmaxf.comparison.choice import Choice
+from argmaxf.comparison.choice import OURS, Choice
 from argmaxf.comparison.trial import Bools, Floats
 from argmaxf.empirical.interval import Interval
 
@@ -23,13 +23,12 @@ def _why(choice: Choice) -> str:
     chosen, others = choice.chosen, [name for name in choice.close if name != choice.chosen]
     if chosen == choice.best:
         by = "but by no more than" if others else "by more than"
-        return f"{chosen} scored highest, {by} one standard error."
+        return f"{chosen} scored highest, {by} two standard errors."
     lead = f"{choice.best} scored higher by {choice.behind[chosen]:.4f}"
-    error = f"one standard error ({choice.std_error[chosen]:.4f})"
-    if chosen in choice.close:
-        lost = f"of methods so close, {chosen} lost least on real data"
-        return f"{lead}, no more than {error}; {lost}."
-    return f"{lead}, more than {error}; {chosen} did better on new rows of real data."
+    error = f"two standard errors ({choice.std_error[chosen]:.4f} each)"
+    if chosen not in OURS:
+        return f"{lead}, no more than {error}; {chosen}, which you added, leads our own choice."
+    return f"{lead}, no more than {error}; of methods so close, {chosen} lost least on real data."
 
 
 def notes(truth: Bools, proba: Floats | None, choice: Choice) -> Iterator[str]:
@@ -54,13 +53,14 @@ def notes(truth: Bools, proba: Floats | None, choice: Choice) -> Iterator[str]:
         )
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], word: str = "and") -> str:
     """Return names as people list them.
 
     >>> listed(["a", "b", "c"])
     'a, b and c'
     """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    head, last = ", ".join(names[:-1]), names[-1]
+    return f"{head} {word} {last}" if head else last
 
 
 def shown(interval: Interval, form: str = ".3f") -> str:

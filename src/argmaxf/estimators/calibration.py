@@ -8,6 +8,7 @@ at once and with ties told apart.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -25,7 +26,7 @@ from argmaxf.validation import check_choice
 
 Floats = NDArray[np.float64]
 
-FORMS = ("auto", "isotonic", "sigmoid")
+FORMS = ("auto", "isotonic", "sigmoid", "venn-abers")
 APART = 1e-9  # share of a probability by which equal ones differ in the order of their scores
 HUGE = 1e300  # stands for the infinite score of a label that is always or never positive
 
@@ -62,6 +63,36 @@ class Sigmoid:
 
     def _scaled(self, score: Floats) -> Floats:
         return np.asarray((score - self.centre) / self.scale)[:, None]
+
+
+class VennAbers:
+    """Vovk and Petej's curve: isotonic fits with the new row among them, as negative and positive.
+
+    The two agree where there are many rows; p1 / (1 - p0 + p1) lies between them, and off 0 and 1.
+    """
+
+    def fit(self, score: Floats, y: Floats, sample_weight: Floats | None = None) -> Self:
+        """Fit both curves; the package that does it knows no weights."""
+        if sample_weight is not None:
+            raise ValueError("calibrate='venn-abers' takes no sample_weight; use 'isotonic'")
+        try:
+            from venn_abers import VennAbers as Fits
+        except ImportError:
+            message = "calibrate='venn-abers' needs a package: pip install venn-abers"
+            raise ImportError(message) from None
+        self.fits = Fits()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # its 0/0 at the ends is meant
+            self.fits.fit(np.column_stack([-score, score]), y)
+        return self
+
+    def predict(self, score: Floats) -> Floats:
+        """Return the probability of each score."""
+        both = np.asarray(self.fits.predict_proba(np.column_stack([-score, score]))[1])
+        return np.asarray(both[:, 1] / (1.0 - both[:, 0] + both[:, 1]))
+
+
+NAMED = {"sigmoid": Sigmoid, "venn-abers": VennAbers}
 
 
 @dataclass(frozen=True)
@@ -189,7 +220,7 @@ def _curve(form: Any, score: Floats, y: NDArray[np.bool_], weight: Floats | None
 def _fresh(form: Any) -> Any:
     if form in ("auto", "isotonic"):
         return IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    return Sigmoid() if form == "sigmoid" else clone(form, safe=False)
+    return NAMED[form]() if isinstance(form, str) else clone(form, safe=False)
 
 
 def _finite(scores: Any) -> Floats:

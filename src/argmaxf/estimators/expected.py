@@ -54,13 +54,14 @@ class ExpectedFClassifier(MetaFClassifier):
         `"samples"` each row over its labels, `"micro"` all cells together. The classes of a
         multiclass target share the rows, one class for each, with the highest expected macro F
         (docs/shared-rows.md); for a measure other than F_β each class is decided against the rest.
-    calibrate : {"auto", "isotonic", "sigmoid"}, regressor or None, default="auto"
+    calibrate : {"auto", "isotonic", "sigmoid", "venn-abers"}, regressor or None, default="auto"
         How scores become probabilities. `"auto"` is the form that measured best on real sets
         (isotonic, docs/choosing.md), and leaves a frozen or already calibrated classifier
         (`CalibratedClassifierCV`, or a pipeline that ends in one) as it is. A form that is named is
-        always used; for a frozen classifier, `fit` must then get rows that it has not seen. An
-        object with `fit(scores, y)` and `predict(scores)`, such as another package's beta
-        calibration, is a form too. None takes the probabilities at their word.
+        always used; for a frozen classifier, `fit` must then get rows that it has not seen.
+        `"venn-abers"` needs the package of that name, and no weights. An object with
+        `fit(scores, y)` and `predict(scores)`, such as betacal's `BetaCalibration` on scores that
+        are probabilities, is a form too. None takes the probabilities at their word.
     cv : int, float, splitter or list of splits, default=5
         Folds for calibration; a share such as 0.2 calibrates on that part of the rows a classifier
         trained on the others. The classifier is fitted once for each fold: 5 fits, where None and

@@ -41,12 +41,15 @@ class GivenScores(ClassifierMixin, BaseEstimator):
 
     With it, methods that wrap a classifier can be compared on one table of out-of-fold scores. Such
     a table has a block of columns for each of `kinds`: probabilities first where there are any, and
-    scores to be cut last.
+    scores to be cut last. `first` is how many blocks of others stand before them.
     """
 
-    def __init__(self, labels: Labels, kinds: tuple[str, ...], settled: bool = True) -> None:
+    def __init__(
+        self, labels: Labels, kinds: tuple[str, ...], settled: bool = True, first: int = 0
+    ) -> None:
         self.labels = labels
         self.kinds = kinds
+        self.first = first
         self.settled = settled  # whether the probabilities are to be taken as they are
 
     @property
@@ -57,17 +60,18 @@ class GivenScores(ClassifierMixin, BaseEstimator):
     @available_if(lambda self: self.kinds[0] == "predict_proba")
     def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the first block, as probabilities."""
-        return self.labels.both(X[:, : self.labels.n_columns])
+        return self.labels.both(self.block(X, "predict_proba"))
 
     @available_if(lambda self: self.kinds[-1] != "predict_proba")
     def decision_function(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the last block, as decision scores."""
-        return self.labels.orient(X[:, -self.labels.n_columns :])
+        return self.labels.orient(self.block(X, "decision_function"))
 
     def block(self, X: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
         """Return the columns of a kind: probabilities, or else the scores to be cut."""
-        width = X.shape[1] // len(self.kinds)
-        return X[:, :width] if kind == "predict_proba" else X[:, -width:]
+        number = 0 if kind == "predict_proba" else len(self.kinds) - 1
+        start = (self.first + number) * self.labels.n_columns
+        return X[:, start : start + self.labels.n_columns]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Do nothing: the scores are given."""

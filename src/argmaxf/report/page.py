@@ -85,15 +85,14 @@ class Moved:
 
 
 def moved(comparison: Comparison) -> Moved:
-    """Return what the sliders move: the method to use, or the voter that decides by expected F."""
+    """Return what the sliders move: the scores that the method to use decides by."""
     rows, proba = evidence(comparison)
     method = comparison.method.method
-    name = METHODS["expected"].name if method.voters else method.name
-    whose = f"{name}, one of the methods that vote" if method.voters else name
+    name = method.name
     if method.rests_on == "scores":
         scores, by = proba, "the classifier's probabilities, which this method cuts"
     else:
-        scores, by = rows.scores[name], f"the probabilities of {whose}"
+        scores, by = rows.scores[name], f"the probabilities of {name}"
     if method.rests_on == "rows":
         explains = (
             f"For each β the cut of {name} with the highest F on these rows is shown; chosen on "

@@ -1,0 +1,135 @@
+"""Two models blended: the classifier, and a linear one trained for F."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxf.comparison.methods import METHODS, Recipe
+from argmaxf.estimators.expected import ExpectedFClassifier
+from argmaxf.estimators.labels import constants_said
+from argmaxf.estimators.rowwise import Once
+from argmaxf.measures import Measure
+
+
+class BlendFClassifier(ExpectedFClassifier):
+    """A classifier that decides for the highest expected F_β by the chances two models agree on.
+
+    The probability of a row is the mean of the classifier's and of those of a linear model trained
+    for F (`SoftFClassifier`), each calibrated on rows held out. The two err in different ways: on
+    real imbalanced sets their mean was ahead of each of them (docs/choosing.md). As with
+    `ExpectedFClassifier`, `predict(X)` decides all rows of X together; `freeze` is for single rows.
+
+    Cost: both models are fitted once for each fold.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The classifier, whose preprocessing, where it ends a pipeline, the linear model shares.
+    beta : float, default=1.0
+        The weight of recall against precision.
+    measure : str or Measure, default="fbeta"
+        What to maximize: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
+    cv : int, splitter object or list of splits, default=5
+        How rows are held out.
+    deploy_rate : float, array-like of float, "estimate" or None, default=None
+        The rate of positives where it predicts, as for `ExpectedFClassifier`.
+    pos_label : scalar, default=None
+        The class F counts in a binary target; by default the last in sorted order.
+    n_jobs : int, default=None
+        Processes for the fits.
+    random_state : int, RandomState or None, default=0
+        Seed of the folds.
+
+    Attributes
+    ----------
+    members_ : list of ExpectedFClassifier
+        The classifier and the linear model, calibrated.
+    """
+
+    average = "macro"
+    calibrate = "auto"
+    zero_division = 0.0
+    min_selected = max_selected = min_precision = min_recall = odds = None
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        beta: float = 1.0,
+        measure: str | Measure = "fbeta",
+        cv: Any = 5,
+        deploy_rate: Any = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.beta = beta
+        self.measure = measure
+        self.cv = cv
+        self.deploy_rate = deploy_rate
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit both models and the curves that calibrate them.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix
+            Rows to learn from, as the classifier takes them.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Their target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts, in training and in F.
+
+        Returns
+        -------
+        BlendFClassifier
+            Itself.
+        """
+        target, weight = self._read(X, y, sample_weight)
+        options = (self.pos_label, self.cv, self.n_jobs, self.random_state)
+        recipe = Recipe(self.beta, self.measure, *options, deploy_rate=self.deploy_rate)
+        linear = METHODS["soft"].make(self.estimator, recipe)
+        with constants_said():
+            members = [
+                METHODS["expected"].make(model, recipe).fit(X, target, weight)
+                for model in self._models(linear, self._labels.columns(target))
+            ]
+        return self._of(members)
+
+    def _models(self, linear: Any, columns: NDArray[np.bool_]) -> list[Any]:
+        """Return the models to blend; scores of the linear one need rows to be calibrated on."""
+        lonely = np.minimum(columns.sum(axis=0), (~columns).sum(axis=0)) < 2
+        return [self.estimator] if lonely.all() else [self.estimator, linear]
+
+    def _of(self, members: Sequence[Any]) -> Self:
+        """Return the blend of classifiers that are fitted already."""
+        first = members[0]
+        self.members_ = list(members)
+        self._labels, self.classes_ = first._labels, first.classes_
+        self._deployed, self.calibrate_, self._small = first._deployed, first.calibrate_, Once()
+        self._scorer = Blended([member._scorer for member in members])
+        known = [member._reference for member in members]
+        self._reference = None if any(p is None for p in known) else np.mean(known, axis=0)
+        self.doubt_ = next((m.doubt_ for m in members if m.doubt_ is not None), None)
+        self._show([model for member in members for model in member.estimators_])
+        return self
+
+
+@dataclass(frozen=True)
+class Blended:
+    """Models whose probabilities count alike."""
+
+    members: list[Any]
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the mean of the models' probabilities, (n, n_columns)."""
+        return np.asarray(np.mean([member.predict(X) for member in self.members], axis=0))
