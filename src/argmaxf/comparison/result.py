@@ -149,7 +149,7 @@ class Comparison:
 
     def _expects(self) -> str:
         """Return what the model expects, where the method rests on it and it can be trusted."""
-        if self.method.method.rests_on != "probabilities" or self.kind != "binary":
+        if self.method.method.rests_on not in ("probabilities", "others") or self.kind != "binary":
             return ""
         if self.method.method.key == "uncalibrated" and not (self.choice and self.choice.trusted):
             return ""
