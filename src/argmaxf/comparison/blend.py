@@ -34,8 +34,8 @@ class BlendFClassifier(ExpectedFClassifier):
         The weight of recall against precision.
     measure : str or Measure, default="fbeta"
         What to maximize: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
-    cv : int, splitter object or list of splits, default=5
-        How rows are held out.
+    cv : int, float, splitter object or list of splits, default=5
+        How rows are held out; a share such as 0.2 holds out that part of them once.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives where it predicts, as for `ExpectedFClassifier`.
     pos_label : scalar, default=None
