@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import argmaxf
 from argmaxf.commands.answer import Asked
 from argmaxf.commands.app import run
-from argmaxf.commands.rare import rare_digits, small_digits
+from argmaxf.commands.rare import nines, rare_digits
 from argmaxf.commands.tables import read_table, split_like, split_table
 from argmaxf.comparison import METHODS
 from argmaxf.comparison.methods import Recipe
@@ -419,10 +419,10 @@ def test_ctrl_c_ends_cleanly(csv, tmp_path):
 
 
 def test_demo_data_are_all_the_digits_there_are():
-    frame = small_digits(seed=3)
-    assert frame.shape == (1797, 17)
-    assert not frame.equals(small_digits(seed=4))
-    assert frame.sort(frame.columns).equals(small_digits(seed=4).sort(frame.columns))
+    frame = nines(seed=3)
+    assert frame.shape == (1797, 65)
+    assert not frame.equals(nines(seed=4))
+    assert frame.sort(frame.columns).equals(nines(seed=4).sort(frame.columns))
 
 
 def test_digits_can_be_made_rare():

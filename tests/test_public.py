@@ -11,6 +11,7 @@ import argmaxf
 ROOT = Path(__file__).parent.parent
 NAMES = [
     "AutoFClassifier",
+    "BlendFClassifier",
     "Comparison",
     "CostSensitiveFClassifier",
     "Curve",
@@ -29,7 +30,6 @@ NAMES = [
     "SoftFClassifier",
     "Threshold",
     "ThresholdFClassifier",
-    "BlendFClassifier",
     "WorstCase",
     "__version__",
     "compare",

@@ -10,8 +10,8 @@ import typer
 from argmaxf.commands.output import JSON_OPTION, console
 
 STORY = (
-    "[bold]Which of these handwritten digits are a 1?[/bold] {n:,} small scans, {rate:.1%} of them "
-    "a 1, and naive Bayes.\nWays to label them, each judged on digits that its model was not "
+    "[bold]Which of these handwritten digits are a 9?[/bold] {n:,} scans, {rate:.1%} of them "
+    "a 9, and naive Bayes.\nWays to label them, each judged on digits that its model was not "
     "trained on:"
 )
 REPORT = Path("argmaxf-demo.html")
@@ -25,12 +25,12 @@ def demo(
 ) -> None:
     """Compare both approaches on bundled real data with rare positives, and write a report."""
     from argmaxf.commands.answer import Asked, answer
-    from argmaxf.commands.rare import small_digits
+    from argmaxf.commands.rare import nines
     from argmaxf.commands.tables import split_like, split_table
 
-    digits = small_digits(seed)
+    digits = nines(seed)
     half = digits.height // 2
-    rows = split_table(digits[:half], ["is_1"], "digits")
+    rows = split_table(digits[:half], ["is_9"], "digits")
     apart = split_like(digits[half:], rows, "digits kept apart")
     if not as_json:
         console().print(STORY.format(rate=rows.y.mean(), n=len(rows.y)))

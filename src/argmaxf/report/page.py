@@ -53,6 +53,7 @@ def render(
     numbers = [live.numbers(i) for i in shown] if has_beta else []
     return environment.get_template("report.html.j2").render(
         comparison=comparison,
+        drawn_by=drawn_by(comparison),
         f=comparison.measure.title,
         methods_picture=_methods(comparison),
         labels=[
@@ -132,10 +133,17 @@ def _methods(comparison: Comparison) -> Any:
     return svg(display, f"{f} of each method with its interval", wide=True)
 
 
+def drawn_by(comparison: Comparison) -> str:
+    """Return the method whose probabilities are drawn: the one to use, or expected F."""
+    chosen = comparison.method.method
+    on_chances = chosen.rests_on in ("probabilities", "others")
+    return chosen.name if on_chances else METHODS["expected"].name
+
+
 def _pictures(comparison: Comparison, label: int) -> list[dict[str, Any]]:
     """Return pictures of the decision by calibrated probabilities, where there are any."""
     rows, own = evidence(comparison)
-    calibrated = rows.scores.get(METHODS["expected"].name, own)
+    calibrated = rows.scores.get(drawn_by(comparison), own)
     p, y, raw = calibrated[:, label], rows.truth[:, label].astype(int), own[:, label]
     measure = comparison.measure
     f = measure.title
