@@ -13,7 +13,7 @@ from argmaxf.comparison.methods import METHODS, Recipe
 from argmaxf.estimators.expected import ExpectedFClassifier
 from argmaxf.estimators.labels import constants_said
 from argmaxf.estimators.rowwise import Once
-from argmaxf.measures import Measure
+from argmaxf.measures import MeasureLike
 
 
 class BlendFClassifier(ExpectedFClassifier):
@@ -32,7 +32,7 @@ class BlendFClassifier(ExpectedFClassifier):
         The classifier, whose preprocessing, where it ends a pipeline, the linear model shares.
     beta : float, default=1.0
         The weight of recall against precision.
-    measure : str or Measure, default="fbeta"
+    measure : str, Measure or callable, default="fbeta"
         What to maximize: ``"fbeta"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
     cv : int, float, splitter object or list of splits, default=5
         How rows are held out; a share such as 0.2 holds out that part of them once.
@@ -61,7 +61,7 @@ class BlendFClassifier(ExpectedFClassifier):
         estimator: Any,
         *,
         beta: float = 1.0,
-        measure: str | Measure = "fbeta",
+        measure: MeasureLike = "fbeta",
         cv: Any = 5,
         deploy_rate: Any = None,
         pos_label: Any = None,

@@ -16,6 +16,7 @@ SURE = 1e-3  # chance of a false alarm, over all labels together
 LARGE = 0.1  # distance between the distributions that matters; large batches find any difference
 
 
+BY_BATCH = ("expected F", "blended F")  # methods that look at the batch they decide
 READINGS = (
     "Two readings, which scores alone cannot tell apart. (1) Other rows came, each as likely to be "
     "positive as such rows were in training: the probabilities hold, thresholds tuned in training "
@@ -58,6 +59,6 @@ class Familiar:
 
 def _advice(chosen: str) -> str:
     """Say what the method in use is worth under each reading."""
-    if chosen == "expected F":
-        return "Expected F, in use, is right for the first and wrong for the second."
+    if chosen in BY_BATCH:
+        return f"{chosen[0].upper()}{chosen[1:]}, in use, is right for the first and wrong for the second."
     return f"The method in use ({chosen}) was tuned in training, and is right for neither."
