@@ -89,7 +89,7 @@ def test_the_warning_says_both_readings_and_advises_neither_alone(world):
     assert "deploy_rate='estimate'" in text
     assert "(trained for F) was tuned in training, and is right for neither" in text
     for by_batch in ("expected F", "blended F"):
-        with pytest.warns(ShiftWarning, match="in use, is right for the first and wrong for the"):
+        with pytest.warns(ShiftWarning, match="is right for the first and wrong for the second"):
             known.warn_if_unlike(X_new, by_batch)
     same = GaussianMixture(S=2.5 if world is moved_prior else 4.0,
                            positive_rate=TRAIN if world is moved_prior else 0.5)  # fmt: skip

@@ -60,5 +60,5 @@ class Familiar:
 def _advice(chosen: str) -> str:
     """Say what the method in use is worth under each reading."""
     if chosen in BY_BATCH:
-        return f"{chosen[0].upper()}{chosen[1:]}, in use, is right for the first and wrong for the second."
+        return f"The method in use ({chosen}) is right for the first and wrong for the second."
     return f"The method in use ({chosen}) was tuned in training, and is right for neither."
