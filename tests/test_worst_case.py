@@ -16,6 +16,7 @@ from argmaxf import (
     maximize_worst_case_f,
 )
 from argmaxf.displays import WorstCaseDisplay
+from argmaxf.expected.worst_case import _ascending
 from argmaxf.measures import FBeta
 from argmaxf.prior import move_odds
 
@@ -170,3 +171,45 @@ def test_the_display_shows_promise_and_worst_case_over_the_width():
     assert "promised" in shown.ax_.get_legend_handles_labels()[1][-1]
     with pytest.raises(ValueError, match=r"factors must be at least 1, got 0.5"):
         WorstCaseDisplay.of(p, factors=[0.5])
+
+
+@pytest.mark.parametrize("digits", [1, 3, 17])
+def test_the_order_of_many_bands_is_counted_as_it_is_sorted(digits):
+    rng = np.random.default_rng(digits)
+    low = np.sort(rng.random(6000) ** 4).round(digits)
+    high = np.minimum(1.0, low + np.sort(rng.random(6000)).round(digits) / 3)
+    low[:3], high[:3] = [0.0, -0.0, 0.0], [-0.0, 0.0, 0.0]
+    mixed = rng.permutation(6000)
+    low, high = low[mixed], high[mixed]
+    order = _ascending(low, high)
+    assert np.array_equal(np.sort(order), np.arange(6000))
+    assert np.array_equal(order, np.lexsort((low, high)))  # equal bands stay in their order
+
+
+def nearly_tied(steps):
+    """Bands for which the top 1 and the top 2 differ by next to nothing: p₂ moved by ulps."""
+    low, high = np.array([0.6, 0.3, 0.1]), np.array([0.7, 0.4, 0.2])
+
+    def lead(p):
+        worst = [
+            by_definition([*low[:k], *high[k:]], [True] * k + [False] * (3 - k), 1.0)
+            for low in [np.array([0.6, p, 0.1])]
+            for k in (1, 2)
+        ]
+        return worst[1] - worst[0]
+
+    a, b = 0.0, 0.4
+    for _ in range(80):  # the p at which both are worth the same
+        middle = (a + b) / 2
+        a, b = (a, middle) if lead(middle) > 0 else (middle, b)
+    low[1] = b + steps * np.spacing(b)
+    return low, high, 2 if lead(low[1]) > 0 else 1
+
+
+@pytest.mark.parametrize("steps", [-3, -1, 0, 1, 3])
+@pytest.mark.parametrize("zeros", [0, 400, 5000])
+def test_near_ties_are_settled_at_every_size(steps, zeros):
+    """Items that cannot be positive change nothing, but take the other paths."""
+    low, high, best = nearly_tied(steps)
+    padded = [np.concatenate([end, np.zeros(zeros)]) for end in (low, high)]
+    assert maximize_worst_case_f(*padded).k == best

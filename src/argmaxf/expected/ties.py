@@ -44,7 +44,7 @@ def settle(descending: Floats, rivals: Iterable[int], question: Question) -> int
     if positive.size > LARGEST or len(candidates) > MANY:
         values = dict(zip(candidates, _two_doubles(descending, candidates, question), strict=True))
         best = max(values.values())
-        candidates = [k for k in candidates if values[k] >= best * (1 - TWO_DOUBLES)]
+        candidates = [k for k in candidates if agrees(values[k], best)]
         if positive.size > LARGEST:
             return candidates[0]
     p = [Decimal(v) for v in positive.tolist()]
@@ -58,6 +58,16 @@ def exact_coefficients(question: Question) -> Coefficients:
     """Return the coefficients of a ratio in decimals."""
     assert isinstance(question.measure, Ratio)
     return question.measure.coefficients(Decimal)
+
+
+def agrees(value: Decimal, best: Decimal) -> bool:
+    """Whether a value in two doubles is as good as the best: one with it to 24 digits."""
+    return value >= best * (1 - TWO_DOUBLES)
+
+
+def value_in_two_doubles(items: Floats, k: int, question: Question) -> Decimal:
+    """Return the value of selecting the first k items, in whatever order they are."""
+    return _two_doubles(items, [k], question)[0]
 
 
 def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) -> int:

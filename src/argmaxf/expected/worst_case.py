@@ -20,13 +20,23 @@ from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import expected_f_curve, groups_of_items, value_of_sets
 from argmaxf.expected.nodes import plausible_positives, reciprocal_nodes
 from argmaxf.expected.search import value_of_nothing
-from argmaxf.expected.ties import LARGEST, exact_coefficients, exact_value, settle_values
+from argmaxf.expected.ties import (
+    LARGEST,
+    agrees,
+    exact_coefficients,
+    exact_value,
+    settle_values,
+    value_in_two_doubles,
+)
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import move_odds
 from argmaxf.question import Question
 from argmaxf.validation import as_probabilities
 
 DOUBT = 4e-12  # values nearer than this, relative to their size, are compared in decimals
+SORTED = 1 << 12  # bands; so few are sorted faster than counted
+TWO_DOUBLES = 1 << 14  # bands, of which near ties are compared in two doubles
+MANY = 64  # sizes so compared; more that are equal in doubles are taken for tied
 FACTORS = 33  # odds factors tried between the ends of the bands, for regret
 SAME = 1e-6  # log-odds by which the widths of bands may differ and still be one factor
 
@@ -66,7 +76,7 @@ class Bands(NamedTuple):
         if (a > b).any():
             i = int(np.argmax(a > b))
             raise ValueError(f"low must not be above high, got {a[i]!r} and {b[i]!r} at {i}")
-        order = np.lexsort((a, b))
+        order = _ascending(a, b)
         found = cls(readonly(a[order]), readonly(b[order]), order)
         wrong = band_kernels.first_out_of_order(found.low)
         if wrong >= 0:
@@ -76,6 +86,29 @@ class Bands(NamedTuple):
                 f"at {j}"
             )
         return found
+
+
+def _ascending(low: Floats, high: Floats) -> Ints:
+    """Return the order by upper ends, equal ones by lower ends: sorted, or counted where many."""
+    if low.size <= SORTED:
+        return np.lexsort((low, high))
+    from argmaxf.expected import band_kernels
+
+    order = np.arange(low.size)
+    _order_by(high, order)
+    if band_kernels.first_out_of_order(low[order]) < 0:
+        return order
+    order = np.arange(low.size)
+    _order_by(low, order)  # among equal upper ends, what is done first is kept
+    _order_by(high, order)
+    return order
+
+
+def _order_by(end: Floats, order: Ints) -> None:
+    """Put an order of bands into that of one of their ends; -0.0 is 0.0."""
+    from argmaxf.expected import band_kernels
+
+    band_kernels.order_by((end[order] + 0.0).view(np.uint64), order)
 
 
 def maximize_worst_case_f(
@@ -114,13 +147,14 @@ def maximize_worst_case_f(
     -------
     WorstCase
         A `Decision`; `threshold` is the lowest `low` of the set, and `expected` the expected F of
-        the worst case. Exact: near ties of up to 300 items are settled in decimals, and an exact
-        tie goes to the smaller set.
+        the worst case. Exact: near ties of up to 300 items are settled in decimals, of up to 16,384
+        in two doubles, and a tie goes to the smaller set.
 
     Notes
     -----
-    O(n log n) for the sort, then O(n) with about 100 operations an item; it holds sorted copies of
-    both ends, and the values of all top-k sets. With `regret`, 33 times that.
+    O(n): above 4,096 bands their order is found by counting, and every top-k set that may be the
+    best is evaluated, with about 100 operations each. It holds sorted copies of both ends, and the
+    values of all top-k sets. With `regret`, 33 times that.
 
     Examples
     --------
@@ -171,8 +205,10 @@ def _best_worst(bands: Bands, question: Question) -> int:
     """Return the size of the best set, near ties settled by the definition."""
     f = worst_case_curve(bands, question)
     rivals = np.flatnonzero(f >= f.max() * (1.0 - DOUBT)).tolist()
-    if len(rivals) == 1 or bands.low.size > LARGEST:
+    if len(rivals) == 1 or bands.low.size > TWO_DOUBLES:
         return int(rivals[0])
+    if bands.low.size > LARGEST:
+        return _settle_in_two_doubles(bands, rivals, question)
     inside, outside = ([Decimal(v) for v in end[::-1].tolist()] for end in bands[:2])
     exact = exact_coefficients(question)
 
@@ -180,6 +216,18 @@ def _best_worst(bands: Bands, question: Question) -> int:
         return exact_value(inside[:k] + outside[k:], k, exact, question.zero_division)
 
     return settle_values(rivals, value)
+
+
+def _settle_in_two_doubles(bands: Bands, rivals: list[int], question: Question) -> int:
+    """Return the smallest of the rivals that agree with the best to 24 digits."""
+    if len(rivals) > MANY:
+        return rivals[0]
+    inside, outside = bands.low[::-1], bands.high[::-1]
+    values = [
+        value_in_two_doubles(np.concatenate([inside[:k], outside[k:]]), k, question) for k in rivals
+    ]
+    best = max(values)
+    return next(k for k, value in zip(rivals, values, strict=True) if agrees(value, best))
 
 
 def _least_regret(bands: Bands, question: Question) -> tuple[int, float]:
