@@ -13,7 +13,7 @@ from argmaxf import expected_f, maximize_expected_f
 
 torch = pytest.importorskip("torch")
 
-from argmaxf.torch import passes, rows, search  # noqa: E402
+from argmaxf.torch import engine, passes, rows, search  # noqa: E402
 from argmaxf.torch.keys import ONE, keys, values  # noqa: E402
 from argmaxf.torch.segmentation import segment  # noqa: E402
 
@@ -264,7 +264,7 @@ def test_rows_in_parts_and_two_stretches_apart(monkeypatch):
     truth = segment(p)
     monkeypatch.setattr(passes, "ITEMS", 2)
     monkeypatch.setattr(search, "PIECES", 3)
-    monkeypatch.setattr(rows, "LEAST_ROOM", passes.TABLE)
+    monkeypatch.setattr(rows, "LEAST_ROOM", engine.engine_for(p).row_bytes)
     monkeypatch.setattr(passes, "ROOM", 1 << 12)
     found = segment(p)
     assert torch.equal(found.masks, truth.masks)

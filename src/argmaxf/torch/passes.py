@@ -1,13 +1,11 @@
 r"""The three passes over the pixels, in plain torch: integer counts, and sums at the nodes.
 
-Everything else works on tables that do not grow with the image. `triton_kernels` has the same three
-for NVIDIA GPUs; `passes_for` chooses. Sums are in double precision and in a fixed order, so that
-two runs agree bit for bit.
+Everything else works on tables that do not grow with the image. `triton_passes` has the same for
+NVIDIA GPUs. Sums are in double precision and in a fixed order, so that two runs agree bit for bit.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import NamedTuple
 
 import torch
@@ -16,8 +14,7 @@ from torch import Tensor
 from argmaxf.torch.keys import ONE, keys
 
 BINS = 512  # of one window: one above it, 510 inside, one below
-ITEMS = 512  # so few items of a row are looked at one by one
-TABLE = BINS * 48 * 8 * 10  # bytes that the tables of one row need: bins × nodes, ten of them
+ITEMS = 512
 ROOM = 1 << 21  # numbers held at a time
 
 
@@ -35,25 +32,35 @@ class Tilt(NamedTuple):
     x: Tensor
 
 
-def passes_for(p: Tensor) -> ModuleType:
-    """Return the module whose passes suit the device of the pixels."""
-    if p.is_cuda:
-        try:
-            from argmaxf.torch import triton_kernels
-        except ImportError:
-            pass
-        else:
-            return triton_kernels
-    import argmaxf.torch.passes
+class Table(NamedTuple):
+    """How many items each bin of a row has, by falling p, and the keys at the bins' ends."""
 
-    return argmaxf.torch.passes
+    size: Tensor
+    low: Tensor
+    high: Tensor
 
 
-def count(p: Tensor, window: Window) -> tuple[Tensor, Tensor]:
-    """Count the items p > 0 in each bin of each row's window, and those that are no probabilities.
+def table(p: Tensor, window: Window, finest: int, active: Tensor | None) -> tuple[Table, Tensor]:
+    """Count the items p > 0 in the bins of each row's window, and what is no probability.
 
-    Bin 0 is for what is above the window, the last one for what is below.
+    The first and the last bin are for what is above and below the window. `finest` is the log₂ of
+    the least step between keys. With `active` only what is inside of a window counts, in the rows
+    that are active.
     """
+    count, bad = _count(p, window)
+    place = torch.arange(BINS, device=p.device)
+    if active is not None:
+        inner = (place > 0) & (place < BINS - 1) & active[:, None]
+        count = torch.where(inner, count, 0)
+    step, width = 1 << finest, torch.ones_like(window.shift) << window.shift
+    high = window.top[:, None] - (place - 1) * width[:, None]
+    low = high - width[:, None] + step
+    high[:, 0], low[:, -1] = ONE, step
+    return Table(count, low.clamp(step, ONE), high.clamp(step, ONE)), bad
+
+
+def _count(p: Tensor, window: Window) -> tuple[Tensor, Tensor]:
+    """Count the items p > 0 in each bin, and those that are no probabilities."""
     rows, n = p.shape
     table = torch.zeros(rows * BINS, dtype=torch.int64, device=p.device)
     first = BINS * torch.arange(rows, device=p.device)[:, None]
@@ -69,6 +76,11 @@ def count(p: Tensor, window: Window) -> tuple[Tensor, Tensor]:
     table = table.view(rows, BINS)
     table[:, -1] -= zeros
     return table, bad
+
+
+def few(rows: int) -> int:
+    """How many items of a row are looked at one by one."""
+    return ITEMS
 
 
 def gather(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
@@ -96,11 +108,11 @@ def log_products(p: Tensor, tilt: Tilt) -> Tensor:
 
 
 def sums_between(
-    p: Tensor, low: Tensor, high: Tensor, inside: Tilt, outside: Tilt | None
+    p: Tensor, low: Tensor, high: Tensor, inside: Tilt, outside: Tilt, b_in: float, b_out: float
 ) -> tuple[Tensor, Tensor]:
     """Σ π, and Σ log (1 - p w_in) / (1 - p w_out), over items whose key is in (low, high].
 
-    The second sum is zero where both tilts are the same (`outside` is None).
+    The second sum is zero where both tilts are the same (b_in = b_out).
     """
     pi, log_ratio = torch.zeros_like(inside.w), torch.zeros_like(inside.w)
     for part, node in _steps(p, inside):
@@ -108,28 +120,30 @@ def sums_between(
         d = torch.where((key > low[:, None]) & (key <= high[:, None]), d, 0.0)[:, None]
         factor = _factor(d, inside, node)
         pi[:, node] += (d * inside.x[:, node, None] / factor).sum(2)
-        if outside is not None:
+        if b_in != b_out:
             log_ratio[:, node] += (factor / _factor(d, outside, node)).log().sum(2)
     return pi, log_ratio
 
 
 def spread_sums(
-    p: Tensor, cut: Tensor, inside: Tilt, outside: Tilt, weight_in: Tensor, weight_out: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Σ a π and Σ a² π (1 - π) over items whose key is not `cut`.
+    p: Tensor, cut: Tensor, tilt: Tilt, weight_in: Tensor, weight_out: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Σ a π and Σ a² π (1 - π) of items whose key is not `cut`; how many are above and at it.
 
-    Above the cut a and the tilt are those inside the set, below it those outside.
+    Above the cut a is the weight inside of the set, below it the one outside.
     """
-    mean, variance = torch.zeros_like(inside.w), torch.zeros_like(inside.w)
-    for part, node in _steps(p, inside):
+    mean, variance = torch.zeros_like(tilt.w), torch.zeros_like(tilt.w)
+    counts = torch.zeros(len(p), 2, dtype=torch.int64, device=p.device)
+    for part, node in _steps(p, tilt):
         key, d = keys(p[:, None, part]), p[:, None, part].double()
-        above, d = key > cut[:, None, None], torch.where(key == cut[:, None, None], 0.0, d)
+        above, at = key > cut[:, None, None], key == cut[:, None, None]
         a = torch.where(above, weight_in[:, None, None], weight_out[:, None, None])
-        factor = torch.where(above, _factor(d, inside, node), _factor(d, outside, node))
-        x = torch.where(above, inside.x[:, node, None], outside.x[:, node, None])
+        a, x, factor = a.masked_fill(at, 0.0), tilt.x[:, node, None], _factor(d, tilt, node)
         mean[:, node] += (a * d * x / factor).sum(2)
         variance[:, node] += (a * a * d * (1.0 - d) * x / (factor * factor)).sum(2)
-    return mean, variance
+        if node.start == 0:
+            counts += torch.stack([above.sum((1, 2)), at.sum((1, 2))], 1)
+    return mean, variance, counts
 
 
 def _factor(d: Tensor, tilt: Tilt, node: slice) -> Tensor:

@@ -1,0 +1,219 @@
+"""What is made of tables, in plain torch: nodes, the bins to look at next, the best border, spread.
+
+`triton_tables` has the same for NVIDIA GPUs, with one program for each row.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from argmaxf.torch.climb import SLACK, Ladder, bins_of, climb
+from argmaxf.torch.form import Form, log_ratio, share
+from argmaxf.torch.keys import ONE, values
+from argmaxf.torch.passes import BINS, Table, Tilt
+
+__all__ = ["Band", "Found", "climb", "finish", "narrow", "prepared", "take_best"]
+
+CONTEST = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
+
+
+class Band(NamedTuple):
+    """The bins of each row to look at next, their keys, and the items above and inside."""
+
+    first: Tensor
+    stop: Tensor
+    low: Tensor
+    high: Tensor
+    k: Tensor
+    items: Tensor
+
+
+class Found(NamedTuple):
+    """The best set of each row: its size, its value, and the key of its lowest item."""
+
+    k: Tensor
+    f: Tensor
+    lowest: Tensor
+
+
+def prepared(
+    table: Table, coefficients: Any, bad: Tensor, only_k: Tensor | None = None
+) -> tuple[Form, Tensor] | None:
+    """Return the measure at nodes that suit each row, and the largest k that can be best there.
+
+    By Jensen's inequality from both sides (see `expected/form.py`), with the bins' bounds on Σ p.
+    The nodes are good up to that k, or for `only_k`. None if there are bad values.
+    """
+    if bool(bad.any()):
+        return None
+    c, b_in, b_out, s0, s1 = coefficients
+    bins = bins_of(table)
+    k = bins.size.cumsum(1)
+    low, high = (bins.size * bins.low).cumsum(1), (bins.size * bins.high).cumsum(1)
+    mean_low, mean_high, n = low[:, -1], high[:, -1], k[:, -1]
+    left = mean_high[:, None] - high
+    below = (c * low + s0) / (k + s1 + b_in * (1.0 + high) + b_out * left)
+    best = torch.where(k > 0, below, 0.0).amax(1)
+    reach = (c * mean_high + s0) / best - s1 - min(b_in, b_out) * mean_low + 1.0
+    reach = torch.minimum(reach.nan_to_num(torch.inf), n)
+    fewest = (mean_low - 9.0 * mean_low.sqrt()).clamp(min=0.0)
+    most = torch.minimum(n, mean_high + 9.0 * mean_high.sqrt() + 20.0)
+    # A denominator is at least this part of the positives: a k with too small a numerator is poor.
+    enough = best * (1.0 - SLACK) * (min(b_out, 1.0 + b_in) * fewest + s1)
+    poor = torch.where(c * high + s0 < enough[:, None], k, 0.0).amax(1)
+    if only_k is not None:
+        reach, poor = only_k, (only_k - 1.0).clamp(min=0.0)
+    least = min(b_in, b_out) * fewest + poor + (s1 if s1 > 0.0 else 1.0)
+    high = reach + 1.0 + s1 + max(b_in, b_out) * most
+    return Form.of(coefficients, least, high), reach
+
+
+def narrow(
+    ladder: Ladder, table: Table, reach: Tensor, floor: Tensor, after: Tensor, top: Tensor, few: int
+) -> Band:
+    """Choose the bins from `after` on to look at next: all open ones if few, or one stretch.
+
+    `floor`, what some set is known to be worth, is raised in place. Rows without an open bin get
+    keys of which there are none: all items above `top` are known already.
+    """
+    torch.maximum(floor, _useful(ladder, reach).amax(1), out=floor)
+    place = torch.arange(table.size.shape[1], device=floor.device)
+    hot = _hot(ladder, table, reach, floor) & (place >= after[:, None])
+    first, stop = _ends(hot)
+    is_few = _at(ladder.k, stop) - _at(ladder.k, first) <= few
+    cold = ~hot & (place > first[:, None])
+    near = torch.where(cold.any(1), cold.long().argmax(1), hot.shape[1])
+    stop = torch.where(is_few, stop, torch.minimum(torch.minimum(near, stop), widest(first)))
+    high = torch.where(stop > 0, _at(table.high, first), top)
+    low = torch.where(stop > 0, _at(table.low, stop - 1), high + 1)
+    k = _at(ladder.k, first)
+    return Band(first, stop, low, high, k, _at(ladder.k, stop) - k)
+
+
+def widest(first: Tensor) -> Tensor:
+    """Return where a stretch of many items ends at the latest.
+
+    It gets 510 new bins. So that they are narrower than the old ones, it has less than half as many
+    of those; the first and the last one, which are of any width, are looked at alone.
+    """
+    end = torch.where(first == 0, 1, first + BINS // 2 - 1)
+    return torch.where(first < BINS - 1, end.clamp(max=BINS - 1), BINS)
+
+
+def take_best(
+    ladder: Ladder, table: Table, reach: Tensor, found: Found, floor: Tensor, split: bool
+) -> Tensor:
+    """Take the best border into `found` and `floor`; return which runs are open, from and to.
+
+    Exact ties go to the smallest k. A run of equal items is open if f may be best inside of it.
+    """
+    closed = table.size == 0
+    if not split:  # equal items stay on one side
+        closed |= _of_next(~closed, table.low) == table.low
+    f = _useful(ladder, reach)[:, 1:].masked_fill(closed, -1.0)
+    k = ladder.k[:, 1:]
+    top = f.argmax(1)
+    at = _as_good(f, k, _at(f, top)[:, None], _at(k, top)[:, None]).long().argmax(1)
+    new = Found(_at(k, at), _at(f, at), _at(table.low, at))
+    tied = _as_good(new.f, new.k, found.f, found.k) & _as_good(found.f, found.k, new.f, new.k)
+    better = (new.f > 0.0) & torch.where(tied, new.k < found.k, new.f > found.f)
+    for old, now in zip(found, new, strict=True):
+        old.copy_(torch.where(better, now, old))
+    torch.maximum(floor, found.f, out=floor)
+    runs = _hot(ladder, table, reach, floor) & ~ladder.rises & (table.size > 1)
+    return torch.stack(_ends(runs))
+
+
+def finish(
+    form: Form, found: Found, log_q: Tensor, sums: Any, weights: Any, zero: float
+) -> tuple[Tensor, ...]:
+    """Return k, the standard deviation, the threshold, the chosen and the equal items there.
+
+    `sums` are those of `spread_sums`, over all items but those at the cut; `log_q` has none of
+    those chosen.
+    """
+    mean, variance, counts = sums
+    some = found.k > 0
+    equal = torch.where(some, counts[:, 1], 0)
+    ties = torch.where(some, found.k.long() - counts[:, 0], 0)
+    threshold = values(found.lowest.clamp(max=ONE))[:, None]
+    for tilted, a, size in (
+        (form.inside, weights[0], ties),
+        (form.outside, weights[1], equal - ties),
+    ):
+        pi = a[:, None] * (tilted.x[:, None] * share(threshold, tilted))[:, 0]
+        mean = mean + size[:, None] * pi
+        variance = variance + size[:, None] * pi * a[:, None] * _rest(threshold, tilted)
+    if not form.one_tilt:
+        log_q = log_q + ties[:, None] * log_ratio(form, threshold)[:, 0]
+    std = root_mean(form, found.k, found.f, log_q.clamp(max=0.0), (mean, variance), zero)
+    return found.k.long(), std, torch.where(some, threshold[:, 0], torch.inf), ties, equal
+
+
+def root_mean(form: Form, k: Tensor, f: Tensor, log_q: Tensor, sums: Any, zero: float) -> Tensor:
+    """√E[(numerator - f · denominator)² / denominator²], with 1/x² = Σ ω u e^{-ux}.
+
+    Under the tilt numerator - f · denominator is a sum of independent labels; its variance and
+    squared mean are ≥ 0, so that nothing cancels. The empty set is worth 0/0 or 0.
+    """
+    _, _, _, s0, s1 = form.coefficients
+    mean = sums[0] + (s0 - f * (k + s1))[:, None]
+    decay = form.weight * form.u * (log_q - form.u * (k + s1)[:, None]).exp()
+    std: Tensor = (decay * (sums[1] + mean * mean)).sum(1).sqrt()
+    if s1 > 0.0:
+        return std
+    none = f / zero if zero > 0.0 else torch.zeros_like(f)
+    return torch.where(k > 0, std, zero * (none * (1.0 - none)).clamp(min=0.0).sqrt())
+
+
+def _rest(p: Tensor, tilted: Tilt) -> Tensor:
+    """1 - π = (1 - p) / (1 - p w)."""
+    w, x = tilted.w, tilted.x
+    return (1.0 - p) / torch.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
+
+
+def _useful(ladder: Ladder, reach: Tensor) -> Tensor:
+    """f at the borders with 0 < k ≤ reach; -1 at others."""
+    useful = (ladder.k <= reach[:, None]) & (ladder.k > 0)
+    return ladder.f.masked_fill(~useful, -1.0)
+
+
+def _hot(ladder: Ladder, table: Table, reach: Tensor, floor: Tensor) -> Tensor:
+    """Mark the bins that may hold the optimum, at their last item or before it."""
+    full = table.size > 0
+    poor = ladder.ceiling < (1.0 - SLACK) * floor[:, None]
+    beyond = ladder.k[:, :-1] >= reach[:, None]
+    # A bin in which f only rises is left behind where it goes on rising in the next one.
+    behind = ladder.rises & _of_next(full, ladder.rises)
+    return full & ~(poor | beyond | ladder.falls | behind)
+
+
+def _as_good(f: Tensor, k: Tensor, other_f: Tensor, other_k: Tensor) -> Tensor:
+    """Whether f is at least the other value, up to rounding of the terms that are not shared."""
+    unshared = (k - other_k).abs() / torch.maximum(k, other_k).clamp(min=1.0)
+    return f >= other_f * (1.0 - CONTEST * unshared)
+
+
+def _at(table: Tensor, place: Tensor) -> Tensor:
+    """Return one entry of each row."""
+    place = place.clamp(0, table.shape[1] - 1)
+    return table[torch.arange(len(table), device=table.device), place]
+
+
+def _ends(flags: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the first flag of each row and one past its last; 0 and 0 if there is none."""
+    place = torch.arange(1, flags.shape[1] + 1, device=flags.device)
+    return flags.long().argmax(1), (flags * place).amax(1)
+
+
+def _of_next(full: Tensor, values: Tensor) -> Tensor:
+    """Return what the next bin that is not empty has; False or 0 after the last one."""
+    size = full.shape[1]
+    place = torch.arange(size, device=full.device).expand_as(full)
+    nearest = torch.where(full, place, size).flip(1).cummin(1).values.flip(1)
+    following = torch.nn.functional.pad(nearest[:, 1:], (0, 1), value=size)
+    padded = torch.cat([values, torch.zeros_like(values[:, :1])], 1)
+    return padded.gather(1, following)

@@ -1,0 +1,183 @@
+"""Bounds on f along the bins of tables as a Triton kernel: see `climb`."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from argmaxf.torch.climb import Ladder
+from argmaxf.torch.form import Form, State
+from argmaxf.torch.passes import Table
+from argmaxf.torch.triton_passes import _log_of, _value
+
+
+def climb(form: Form, table: Table, start: State, *, exact: bool, single: bool = False) -> Ladder:
+    """Bound f at the borders of all bins, and inside of them unless they are single items."""
+    _, b_in, b_out, _, _ = form.coefficients
+    rows, bins = table.size.shape
+    f = torch.empty(2, rows, bins + 1, dtype=torch.float64, device=table.size.device)
+    ceiling = torch.empty(rows, 1 if single else bins, dtype=torch.float64, device=f.device)
+    flags = torch.empty(2, *ceiling.shape, dtype=torch.bool, device=f.device)
+    nodes = max(16, triton.next_power_of_2(form.u.shape[1]))
+    tensors = (*table, *start, form.u, form.weight, *form.inside, *form.outside)
+    kinds = (exact, single, b_in != b_out, b_out >= b_in)
+    _climb[(rows,)](
+        *tensors,
+        *(numbers_on(form.coefficients, f.device), *f, ceiling, *flags, bins, form.u.shape[1]),
+        *(*kinds, max(1, 2048 // nodes), nodes),
+        num_warps=8,
+    )
+    return Ladder(*f, ceiling, *flags)
+
+
+@functools.lru_cache(maxsize=64)
+def numbers_on(numbers: tuple[float, ...], device: torch.device) -> Tensor:
+    """Numbers of full precision: as arguments they would be single."""
+    return torch.tensor([float(each) for each in numbers], dtype=torch.float64, device=device)
+
+
+@triton.jit
+def _expm1(y):
+    """e^y - 1 for y ≤ 0 to full relative precision."""
+    e = tl.exp(y)
+    log_e = tl.log(tl.maximum(e, 1e-30))
+    corrected = (e - 1.0) * (y / tl.where(log_e == 0.0, 1.0, log_e))
+    return tl.where(e == 1.0, y, tl.where(e < 1e-5, e - 1.0, corrected))
+
+
+@triton.jit
+def _share(p, w, x):
+    """p / (1 - p w)."""
+    return p / tl.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
+
+
+@triton.jit
+def _bounds(k0, k1, uu, lowest, highest, least, most):
+    """The ceiling of f in each bin, and whether f only falls or only rises there."""
+    e, loss = tl.exp(-uu), -_expm1(-uu)
+    before, after = tl.exp(-uu * k0[:, None]), tl.exp(-uu * k1[:, None])
+    late = tl.exp(-uu * tl.maximum(k1 - 1.0, 0.0)[:, None])
+    down = tl.sum(late * loss * lowest - after * tl.minimum(most, 0.0), 1)
+    up = tl.sum(before * e * tl.maximum(most, 0.0), 1)
+    falls = up < down - 1e-12 * down
+    down = tl.sum(before * loss * highest - before * e * tl.minimum(least, 0.0), 1)
+    up = tl.sum(after * tl.maximum(least, 0.0), 1)
+    rises = up > down + 1e-12 * down
+    return tl.sum(before * e * highest, 1), falls, rises
+
+
+@triton.jit
+def _two_tilts(
+    n, p_low, p_high, a0, a1, q_low, q_high, gain, share_high, wi, wo, xo, omega,
+    GROWS: tl.constexpr,
+):  # fmt: skip
+    """Bounds on Q, Φ and its steps where Q changes, and the steps of log Q (`climb`)."""
+    pull = wo - wi
+    out_low, out_high = _share(p_low, wo, xo), _share(p_high, wo, xo)
+    r_low, r_high = n * _log_of(pull * out_low), n * _log_of(pull * out_high)
+    least_r, most_r = tl.minimum(r_low, r_high), tl.maximum(r_low, r_high)
+    low1, high1 = q_low + tl.cumsum(least_r, 0), q_high + tl.cumsum(most_r, 0)
+    low0, high0 = low1 - least_r, high1 - most_r
+    low0, low1 = omega * tl.exp(tl.minimum(low0, 0.0)), omega * tl.exp(tl.minimum(low1, 0.0))
+    high0, high1 = omega * tl.exp(tl.minimum(high0, 0.0)), omega * tl.exp(tl.minimum(high1, 0.0))
+    lowest = (low0 if GROWS else low1) * a0
+    highest = (high1 if GROWS else high0) * a1
+    end0, end1 = gain + pull * a0, gain + pull * a1
+    small = (low0 if GROWS else low1) * out_low
+    large = high1 * share_high if GROWS else high0 * out_high
+    least, most = tl.minimum(end0, end1), tl.maximum(end0, end1)
+    least = tl.where(least > 0.0, small, large) * least
+    most = tl.where(most > 0.0, large, small) * most
+    q_low, q_high = q_low + tl.sum(least_r, 0)[None, :], q_high + tl.sum(most_r, 0)[None, :]
+    return low0, low1, lowest, highest, least, most, r_low, q_low, q_high
+
+
+@triton.jit
+def _steps(
+    n, p, k, k0, r, a, gain, uu, wi, wo, xo,
+    TILE: tl.constexpr, SINGLE: tl.constexpr, TWO: tl.constexpr,
+):  # fmt: skip
+    """What a bin of equal items adds to f, up to ωQ: A (e^y - 1) + e^y (A' - A), y = r - u N."""
+    if SINGLE:  # e^y = e^{-u} (1 + pull), and k grows by 1
+        e, lost = tl.exp(-uu), _expm1(-uu)
+        decay = tl.exp(-uu * k) * tl.exp(-uu * tl.arange(0, TILE).to(tl.float64)[:, None])
+        pull = (wo - wi) * _share(p, wo, xo) if TWO else 0.0
+        steps = decay * (a * (lost + e * pull) * n + e * (1.0 + pull) * gain)
+    else:
+        y = r - uu * n
+        steps = tl.exp(-uu * k0[:, None]) * (a * _expm1(y) + tl.exp(y) * gain)
+    return steps
+
+
+@triton.jit(do_not_specialize=["bins", "nodes"])
+def _climb(
+    size, low, high, start_k, start_a, start_q, u, weight, w_in, x_in, w_out, x_out, numbers,
+    k_at, f_at, ceiling, falls, rises, bins, nodes,
+    EXACT: tl.constexpr, SINGLE: tl.constexpr, TWO: tl.constexpr, GROWS: tl.constexpr,
+    TILE: tl.constexpr, NODES: tl.constexpr,
+):  # fmt: skip
+    """The lines of `climb.climb`, a few bins at a time."""
+    row = tl.program_id(0).to(tl.int64)
+    node = tl.arange(0, NODES)
+    real, place = node < nodes, row * nodes + node
+    c, s1 = tl.load(numbers), tl.load(numbers + 4)
+    uu = tl.load(u + place, mask=real, other=0.0)[None, :]
+    wi = tl.load(w_in + place, mask=real, other=0.0)[None, :]
+    xi = tl.load(x_in + place, mask=real, other=1.0)[None, :]
+    wo = tl.load(w_out + place, mask=real, other=0.0)[None, :]
+    xo = tl.load(x_out + place, mask=real, other=1.0)[None, :]
+    omega = tl.load(weight + place, mask=real, other=0.0)[None, :] * tl.exp(-uu * s1)
+    a_low = tl.load(start_a + place, mask=real, other=0.0)[None, :]
+    q_low = tl.load(start_q + place, mask=real, other=0.0)[None, :]
+    a_high, q_high, k = a_low, q_low, tl.load(start_k + row)
+    f = tl.sum(omega * tl.exp(q_low - uu * k) * a_low)
+    k_at, f_at = k_at + row, f_at + row  # one border more than bins in each row
+    tl.store(k_at + row * bins, k)
+    tl.store(f_at + row * bins, f)
+    for first in range(0, bins, TILE):
+        bin = first + tl.arange(0, TILE)
+        there, at = bin < bins, row * bins + bin
+        n = tl.load(size + at, mask=there, other=0).to(tl.float64)
+        p_low = _value(tl.load(low + at, mask=there, other=0))[:, None]
+        p_high, share_low = p_low, _share(p_low, wi, xi)
+        k1 = k + tl.cumsum(n, 0)
+        share_high, gain = share_low, c * xi * n[:, None] * share_low
+        low1 = a_low + tl.cumsum(gain, 0)
+        low0, high1 = low1 - gain, low1
+        if not EXACT:
+            p_high = _value(tl.load(high + at, mask=there, other=0))[:, None]
+            share_high = _share(p_high, wi, xi)
+            gain_high = c * xi * n[:, None] * share_high
+            high1 = a_high + tl.cumsum(gain_high, 0)
+            a_high += tl.sum(gain_high, 0)[None, :]
+        if TWO:
+            scale0, scale1, lowest, highest, least, most, r, q_low, q_high = _two_tilts(
+                n[:, None], p_low, p_high, low0, high1, q_low, q_high, c * xi, share_high,
+                wi, wo, xo, omega, GROWS,
+            )  # fmt: skip
+        else:
+            scale0, r = omega * tl.exp(q_low), 0.0
+            scale1, lowest, highest = scale0, scale0 * low0, scale0 * high1
+            least, most = scale0 * c * xi * share_low, scale0 * c * xi * share_high
+        if EXACT:  # differences tell neighbouring k apart
+            steps = _steps(
+                n[:, None], p_low, k, k1 - n, r, low0, gain, uu, wi, wo, xo, TILE, SINGLE, TWO
+            )
+            steps = tl.sum(scale0 * steps, 1)
+            here = f + tl.cumsum(steps, 0)
+            f += tl.sum(steps)
+        else:
+            here = tl.sum(tl.exp(-uu * k1[:, None]) * scale1 * low1, 1)
+        tl.store(k_at + at + 1, k1, mask=there)
+        tl.store(f_at + at + 1, here, mask=there)
+        if not SINGLE:
+            top, falling, rising = _bounds(k1 - n, k1, uu, lowest, highest, least, most)
+            tl.store(ceiling + at, top, mask=there)
+            tl.store(falls + at, falling, mask=there)
+            tl.store(rises + at, rising, mask=there)
+        k += tl.sum(n)
+        a_low += tl.sum(gain, 0)[None, :]

@@ -1,0 +1,400 @@
+"""What is made of tables, as Triton kernels with one program for each row: see `tables`."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from argmaxf.expected import nodes as rule
+from argmaxf.torch.climb import Ladder
+from argmaxf.torch.form import Form
+from argmaxf.torch.passes import Table, Tilt
+from argmaxf.torch.tables import Band, Found
+from argmaxf.torch.triton_climb import _expm1, _share, climb, numbers_on
+from argmaxf.torch.triton_passes import ONE, _log_of, _value
+
+__all__ = ["climb", "finish", "narrow", "prepared", "take_best"]
+
+FAR = tl.constexpr(1 << 30)
+
+
+def prepared(
+    table: Table, coefficients: tuple[float, ...], bad: Tensor
+) -> tuple[Form, Tensor] | None:
+    """Return the measure at nodes that suit each row, and the largest k that can be best there.
+
+    None if there are bad values: that is asked together with the number of nodes.
+    """
+    rows, bins = table.size.shape
+    device = table.size.device
+    ranges = torch.empty(4, rows, dtype=torch.float64, device=device)  # reach, low, high, nodes
+    numbers = numbers_on(coefficients, device)
+    _ranges[(rows,)](*table, numbers, *ranges, bins, triton.next_power_of_2(bins))
+    size, any_bad = torch.stack([ranges[3].amax(), bad.amax()]).tolist()
+    if any_bad:
+        return None
+    out = torch.empty(6, rows, int(size), dtype=torch.float64, device=device)
+    _nodes[(rows,)](*_rules(device), numbers, *ranges, *out, int(size), 128 if size <= 128 else 512)
+    u, weight, w_in, x_in, w_out, x_out = out
+    return Form(coefficients, u, weight, Tilt(w_in, x_in), Tilt(w_out, x_out)), ranges[0]
+
+
+def narrow(
+    ladder: Ladder, table: Table, reach: Tensor, floor: Tensor, after: Tensor, top: Tensor, few: int
+) -> Band:
+    """Choose the bins to look at next; raises `floor` in place."""
+    rows, bins = table.size.shape
+    whole = torch.empty(4, rows, dtype=torch.int64, device=floor.device)
+    k = torch.empty(2, rows, dtype=torch.float64, device=floor.device)
+    _narrow[(rows,)](
+        *ladder,
+        *table,
+        reach,
+        floor,
+        after,
+        top,
+        *whole,
+        *k,
+        few,
+        bins,
+        triton.next_power_of_2(bins),
+    )
+    return Band(*whole, *k)
+
+
+def take_best(
+    ladder: Ladder, table: Table, reach: Tensor, found: Found, floor: Tensor, split: bool
+) -> Tensor:
+    """Take the best border into `found` and `floor`; return which runs are open, from and to."""
+    rows, bins = table.size.shape
+    runs = torch.empty(2, rows, dtype=torch.int64, device=floor.device)
+    block = triton.next_power_of_2(bins)
+    single = ladder.ceiling.shape[1] < bins
+    _take_best[(rows,)](
+        *ladder, table.size, table.low, reach, *found, floor, *runs, bins, split, single, block,
+        num_warps=4 if block <= 512 else 16,
+    )  # fmt: skip
+    return runs
+
+
+def finish(
+    form: Form, found: Found, log_q: Tensor, sums: tuple[Tensor, ...], weights: tuple[Tensor, ...],
+    zero: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return k, the standard deviation, the threshold, the chosen and the equal items there."""
+    _, b_in, b_out, _, _ = form.coefficients
+    rows, nodes = form.u.shape
+    whole = torch.empty(3, rows, dtype=torch.int64, device=form.u.device)
+    real = torch.empty(2, rows, dtype=torch.float64, device=form.u.device)
+    mean, variance, counts = sums
+    two = b_in != b_out
+    numbers = numbers_on((*form.coefficients, zero), form.u.device)
+    _finish[(rows,)](
+        numbers, *found, log_q, mean, variance, counts, *weights,
+        form.u, form.weight, *form.inside, *form.outside, *whole, *real, nodes, two,
+        max(16, triton.next_power_of_2(nodes)),
+    )  # fmt: skip
+    k, ties, equal = whole
+    return k, real[0], real[1], ties, equal
+
+
+@functools.lru_cache(maxsize=8)
+def _rules(device: torch.device) -> tuple[Tensor, ...]:
+    """Nodes and weights of both rules."""
+    rules = rule.SHORT, rule.SHORT_WEIGHT, rule.SHAPE, rule.SHAPE_WEIGHT
+    return tuple(torch.tensor(each, device=device) for each in rules)
+
+
+@triton.jit(do_not_specialize=["bins"])
+def _ranges(
+    size, low, high, numbers, reach, least, most, needed, bins, BLOCK: tl.constexpr
+):  # fmt: skip
+    """The lines of `tables.prepared`."""
+    row = tl.program_id(0).to(tl.int64)
+    bin = tl.arange(0, BLOCK)
+    there, place = bin < bins, row * bins + bin
+    c, b_in, b_out = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+    s0, s1 = tl.load(numbers + 3), tl.load(numbers + 4)
+    count = tl.load(size + place, mask=there, other=0).to(tl.float64)
+    sum_low = count * _value(tl.load(low + place, mask=there, other=0))
+    sum_high = count * _value(tl.load(high + place, mask=there, other=0))
+    n, mean_low, mean_high = tl.sum(count), tl.sum(sum_low), tl.sum(sum_high)
+    k, upper = tl.cumsum(count, 0), tl.cumsum(sum_high, 0)
+    below = c * tl.cumsum(sum_low, 0) + s0
+    below = below / (k + s1 + b_in * (1.0 + upper) + b_out * (mean_high - upper))
+    best = tl.max(tl.where(k > 0.0, below, 0.0))
+    b_least, b_most = tl.minimum(b_in, b_out), tl.maximum(b_in, b_out)
+    useful = (c * mean_high + s0) / tl.where(best > 0.0, best, 1.0) - s1 - b_least * mean_low + 1.0
+    useful = tl.where(best > 0.0, tl.minimum(useful, n), n)
+    fewest = tl.maximum(mean_low - 9.0 * tl.sqrt(mean_low), 0.0)
+    positives = tl.minimum(n, mean_high + 9.0 * tl.sqrt(mean_high) + 20.0)
+    enough = (best - 1e-12 * best) * (tl.minimum(b_out, 1.0 + b_in) * fewest + s1)
+    poor = tl.max(tl.where(c * upper + s0 < enough, k, 0.0))
+    x_low = b_least * fewest + poor + tl.where(s1 > 0.0, s1, 1.0)
+    x_high = useful + 1.0 + s1 + b_most * positives
+    nodes = 8.0 * tl.ceil((tl.log(39.0 * x_high / x_low) + 3.45) / 2.16 + 0.125)
+    tl.store(reach + row, useful)
+    tl.store(least + row, x_low)
+    tl.store(most + row, x_high)
+    tl.store(needed + row, tl.where(x_high / x_low <= 160.0, 24.0, nodes))
+
+
+@triton.jit(do_not_specialize=["nodes"])
+def _nodes(
+    few,
+    few_weight,
+    many,
+    many_weight,
+    numbers,
+    reach,
+    least,
+    most,
+    needed,
+    u,
+    weight,
+    w_in,
+    x_in,
+    w_out,
+    x_out,
+    nodes,
+    BLOCK: tl.constexpr,
+):
+    """The lines of `form.reciprocal_nodes` and `form.tilt`."""
+    row = tl.program_id(0).to(tl.int64)
+    node = tl.arange(0, BLOCK)
+    low, high, own = tl.load(least + row), tl.load(most + row), tl.load(needed + row)
+    ratio = high / low + tl.zeros([BLOCK], tl.float64)
+    in_few = (ratio <= 160.0) & (node < 24)
+    in_many = (ratio > 160.0) & (node.to(tl.float64) < own)
+    uu = tl.load(few + node, mask=in_few, other=0.0) / low
+    uu += tl.load(many + node, mask=in_many, other=0.0) / high
+    omega = tl.load(few_weight + node, mask=in_few, other=0.0) / low
+    omega += tl.load(many_weight + node, mask=in_many, other=0.0) / high
+    bu_in, bu_out = tl.load(numbers + 1) * uu, tl.load(numbers + 2) * uu
+    place, there = row * nodes + node, node < nodes
+    tl.store(u + place, uu, mask=there)
+    tl.store(weight + place, omega, mask=there)
+    tl.store(w_in + place, -_expm1(-bu_in), mask=there)
+    tl.store(x_in + place, tl.exp(-tl.minimum(bu_in, 120.0)), mask=there)
+    tl.store(w_out + place, -_expm1(-bu_out), mask=there)
+    tl.store(x_out + place, tl.exp(-tl.minimum(bu_out, 120.0)), mask=there)
+
+
+@triton.jit
+def _nearest(right, here):
+    """Of two codes the left one, unless it is 0."""
+    return tl.where(here != 0, here, right)
+
+
+@triton.jit
+def _hot(k_at, ceiling, falls, rises, size, reach, floor, row, bins, BLOCK: tl.constexpr):
+    """Mark the bins that may hold the optimum (`tables.hot`)."""
+    bin = tl.arange(0, BLOCK)
+    there, place, next = bin < bins, row * bins + bin, bin + 1 < bins
+    full = tl.load(size + place, mask=there, other=0) > 0
+    rising = tl.load(rises + place, mask=there, other=0) != 0
+    code = 1 + (tl.load(rises + place + 1, mask=next, other=0) != 0).to(tl.int32)
+    code = tl.where(tl.load(size + place + 1, mask=next, other=0) > 0, code, 0)
+    code = tl.associative_scan(code, 0, _nearest, reverse=True)
+    closed = tl.load(falls + place, mask=there, other=0) != 0
+    closed |= rising & (code == 2)
+    closed |= tl.load(ceiling + place, mask=there, other=0.0) < floor - 1e-12 * floor
+    closed |= tl.load(k_at + row * (bins + 1) + bin, mask=there, other=0.0) >= reach
+    return full & (closed == 0), rising
+
+
+@triton.jit
+def _pick(values, bin, place):
+    """One entry of a vector."""
+    return tl.sum(tl.where(bin == place, values, 0))
+
+
+@triton.jit(do_not_specialize=["few", "bins"])
+def _narrow(
+    k_at,
+    f_at,
+    ceiling,
+    falls,
+    rises,
+    size,
+    low,
+    high,
+    reach,
+    floor,
+    after,
+    top,
+    first_at,
+    stop_at,
+    low_at,
+    high_at,
+    k_first,
+    items,
+    few,
+    bins,
+    BLOCK: tl.constexpr,
+):
+    """The lines of `tables.narrow`."""
+    row = tl.program_id(0).to(tl.int64)
+    bin = tl.arange(0, BLOCK)
+    there, place, border = bin < bins, row * bins + bin, row * (bins + 1) + bin
+    row_reach, best = tl.load(reach + row), tl.load(floor + row)
+    k0 = tl.load(k_at + border, mask=there, other=0.0)
+    k1 = tl.load(k_at + border + 1, mask=there, other=0.0)
+    f0 = tl.load(f_at + border, mask=there & (k0 > 0.0) & (k0 <= row_reach), other=-1.0)
+    f1 = tl.load(f_at + border + 1, mask=there & (k1 > 0.0) & (k1 <= row_reach), other=-1.0)
+    best = tl.maximum(best, tl.max(tl.maximum(f0, f1)))
+    hot, _ = _hot(k_at, ceiling, falls, rises, size, row_reach, best, row, bins, BLOCK)
+    hot = hot & (bin >= tl.load(after + row))
+    first = tl.min(tl.where(hot, bin, FAR))
+    stop = tl.max(tl.where(hot, bin + 1, 0))
+    near = tl.min(tl.where(there & (hot == 0) & (bin > first), bin, bins))
+    start = _pick(k0, bin, first)
+    end = tl.minimum(tl.where(first == 0, 1, first + bins // 2 - 1), bins - 1)  # `tables.widest`
+    near = tl.minimum(tl.minimum(near, stop), tl.where(first < bins - 1, end, bins))
+    stop = tl.where(_pick(k1, bin, stop - 1) - start <= few, stop, near)
+    active, row_top = stop > 0, tl.load(top + row)
+    upper = _pick(tl.load(high + place, mask=there, other=0), bin, first)
+    lower = _pick(tl.load(low + place, mask=there, other=0), bin, stop - 1)
+    tl.store(floor + row, best)
+    tl.store(first_at + row, tl.where(active, first, 0).to(tl.int64))
+    tl.store(stop_at + row, stop.to(tl.int64))
+    tl.store(low_at + row, tl.where(active, lower, row_top + 1))
+    tl.store(high_at + row, tl.where(active, upper, row_top))
+    tl.store(k_first + row, tl.where(active, start, tl.load(k_at + row * (bins + 1))))
+    tl.store(items + row, tl.where(active, _pick(k1, bin, stop - 1) - start, 0.0))
+
+
+@triton.jit
+def _unshared(k, other):
+    """Which part of their terms two values do not share, times the part that counts as a tie."""
+    return 1e-13 * tl.abs(k - other) / tl.maximum(tl.maximum(k, other), 1.0)
+
+
+@triton.jit(do_not_specialize=["bins"])
+def _take_best(
+    k_at,
+    f_at,
+    ceiling,
+    falls,
+    rises,
+    size,
+    low,
+    reach,
+    found_k,
+    found_f,
+    found_low,
+    floor,
+    first_at,
+    stop_at,
+    bins,
+    SPLIT: tl.constexpr,
+    SINGLE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """The lines of `tables.take_best`."""
+    row = tl.program_id(0).to(tl.int64)
+    bin = tl.arange(0, BLOCK)
+    there, place, row_reach = bin < bins, row * bins + bin, tl.load(reach + row)
+    k = tl.load(k_at + row * (bins + 1) + bin + 1, mask=there, other=0.0)
+    f = tl.load(f_at + row * (bins + 1) + bin + 1, mask=there, other=-1.0)
+    count = tl.load(size + place, mask=there, other=0)
+    key = tl.load(low + place, mask=there, other=0)
+    taken = there & (count > 0) & (k > 0.0) & (k <= row_reach)
+    if not SPLIT:  # equal items stay on one side; sizes of items one by one are 1, then 0
+        taken = taken & (tl.load(low + place + 1, mask=bin + 1 < bins, other=0) != key)
+    f = tl.where(taken, f, -1.0)
+    top = tl.argmax(f, 0)
+    top_f, top_k = _pick(f, bin, top), _pick(k, bin, top)
+    at = tl.min(tl.where(f >= top_f * (1.0 - _unshared(k, top_k)), bin, FAR))
+    new_k, new_f, new_low = _pick(k, bin, at), _pick(f, bin, at), _pick(key, bin, at)
+    old_k, old_f, old_low = tl.load(found_k + row), tl.load(found_f + row), tl.load(found_low + row)
+    allowed = 1.0 - _unshared(new_k, old_k)
+    tied = (new_f >= old_f * allowed) & (old_f >= new_f * allowed)
+    better = (new_f > 0.0) & tl.where(tied, new_k < old_k, new_f > old_f)
+    tl.store(found_k + row, tl.where(better, new_k, old_k))
+    tl.store(found_f + row, tl.where(better, new_f, old_f))
+    tl.store(found_low + row, tl.where(better, new_low, old_low))
+    best = tl.maximum(tl.load(floor + row), tl.where(better, new_f, old_f))
+    tl.store(floor + row, best)
+    if not SINGLE:
+        hot, rising = _hot(k_at, ceiling, falls, rises, size, row_reach, best, row, bins, BLOCK)
+        run = hot & (rising == 0) & (count > 1)
+        first = tl.min(tl.where(run, bin, FAR))
+        tl.store(first_at + row, tl.where(first < FAR, first, 0).to(tl.int64))
+        tl.store(stop_at + row, tl.max(tl.where(run, bin + 1, 0)).to(tl.int64))
+
+
+@triton.jit
+def _at_cut(p, size, a, w, x):
+    """Σ a π and Σ a² π (1 - π) of equal items."""
+    inverse = 1.0 / tl.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
+    pi = a * x * p * inverse
+    return size * pi, size * pi * a * (1.0 - p) * inverse
+
+
+@triton.jit(do_not_specialize=["nodes"])
+def _finish(
+    numbers,
+    found_k,
+    found_f,
+    found_low,
+    logs,
+    mean,
+    variance,
+    counts,
+    weight_in,
+    weight_out,
+    u,
+    weight,
+    w_in,
+    x_in,
+    w_out,
+    x_out,
+    k_out,
+    ties_out,
+    equal_out,
+    std_out,
+    threshold_out,
+    nodes,
+    TWO: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """The lines of `tables.finish`."""
+    row = tl.program_id(0).to(tl.int64)
+    node = tl.arange(0, BLOCK)
+    real, place = node < nodes, row * nodes + node
+    s0, s1, zero = tl.load(numbers + 3), tl.load(numbers + 4), tl.load(numbers + 5)
+    k, f, key = tl.load(found_k + row), tl.load(found_f + row), tl.load(found_low + row)
+    a, b = tl.load(weight_in + row), tl.load(weight_out + row)
+    some = k > 0.0
+    equal = tl.where(some, tl.load(counts + 2 * row + 1), 0)
+    ties = tl.where(some, k.to(tl.int64) - tl.load(counts + 2 * row), 0)
+    p = _value(tl.where(key > ONE, ONE, key))
+    wi = tl.load(w_in + place, mask=real, other=0.0)
+    xi = tl.load(x_in + place, mask=real, other=1.0)
+    wo = tl.load(w_out + place, mask=real, other=0.0)
+    xo = tl.load(x_out + place, mask=real, other=1.0)
+    uu = tl.load(u + place, mask=real, other=0.0)
+    n_in, n_out = ties.to(tl.float64), (equal - ties).to(tl.float64)
+    mean_in, variance_in = _at_cut(p, n_in, a, wi, xi)
+    mean_out, variance_out = _at_cut(p, n_out, b, wo, xo)
+    total = tl.load(mean + place, mask=real, other=0.0) + mean_in + mean_out
+    total += s0 - f * (k + s1)
+    square = tl.load(variance + place, mask=real, other=0.0) + variance_in + variance_out
+    log_q = tl.load(logs + place, mask=real, other=0.0)
+    if TWO:
+        log_q += n_in * _log_of((wo - wi) * _share(p, wo, xo))
+    omega = tl.load(weight + place, mask=real, other=0.0)
+    decay = omega * uu * tl.exp(tl.minimum(log_q, 0.0) - uu * (k + s1))
+    std = tl.sqrt(tl.sum(decay * (square + total * total)))
+    none = f / tl.where(zero > 0.0, zero, 1.0)
+    empty = tl.where(zero > 0.0, zero * tl.sqrt(tl.maximum(none * (1.0 - none), 0.0)), 0.0)
+    tl.store(k_out + row, k.to(tl.int64))
+    tl.store(ties_out + row, ties)
+    tl.store(equal_out + row, equal)
+    tl.store(std_out + row, tl.where(some | (s1 > 0.0), std, empty))
+    tl.store(threshold_out + row, tl.where(some, p, float("inf")))
