@@ -15,11 +15,11 @@ from torch import Tensor
 
 from argmaxf.torch.passes import BINS, Table, Tilt, Window
 
-LANES = 256  # pixels read at a time
+LANES = 128  # pixels read at a time
 # Pixels whose factors are multiplied before a logarithm, a division, or division by a square: their
 # product must not underflow where it is divided by.
 LOGARITHM, DIVISION, DIVISIONS = 32, 16, 8
-PART = LANES * 64  # pixels of one program
+PART = LANES * 128  # pixels of one program
 LEAST_ITEMS = 2048
 NODES = 8  # nodes of one program; their number is always a multiple of 8
 ONE = tl.constexpr(2044 << 52)
@@ -30,7 +30,7 @@ def table(p: Tensor, window: Window, finest: int, active: Tensor | None) -> tupl
     """Count the items p > 0 in each bin of each window, and those that are no probabilities."""
     rows, n = p.shape
     found = torch.zeros(rows, BINS + 2, dtype=torch.int32, device=p.device)
-    _count[(triton.cdiv(n, PART), rows)](p, n, *window, found, BINS, PART, LANES * 4)
+    _count[(triton.cdiv(n, PART), rows)](p, n, *window, found, BINS, PART, LANES * 8)
     out = torch.empty(3, rows, BINS, dtype=torch.int64, device=p.device)
     there = found if active is None else active
     _edges[(rows,)](found, *window, there, *out, 1 << finest, BINS, active is not None)
@@ -47,7 +47,7 @@ def gather(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
     rows, n = p.shape
     out = torch.zeros(rows, most, dtype=torch.int64, device=p.device)
     filled = torch.zeros(rows, dtype=torch.int32, device=p.device)
-    _gather[(triton.cdiv(n, PART), rows)](p, n, low, high, out, filled, most, PART, LANES * 4)
+    _gather[(triton.cdiv(n, PART), rows)](p, n, low, high, out, filled, most, PART, LANES * 8)
     return out
 
 
@@ -81,7 +81,7 @@ def spread_sums(
     """Σ a π and Σ a² π (1 - π) of items whose key is not `cut`; how many are above and at it."""
     mean, variance = _outputs(p, tilt.w, 2)
     counts = torch.zeros(len(p), 2, dtype=torch.int64, device=p.device)
-    sizes = (tilt.w.shape[1], PART, LANES // 2, DIVISIONS, NODES)
+    sizes = (tilt.w.shape[1], PART, LANES, DIVISIONS, NODES)
     weights = weight_in.contiguous(), weight_out.contiguous()
     _spread_sums[_grid(p, tilt.w)](
         p, p.shape[1], cut, *tilt, *weights, mean, variance, counts, *sizes
