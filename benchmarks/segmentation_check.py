@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from unittest import mock
 
 import numpy as np
 import torch
 
-from argmaxf.torch import segment
+from argmaxf import expected_f, maximize_expected_f
+from argmaxf.torch import segment, segmentation
 
 
 def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
@@ -42,7 +44,6 @@ def reference() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
         import numba  # noqa: F401
     except ImportError:
         return lambda p, measure, zero: _on_cpu(p, measure, zero)
-    from argmaxf import maximize_expected_f
 
     def decide(p: torch.Tensor, measure: str, zero: float) -> tuple[np.ndarray, np.ndarray]:
         rows = p.double().flatten(2).flatten(0, 1).numpy()
@@ -54,7 +55,8 @@ def reference() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
 
 
 def _on_cpu(p: torch.Tensor, measure: str, zero: float) -> tuple[np.ndarray, np.ndarray]:
-    found = segment(p, measure=measure, zero_division=zero)
+    with mock.patch.object(segmentation, "by_numpy", return_value=False):
+        found = segment(p, measure=measure, zero_division=zero)
     return found.k.flatten().numpy(), found.masks.flatten(2).flatten(0, 1).numpy()
 
 
@@ -71,10 +73,25 @@ def checks(device: str) -> Iterator[tuple[str, bool, str]]:
                 same = np.array_equal(k, found.k.cpu().flatten().numpy())
                 same &= np.array_equal(masks, found.masks.cpu().flatten(2).flatten(0, 1).numpy())
                 yield f"{name}, {dtype}, {measure}, 0/0 = {zero:g}", same, f"k = {k[:3]}"
+    yield from functions(device)
     yield from repeated(device)
     if device == "cuda":
         yield from memory()
     yield from refusals(device)
+
+
+def functions(device: str) -> Iterator[tuple[str, bool, str]]:
+    """The functions for arrays answer tensors with tensors on the same device."""
+    p = torch.sigmoid(3 * torch.randn((3, 50_000), device=device) - 5)
+    truth = segment(p[:, None])
+    rows = maximize_expected_f(p, average="samples")
+    one = maximize_expected_f(p[0])
+    same = torch.equal(rows.k, truth.k[:, 0]) and torch.equal(rows.selected, truth.masks[:, 0])
+    same &= torch.equal(one.selected, truth.masks[0, 0]) and one.k.device == p.device
+    yield "maximize_expected_f of a tensor", same, f"k = {rows.k.tolist()}"
+    value = expected_f(p[0], one.selected)
+    near = torch.stack([value.mean - one.expected, value.std - one.std]).abs().max().item()
+    yield "expected_f of a tensor", near < 1e-12 and value.mean.device == p.device, f"{near:.1e}"
 
 
 def repeated(device: str) -> Iterator[tuple[str, bool, str]]:
@@ -101,7 +118,14 @@ def memory() -> Iterator[tuple[str, bool, str]]:
 
 
 def refusals(device: str) -> Iterator[tuple[str, bool, str]]:
-    """Bad values are named."""
+    """Bad values are named, and what cannot be had on the device."""
+    if device == "cuda":
+        try:
+            maximize_expected_f(torch.rand(10, device=device), max_selected=3)
+        except ValueError as error:
+            yield "refuses limits", "give proba.cpu()" in str(error), str(error)
+        else:
+            yield "refuses limits", False, "no error"
     for bad in (float("nan"), float("inf"), -1e-6, 3.0):
         p = torch.full((2, 2, 5_000), 0.25, device=device)
         p[1, 0, 77] = bad

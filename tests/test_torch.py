@@ -9,15 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judges import curve_40_digits, definition, families, jaccard
 
-from argmaxf import expected_f, maximize_expected_f
+from argmaxf import expected_f, maximize_expected_f, maximize_expected_f_from_mixture
+from argmaxf.measures import Dice, FBeta, Jaccard
 
 torch = pytest.importorskip("torch")
 
-from argmaxf.torch import engine, passes, rows, search  # noqa: E402
+from argmaxf.torch import engine, passes, rows, search, segmentation, tensors  # noqa: E402
 from argmaxf.torch.keys import ONE, keys, values  # noqa: E402
 from argmaxf.torch.segmentation import segment  # noqa: E402
 
 torch.set_num_threads(1)  # the maps are small, and threads of a busy machine wait for each other
+
+
+@pytest.fixture(autouse=True, params=["passes"])
+def way(request, monkeypatch):
+    """Tensors on the CPU are decided as arrays: here by the passes, as those on a GPU are."""
+    monkeypatch.setattr(segmentation, "by_numpy", lambda rows: request.param == "arrays")
+
 
 NAMES = {"dice": "fbeta", "iou": "jaccard"}
 TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -56,6 +64,7 @@ def same_decision(found, truth, shape):
     np.testing.assert_allclose(found.std.flatten(), truth.std, rtol=1e-8, atol=1e-14)
 
 
+@pytest.mark.parametrize("way", ["passes", "arrays"], indirect=True)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("name", maps())
 def test_every_image_and_class_is_decided_as_by_numpy(name, dtype):
@@ -232,8 +241,18 @@ def test_what_is_no_probability_is_named(bad, message):
         ([[[0.5]]], {}, "got list"),
         (torch.ones(2, 3), {}, r"batch × classes × pixels, none empty; got shape \(2, 3\)"),
         (torch.ones(2, 0, 3), {}, r"got shape \(2, 0, 3\)"),
-        (torch.ones(1, 1, 3), {"measure": "f1"}, "measure must be one of 'dice', 'iou'; got 'f1'"),
+        (
+            torch.ones(1, 1, 3),
+            {"measure": "f1"},
+            "measure must be one of 'dice', 'iou'.*; got 'f1'",
+        ),
         (torch.ones(1, 1, 3), {"exclusive": True, "smooth": 1.0}, "is for Dice without smoothing"),
+        (torch.ones(1, 1, 3), {"measure": "mcc"}, "must be a ratio that is linear in the counts"),
+        (torch.ones(1, 1, 3), {"measure": Jaccard(), "smooth": 1.0}, "smooth is for 'dice' and"),
+        (torch.ones(1, 1, 3), {"weights": [1]}, "give ensemble=True"),
+        (torch.ones(1, 1, 3), {"ensemble": True}, "members × batch × classes × pixels, got shape"),
+        (2 * torch.ones(1, 1, 1, 3), {"ensemble": True}, r"got 2.0 at \(0, 0, 0, 0\)"),
+        (torch.ones(1, 1, 1, 3), {"ensemble": True, "measure": "iou"}, "ensemble=True is for Dice"),
         (torch.ones(1, 1, 3), {"smooth": -1}, "smooth must be finite and not negative, got -1"),
         (torch.ones(1, 1, 3), {"zero_division": 2}, r"zero_division must lie in \[0, 1\], got 2"),
         (torch.ones(1, 1, 3), {"ignore": torch.zeros(1, 3)}, "booleans, got torch.float32"),
@@ -276,3 +295,84 @@ def test_torch_is_imported_only_when_asked_for():
     code += "; argmaxf.torch.segment; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "True"]
+
+
+def test_a_measure_object_is_its_own_formula():
+    p = maps()["blob"]
+    for measure, same in [
+        (Dice(smooth=2.0), {"measure": "dice", "smooth": 2.0}),
+        (Jaccard(), {"measure": "iou"}),
+        ("jaccard", {"measure": "iou"}),
+    ]:
+        found, truth = segment(p, measure=measure), segment(p, **same)
+        assert torch.equal(found.k, truth.k)
+        assert torch.equal(found.expected, truth.expected)
+    flat = p.flatten(2).flatten(0, 1).numpy()
+    truth = maximize_expected_f(flat, beta=2.0, average="samples")
+    assert segment(p, measure=FBeta(2.0)).k.flatten().tolist() == truth.k.tolist()
+
+
+def test_an_ensemble_is_a_mixture():
+    rng = np.random.default_rng(5)
+    p = torch.from_numpy(rng.beta(0.5, 2.0, (3, 2, 2, 6, 5))).float()
+    weights = [2.0, 1.0, 1.0]
+    found = segment(p, ensemble=True, weights=weights, include_background=False)
+    for image in range(2):
+        members = p[:, image, 1].flatten(1).double().numpy()
+        truth = maximize_expected_f_from_mixture(members, weights=weights)
+        assert found.k[image].tolist() == [0, truth.k]
+        np.testing.assert_array_equal(found.masks[image, 1].flatten().numpy(), truth.selected)
+        assert found.expected[image, 1].item() == truth.expected
+        assert found.std[image, 1].item() == truth.std
+    same = segment(p[:1].expand(3, 2, 2, 6, 5), ensemble=True)  # members that agree
+    assert torch.equal(same.masks, segment(p[0]).masks)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_the_functions_for_arrays_answer_tensors_with_tensors(dtype):
+    p = maps()["blob"][0].flatten(1).to(dtype).requires_grad_()
+    exact = p.detach().double().numpy()
+    for tensor, array, options in [
+        (p[0], exact[0], {"beta": 2.0}),
+        (p[0], exact[0], {"max_selected": 3, "prior": (0.5, 0.25)}),
+        (p, exact, {"average": "samples", "measure": "jaccard"}),
+        (p, exact, {"average": "macro", "zero_division": 1.0}),
+        (p, exact, {"average": "micro", "ties": "together"}),
+        (p.T[:50], exact.T[:50], {"average": "macro", "labels_per_row": 1}),
+    ]:
+        found, truth = (maximize_expected_f(each, **options) for each in (tensor, array))
+        assert torch.equal(found.selected, torch.from_numpy(truth.selected))
+        for name in ("k", "threshold", "expected", "std"):
+            value = getattr(found, name)
+            assert isinstance(value, torch.Tensor)
+            assert value.tolist() == np.asarray(getattr(truth, name)).tolist()
+    mean, std = expected_f(p[0], p[0] > 0.5)
+    assert (mean.item(), std.item()) == expected_f(exact[0], exact[0] > 0.5)
+
+
+def test_tensors_elsewhere_are_decided_in_place(monkeypatch):
+    """The way of tensors on a GPU, taken on the CPU."""
+    monkeypatch.setattr(tensors, "is_elsewhere", lambda tensor: True)
+    p = maps()["8-bit"][0].float()
+    exact = p.double().numpy()
+    for average, tensor, array in [
+        (None, p[0], exact[0]),
+        ("samples", p, exact),
+        ("macro", p[:, :40], exact[:, :40]),
+        ("micro", p, exact),
+    ]:
+        for options in ({}, {"ties": "together", "measure": "jaccard"}, {"zero_division": 1.0}):
+            options = options if average is None else {**options, "average": average}
+            found = maximize_expected_f(tensor, **options)
+            truth = maximize_expected_f(array, **options)
+            assert torch.equal(found.selected, torch.from_numpy(truth.selected))
+            assert found.k.tolist() == np.asarray(truth.k).tolist()
+            np.testing.assert_allclose(found.expected, truth.expected, rtol=1e-12)
+    mean, std = expected_f(p[0], (p[0] > 0.5).int())
+    np.testing.assert_allclose((mean, std), expected_f(exact[0], exact[0] > 0.5), rtol=1e-10)
+    with pytest.raises(ValueError, match=r"are for tensors on the CPU, got one on cpu"):
+        maximize_expected_f(p[0], max_selected=3)
+    with pytest.raises(ValueError, match=r"in \[0, 1\], got nan at position \(1, 2\)"):
+        maximize_expected_f(torch.tensor([[0.5, 0.1, 0.2], [0, 1, torch.nan]]), average="micro")
+    with pytest.raises(ValueError, match="zeros and ones"):
+        expected_f(p[0], 3 * torch.ones_like(p[0]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -22,3 +24,14 @@ def readonly(array: NDArray[Any]) -> NDArray[Any]:
 def contiguous(values: NDArray[Any]) -> Floats:
     """Return numbers as the kernels take them: float64, contiguous, read-only."""
     return readonly(np.ascontiguousarray(values, dtype=np.float64))
+
+
+def tensors_for(values: Any) -> Any:
+    """Return the module that knows tensors if `values` is one, else None.
+
+    torch is not imported for the question: whoever has a tensor has done so.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(values, torch.Tensor):
+        return None
+    return import_module("argmaxf.torch.tensors")

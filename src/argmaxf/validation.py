@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argmaxf.arrays import tensors_for
+
 LEAST_BETA, MOST_BETA = 1e-9, 1e9
 
 
@@ -92,14 +94,16 @@ def as_real_array(name: str, values: ArrayLike) -> NDArray[Any]:
     integers, booleans                                as numbers: 0 and 1 are certain labels
     Decimal, Fraction, numbers mixed in a list        each rounded to float64
     columns of pandas, polars, Arrow (in chunks too)  their values; null and NA become NaN
+    tensors of torch on the CPU                       as they are, gradients ignored
     numpy.ma                                          refused where an entry is masked
     None, NA, text in a list                          refused, named with their position
     complex, text, dates, structures, ragged lists    refused by type
     what cannot become an array                       refused with its own reason
     ================================================  =============================================
     """
+    tensors = tensors_for(values)
     try:
-        array = np.asarray(values)
+        array = np.asarray(values) if tensors is None else tensors.as_array(values)
     except (ValueError, TypeError, RuntimeError) as error:  # ragged lists, tensors elsewhere
         raise ValueError(f"{name} must be an array of numbers: {error}") from None
     refuse_masked(name, values)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import Floats, contiguous
+from argmaxf.arrays import Floats, contiguous, tensors_for
 from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.counts.law import needs_values
 from argmaxf.expected.counts.sets import curve_by_counts, value_by_counts, value_of_groups
@@ -37,7 +37,8 @@ def expected_f(
     Parameters
     ----------
     proba : array-like of shape (n,)
-        Probabilities of being positive, one-dimensional.
+        Probabilities of being positive, one-dimensional. A tensor of torch gets tensors on its
+        device for an answer.
     selected : array-like of bool of shape (n,)
         Booleans of the same length: the predicted labels.
     beta : float, default=1.0
@@ -64,8 +65,20 @@ def expected_f(
     (0.6477, 0.2424)
     """
     question = Question.of(beta, measure, zero_division)
+    tensors = tensors_for(proba)
+    if tensors is not None and tensors.is_elsewhere(proba):
+        on_device: ExpectedF = tensors.evaluate(proba, selected, question)
+        return on_device
     p = as_probabilities("proba", proba, ndim=1)
     chosen = _mask(selected, p.size)
+    value = _value(p, chosen, question)
+    if tensors is not None:
+        value = tensors.in_kind(value, proba)
+    return value
+
+
+def _value(p: NDArray[Any], chosen: NDArray[np.bool_], question: Question) -> ExpectedF:
+    """Return mean and standard deviation of the measure for any chosen set."""
     if question.ratio is None:
         return _by_counts(p.astype(np.float64), chosen, question)
     return value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), question)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import contiguous
+from argmaxf.arrays import contiguous, tensors_for
 from argmaxf.constraints import Asked
 from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.decision import Decision
@@ -65,6 +65,7 @@ def maximize_expected_f(
     ----------
     proba : array-like of shape (n,) or (rows, columns)
         Probabilities of being positive: a list, NumPy array, or column of pandas, polars or Arrow.
+        A tensor of torch gets tensors on its device for an answer; on a GPU it is decided there.
         Two-dimensional input needs `average`. A SciPy sparse matrix or array is never made dense;
         cells it does not store have probability 0, and `selected` is a CSR of booleans.
     beta : float, default=1.0
@@ -161,6 +162,12 @@ def maximize_expected_f(
     asked = Asked.of(min_precision, min_recall, odds)
     question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected, asked)
     sharing = Sharing.of(labels_per_row, max_labels_per_row, averaged_over, tol, progress)
+    tensors = tensors_for(proba)
+    if tensors is not None and tensors.is_elsewhere(proba):
+        _check_plain(proba, prior, sharing, question)
+        _way(proba, average)
+        on_device: Decision = tensors.maximize(proba, average, question)
+        return on_device
     p = _read(proba) if prior is None else _moved(_read(proba), prior)
     decide = _way(p, average) if sharing is None else _shared_way(p, average, sharing)
     if by is not None:
@@ -172,9 +179,22 @@ def maximize_expected_f(
             "min_precision and min_recall with odds are for dense proba without labels per row"
         )
     try:
-        return decide(p, question)
+        decision = decide(p, question)
     except NotAProbability:
         raise first_bad_probability("proba", p) from None
+    if tensors is not None:
+        decision = tensors.in_kind(decision, proba)
+    return decision
+
+
+def _check_plain(proba: Any, prior: Any, sharing: Sharing | None, question: Question) -> None:
+    """Refuse what only the CPU can do."""
+    if prior is None and sharing is None and question.is_free and question.asked is None:
+        return
+    raise ValueError(
+        "prior, odds, limits on the selected and labels per row are for tensors on the CPU, "
+        f"got one on {proba.device}: give proba.cpu()"
+    )
 
 
 def _read(proba: Any) -> Any:

@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     equal: Tensor  # of so many
 
 
-def decide(p: Tensor, coefficients: Any, zero_division: float, *, split: bool = True) -> Rows:
+def decide(p: Tensor, coefficients: Any, zero_division: float, split: bool = True) -> Rows:
     """Return the best set of each row of pixels (rows × n, contiguous).
 
     `coefficients` are the c, b_in, b_out, s0, s1 of a measure. So many rows are decided at a time

@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
+from argmaxf.expected.dependent import maximize_expected_f_from_mixture
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.measures import MEASURES, Coefficients, Dice, Measure, Ratio
+from argmaxf.question import Question
 from argmaxf.torch.keys import FINEST
 from argmaxf.torch.rows import Rows, decide, select, value_of
 from argmaxf.validation import (
     NotAProbability,
-    check_choice,
     check_not_negative,
     check_zero_division,
 )
 
-MEASURES = {"dice": (2.0, 1.0, 1.0), "iou": (1.0, 0.0, 1.0)}
+
+@dataclass(frozen=True)
+class IoU(Ratio):
+    """Intersection over union with a smoothing constant: (T + s) / (k + R + s)."""
+
+    name: ClassVar[str] = "iou"
+    smooth: float = 0.0
+
+    @property
+    def title(self) -> str:
+        """IoU, or IoU (smooth=1)."""
+        return f"IoU (smooth={self.smooth:g})" if self.smooth else "IoU"
+
+    def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
+        """Those of Jaccard, and the constant."""
+        s = number(self.smooth)
+        return Coefficients(c=number(1), b_in=number(0), b_out=number(1), s0=s, s1=s)
+
+
+DICE = Dice().coefficients()
+SMOOTHED: dict[str, Callable[[float], Ratio]] = {"dice": Dice, "iou": IoU}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +65,8 @@ class Segmentation:
         How many pixels are chosen for each image × class.
     threshold : Tensor
         The lowest chosen probability of each image × class; of pixels equal to it only the first
-        ones may be chosen. Infinite if no pixel is chosen.
+        ones may be chosen. Infinite if no pixel is chosen. Of an ensemble, the lowest contribution
+        (see `JointDecision`).
     bound : Tensor
         With `exclusive`: no labels of an image have a higher expected mean; None otherwise.
     """
@@ -62,8 +88,10 @@ class Segmentation:
 def segment(
     probs: Tensor,
     *,
-    measure: str = "dice",
+    measure: str | Measure = "dice",
     exclusive: bool = False,
+    ensemble: bool = False,
+    weights: ArrayLike | None = None,
     ignore: Tensor | None = None,
     smooth: float = 0.0,
     include_background: bool = True,
@@ -85,13 +113,20 @@ def segment(
     probs : Tensor
         Calibrated probabilities (not logits): batch × classes × any number of pixel axes, of any
         floating type.
-    measure : {"dice", "iou"}, default="dice"
-        What is to be high in each image and class: Dice, which is F1, or intersection over union.
+    measure : str or Measure, default="dice"
+        What is to be high in each image and class: Dice, which is F1, ``"iou"``, intersection over
+        union, or a ratio of `argmaxf.measures` by its name or as an object, such as ``FBeta(2)``.
     exclusive : bool, default=False
         Give each pixel to one class, for the highest mean of the classes' expected Dice, with a
         proven bound. Decided on the CPU by `maximize_expected_f(labels_per_row=1)`, image after
         image: the pixels are copied there. With `include_background=False` a pixel may also stay
         background, which has no value of its own.
+    ensemble : bool, default=False
+        `probs` has one more axis in front: the members of an ensemble, or the views of test-time
+        augmentation. One of them is right, and pixels are independent given which: a mixture, for
+        Dice. Decided on the CPU by `maximize_expected_f_from_mixture`, set after set.
+    weights : array-like, optional
+        One weight for each member of the ensemble; equal by default.
     ignore : Tensor, optional
         Booleans, batch × pixels or the shape of `probs`: pixels that count nowhere.
     smooth : float, default=0.0
@@ -123,22 +158,87 @@ def segment(
     >>> round(found.expected.item(), 4), found.k.item()
     (0.4634, 3)
     """
-    c, b_in, b_out = MEASURES[check_choice("measure", measure, MEASURES)]
-    s = check_not_negative("smooth", smooth)
     zero = check_zero_division(zero_division)
+    question = Question.of(1.0, _measure(measure, smooth), zero)
+    if question.coefficients != DICE and (exclusive or ensemble):
+        given = f"measure={measure!r}, smooth={smooth!r}"
+        name = "exclusive" if exclusive else "ensemble"
+        raise ValueError(f"{name}=True is for Dice without smoothing, got {given}")
+    if ensemble:
+        if exclusive:
+            raise ValueError("exclusive=True and ensemble=True cannot be had together")
+        return _mixtures(probs, ignore, weights, include_background, zero)
+    if weights is not None:
+        raise ValueError("weights are for the members of an ensemble: give ensemble=True, too")
     pixels = _pixels(probs, ignore)
     if exclusive:
-        if (measure, s) != ("dice", 0.0):
-            given = f"measure={measure!r}, smooth={smooth!r}"
-            raise ValueError(f"exclusive=True is for Dice without smoothing, got {given}")
         return _one_class_each(probs, pixels, ignore, include_background, zero)
     kept = pixels if include_background else pixels[:, 1:]
     rows = kept.reshape(-1, kept.shape[2])
     try:
-        found = decide(rows, (c, b_in, b_out, s, s), zero)
-    except NotAProbability:
+        found, masks = (
+            _decide_by_numpy(rows, question) if by_numpy(rows) else _decide(rows, question)
+        )
+    except (NotAProbability, ValueError):
         raise _first_bad(probs, ignore) from None
-    return _shaped(probs, kept, found, select(rows, found))
+    return _shaped(probs, kept, found, masks)
+
+
+def by_numpy(rows: Tensor) -> bool:
+    """Whether the compiled loops for arrays can have the rows."""
+    return rows.device.type == "cpu"
+
+
+def _decide_by_numpy(rows: Tensor, question: Question) -> tuple[Rows, Tensor]:
+    """Decide rows on the CPU as arrays."""
+    options: Any = {"measure": question.measure, "zero_division": question.zero_division}
+    found = maximize_expected_f(rows, average="samples", **options)
+    ties = torch.zeros_like(found.k)
+    return Rows(found.k, found.expected, found.std, found.threshold, ties, ties), found.selected
+
+
+def _decide(rows: Tensor, question: Question) -> tuple[Rows, Tensor]:
+    """Decide rows where they are."""
+    found = decide(rows, question.coefficients, question.zero_division)
+    return found, select(rows, found)
+
+
+def _measure(measure: str | Measure, smooth: float) -> str | Measure:
+    """Return a measure with its smoothing constant."""
+    s = check_not_negative("smooth", smooth)
+    if isinstance(measure, str) and measure in SMOOTHED:
+        return SMOOTHED[measure](s)
+    if isinstance(measure, str) and measure not in MEASURES:
+        names = ", ".join(map(repr, dict.fromkeys([*SMOOTHED, *MEASURES])))
+        raise ValueError(f"measure must be one of {names}, or a Measure; got {measure!r}")
+    if s > 0.0:
+        raise ValueError(f"smooth is for 'dice' and 'iou', got smooth={smooth!r} for {measure!r}")
+    return measure
+
+
+def _mixtures(
+    probs: Tensor, ignore: Tensor | None, weights: ArrayLike | None, background: bool, zero: float
+) -> Segmentation:
+    """Decide each image × class under a mixture of the ensemble's members."""
+    if not isinstance(probs, Tensor) or probs.dim() < 4:
+        shape = tuple(getattr(probs, "shape", ()))
+        raise ValueError(f"probs must be members × batch × classes × pixels, got shape {shape}")
+    members = torch.stack([_pixels(member, ignore) for member in probs])
+    kept = members if background else members[:, :, 1:]
+    sets = kept.flatten(1, 2).transpose(0, 1).double().cpu().numpy()
+    if not bool(((members >= 0.0) & (members <= 1.0)).all()):
+        raise _first_bad(members, None)
+    found = [
+        maximize_expected_f_from_mixture(each, weights=weights, zero_division=zero) for each in sets
+    ]
+    device = probs.device
+    names = ("k", "expected", "std", "threshold")
+    k, mean, std, lowest = (
+        torch.from_numpy(np.array([getattr(each, name) for each in found])).to(device)
+        for name in names
+    )
+    chosen = torch.from_numpy(np.stack([each.selected for each in found])).to(device)
+    return _shaped(probs[0], kept[0], Rows(k, mean, std, lowest, k, k), chosen)
 
 
 def _one_class_each(
@@ -160,7 +260,7 @@ def _one_class_each(
         masks[image][:, where] = torch.from_numpy(found.selected.T.copy()).to(probs.device)
         bound.append(found.bound)
     rows, chosen = kept.flatten(0, 1), masks.flatten(0, 1)
-    mean, std = value_of(rows, chosen, (*MEASURES["dice"], 0.0, 0.0), zero)
+    mean, std = value_of(rows, chosen, DICE, zero)
     lowest = torch.where(chosen, rows.double(), torch.inf).amin(1)
     ties = torch.zeros_like(mean, dtype=torch.int64)
     answer = _shaped(probs, kept, Rows(chosen.sum(1), mean, std, lowest, ties, ties), chosen)

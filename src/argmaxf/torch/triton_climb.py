@@ -24,12 +24,13 @@ def climb(form: Form, table: Table, start: State, *, exact: bool, single: bool =
     flags = torch.empty(2, *ceiling.shape, dtype=torch.bool, device=f.device)
     nodes = max(16, triton.next_power_of_2(form.u.shape[1]))
     tensors = (*table, *start, form.u, form.weight, *form.inside, *form.outside)
+    many = rows > 32  # else each may have more of the GPU
     kinds = (exact, single, b_in != b_out, b_out >= b_in)
     _climb[(rows,)](
         *tensors,
         *(numbers_on(form.coefficients, f.device), *f, ceiling, *flags, bins, form.u.shape[1]),
-        *(*kinds, max(1, 2048 // nodes), nodes),
-        num_warps=8,
+        *(*kinds, max(1, (2048 if many else 8192) // nodes), nodes),
+        num_warps=8 if many else 16,
     )
     return Ladder(*f, ceiling, *flags)
 

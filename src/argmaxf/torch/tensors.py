@@ -1,0 +1,101 @@
+"""Tensors given to `maximize_expected_f` and `expected_f`: answers are tensors on their device.
+
+On the CPU the NumPy decision is made on the tensor's own memory. Elsewhere the rows of the tensor
+are decided where they are, as `segment` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from argmaxf.expected.decision import Decision, ExpectedF
+from argmaxf.question import Question
+from argmaxf.torch.keys import FINEST
+from argmaxf.torch.rows import decide, select, value_of
+from argmaxf.validation import NotAProbability
+
+
+def as_array(tensor: Tensor) -> NDArray[Any]:
+    """Return a tensor of the CPU as an array: a view, but for types that NumPy does not have."""
+    known = tensor.detach()
+    return (known.float() if known.dtype == torch.bfloat16 else known).numpy()
+
+
+def is_elsewhere(tensor: Tensor) -> bool:
+    """Whether a tensor is on another device than the CPU."""
+    return tensor.device.type != "cpu"
+
+
+def in_kind(record: Any, like: Tensor) -> Any:
+    """Return a decision, or mean and spread, with tensors in the place of arrays and numbers."""
+    if isinstance(record, ExpectedF):
+        return ExpectedF(*(_tensor(value, like) for value in record))
+    names = ("selected", "k", "threshold", "expected", "std", "bound", "expected_of_columns")
+    fields = {name: getattr(record, name, None) for name in names}
+    tensors = {name: _tensor(each, like) for name, each in fields.items() if each is not None}
+    return replace(record, **tensors)
+
+
+def _tensor(value: Any, like: Tensor) -> Tensor:
+    return torch.as_tensor(np.asarray(value), device=like.device)
+
+
+def maximize(proba: Tensor, average: str | None, question: Question) -> Decision:
+    """Decide the tensor, its rows, its columns, or all of its cells, on its own device."""
+    p = _numbers(proba)
+    if average == "macro":
+        rows = p.T.contiguous()
+    else:
+        rows = p.contiguous() if average == "samples" else p.reshape(1, -1)
+    if rows.numel() == 0:
+        raise ValueError("proba must hold at least one probability, got none")
+    try:
+        found = decide(rows, question.coefficients, question.zero_division, question.split_ties)
+    except NotAProbability:
+        raise _first_bad(p) from None
+    selected = select(rows, found)
+    selected = selected.T if average == "macro" else selected.view(p.shape)
+    values = (found.k, found.threshold, found.expected, found.std)
+    if average in (None, "micro"):
+        values = tuple(each[0] for each in values)  # type: ignore[assignment]
+    return Decision(selected, *values, question.beta, rows.shape[1])
+
+
+def evaluate(proba: Tensor, selected: Any, question: Question) -> ExpectedF:
+    """Return mean and standard deviation of the measure for any chosen set."""
+    p, chosen = _numbers(proba), torch.as_tensor(selected, device=proba.device)
+    if p.dim() != 1 or chosen.shape != p.shape:
+        shapes = tuple(p.shape), tuple(chosen.shape)
+        raise ValueError(f"proba and selected must be of one length, got shapes {shapes}")
+    if chosen.dtype != torch.bool and not bool(((chosen == 0) | (chosen == 1)).all()):
+        raise ValueError("selected must be booleans, or zeros and ones")
+    try:
+        mean, std = value_of(
+            p[None], chosen.bool()[None], question.coefficients, question.zero_division
+        )
+    except NotAProbability:
+        raise _first_bad(p) from None
+    return ExpectedF(mean[0], std[0])  # type: ignore[arg-type]
+
+
+def _numbers(proba: Tensor) -> Tensor:
+    """Return floating-point numbers that the passes take."""
+    if proba.is_complex():
+        raise ValueError(f"proba must hold real numbers, got a tensor of {proba.dtype}")
+    p = proba.detach()
+    return p if p.dtype in FINEST else p.double()
+
+
+def _first_bad(p: Tensor) -> ValueError:
+    """Describe the first value that is no probability; called once one is known to exist."""
+    place = tuple((~((p >= 0.0) & (p <= 1.0))).nonzero()[0].tolist())
+    at = place if len(place) > 1 else place[0]
+    return ValueError(
+        f"proba must be finite and in [0, 1], got {float(p[place])!r} at position {at}"
+    )
