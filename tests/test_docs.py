@@ -13,7 +13,9 @@ import argmaxf
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(p for place in ("*.md", "docs/**/*.md", "examples/*.md") for p in ROOT.glob(place))
 MODULES = sorted(
-    m.name for m in pkgutil.walk_packages(argmaxf.__path__, "argmaxf.") if "kernels" not in m.name
+    m.name
+    for m in pkgutil.walk_packages(argmaxf.__path__, "argmaxf.")
+    if "kernels" not in m.name and "triton" not in m.name
 )
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

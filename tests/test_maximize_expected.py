@@ -13,7 +13,7 @@ from judges import BETAS, best_k, curve_40_digits, families
 
 from argmaxf import expected_f, maximize_expected_f
 from argmaxf.expected import drive, maximize
-from argmaxf.expected.large import decide_large
+from argmaxf.expected.large import decide_by_search, decide_large
 from argmaxf.expected.references import ye_2012
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.sources.base import Cut
@@ -81,15 +81,16 @@ def test_the_search_without_sorting_finds_what_sorting_finds(p, beta, ties, meas
     options = {"beta": beta, "ties": ties, "measure": measure, "zero_division": zero}
     by_sorting = maximize_expected_f(p, **options)
     question = maximize.Question.of(beta, measure, zero, ties)
-    by_search = decide_large(p, question)
-    assert by_search.expected == pytest.approx(by_sorting.expected, rel=1e-12, abs=1e-290)
-    if by_search.k != by_sorting.k:  # only where f agrees to the last digits
-        alternative = expected_f(p, by_search.selected, beta=beta, measure=measure)
-        assert alternative.mean == pytest.approx(by_sorting.expected, rel=1e-13)
-    else:
-        np.testing.assert_array_equal(by_search.selected, by_sorting.selected)
-        assert by_search.threshold == by_sorting.threshold
-        assert by_search.std == pytest.approx(by_sorting.std, rel=1e-8, abs=2e-14)
+    for decide in (decide_large, decide_by_search):
+        by_search = decide(p, question)
+        assert by_search.expected == pytest.approx(by_sorting.expected, rel=1e-12, abs=1e-290)
+        if by_search.k != by_sorting.k:  # only where f agrees to the last digits
+            alternative = expected_f(p, by_search.selected, beta=beta, measure=measure)
+            assert alternative.mean == pytest.approx(by_sorting.expected, rel=1e-13)
+        else:
+            np.testing.assert_array_equal(by_search.selected, by_sorting.selected)
+            assert by_search.threshold == by_sorting.threshold
+            assert by_search.std == pytest.approx(by_sorting.std, rel=1e-8, abs=2e-14)
 
 
 LARGE = {
@@ -330,3 +331,42 @@ def test_memory_stays_small_beside_the_input():
     finally:
         tracemalloc.stop()
     assert peak - decision.selected.nbytes < 0.25 * p.nbytes
+
+
+MANY = {
+    "beta": lambda rng, n: rng.beta(0.5, 5, n),
+    "logits": lambda rng, n: 1 / (1 + np.exp(5 - 3 * rng.standard_normal(n))),
+    "uniform": lambda rng, n: rng.random(n),
+    "tiny ones, too": lambda rng, n: np.exp(-rng.exponential(30, n)),
+    "sharp": lambda rng, n: rng.beta(0.05, 0.05, n),
+    "8-bit": lambda rng, n: rng.integers(0, 256, n) / 255,
+    "zeros and ones": lambda rng, n: rng.integers(0, 2, n).astype(float),
+    "nothing": lambda rng, n: np.zeros(n),
+}
+
+
+@pytest.mark.parametrize("zero_division", [0.0, 1.0])
+@pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("name", MANY)
+def test_the_loop_for_large_sets_decides_as_the_whole_search(name, beta, zero_division):
+    rng = np.random.default_rng(3)
+    for p in (MANY[name](rng, 20_000), MANY[name](rng, 40_000).astype(np.float32)):
+        question = maximize.Question.of(beta, zero_division=zero_division)
+        found, truth = decide_large(p, question), decide_by_search(p, question)
+        assert (found.k, found.threshold) == (truth.k, truth.threshold)
+        np.testing.assert_array_equal(found.selected, truth.selected)
+        assert found.expected == pytest.approx(truth.expected, rel=1e-12)
+        assert found.std == pytest.approx(truth.std, rel=1e-9, abs=1e-15)
+
+
+def test_large_rows_are_decided_each_alone():
+    rng = np.random.default_rng(4)
+    p = rng.beta(0.5, 5, (3, 20_000))
+    found = maximize_expected_f(p, average="samples")
+    for r in range(3):
+        alone = maximize_expected_f(p[r])
+        assert found.k[r] == alone.k
+        np.testing.assert_array_equal(found.selected[r], alone.selected)
+    p[1, 7] = np.nan
+    with pytest.raises(ValueError, match=r"got nan at position \(1, 7\)"):
+        maximize_expected_f(p, average="samples")

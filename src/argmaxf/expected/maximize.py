@@ -15,7 +15,7 @@ from argmaxf.arrays import contiguous, tensors_for
 from argmaxf.constraints import Asked
 from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.large import decide_large
+from argmaxf.expected.large import decide_large, decide_large_rows
 from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
 from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
@@ -127,7 +127,8 @@ def maximize_expected_f(
     Notes
     -----
     O(n) time without sorting above 16,384 items, where it holds at most n/16 items besides the
-    input and the mask; below, the items are sorted. With a promise the items are sorted and every k
+    input and the mask (up to a million items, a copy in double precision where the input is of
+    another type); below, the items are sorted. With a promise the items are sorted and every k
     is looked at: O(n log n) time, and some 10 numbers an item in memory.
 
     References
@@ -303,7 +304,7 @@ def _decide_rows(p: NDArray[Any], question: Question) -> Decision:
         promised = [_decide_promised(row, question) for row in p]
         return replace(_stacked(promised), promise=[each.promise for each in promised])
     if n > SMALL:
-        return _stacked([decide_large(row, question) for row in p])
+        return _stacked(decide_large_rows(p, question))
     proba = contiguous(p)
     decided = decide_sets(Sets.of_rows(proba), question)
     k, threshold, expected, std, _ = decided

@@ -42,7 +42,7 @@ def in_kind(record: Any, like: Tensor) -> Any:
     return replace(record, **tensors)
 
 
-def _tensor(value: Any, like: Tensor) -> Tensor:
+def _tensor(value: Any, like: Tensor) -> Any:
     return torch.as_tensor(np.asarray(value), device=like.device)
 
 

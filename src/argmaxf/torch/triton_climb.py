@@ -32,7 +32,7 @@ def climb(form: Form, table: Table, start: State, *, exact: bool, single: bool =
         *(*kinds, max(1, (2048 if many else 8192) // nodes), nodes),
         num_warps=8 if many else 16,
     )
-    return Ladder(*f, ceiling, *flags)
+    return Ladder(f[0], f[1], ceiling, flags[0], flags[1])
 
 
 @functools.lru_cache(maxsize=64)
