@@ -116,3 +116,18 @@ def test_the_comparison_takes_only_methods_that_promise(rows):
         compare(X, y, LogisticRegression(), min_precision=0.8)
     with pytest.raises(ValueError, match=r"needs both a constraint and a confidence"):
         AutoFClassifier(LogisticRegression(), confidence=0.8).fit(X, y)
+
+
+def test_the_report_shows_the_promise_and_its_cost(rows):
+    from argmaxf.report.page import render
+
+    X, y, *_ = rows
+    found = compare(X, y, LogisticRegression(), **PROMISE)
+    (note,) = [note for note in found.notes if note.startswith("promised:")]
+    assert "of F" in note or "of expected F" in note
+    page = render(found, command=["argmaxf"])
+    assert note.replace("'", "&#39;") in page
+    assert "precision promised with 0.9 confidence" in page
+    assert "What was promised is left aside here" in page
+    plain = render(compare(X, y, LogisticRegression()), command=["argmaxf"])
+    assert "promised" not in plain

@@ -412,5 +412,5 @@ def test_the_band_of_the_display_is_what_is_promised():
     assert not promised[: np.searchsorted(shown.score, cuts.edge.min()) - 30].any()
     at_best = shown.low[np.searchsorted(shown.score, shown.best.threshold)]
     assert at_best == pytest.approx(shown.best.promise.precision_low)
-    assert any("95% confidence" in label for label in shown.ax_.get_legend_handles_labels()[1])
+    assert any("0.95 confidence" in label for label in shown.ax_.get_legend_handles_labels()[1])
     pyplot.close("all")

@@ -17,12 +17,21 @@ BY = np.array(["a", "b", "c"])[rng.integers(0, 3, 900)]
 PROMISE = {"min_precision": 0.8, "odds": 0.9}
 
 
+def assert_same(promise, other):
+    """Equal but for the last digits, in which compiled code may differ."""
+    assert promise.constraints == other.constraints
+    assert (promise.odds, promise.kept, promise.cost) == pytest.approx(
+        (other.odds, other.kept, other.cost), abs=1e-13
+    )
+
+
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame])
 def test_a_frame_keeps_the_promise_of_its_array(make):
     frame = make({"p": P})
     alone = maximize_expected_f(P, ties="together", **PROMISE)
     (found,) = decisions(frame, "p", **PROMISE).values()
-    assert (found.k, found.promise) == (alone.k, alone.promise)
+    assert found.k == alone.k
+    assert_same(found.promise, alone.promise)
     labelled = decide(frame, "p", **PROMISE)
     labelled = labelled.collect() if isinstance(labelled, pl.LazyFrame) else labelled
     assert np.array_equal(labelled["label"].to_numpy(), alone.selected)
@@ -36,7 +45,8 @@ def test_all_segments_keep_it_at_once(make):
     kept = 1.0
     for (name,), decision in found.items():
         alone = maximize_expected_f(P[name == BY], ties="together", min_precision=0.8, odds=each)
-        assert (decision.k, decision.promise) == (alone.k, alone.promise)
+        assert decision.k == alone.k
+        assert_same(decision.promise, alone.promise)
         kept *= decision.promise.kept
     assert kept >= 0.9
 

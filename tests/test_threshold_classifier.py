@@ -296,3 +296,19 @@ def test_rows_held_out_twice_are_refused(rare):
     X, y = rare
     with pytest.raises(ValueError, match="cv must hold out every row at most once, row"):
         ThresholdFClassifier(LogisticRegression(), cv=ShuffleSplit(3, random_state=0)).fit(X, y)
+
+
+@pytest.mark.parametrize("average", ["micro", "samples"])
+def test_labels_may_share_the_threshold_of_the_average_that_counts(average):
+    X, Y = make_multilabel_classification(300, n_classes=4, random_state=0)
+    base = LogisticRegression()
+    fitted = ThresholdFClassifier(base, average=average, cv=None).fit(X, Y)
+    assert len(set(fitted.threshold_)) == 1
+    score = fitted.decision_function(X)
+    reached = [f1_score(Y, score >= t, average=average, zero_division=0) for t in np.unique(score)]
+    assert f1_score(Y, fitted.predict(X), average=average, zero_division=0) == max(reached)
+    assert fitted.f_ == pytest.approx(max(reached))
+    with pytest.raises(ValueError, match=f"average='{average}' is for multilabel targets"):
+        ThresholdFClassifier(LogisticRegression(), average=average).fit(X, Y[:, 0])
+    with pytest.raises(ValueError, match="average must be 'macro'"):
+        ThresholdFClassifier(base, average=average, min_recall=0.5, confidence=0.9).fit(X, Y)

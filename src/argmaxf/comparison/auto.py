@@ -120,7 +120,9 @@ class AutoFClassifier(MetaFClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
+    ) -> Self:
         """Compare the methods on held-out rows, and fit the chosen one on all of them.
 
         Parameters
@@ -131,6 +133,11 @@ class AutoFClassifier(MetaFClassifier):
             Their target.
         sample_weight : array-like of shape (n_samples,), default=None
             What each row counts, in training and in F.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that are held out together.
+        **fit_params : dict
+            Passed on to the classifier's `fit`: eval sets, callbacks, and what has one entry for
+            each row, which is cut to the rows of a fold. With metadata routing, what it requests.
 
         Returns
         -------
@@ -146,9 +153,12 @@ class AutoFClassifier(MetaFClassifier):
         recipe = Recipe(self.beta, self.measure, *options, *promise, **rate).checked()
         if nothing_to_tell(self._labels, target, weight):
             return self._fit_plain(X, target, weight, recipe)
-        methods, params = taking_part(None, self.candidates, measure), self._fit_params(weight)
+        methods, params = (
+            taking_part(None, self.candidates, measure),
+            self._fit_params(weight, fit_params),
+        )
         common = (X, target, self._labels, weight, self.estimator, recipe, methods, params)
-        trial = Trial(*common, needs_model=True, stream=self.set_size == 1)
+        trial = Trial(*common, needs_model=True, stream=self.set_size == 1, groups=groups)
         trial.run()
         report = judge(trial, self.set_size, names_of(y, self._labels))
         self.report_ = replace(report, evidence=None)  # a model need not carry its training rows

@@ -93,14 +93,24 @@ def promised(trial: Trial, chosen: str) -> list[str]:
         return []
     with without_advice():
         learned = trial.learned(trial.method(chosen), trial.held_out)
-    promises = getattr(learned, "promise_", None)
-    if promises is None:  # expected F promises for each batch anew
-        return [
-            f"promised: {recipe.constraints} in each batch with odds {recipe.confidence:g}, if the "
-            "probabilities are right"
-        ]
+        promises = getattr(learned, "promise_", None)
+        if promises is None:  # expected F promises for each batch anew
+            return [
+                f"promised: {recipe.constraints} in each batch with odds {recipe.confidence:g}, if "
+                f"the probabilities are right{_cost_here(learned, trial)}"
+            ]
     each = promises if isinstance(promises, list) else [promises]
     return [f"promised: {promise}" for promise in each]
+
+
+def _cost_here(learned: Any, trial: Trial) -> str:
+    """Say what the promise of expected F costs on the rows held out, taken as one batch."""
+    promise = learned.decide(trial.scores[trial.held_out]).promise
+    if promise is None:
+        return ""
+    each = promise if isinstance(promise, list) else [promise]
+    cost = float(np.mean([one.cost for one in each]))
+    return f"; for the rows held out that takes {cost:.3f} of expected {trial.recipe.asked.title}"
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,7 @@ class Trial:
     target_test: NDArray[Any] | None = None
     needs_model: bool = False  # whether the classifier that predicts is wanted
     notes: list[str] = field(default_factory=list)
+    groups: Any = None  # of rows that are held out together
     stream: bool = False  # whether each row is decided alone, as it comes
     model: LabelScorer | None = None  # fitted on all rows, or on those not held out by a share
 
@@ -110,7 +111,8 @@ class Trial:
         columns = self.labels.columns(self.target)
         self.deployed = Deployed.of(self.recipe.deploy_rate, self.labels, columns, self.weight)
         self.kinds = scores_to_cut(self.estimator)
-        self.splits = folds(self.recipe.cv, columns, self.target, self.recipe.random_state)
+        recipe = self.recipe
+        self.splits = folds(recipe.cv, columns, self.target, recipe.random_state, self.groups)
         self.held_out = held_out_once(self.splits, len(columns))
         self.scores = np.full((len(columns), len(self.kinds) * columns.shape[1]), np.nan)
         self.test_scores: Floats | None = None
@@ -291,6 +293,7 @@ class Trial:
 
     def _classifier_fits(self) -> Iterator[Fit]:
         scorer = LabelScorer(self.estimator, self.labels, self.kinds[0])
+        scorer.passing(self.fit_params)
         name = type(self.estimator[-1] if isinstance(self.estimator, Pipeline) else self.estimator)
         common = (self.X, self.target, self.fit_params, partial(_read_scores, self.kinds))
         if isinstance(self.estimator, FrozenEstimator):  # every row is new to it

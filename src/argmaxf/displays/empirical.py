@@ -260,7 +260,10 @@ class EmpiricalFDisplay:
             f"{best.precision:.3f}, recall {best.recall:.3f}",
         )
         ax.set_ylim(0, 1.02)
-        ax.legend(frameon=False, loc="best")
+        if self.confidence is None:
+            ax.legend(frameon=False, loc="best")
+        else:  # more lines than there is room for among the curves
+            ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -289,7 +292,16 @@ class EmpiricalFDisplay:
             color=GREEN,
             alpha=0.25,
             lw=0,
-            label=f"precision promised with {self.confidence:.0%} confidence",
+        )
+        best = self.best  # a single threshold would have a band of no width
+        ax.plot(
+            [best.threshold] * 2,
+            [best.promise.precision_low, best.precision],
+            color=GREEN,
+            lw=4,
+            alpha=0.5,
+            solid_capstyle="butt",
+            label=f"precision promised with {self.confidence:.4g} confidence",
         )
 
     def _shade(self, ax: Axes) -> None:

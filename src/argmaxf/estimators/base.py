@@ -200,20 +200,24 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
         self._read_target(y[rows])
         return self._labels.target(y), weight
 
-    def _fit_params(self, weight: Any) -> dict[str, Any]:
-        """Return what the wrapped classifier's `fit` gets of the weights."""
-        if weight is None or isinstance(self.estimator, FrozenEstimator):
+    def _fit_params(self, weight: Any, given: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what the wrapped classifier's `fit` gets of the weights, and what was given."""
+        params = dict(given or {})
+        if isinstance(self.estimator, FrozenEstimator) or (weight is None and not params):
             return {}
         if get_config()["enable_metadata_routing"]:
-            return dict(process_routing(self, "fit", sample_weight=weight).estimator.fit)
+            weights = {} if weight is None else {"sample_weight": weight}
+            return dict(process_routing(self, "fit", **weights, **params).estimator.fit)
+        if weight is None:
+            return params
         if weight_parameter(self.estimator) is not None:
-            return {"sample_weight": weight}
+            return {"sample_weight": weight, **params}
         warnings.warn(
             f"{type(self.estimator).__name__} takes no sample_weight: the weights only count in "
             "the F to be maximized",
             stacklevel=3,
         )
-        return {}
+        return params
 
     def _fit_scorer(self, X: Any, target: Any, params: dict[str, Any], methods: Any) -> None:
         """Fit the wrapped classifier, and show it."""

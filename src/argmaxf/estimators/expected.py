@@ -160,7 +160,9 @@ class ExpectedFClassifier(MetaFClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
+    ) -> Self:
         """Fit the classifier and the curves that calibrate it.
 
         Parameters
@@ -171,6 +173,11 @@ class ExpectedFClassifier(MetaFClassifier):
             The target: binary, multiclass or a multilabel indicator.
         sample_weight : array-like of float, default=None
             How many rows each row stands for.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that are held out together.
+        **fit_params : dict
+            Passed on to the classifier's `fit`: eval sets, callbacks, and what has one entry for
+            each row, which is cut to the rows of a fold. With metadata routing, what it requests.
 
         Returns
         -------
@@ -185,11 +192,12 @@ class ExpectedFClassifier(MetaFClassifier):
         columns = self._labels.columns(target)
         self._deployed = Deployed.of(self.deploy_rate, self._labels, columns, weight)
         self.calibrate_ = self._form(columns)
-        params = self._fit_params(weight)
+        params = self._fit_params(weight, fit_params)
         if self.calibrate_ is None:
             self._fit_plain(X, target, columns, weight, params)
         else:
-            self._fit_calibrated(X, target, columns, weight, params)
+            splits = folds(self.cv, columns, target, self.random_state, groups)
+            self._fit_calibrated(X, target, splits, weight, params)
         self._small = Once()
         return self
 
@@ -221,11 +229,10 @@ class ExpectedFClassifier(MetaFClassifier):
         if self.doubt_ is not None:
             warnings.warn(self.doubt_, CalibrationWarning, stacklevel=3)
 
-    def _fit_calibrated(self, X: Any, target: Any, columns: Any, weight: Any, params: Any) -> None:
+    def _fit_calibrated(self, X: Any, target: Any, splits: Any, weight: Any, params: Any) -> None:
         """Fit the classifier for each fold, with the curves of the rows held out."""
         method = response_method(self.estimator, PREFERRED[self._labels.kind])
         scorer = LabelScorer(self.estimator, self._labels, method)
-        splits = folds(self.cv, columns, target, self.random_state)
         options = {"n_jobs": self.n_jobs, "params": params}
         self._scorer = cross_fit(scorer, X, target, splits, self.calibrate_, weight, **options)
         self._show(self._scorer.fitted)

@@ -6,19 +6,32 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import PredefinedSplit, ShuffleSplit, check_cv
-from sklearn.utils import check_random_state
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    PredefinedSplit,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    check_cv,
+)
+from sklearn.utils import check_consistent_length, check_random_state
 
 
 def folds(
-    cv: Any, columns: NDArray[np.bool_], target: NDArray[Any], random_state: Any
+    cv: Any,
+    columns: NDArray[np.bool_],
+    target: NDArray[Any],
+    random_state: Any,
+    groups: Any = None,
 ) -> list[Any]:
     """Return the splits that `cv` asks for.
 
     A number asks for that many stratified folds, a share for one set of that part of the rows (see
     `held_out_part`); a splitter may leave rows out (`TimeSeriesSplit`), and a list of splits may
-    keep groups of rows together.
+    keep groups of rows together. Rows of one of `groups` are never apart.
     """
+    if groups is not None:
+        return _grouped(cv, columns, target, random_state, groups)
     if is_share(cv):
         return [held_out_part(cv, len(columns), random_state)]
     if isinstance(cv, int | np.integer):
@@ -27,6 +40,21 @@ def folds(
         fold = deal(columns, min(int(cv), len(columns)), random_state)
         return list(PredefinedSplit(fold).split())
     return list(check_cv(cv, target).split(np.zeros(len(target)), target))
+
+
+def _grouped(
+    cv: Any, columns: NDArray[np.bool_], target: NDArray[Any], random_state: Any, groups: Any
+) -> list[Any]:
+    """Return splits that keep the rows of each group together."""
+    check_consistent_length(target, groups)
+    classes = columns @ (1 << np.arange(columns.shape[1])) if columns.shape[1] < 8 else target
+    if is_share(cv):
+        cv = GroupShuffleSplit(1, test_size=cv, random_state=random_state)
+    elif isinstance(cv, int | np.integer) and np.ndim(classes) == 1:
+        cv = StratifiedGroupKFold(cv, shuffle=True, random_state=random_state)
+    elif isinstance(cv, int | np.integer):
+        cv = GroupKFold(cv)
+    return list(check_cv(cv, target).split(np.zeros(len(target)), classes, groups))
 
 
 def held_out_once(splits: list[Any], n: int) -> NDArray[np.int64]:

@@ -95,16 +95,31 @@ class LabelScorer(BaseEstimator):
 
     __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012  scikit-learn's convention
 
-    def __init__(self, estimator: Any, labels: Labels, method: str) -> None:
+    def __init__(
+        self, estimator: Any, labels: Labels, method: str, passed: tuple[str, ...] = ()
+    ) -> None:
         self.estimator = estimator
         self.labels = labels
         self.method = method
+        self.passed = passed
 
-    def fit(self, X: Any, y: NDArray[Any], sample_weight: Any = None) -> LabelScorer:
-        """Fit the classifier on `y`, as `Labels.target` gives it."""
+    def fit(self, X: Any, y: NDArray[Any], sample_weight: Any = None, **params: Any) -> LabelScorer:
+        """Fit the classifier on `y`, as `Labels.target` gives it; `params` are for its `fit`."""
         targets = y.T if self._one_model_per_label() else [y]
-        self.models_ = [_fit_one(self.estimator, X, t, sample_weight) for t in targets]
+        self.models_ = [_fit_one(self.estimator, X, t, sample_weight, params) for t in targets]
         return self
+
+    def passing(self, params: dict[str, Any] | None) -> LabelScorer:
+        """Return this scorer with a request for these parameters of `fit`, for routing."""
+        self.passed = tuple(params or ())
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """Return which parameters of `fit` are wanted: those that are passed on."""
+        request = super().get_metadata_routing()
+        for name in self.passed:
+            request.fit.add_request(param=name, alias=True)
+        return request
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the scores."""
@@ -143,8 +158,9 @@ class LabelScorer(BaseEstimator):
 
     def _on_folds(self, X: Any, y: NDArray[Any], splits: list[Any], **options: Any) -> Any:
         """Return the models of the folds, each with the scores it gives the rows held out."""
+        scorer = self.passing(options.get("params"))
         return cross_validate(
-            self, X, y, cv=splits, scoring=_keep_scores, return_estimator=True,
+            scorer, X, y, cv=splits, scoring=_keep_scores, return_estimator=True,
             error_score="raise", **options,
         )["estimator"]  # fmt: skip
 
@@ -227,14 +243,15 @@ def weight_parameter(estimator: Any) -> str | None:
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
-def _fit_one(estimator: Any, X: Any, y: NDArray[Any], weight: Any) -> Any:
+def _fit_one(estimator: Any, X: Any, y: NDArray[Any], weight: Any, params: dict[str, Any]) -> Any:
     if isinstance(estimator, FrozenEstimator):
         return estimator.fit(X, y)
     seen = y if weight is None else y[weight > 0]
     constant = y.ndim == 1 and len(np.unique(seen)) == 1
     model = DummyClassifier() if constant else clone(estimator)
     name = None if weight is None else weight_parameter(model)
-    return model.fit(X, y, **({} if name is None else {name: weight}))
+    more = {} if constant else params
+    return model.fit(X, y, **({} if name is None else {name: weight}), **more)
 
 
 def _response(model: Any, X: Any, method: str) -> Any:

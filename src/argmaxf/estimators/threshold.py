@@ -16,12 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from argmaxf.arrays import Bools, Floats
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.promises import Promise
+from argmaxf.empirical.records import Threshold
 from argmaxf.empirical.spread import threshold_std
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.estimators.base import MetaFClassifier, macro_gain, margin, tune
 from argmaxf.estimators.calibration import Calibrated, from_folds
 from argmaxf.estimators.deployed import Deployed
-from argmaxf.estimators.folds import folds, held_out_part, is_share
+from argmaxf.estimators.folds import folds, is_share
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.scores import PREFERRED, LabelScorer, is_given, response_method
@@ -40,6 +41,10 @@ class ThresholdFClassifier(MetaFClassifier):
         Weight of recall against precision.
     measure : str, Measure or callable, default="fbeta"
         What to maximize: a name, an object of `argmaxf.measures`, or a function of counts.
+    average : {"macro", "micro", "samples"}, default="macro"
+        What F of several labels is. `"macro"` gives each label the threshold of its own highest F;
+        `"micro"` and `"samples"` all labels one threshold, of the highest F of all cells, or of the
+        highest mean F of rows. The last two are for multilabel targets, without `confidence`.
     cv : int, float, splitter object, list of splits or None, default=5
         Folds for the out-of-fold scores on which the threshold is tuned: a number of them, a
         splitter, or splits. Only rows held out tune; the model that predicts is trained on all. A
@@ -87,7 +92,7 @@ class ThresholdFClassifier(MetaFClassifier):
         The F_β, or the measure asked for, reached there, on the scores the threshold was tuned on.
     threshold_std_ : float or ndarray of shape (n_labels,)
         The standard deviation of the threshold, estimated from disjoint parts of the data; NaN
-        where there are too few positives to say.
+        where there are too few positives to say, and where labels share a threshold.
     promise_ : Promise, list of Promise or None
         What is promised for new rows, and what it costs; one per label, or one for a binary target.
     response_method_ : str
@@ -100,6 +105,7 @@ class ThresholdFClassifier(MetaFClassifier):
         *,
         beta: float = 1.0,
         measure: Any = "fbeta",
+        average: str = "macro",
         cv: Any = 5,
         min_precision: float | None = None,
         min_recall: float | None = None,
@@ -114,6 +120,7 @@ class ThresholdFClassifier(MetaFClassifier):
         self.estimator = estimator
         self.beta = beta
         self.measure = measure
+        self.average = average
         self.cv = cv
         self.min_precision = min_precision
         self.min_recall = min_recall
@@ -125,7 +132,9 @@ class ThresholdFClassifier(MetaFClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
+    ) -> Self:
         """Fit the classifier, and its threshold on scores of rows it has not seen.
 
         Parameters
@@ -136,6 +145,11 @@ class ThresholdFClassifier(MetaFClassifier):
             A binary, multiclass or multilabel-indicator target.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that are held out together.
+        **fit_params : dict
+            Passed on to the classifier's `fit`: eval sets, callbacks, and what has one entry for
+            each row, which is cut to the rows of a fold. With metadata routing, what it requests.
 
         Returns
         -------
@@ -147,12 +161,12 @@ class ThresholdFClassifier(MetaFClassifier):
         self._deployed = Deployed.of(self.deploy_rate, self._labels, columns, weight)
         limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate).given()
         self._check_constraints(limits)
-        params = self._fit_params(weight)
+        params = self._fit_params(weight, fit_params)
         if is_share(self.cv) and not isinstance(self.estimator, FrozenEstimator):
-            rows, scores = self._hold_out(X, target, params)
+            rows, scores = self._hold_out(X, target, params, groups)
         else:
             self._fit_scorer(X, target, params, self._methods())
-            scores = self._tuning_scores(X, target, columns, params)
+            scores = self._tuning_scores(X, target, columns, params, groups)
             rows = np.flatnonzero(~np.isnan(scores).any(axis=1))  # those that were held out
             scores = scores[rows]
         held_out = _Rows(columns[rows], scores, None if weight is None else weight[rows])
@@ -178,9 +192,12 @@ class ThresholdFClassifier(MetaFClassifier):
         self._set_spread(self._counted(_Rows(held_out.columns[rows], scores[rows], weight)))
         return self
 
-    def _hold_out(self, X: Any, target: Any, params: Any) -> tuple[Any, NDArray[np.float64]]:
+    def _hold_out(
+        self, X: Any, target: Any, params: Any, groups: Any
+    ) -> tuple[Any, NDArray[np.float64]]:
         """Fit the classifier on some rows; return the others and their scores."""
-        split = held_out_part(self.cv, len(target), self.random_state)
+        columns = self._labels.columns(target)
+        (split,) = folds(self.cv, columns, target, self.random_state, groups)
         method = response_method(self.estimator, self._methods())
         scorer = LabelScorer(self.estimator, self._labels, method)
         scores, self._scorer = scorer.on_held_out(X, target, split, params=params)
@@ -189,6 +206,13 @@ class ThresholdFClassifier(MetaFClassifier):
 
     def _check_constraints(self, limits: dict[str, float]) -> None:
         """Refuse constraints on classes that compete for rows, and promises at another rate."""
+        check_choice("average", self.average, ("macro", "micro", "samples"))
+        if self._together and self._labels.kind != "multilabel-indicator":
+            raise ValueError(
+                f"average={self.average!r} is for multilabel targets, got a {self._labels.kind} one"
+            )
+        if self._together and self.deploy_rate is not None:
+            raise ValueError(f"deploy_rate is for average='macro', got {self.average!r}")
         if self.confidence is not None and self.deploy_rate is not None:
             raise ValueError(
                 "confidence is about rows as in training, and cannot be had where deploy_rate says "
@@ -210,13 +234,13 @@ class ThresholdFClassifier(MetaFClassifier):
         method = check_choice("response_method", self.response_method, choices)
         return PREFERRED[self._labels.kind] if method == "auto" else (method,)
 
-    def _tuning_scores(self, X: Any, target: Any, columns: Any, params: Any) -> Any:
+    def _tuning_scores(self, X: Any, target: Any, columns: Any, params: Any, groups: Any) -> Any:
         """Return out-of-fold scores, or training scores where those are wanted or all there is."""
         training = self._scorer.predict(X)
         lonely = np.minimum(columns.sum(axis=0), (~columns).sum(axis=0)) < 2
         if self.cv is None or isinstance(self.estimator, FrozenEstimator) or lonely.all():
             return training
-        splits = folds(self.cv, columns, target, self.random_state)
+        splits = folds(self.cv, columns, target, self.random_state, groups)
         held_out, _ = self._scorer.out_of_fold(X, target, splits, n_jobs=self.n_jobs, params=params)
         return np.where(lonely, training, held_out)
 
@@ -228,6 +252,8 @@ class ThresholdFClassifier(MetaFClassifier):
         self._gain, self._limits = self._class_gain(counts), limits
         binary = self._labels.kind == "binary"
         self.f_ = float(reached[0]) if binary else reached
+        if self._together:
+            self.f_ = self._best(rows, limits).value
         self.threshold_ = float(threshold[0]) if binary else threshold
         self.promise_ = promises[0] if promises and binary else promises
 
@@ -235,6 +261,9 @@ class ThresholdFClassifier(MetaFClassifier):
         """Keep how far the thresholds would move on other data of this size."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         measure = self._asked()
+        if self._together:
+            self.threshold_std_ = np.full(rows.columns.shape[1], np.nan)
+            return
         std = [
             threshold_std(y[:, 0], score[:, 0], rng, measure=measure, weight=weight)
             for y, score, weight in rows.labels()
@@ -243,20 +272,32 @@ class ThresholdFClassifier(MetaFClassifier):
 
     def _tuned(self, rows: _Rows, limits: dict[str, float]) -> tuple[Any, list[Promise] | None]:
         """Return the best threshold of each label, and what is promised of it."""
+        if self._together:
+            best = self._best(rows, limits)
+            return np.full(rows.columns.shape[1], best.threshold), None
         if rows.weight is not None and rows.weight.ndim == 2:
             return np.concatenate([self._tuned(label, limits)[0] for label in rows.labels()]), None
         if self.confidence is None and not limits:
             return tune(rows.columns, rows.scores, self._asked(), rows.weight), None
-        best = maximize_empirical_f(
+        best = self._best(rows, limits)
+        return best.threshold, None if self.confidence is None else best.promise.tolist()
+
+    @property
+    def _together(self) -> bool:
+        """Whether all labels have one threshold."""
+        return self.average != "macro"
+
+    def _best(self, rows: _Rows, limits: dict[str, float]) -> Threshold:
+        """Return the best threshold of each label, or of all labels."""
+        return maximize_empirical_f(
             rows.columns,
             rows.scores,
             measure=self._asked(),
-            average="macro",
+            average=self.average,
             sample_weight=rows.weight,
             confidence=self.confidence,
             **limits,
         )
-        return best.threshold, None if self.confidence is None else best.promise.tolist()
 
     def _class_gain(self, counts: tuple[Any, Any, Any, Any]) -> Any:
         """Return what a margin is worth to each class when classes compete for a row."""

@@ -122,7 +122,8 @@ def decide(
         The least recall, kept with the same odds.
     odds : float, optional
         The probability with which they hold; with `by` in every segment at once, and so overall.
-        The probabilities are then brought into this process.
+        The probabilities are then brought into this process, each value once with its count, and
+        every size of a segment is looked at: up to 200 bytes a row at its peak.
 
     Notes
     -----
@@ -200,7 +201,8 @@ def decisions(
         The least recall, kept with the same odds.
     odds : float, optional
         The probability with which they hold; with `by` in every segment at once, and so overall.
-        The probabilities are then brought into this process.
+        The probabilities are then brought into this process, each value once with its count, and
+        every size of a segment is looked at: up to 200 bytes a row at its peak.
 
     Notes
     -----

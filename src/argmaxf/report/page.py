@@ -23,6 +23,7 @@ from argmaxf.displays import (
     PriorSensitivityDisplay,
     ReliabilityDisplay,
 )
+from argmaxf.empirical.promises import PromiseError
 from argmaxf.measures import FBeta
 from argmaxf.report.code import code
 from argmaxf.report.live import live_numbers, live_scores
@@ -104,8 +105,34 @@ def moved(comparison: Comparison) -> Moved:
             f"For each β the set with the highest expected F by {by} is shown, all rows decided "
             "together."
         )
+    if promised(comparison):
+        explains += " What was promised is left aside here: these are the best sets without it."
     on_proba = method.rests_on != "rows"
     return Moved(scores, rows.truth, comparison.beta, on_proba, explains)
+
+
+def promised(comparison: Comparison) -> dict[str, float]:
+    """Return what the method to use promises, and how surely; nothing where it does not."""
+    model = comparison.estimator
+    sure = getattr(model, "confidence", None) or getattr(model, "odds", None)
+    if sure is None:
+        return {}
+    limits = {name: getattr(model, name, None) for name in ("min_precision", "min_recall")}
+    return {name: limit for name, limit in limits.items() if limit is not None} | {
+        "confidence": sure
+    }
+
+
+def _found_by_threshold(comparison: Comparison, y: Any, p: Any) -> tuple[str, EmpiricalFDisplay]:
+    """Return what each threshold finds, with what can be promised of it where that was asked."""
+    asked, measure = promised(comparison), comparison.measure
+    caption = f"Precision, recall and {measure.title} found at each threshold"
+    try:
+        display = EmpiricalFDisplay.of(y, p, measure=measure, **asked)
+    except PromiseError:
+        caption += "; none of them can be promised what was asked"
+        display = EmpiricalFDisplay.of(y, p, measure=measure)
+    return f"{caption}.", display
 
 
 def evidence(comparison: Comparison) -> tuple[Evidence, Floats]:
@@ -152,10 +179,7 @@ def _pictures(comparison: Comparison, label: int) -> list[dict[str, Any]]:
             f"Expected {f} against how many rows are selected.",
             ExpectedFDisplay.of(p, measure=measure),
         ),
-        (
-            f"Precision, recall and {f} found at each threshold.",
-            EmpiricalFDisplay.of(y, p, measure=measure),
-        ),
+        _found_by_threshold(comparison, y, p),
         (
             "The classifier's own probabilities against what was found.",
             ReliabilityDisplay.of(y, raw, measure=measure),
