@@ -2,7 +2,7 @@
 
     python -m benchmarks promises                        the time of a promise, n = 1e6
     python -m benchmarks.promises --draws 2000           the simulation of docs/promises.md
-    python -m benchmarks.promises --draws 200 --mapie    the same beside MAPIE
+    python -m benchmarks.promises --draws 200 --mapie    the same beside MAPIE (group "peers")
 
 Each draw is a labelled sample of n rows; its threshold is judged on the population, whose precision
 is known at every threshold. The ladder of starts was chosen on normal scores; these are others.
@@ -11,6 +11,7 @@ is known at every threshold. The ladder of starts was chosen on normal scores; t
 from __future__ import annotations
 
 import argparse
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from argmaxf import maximize_empirical_f
+from argmaxf import maximize_empirical_f, maximize_expected_f
 from benchmarks.harness import Row, best_pair
 
 PRECISION, CONFIDENCE = 0.9, 0.95
@@ -37,6 +38,23 @@ def rows() -> Iterator[Row]:
         )
         work = f"promise of precision, n = 1e6, {rate:.0%} positive, {apart:g} apart"
         yield Row(work, ours, "no constraint", other, at_most=3.0)
+        both = {"min_precision": PRECISION, "min_recall": 0.1, "confidence": CONFIDENCE}
+        ours, other = best_pair(
+            partial(maximize_empirical_f, y, score, **both), partial(maximize_empirical_f, y, score)
+        )
+        work = work.replace("precision", "precision and recall")
+        yield Row(work, ours, "no constraint", other, at_most=3.0)
+    p = rng.beta(1, 1, 1_000_000)
+    for name, asked in {
+        "precision": {"min_precision": 0.7},
+        "recall": {"min_recall": 0.8},
+        "precision and recall": {"min_precision": 0.7, "min_recall": 0.8},
+    }.items():
+        options = {"odds": 0.95, **asked}
+        ours, other = best_pair(
+            partial(maximize_expected_f, p, **options), partial(maximize_empirical_f, p > 0.5, p)
+        )
+        yield Row(f"odds of {name}, n = 1e6", ours, "threshold, no constraint", other)
 
 
 @dataclass(frozen=True)
@@ -82,6 +100,10 @@ class Outcome(NamedTuple):
     held: float
     found: float
     part: float
+    seconds: float  # of a draw
+
+    def __str__(self) -> str:
+        return f"{self.held:.1%} · {self.found:.0%} · {self.part:.2f} · {self.seconds * 1e3:.2g} ms"
 
 
 Method = Callable[[np.ndarray, np.ndarray], float]
@@ -97,7 +119,10 @@ def promised(y: np.ndarray, score: np.ndarray) -> float:
 
 
 def mapie(procedure: object) -> Method:
-    """MAPIE's control of precision by its 100 thresholds, recall to choose among the valid ones."""
+    """MAPIE's control of precision by its 100 thresholds, recall to choose among the valid ones.
+
+    For "split_fixed_sequence" half of the rows learn the order in which the others test.
+    """
     from mapie.risk_control import BinaryClassificationController
 
     def threshold(y: np.ndarray, score: np.ndarray) -> float:
@@ -110,9 +135,14 @@ def mapie(procedure: object) -> Method:
             list_predict_params=np.linspace(0.99, 0, 100),
             fwer_method=procedure,
         )
+        X, labels = score[:, None], y.astype(int)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            control.calibrate(score[:, None], y.astype(int))
+            if procedure == "split_fixed_sequence":
+                half = len(y) // 2
+                control.learn_fixed_sequence_order(X[:half], labels[:half], binary=True)
+                X, labels = X[half:], labels[half:]
+            control.calibrate(X, labels)
         if control.best_predict_param is None:
             raise ValueError("no valid threshold")
         return float(control.best_predict_param)
@@ -126,20 +156,28 @@ def simulate(
     """Return the outcome of each method on the same draws."""
     rng = np.random.default_rng(seed)
     results: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
+    seconds = dict.fromkeys(methods, 0.0)
     for _ in range(draws):
         y, score = population.draw(n, rng)
         for name, method in methods.items():
+            start = time.perf_counter()
             try:
-                results[name].append(population.judge(method(y, score)))
+                chosen = method(y, score)
             except ValueError:  # no threshold qualifies
                 continue
-    return {name: _outcome(judged, draws, population.best) for name, judged in results.items()}
+            finally:
+                seconds[name] += time.perf_counter() - start
+            results[name].append(population.judge(chosen))
+    return {
+        name: _outcome(judged, draws, population.best, seconds[name])
+        for name, judged in results.items()
+    }
 
 
-def _outcome(judged: list[tuple[float, float]], draws: int, best: float) -> Outcome:
+def _outcome(judged: list[tuple[float, float]], draws: int, best: float, seconds: float) -> Outcome:
     broken = sum(precision < PRECISION for precision, _ in judged)
     part = float(np.mean([f for _, f in judged])) / best if judged else float("nan")
-    return Outcome(1 - broken / draws, len(judged) / draws, part)
+    return Outcome(1 - broken / draws, len(judged) / draws, part, seconds / draws)
 
 
 def study(draws: int, methods: dict[str, Method]) -> Iterable[str]:
@@ -150,21 +188,28 @@ def study(draws: int, methods: dict[str, Method]) -> Iterable[str]:
         for rate in RATES:
             for name, spread in SPREADS.items():
                 found = simulate(Population(rate, spread), n, draws, methods)
-                cells = [f"{o.held:.1%} · {o.found:.0%} · {o.part:.2f}" for o in found.values()]
-                yield f"| {n:,} | {rate:.0%} | {name} | " + " | ".join(cells) + " |"
+                yield (
+                    f"| {n:,} | {rate:.0%} | {name} | "
+                    + " | ".join(map(str, found.values()))
+                    + " |"
+                )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.promises", description=__doc__)
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--mapie", action="store_true", help="beside MAPIE, where it is installed")
+    parser.add_argument("--split", action="store_true", help="its slow split sequence as well")
     options = parser.parse_args()
     methods: dict[str, Method] = {"plain constraint": plain, "promise": promised}
     if options.mapie:
         from mapie.risk_control import FWERFixedSequenceTesting
 
         methods["MAPIE, default"] = mapie("bonferroni_holm")
+        methods["MAPIE, fixed sequence"] = mapie("fixed_sequence")
         methods["MAPIE, fixed sequence, 5 starts"] = mapie(FWERFixedSequenceTesting(n_starts=5))
+    if options.split:
+        methods["MAPIE, split sequence"] = mapie("split_fixed_sequence")
     for line in study(options.draws, methods):
         print(line, flush=True)
 

@@ -296,10 +296,10 @@ BAD = {
         ["--target", "y"],
         "'y' has 3 positive rows in train.csv, too few for one in each of 5 folds",
     ),
-    "missing target": (
-        spoil("y", 4, None),
+    "no target": (
+        lambda f: f.with_columns(y=pl.lit(None, dtype=pl.Int64)),
         ["--target", "y"],
-        "target 'y' of train.csv has 1 missing values, first in row 5",
+        "target 'y' of train.csv has no values",
     ),
     "a number as target": (
         lambda f: f,
@@ -316,7 +316,8 @@ BAD = {
     "estimator": (
         lambda f: f,
         ["--target", "y", "--estimator", "magic"],
-        "estimator must be one of 'logistic', 'forest', 'boosting', 'nb'; got 'magic'",
+        "estimator must be one of 'logistic', 'forest', 'boosting', 'nb', 'lightgbm', 'xgboost'; "
+        "got 'magic'",
     ),
     "several targets": (
         lambda f: f,

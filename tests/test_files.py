@@ -172,7 +172,6 @@ def test_the_terminal_shows_rows_k_threshold_and_spread(files, rows, capsys):
         f"{best.k:,}",
         repr(best.threshold),
         f"{best.expected:.6g} ± ",
-        "rows/s",
     ):
         assert part in out
     code, out, _ = argmaxf(capsys, "decide", files / "rows.csv", "-p", "p", "--threshold-only")

@@ -73,6 +73,28 @@ def test_the_command_says_what_is_promised(tmp_path, run):
     assert pl.read_csv(written)["label"].sum() == alone.k
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_file_at_another_rate_keeps_the_promise_of_the_moved_array(tmp_path, run, suffix):
+    """A file, a prior and a promise together, with a budget and by segments too."""
+    path = tmp_path / f"scores.{suffix}"
+    frame = pl.DataFrame({"p": P, "by": BY})
+    frame.write_csv(path) if suffix == "csv" else frame.write_parquet(path)
+    rates = ["--train-rate", "0.5", "--deploy-rate", "0.3"]
+    asked = ["--min-precision", "0.7", "--min-recall", "0.1", "--odds", "0.9", *rates]
+    options = {"min_precision": 0.7, "min_recall": 0.1, "odds": 0.9, "prior": (0.5, 0.3)}
+    alone = maximize_expected_f(P, ties="together", max_selected=200, **options)
+    written = tmp_path / f"labels.{suffix}"
+    more = ["--max-selected", "200", "-o", str(written)]
+    answer = json.loads(run("decide", str(path), "-p", "p", *asked, *more, "--json"))
+    assert answer["k"] == alone.k > 0
+    assert answer["promise"]["kept"] == pytest.approx(alone.promise.kept)
+    read = pl.read_csv if suffix == "csv" else pl.read_parquet
+    assert np.array_equal(read(written)["label"].to_numpy(), alone.selected)
+    found = maximize_expected_f(P, by=BY, ties="together", **options)
+    answer = json.loads(run("decide", str(path), "-p", "p", "--by", "by", *asked, "--json"))
+    assert [each["k"] for each in answer["segments"]] == found.k.tolist()
+
+
 @pytest.fixture
 def run():
     from typer.testing import CliRunner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from argmaxf.commands.models import behind_preprocessing, make_classifier
-from argmaxf.commands.output import console, print_json
+from argmaxf.commands.output import console, print_json, print_whole
 from argmaxf.commands.tables import LabelledTable, class_named
 from argmaxf.comparison.compare import compare
 from argmaxf.comparison.methods import METHODS, Recipe, taking_part
@@ -69,7 +70,7 @@ class Asked:
             names=(train.name, "" if test is None else test.name),
             track=_show_progress,
         )
-        notes = (*_left_out(train), *comparison.notes)
+        notes = (*train.notes, *(() if test is None else test.notes), *comparison.notes)
         judged = "" if self.apart is None else f" {self._judged(comparison, self.apart)}"
         return replace(comparison, reason=comparison.reason + judged, notes=notes)
 
@@ -158,13 +159,6 @@ def _method_record(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _left_out(train: LabelledTable) -> tuple[str, ...]:
-    if not train.left_out:
-        return ()
-    columns = ", ".join(train.left_out)
-    return (f"Columns that are neither numbers nor categories were left out: {columns}.",)
-
-
 def _render(comparison: Comparison, asked: Asked, command: Sequence[str], save: Path | None) -> str:
     try:
         from argmaxf.report.page import render
@@ -196,6 +190,8 @@ def _show_progress(fits: list[Fit]) -> Iterator[Fit]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=terminal, transient=True) as bar:
+        cores = os.cpu_count() or 1
+        bar.console.print(f"{len(fits)} models to fit, on up to {cores} cores.")
         task = bar.add_task("", total=len(fits))
         for fit in fits:
             bar.update(task, description=f"fitting {escape(fit.name)}")
@@ -211,7 +207,7 @@ def _working(what: str) -> AbstractContextManager[Any]:
 
 def _print(comparison: Comparison, report: Path | None, save: Path | None) -> None:
     out = console()
-    out.print(_table(comparison))
+    print_whole(out, _table(comparison))
     for line in (comparison.verdict, comparison.reason, _seen(comparison), *comparison.notes):
         out.print(escape(line))
     for what, path in (("report", report), ("model", save)):

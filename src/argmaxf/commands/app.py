@@ -13,7 +13,7 @@ from argmaxf.commands.output import complain
 
 app = typer.Typer(
     name="argmaxf",
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 app.command()(demo.demo)
@@ -42,7 +42,7 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         code = app(arguments, standalone_mode=False)
     except (typer.TyperException, ValueError, OSError) as error:
-        complain(error.format_message() if isinstance(error, typer.BadParameter) else str(error))
+        complain(_message(error))
         return 2
     except PolarsError as error:  # not foreseen where it happened, yet about the data
         complain(f"the data cannot be used: {error}")
@@ -51,3 +51,11 @@ def run(arguments: list[str] | None = None) -> int:
         complain("stopped")
         return 130
     return code if isinstance(code, int) else 0
+
+
+def _message(error: Exception) -> str:
+    """Return what is wrong, with the option that may have been meant."""
+    if isinstance(error, typer.BadParameter):
+        return error.format_message()
+    meant = getattr(error, "possibilities", None)
+    return f"{error}; did you mean {' or '.join(meant)}?" if meant else str(error)

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from argmaxf.commands.output import JSON_OPTION, console, print_json
+from argmaxf.commands.output import JSON_OPTION, console, print_json, print_whole
 from argmaxf.theory import Bound, deviation_bound, regret_bound, sample_size
 
+MOST = 10_000_000  # rows; a bound that needs more says nothing that could be of use
 RATES = (0.001, 0.01, 0.05, 0.1, 0.3, 0.5)
 
 
@@ -41,7 +42,7 @@ def bounds(
     out.print(_say("Lemma 2", lemma, "F measured on these examples is that close to its limit"))
     lost = f"training for F loses at most that much (VC dimension {vc_dimension})"
     out.print(_say("Theorem 3", theorem, lost))
-    out.print(_table(needed, accuracy, positive_rate))
+    print_whole(out, _table(needed, accuracy, positive_rate))
     out.print(
         "Both bounds are loose: `argmaxf reproduce bounds` finds deviations of about a tenth of "
         "Lemma 2's bound and less than a hundredth of Theorem 3's."
@@ -75,5 +76,10 @@ def _table(needed: dict[float, dict[str, int]], accuracy: float, chosen: float) 
         table.add_column(name, justify="right")
     for rate, sizes in needed.items():
         style = "bold" if rate == chosen else None
-        table.add_row(f"{rate:g}", *(f"{size:,}" for size in sizes.values()), style=style)
+        table.add_row(f"{rate:g}", *map(_size, sizes.values()), style=style)
     return table
+
+
+def _size(rows: int) -> str:
+    """Write a number of rows that somebody might have, or that nobody has."""
+    return f"{rows:,}" if rows <= MOST else f"> {MOST:,}"

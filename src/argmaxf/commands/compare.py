@@ -12,15 +12,28 @@ from argmaxf.commands.output import JSON_OPTION, without_folder
 
 
 def compare(
-    train: Annotated[Path, typer.Argument(help="Training rows: CSV, TSV, Parquet or Arrow.")],
+    train: Annotated[
+        Path,
+        typer.Argument(help="Training rows: CSV, TSV, Parquet or Arrow, or one of them as .gz."),
+    ],
     target: Annotated[
         list[str], typer.Option(help="The column to predict; several for several labels (0/1).")
     ],
     test: Annotated[
         Path | None, typer.Option(help="Rows to compare on; without it, cross-validation.")
     ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out; may be repeated.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="A column to learn from, and no others; repeat it.")
+    ] = None,
     estimator: Annotated[
-        str, typer.Option(help="The classifier: logistic, forest, boosting or nb.")
+        str,
+        typer.Option(
+            help="The classifier: logistic, forest, boosting, nb, lightgbm, xgboost, or a file "
+            "model.skops with one of your own, which is trained anew."
+        ),
     ] = "logistic",
     beta: Annotated[float, typer.Option(help="How much recall counts against precision.")] = 1.0,
     measure: Annotated[
@@ -56,7 +69,7 @@ def compare(
     from argmaxf.whole import refuse_inputs
 
     refuse_inputs([report, save], [path for path in (train, test) if path])
-    rows = split_table(read_table(train), target, train.name)
+    rows = split_table(read_table(train), target, train.name, drop=drop or (), only=only or ())
     test_rows = None if test is None else split_like(read_table(test), rows, test.name)
     methods = ("margin",) * svmperf + ("cost",) * cost
     asked = Asked(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import shutil
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from argmaxf.commands.output import JSON_OPTION, console, print_json, spread
+from argmaxf.commands.output import JSON_OPTION, console, print_json, print_whole, spread
 from argmaxf.commands.progress import TerminalProgress
 from argmaxf.constraints import Asked
 from argmaxf.empirical.interval import Interval
@@ -24,6 +28,8 @@ from argmaxf.files import Options, decide_files, estimate_files, label_files
 from argmaxf.frames.rates import ESTIMATE, is_estimated
 
 SKETCH = ".argmaxf"
+PIPE = Path("-")
+LONG = 2.0  # seconds from which rows per second say more than how long it takes to begin
 
 FILES = typer.Argument(
     help="CSV, TSV, Parquet or Arrow files, folders, patterns, or - for the standard input; "
@@ -33,7 +39,9 @@ FILES = typer.Argument(
 COLUMN = typer.Option("-p", "--probability", help="The column of probabilities.", metavar="COLUMN")
 BETA = typer.Option("--beta", help="Weight of recall against precision.")
 BY = typer.Option("--by", help="Decide each segment of this column on its own; may be repeated.")
-OUT = typer.Option("-o", "--output", help="Write the rows with their labels to this file.")
+OUT = typer.Option(
+    "-o", "--output", help="Write the rows with their labels to this file; - prints them as CSV."
+)
 LABEL = typer.Option("--label", help="Name of the column of labels.")
 MEASURE = typer.Option("--measure", help="What to maximize: fbeta, jaccard, mcc, …")
 ZERO = typer.Option("--zero-division", help="Value of F if nothing is positive nor predicted.")
@@ -85,23 +93,28 @@ def decide(
     asked = Asked.of(min_precision, min_recall, odds)
     if asked and threshold is not None:
         raise ValueError("give either --threshold or a promise, got both")
+    piped = output == PIPE
+    if piped and (as_json or threshold_only):
+        raise ValueError("-o - prints the rows: give either it or --json or --threshold-only")
     segments, progress = tuple(by or ()), TerminalProgress()
     is_sketch = any(name.endswith(SKETCH) for name in files)
     found = None if is_sketch else _estimated(files, probability, rates, nulls, progress)
     rates = rates if found is None or rates is None else (rates[0], found.value)
     options = Options(beta, measure, zero_division, ties, nulls, *limits, rates, asked)
-    where: dict[str, Any] = {"output": output, "label": label, "progress": progress}
     decisions: Mapping[Key, Decision]
-    if is_sketch:
-        decisions = {(): _decide_sketch(files, output, segments, options)}
-    elif probability is None:
-        raise ValueError("name the column of probabilities with -p")
-    elif threshold is None:
-        decisions = decide_files(files, probability, options, by=segments, **where)
-    elif segments:
-        raise ValueError("give either --threshold or --by, got both")
-    else:
-        decisions = {(): label_files(files, probability, threshold, options, **where)}
+    with ExitStack() as stack:
+        path = stack.enter_context(_printed_at_the_end()) if piped else output
+        where: dict[str, Any] = {"output": path, "label": label, "progress": progress}
+        if is_sketch:
+            decisions = {(): _decide_sketch(files, output, segments, options)}
+        elif probability is None:
+            raise ValueError("name the column of probabilities with -p")
+        elif threshold is None:
+            decisions = decide_files(files, probability, options, by=segments, **where)
+        elif segments:
+            raise ValueError("give either --threshold or --by, got both")
+        else:
+            decisions = {(): label_files(files, probability, threshold, options, **where)}
     seconds = time.perf_counter() - start
     if threshold_only:
         _print_thresholds(decisions)
@@ -111,8 +124,19 @@ def decide(
     else:
         if found is not None:
             span = f"{found.value:.4g} [{found.low:.4g}, {found.high:.4g}]"
-            console().print(escape(f"Most likely rate of positives here: {span}."))
-        _print(decisions, segments, seconds, output)
+            console(stderr=piped).print(escape(f"Most likely rate of positives here: {span}."))
+        _print(decisions, segments, seconds, output, read=not is_sketch)
+
+
+@contextmanager
+def _printed_at_the_end() -> Iterator[Path]:
+    """Yield the place of a CSV file that goes to the standard output once it is whole."""
+    with TemporaryDirectory(prefix="argmaxf-") as folder:
+        path = Path(folder) / "labels.csv"
+        yield path
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 def _rates(train: float | None, deploy: str | None) -> tuple[float, Any] | None:
@@ -219,9 +243,14 @@ def _finite(number: float) -> float | None:
 
 
 def _print(
-    decisions: Mapping[Key, Decision], by: tuple[str, ...], seconds: float, output: Path | None
+    decisions: Mapping[Key, Decision],
+    by: tuple[str, ...],
+    seconds: float,
+    output: Path | None,
+    *,
+    read: bool,
 ) -> None:
-    out = console()
+    out = console(stderr=output == PIPE)
     table = Table(box=None, pad_edge=False)
     for name in by:
         table.add_column(escape(name))
@@ -231,7 +260,7 @@ def _print(
         value = f"{d.expected:.6g} ± {spread(d.std)}"
         cells = [escape(str(part)) for part in key]
         table.add_row(*cells, f"{d.n:,}", f"{d.k:,}", repr(d.threshold), value)
-    out.print(table)
+    print_whole(out, table)
     for decision in decisions.values():
         if decision.bracket:
             low, high = decision.bracket
@@ -241,5 +270,6 @@ def _print(
             name = f"{', '.join(map(str, key))}: " if key else ""
             out.print(f"{escape(name)}promised {decision.promise}", soft_wrap=True)
     rows = sum(decision.n for decision in decisions.values())
-    done = f"Labels in {escape(str(output))}. " if output else ""
-    out.print(f"{done}{seconds:.2f} s, {rows / seconds:,.0f} rows/s.", soft_wrap=True)
+    done = f"Labels in {escape(str(output))}. " if output and output != PIPE else ""
+    fast = f", {rows / seconds:,.0f} rows/s" if read and seconds >= LONG else ""
+    out.print(f"{done}{seconds:.2f} s{fast}.", soft_wrap=True)

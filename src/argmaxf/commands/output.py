@@ -9,13 +9,34 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
 
 JSON_OPTION = typer.Option("--json", help="Print the result as JSON instead of text.")
 
 
-def console() -> Console:
-    """Return the terminal that results go to."""
-    return Console(highlight=False)
+def console(*, stderr: bool = False) -> Console:
+    """Return the terminal that results go to; the other one where rows are printed."""
+    return Console(highlight=False, stderr=stderr)
+
+
+def print_whole(out: Console, table: Table) -> None:
+    """Print a table; where it is wider than the terminal, each row as lines of its own.
+
+    So that no number is cut off.
+    """
+    needed = Measurement.get(out, out.options.update(width=10_000), table).maximum
+    if needed <= out.width:
+        out.print(table)
+        return
+    if table.title:
+        out.print(table.title)
+    columns = [list(column.cells) for column in table.columns]
+    for row in zip(*columns, strict=True):
+        for column, cell in zip(table.columns, row, strict=True):
+            if str(cell):
+                out.print(f"{column.header}: {cell}", soft_wrap=True)
+        out.print()
 
 
 def print_json(result: dict[str, Any]) -> None:

@@ -5,7 +5,10 @@ Every way in which a table cannot be used ends here, in one sentence that names 
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,11 +18,12 @@ import polars as pl
 from polars import selectors
 
 from argmaxf.files.column import BROKEN, first_line, refuse_ragged
-from argmaxf.files.formats import SEPARATORS, Input, kind_of, names_to_give
+from argmaxf.files.formats import Input, kind_of, names_to_give
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 MOSTLY = 0.9  # a text column with so many numbers is a column of numbers with mistakes in it
 MOST_CLASSES = 20
+FEWEST_IDENTIFIED = 20  # rows from which values that never repeat are taken for names of rows
 
 
 @dataclass(frozen=True)
@@ -27,23 +31,24 @@ class LabelledTable:
     """Features and target of a table.
 
     `X` has the columns that can be learned from, `y` the target: one column of classes, or a 0/1
-    table with one column for each target. `left_out` names the columns of other kinds.
+    table with one column for each target. `notes` say what was left out.
     """
 
     name: str
     X: pl.DataFrame
     y: pl.Series | pl.DataFrame
     targets: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def read_table(path: Path) -> pl.DataFrame:
     """Read a CSV, TSV, Parquet or Arrow file."""
-    kind = kind_of(path)
+    kind_of(path)
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     try:
-        frame = _read(path, kind)
+        with ExitStack() as stack:
+            frame = _read(Input.opened(path, stack))
     except BROKEN as error:
         raise ValueError(f"{path} cannot be read: {first_line(error)}") from None
     if not frame.height:
@@ -53,19 +58,18 @@ def read_table(path: Path) -> pl.DataFrame:
     )
 
 
-def _read(path: Path, kind: str) -> pl.DataFrame:
-    if kind == "parquet":
-        return pl.read_parquet(path, glob=False)
-    if kind == "arrow":
-        return pl.scan_ipc(path, glob=False).collect()
+def _read(source: Input) -> pl.DataFrame:
+    if not source.is_text:
+        return source.scan().collect()
     names: list[str] = []
-    if path.stat().st_size:  # of an empty file Polars says that it is
-        names = Input.of(path).check_header()
-        refuse_ragged(Input.of(path))
+    if source.path.stat().st_size:  # of an empty file Polars says that it is
+        names = source.check_header()
+        refuse_ragged(source)
     return pl.read_csv(
-        path,
+        source.path,
         glob=False,
-        separator=SEPARATORS[kind],
+        separator=source.separator,
+        decimal_comma=source.separator == ";" and _has_decimal_commas(source.path),
         infer_schema_length=None,  # all rows: a late text must not be cut off
         null_values=MISSING,
         try_parse_dates=True,
@@ -73,17 +77,73 @@ def _read(path: Path, kind: str) -> pl.DataFrame:
     )
 
 
-def split_table(frame: pl.DataFrame, targets: Sequence[str], name: str) -> LabelledTable:
-    """Return features and target of a training table, or say why it is none."""
-    _check_targets(frame, targets, name)
-    X = frame.drop(targets)
+def _has_decimal_commas(path: Path) -> bool:
+    """Whether numbers are written as 0,5, by the first rows."""
+    with path.open("rb") as file:
+        rows = b"".join(itertools.islice(file, 1, 100))
+    return bool(re.search(rb"(^|;)-?\d+,\d+(;|\r?$)", rows, re.MULTILINE))
+
+
+def split_table(
+    frame: pl.DataFrame,
+    targets: Sequence[str],
+    name: str,
+    *,
+    drop: Sequence[str] = (),
+    only: Sequence[str] = (),
+) -> LabelledTable:
+    """Return features and target of a training table, or say why it is none.
+
+    `drop` names columns to leave out, `only` those to learn from.
+    """
+    frame, notes = _with_targets(frame, targets, name)
+    X = _chosen(frame.drop(targets), drop, only, name)
     _check_columns(X, name)
     features = selectors.numeric() | selectors.boolean() | selectors.string()
     usable = X.select(features | selectors.categorical() | selectors.enum())
+    others = [column for column in X.columns if column not in usable.columns]
+    same = [c for c in usable.columns if c not in only and _identifies(usable[c])]
+    if len(same) < usable.width:
+        usable = usable.drop(same)
     if not usable.width:
         raise ValueError(f"{name} has no column besides the target that can be learned from")
-    left_out = tuple(column for column in X.columns if column not in usable.columns)
-    return LabelledTable(name, usable, _target(frame, targets, name), tuple(targets), left_out)
+    y = _target(frame, targets, name)
+    notes = (*notes, *_left_out(others, same))
+    return LabelledTable(name, usable, y, tuple(targets), notes)
+
+
+def _chosen(X: pl.DataFrame, drop: Sequence[str], only: Sequence[str], name: str) -> pl.DataFrame:
+    """Return the columns to learn from."""
+    if drop and only:
+        raise ValueError("give either --drop or --only, got both")
+    for column in (*drop, *only):
+        if column not in X.columns:
+            raise ValueError(f"{name} has no column {column!r}{_hint(column, X.columns)}")
+    return X.select(only) if only else X.drop(drop)
+
+
+def _identifies(values: pl.Series) -> bool:
+    """Whether a column only tells rows apart: texts that never repeat, or the rows' numbers."""
+    n = len(values)
+    if n < FEWEST_IDENTIFIED or values.null_count() or values.n_unique() < n:
+        return False
+    if values.dtype.is_integer():
+        return int(values.max()) - int(values.min()) == n - 1  # type: ignore[arg-type]
+    return values.dtype == pl.String
+
+
+def _left_out(others: Sequence[str], same: Sequence[str]) -> tuple[str, ...]:
+    notes = []
+    if others:
+        columns = ", ".join(others)
+        notes.append(f"Columns that are neither numbers nor categories were left out: {columns}.")
+    if same:
+        columns = ", ".join(same)
+        notes.append(
+            f"Columns that only number or name the rows were left out: {columns}; "
+            "--only names the columns to learn from."
+        )
+    return tuple(notes)
 
 
 def split_like(frame: pl.DataFrame, train: LabelledTable, name: str) -> LabelledTable:
@@ -91,7 +151,7 @@ def split_like(frame: pl.DataFrame, train: LabelledTable, name: str) -> Labelled
     missing = [c for c in train.X.columns if c not in frame.columns]
     if missing:
         raise ValueError(f"{name} lacks column {missing[0]!r} of {train.name}")
-    _check_targets(frame, train.targets, name)
+    frame, notes = _with_targets(frame, train.targets, name)
     X = frame.select(train.X.columns)
     for column, kind in train.X.schema.items():
         if kind.is_numeric() and not X.schema[column].is_numeric():
@@ -103,23 +163,26 @@ def split_like(frame: pl.DataFrame, train: LabelledTable, name: str) -> Labelled
                 )
             X = X.with_columns(pl.col(column).cast(pl.Float64))
     y = _target(frame, train.targets, name)
-    return LabelledTable(name, X, y, train.targets)
+    return LabelledTable(name, X, y, train.targets, notes)
 
 
-def _check_targets(frame: pl.DataFrame, targets: Sequence[str], name: str) -> None:
+def _with_targets(
+    frame: pl.DataFrame, targets: Sequence[str], name: str
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Return the rows that have a target, and how many were left out."""
     for target in targets:
         if target not in frame.columns:
             raise ValueError(f"{name} has no column {target!r}{_hint(target, frame.columns)}")
-        missing = frame[target].null_count()
-        if missing == frame.height:
+        if frame[target].null_count() == frame.height:
             raise ValueError(f"target {target!r} of {name} has no values")
-        if missing:
-            row = int(frame[target].is_null().arg_max() or 0) + 1
-            raise ValueError(
-                f"target {target!r} of {name} has {missing} missing values, first in row {row}"
-            )
     if len(set(targets)) < len(targets):
         raise ValueError(f"each target must be given once, got {', '.join(targets)}")
+    known = frame.drop_nulls(targets)
+    missing = frame.height - known.height
+    if not known.height:
+        raise ValueError(f"no row of {name} has all of its targets {', '.join(targets)}")
+    said = f"{missing:,} of {frame.height:,} rows of {name} have no target and were left out."
+    return known, (said,) * (missing > 0)
 
 
 def _hint(wrong: str, columns: Sequence[str]) -> str:

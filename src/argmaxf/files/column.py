@@ -13,7 +13,7 @@ import polars as pl
 
 from argmaxf.arrays import Floats
 from argmaxf.expected.threads import CHUNK
-from argmaxf.files.formats import SEPARATORS, Input
+from argmaxf.files.formats import Input
 from argmaxf.files.progress import Advance, Progress
 from argmaxf.frames.table import unused
 from argmaxf.prior import move_odds
@@ -174,7 +174,7 @@ def refuse_ragged(source: Input) -> None:
     """Refuse a text file with a row that has too few or too many fields."""
     from argmaxf.files.records import first_ragged  # compiled: not needed for other files
 
-    ragged = first_ragged(source.path, SEPARATORS[source.kind])
+    ragged = first_ragged(source.path, source.separator)
     if ragged:
         raise ValueError(
             f"{source.name}, row {ragged.row}: a row must have {ragged.expected} fields "

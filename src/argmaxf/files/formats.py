@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import glob
+import gzip
+import re
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
-from typing import IO
+from typing import IO, cast
 
 import polars as pl
 
@@ -26,6 +29,7 @@ KINDS = {
     ".feather": "arrow",
 }
 SEPARATORS = {"csv": ",", "tsv": "\t"}
+ZIPPED = ".gz"  # after any of these
 COPY = 1 << 20  # bytes of the standard input taken at a time
 INFERRED = 10_000  # rows of text from which the types of columns are guessed
 
@@ -44,6 +48,27 @@ class Input:
         """Return a file by its name."""
         return cls(path, kind_of(path), str(path), path)
 
+    @classmethod
+    def opened(cls, path: Path, stack: ExitStack) -> Input:
+        """Return a file by its name; a zipped one is unpacked until the stack is closed."""
+        if path.suffix.lower() != ZIPPED:
+            return cls.of(path)
+        kind = kind_of(path)
+        try:
+            with gzip.open(path) as stream:
+                return cls(_spilled(cast(IO[bytes], stream), stack), kind, str(path), path)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} cannot be read: {error}") from None
+
+    @property
+    def separator(self) -> str:
+        """What stands between the fields of a text file; a CSV may have ; or tabs."""
+        if self.kind != "csv":
+            return SEPARATORS[self.kind]
+        with self.path.open("rb") as file:
+            line = re.sub(rb'"[^"]*"', b"", file.readline(COPY))
+        return max((",", ";", "\t"), key=lambda each: line.count(each.encode()))
+
     @property
     def is_text(self) -> bool:
         """Whether every value is text until it is parsed."""
@@ -58,7 +83,7 @@ class Input:
         names = self.check_header()
         return pl.scan_csv(
             self.path,
-            separator=SEPARATORS[self.kind],
+            separator=self.separator,
             infer_schema=typed,
             infer_schema_length=INFERRED,
             schema_overrides={name: pl.String for name in text if name in names},
@@ -69,7 +94,7 @@ class Input:
     def check_header(self) -> list[str]:
         """Return the names of the columns of a text file; refuse what Polars would rename."""
         try:
-            return header(self.path, SEPARATORS[self.kind])
+            return header(self.path, self.separator)
         except ValueError as error:
             raise ValueError(f"{self.name}: {error}") from None
 
@@ -80,11 +105,17 @@ def names_to_give(names: list[str]) -> list[str] | None:
 
 
 def kind_of(path: Path) -> str:
-    """Return the kind of a file by its extension."""
-    kind = KINDS.get(path.suffix.lower())
+    """Return the kind of a file by its extension, that before .gz where it is zipped."""
+    plain = path.with_suffix("") if path.suffix.lower() == ZIPPED else path
+    kind = KINDS.get(plain.suffix.lower())
     if kind is None:
-        raise ValueError(f"{path}: the extension must be one of {', '.join(KINDS)}")
+        raise ValueError(f"{path}: the extension must be one of {', '.join(KINDS)}, or one and .gz")
     return kind
+
+
+def _has_kind(path: Path) -> bool:
+    plain = path.with_suffix("") if path.suffix.lower() == ZIPPED else path
+    return plain.suffix.lower() in KINDS
 
 
 def write(frame: pl.LazyFrame, path: Path, kind: str) -> None:
@@ -113,7 +144,7 @@ def _found(name: str, stack: ExitStack) -> Iterator[Input]:
         return
     path = Path(name)
     if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if p.suffix.lower() in KINDS and p.is_file())
+        found = sorted(p for p in path.rglob("*") if _has_kind(p) and p.is_file())
         if not found:
             raise ValueError(f"{name}: the folder holds no file with {', '.join(KINDS)}")
     elif path.exists():
@@ -122,19 +153,25 @@ def _found(name: str, stack: ExitStack) -> Iterator[Input]:
         found = [Path(p) for p in sorted(glob.glob(name, recursive=True))]
         if not found:
             raise FileNotFoundError(f"{name}: there is no such file")
-    yield from map(Input.of, found)
+    yield from (Input.opened(each, stack) for each in found)
 
 
 def spilled_input(stream: IO[bytes], stack: ExitStack) -> Input:
-    """Copy a stream to a temporary file, since it can be read only once."""
+    """Copy the standard input to a temporary file, since it can be read only once."""
+    copy = _spilled(stream, stack)
+    with copy.open("rb") as file:
+        return Input(copy, _sniffed(file.readline(COPY)), "standard input", Path("/dev/stdin"))
+
+
+def _spilled(stream: IO[bytes], stack: ExitStack) -> Path:
+    """Copy a stream to a temporary file, which is gone when the stack is closed."""
     with spilling():
         copy = stack.enter_context(temporary_file(Path(gettempdir()), "argmaxf-stdin", mode=0o600))
         spill = stack.enter_context(copy.open("wb", buffering=0))
     while chunk := stream.read(COPY):
         with spilling():
             write_all(spill, chunk)
-    with copy.open("rb") as file:
-        return Input(copy, _sniffed(file.readline(COPY)), "standard input", Path("/dev/stdin"))
+    return copy
 
 
 def write_all(file: IO[bytes], data: bytes | memoryview) -> None:

@@ -1,0 +1,210 @@
+"""The small things of the command that people stumble on."""
+
+import gzip
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+from argmaxf.commands.app import run
+from argmaxf.commands.models import behind_preprocessing, make_classifier
+from argmaxf.commands.output import print_whole
+from argmaxf.commands.tables import read_table, split_like, split_table
+
+N = 300
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=N)
+    return pl.DataFrame(
+        {
+            "customer": [f"c{i:05}" for i in range(N)],
+            "row": range(1, N + 1),
+            "size": size.round(3),
+            "colour": rng.choice(["red", "blue"], N),
+            "y": (size + rng.normal(size=N) > 0.8).astype(int),
+        }
+    )
+
+
+def test_columns_that_only_name_rows_are_left_out_and_named(frame):
+    table = split_table(frame, ["y"], "t")
+    assert table.X.columns == ["size", "colour"]
+    (note,) = table.notes
+    assert "customer, row; --only" in note
+    kept = split_table(frame, ["y"], "t", only=["row", "size"])
+    assert kept.X.columns == ["row", "size"]
+    assert kept.notes == ()
+
+
+def test_columns_can_be_left_out(frame):
+    table = split_table(frame, ["y"], "t", drop=["colour", "customer", "row"])
+    assert table.X.columns == ["size"]
+    with pytest.raises(ValueError, match=r"t has no column 'color'; did you mean 'colour'\?"):
+        split_table(frame, ["y"], "t", drop=["color"])
+    with pytest.raises(ValueError, match=r"give either --drop or --only"):
+        split_table(frame, ["y"], "t", drop=["colour"], only=["size"])
+
+
+def test_rows_without_a_target_are_left_out_and_counted(frame):
+    holes = frame.with_columns(y=pl.when(pl.col("row") % 100 == 0).then(None).otherwise("y"))
+    table = split_table(holes, ["y"], "train")
+    assert table.X.height == len(table.y) == N - 3
+    assert table.notes[0] == "3 of 300 rows of train have no target and were left out."
+    assert split_like(holes, table, "test").X.height == N - 3
+
+
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_separators_are_found_and_zipped_files_read(frame, tmp_path, capsys, separator, name):
+    path = tmp_path / name
+    text = frame.write_csv(separator=separator).encode()
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    assert read_table(path).equals(frame)
+    scores = frame.with_columns(p=1 / (1 + (-pl.col("size")).exp()))
+    text = scores.write_csv(separator=separator).encode()
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    out = tmp_path / "out.csv"
+    assert run(["decide", str(path), "-p", "p", "-o", str(out)]) == 0
+    labelled = pl.read_csv(out)
+    assert labelled.height == N
+    assert labelled.filter("label")["p"].min() > labelled.filter(~pl.col("label"))["p"].max()
+
+
+def test_decimal_commas_are_numbers(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("size;y\n0,5;1\n-1,25;0\n3;1\n")
+    assert read_table(path)["size"].to_list() == [0.5, -1.25, 3.0]
+
+
+def test_a_damaged_zip_is_one_sentence(tmp_path, capsys):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"a,y\n1,0\n" * 1000)[:-20])
+    assert run(["compare", str(path), "--target", "y"]) == 2
+    assert "t.csv.gz cannot be read" in capsys.readouterr().err
+
+
+def test_rows_are_printed_on_request(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("p\n0.9\n0.1\n0.8\n")
+    command = [sys.executable, "-c", "from argmaxf.cli import main; main()", "decide", str(path)]
+    done = subprocess.run([*command, "-p", "p", "-o", "-"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert pl.read_csv(io.StringIO(done.stdout))["label"].to_list() == [True, False, True]
+    assert "threshold" in done.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["t.csv"]
+    assert run(["decide", str(path), "-p", "p", "-o", "-", "--json"]) == 2
+
+
+def test_help_by_a_letter_and_options_meant(capsys):
+    assert run(["decide", "-h"]) == 0
+    assert "--probability" in capsys.readouterr().out
+    assert run(["compare", "t.csv", "--traget", "y"]) == 2
+    assert "did you mean --target" in capsys.readouterr().err
+
+
+def test_shells_complete_it():
+    environment = os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    code = "from argmaxf.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--show-completion", "bash"],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert "complete" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
+def test_boosting_of_other_packages_by_name(name, frame, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ValueError, match=f"--estimator {name} needs it: pip install {name}"):
+        make_classifier(name, 0)
+    monkeypatch.undo()
+    pytest.importorskip(name)
+    X, y = frame[["size", "colour"]], frame["y"]
+    model = behind_preprocessing(X, make_classifier(name, 0)).fit(X, y)
+    assert model.predict_proba(X).shape == (N, 2)
+
+
+def test_a_model_of_ones_own_is_trained_anew(frame, tmp_path, capsys):
+    import skops.io
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    own = make_pipeline(
+        make_column_transformer((StandardScaler(), ["size"])), LogisticRegression(C=0.5)
+    )
+    skops.io.dump(own, tmp_path / "own.skops")
+    loaded = make_classifier(str(tmp_path / "own.skops"), 0)
+    assert behind_preprocessing(frame, loaded) is loaded
+    data = tmp_path / "t.csv"
+    frame.write_csv(data)
+    words = ["compare", str(data), "--target", "y", "--estimator", str(tmp_path / "own.skops")]
+    assert run([*words, "--folds", "2"]) == 0
+    skops.io.dump(Ridge(), tmp_path / "ridge.skops")
+    with pytest.raises(ValueError, match=r"must hold a classifier, got Ridge"):
+        make_classifier(str(tmp_path / "ridge.skops"), 0)
+    with pytest.raises(ValueError, match=r"there is no file none.skops"):
+        make_classifier("none.skops", 0)
+    (tmp_path / "bad.skops").write_bytes(b"no model")
+    with pytest.raises(ValueError, match=r"bad.skops cannot be read"):
+        make_classifier(str(tmp_path / "bad.skops"), 0)
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_no_number_is_cut_off_on_a_narrow_terminal(width):
+    from rich.table import Table
+
+    table = Table("method", "F 95 %", "found")
+    table.add_row("tuned threshold", ".630 [.558, .696]", "1,234,567")
+    out = Console(file=io.StringIO(), width=width)
+    print_whole(out, table)
+    text = out.file.getvalue()
+    assert "tuned threshold" in text
+    assert ".630 [.558, .696]" in text
+    assert "1,234,567" in text
+    assert "…" not in text
+
+
+def test_speed_is_said_only_where_it_means_something(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("p\n0.9\n0.1\n")
+    assert run(["decide", str(path), "-p", "p"]) == 0
+    assert "rows/s" not in capsys.readouterr().out
+
+
+def test_bounds_offer_no_rows_that_nobody_has(capsys):
+    assert run(["bounds", "--n", "100", "--positive-rate", "0.01"]) == 0
+    text = capsys.readouterr().out
+    assert "says nothing here" in text
+    assert "> 10,000,000" in text
+    assert "368," not in text
+
+
+@pytest.mark.parametrize("after", [0.0, 0.05, 0.2])
+def test_ctrl_c_in_the_first_moment_is_quiet(after, tmp_path):
+    code = "import sys; print('here', flush=True); from argmaxf.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "demo", "--report", str(tmp_path / "r.html")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "here\n"
+    time.sleep(after + 0.05)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in error
