@@ -197,8 +197,8 @@ class CostWeighted(ThresholdFClassifier):
         del self._costs
         return self
 
-    def _fit_params(self, weight: Any) -> dict[str, Any]:
-        params = super()._fit_params(self._costs)
+    def _fit_params(self, weight: Any, given: dict[str, Any] | None = None) -> dict[str, Any]:
+        params = super()._fit_params(self._costs, given)
         if "sample_weight" not in params:
             raise ValueError(
                 f"{type(self.estimator).__name__} must request sample_weight for fit: "

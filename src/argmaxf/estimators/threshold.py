@@ -261,13 +261,12 @@ class ThresholdFClassifier(MetaFClassifier):
         """Keep how far the thresholds would move on other data of this size."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         measure = self._asked()
-        if self._together:
-            self.threshold_std_ = np.full(rows.columns.shape[1], np.nan)
-            return
         std = [
             threshold_std(y[:, 0], score[:, 0], rng, measure=measure, weight=weight)
             for y, score, weight in rows.labels()
         ]
+        if self._together:  # the labels' own thresholds are not the one they share
+            std = [np.nan] * len(std)
         self.threshold_std_ = std[0] if self._labels.kind == "binary" else np.array(std)
 
     def _tuned(self, rows: _Rows, limits: dict[str, float]) -> tuple[Any, list[Promise] | None]:
