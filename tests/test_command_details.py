@@ -195,7 +195,7 @@ def test_bounds_offer_no_rows_that_nobody_has(capsys):
 
 @pytest.mark.parametrize("after", [0.0, 0.05, 0.2])
 def test_ctrl_c_in_the_first_moment_is_quiet(after, tmp_path):
-    code = "import sys; print('here', flush=True); from argmaxf.cli import main; main()"
+    code = "from argmaxf.cli import main; print('here', flush=True); main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "demo", "--report", str(tmp_path / "r.html")],
         stdout=subprocess.PIPE,

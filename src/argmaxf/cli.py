@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from tempfile import TemporaryFile
 
 READING = ("decide", "sketch", "compare")  # the commands that read files of users
 
@@ -33,6 +32,8 @@ def _panics_held() -> Iterator[None]:
     All but panics: a damaged file makes Polars print many lines before it raises, and the command
     says what is wrong in one.
     """
+    from tempfile import TemporaryFile  # not before Ctrl-C is answered quietly
+
     try:
         kept = os.dup(2)
     except OSError:  # there is no standard error
