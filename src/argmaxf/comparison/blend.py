@@ -77,7 +77,9 @@ class BlendFClassifier(ExpectedFClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
+    ) -> Self:
         """Fit both models and the curves that calibrate them.
 
         Parameters
@@ -88,6 +90,10 @@ class BlendFClassifier(ExpectedFClassifier):
             Their target.
         sample_weight : array-like of shape (n_samples,), default=None
             What each row counts, in training and in F.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows that are held out together.
+        **fit_params : dict
+            Passed on to the classifier's `fit`; the linear model gets the weights alone.
 
         Returns
         -------
@@ -100,7 +106,9 @@ class BlendFClassifier(ExpectedFClassifier):
         linear = METHODS["soft"].make(self.estimator, recipe)
         with constants_said():
             members = [
-                METHODS["expected"].make(model, recipe).fit(X, target, weight)
+                METHODS["expected"]
+                .make(model, recipe)
+                .fit(X, target, weight, groups=groups, **({} if model is linear else fit_params))
                 for model in self._models(linear, self._labels.columns(target))
             ]
         return self._of(members)
