@@ -122,7 +122,8 @@ def maximize_expected_f(
     -------
     Decision
         If two k have exactly the same expected F, the smaller one is taken. A `SharedDecision`
-        where rows are shared.
+        where rows are shared; a `BoundedDecision` for G-mean of more than 5,000 items, with a bound
+        that no set exceeds.
 
     Notes
     -----
@@ -252,7 +253,7 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
         raise ValueError("proba must hold at least one probability, got none")
     if question.asked:
         return _decide_promised(p, question)
-    if p.size > (LARGEST if isinstance(question.measure, GMean) else SMALL):
+    if p.size > _most_items(question):
         return decide_large(p, question)
     rows = _decide_rows(p[None, :], question)
     return Decision(
@@ -303,12 +304,17 @@ def _decide_rows(p: NDArray[Any], question: Question) -> Decision:
     if question.asked:
         promised = [_decide_promised(row, question) for row in p]
         return replace(_stacked(promised), promise=[each.promise for each in promised])
-    if n > SMALL:
+    if n > _most_items(question):
         return _stacked(decide_large_rows(p, question))
     proba = contiguous(p)
     decided = decide_sets(Sets.of_rows(proba), question)
     k, threshold, expected, std, _ = decided
     return Decision(select_rows(proba, decided), k, threshold, expected, std, question.beta, n)
+
+
+def _most_items(question: Question) -> int:
+    """Return up to how many items are looked at one by one."""
+    return LARGEST if isinstance(question.measure, GMean) else SMALL
 
 
 def _stacked(decisions: list[Decision]) -> Decision:
