@@ -130,8 +130,11 @@ def others(part: Any, n: Any) -> Any:
 
 def divided(numerator: Any, denominator: Any, zero_division: float) -> Any:
     """Divide, with 0/0 = `zero_division`: the only place where that case is decided."""
+    defined = np.asarray(denominator > 0)
+    if defined.ndim and defined.all():
+        return numerator / denominator
     numerator, denominator = np.broadcast_arrays(numerator, denominator)
     kind = np.result_type(numerator, denominator, np.float64)
     out = np.full(denominator.shape, float(zero_division), kind)
-    np.divide(numerator, denominator, out=out, where=denominator > 0)
+    np.divide(numerator, denominator, out=out, where=defined)
     return float(out) if out.ndim == 0 else out
