@@ -284,11 +284,11 @@ def smallest_useful_k(ascending, c, most):
 
     There f_k = E[c k y_1 / x], all labels being alike; k / x rises with every item taken in, which
     adds 1 + (b_in - b_out) y to x ≥ k. Smoothing (s0 > 0) favours the empty set, b_in > b_out small
-    ones: nothing is said then.
+    ones: nothing is said then, nor of precision (b_out = 0), which stays the same.
     """
     n = ascending.size
     k = 1
-    if c.s0 == 0.0 and c.b_in <= c.b_out:
+    if c.s0 == 0.0 and c.b_in <= c.b_out and c.b_out > 0.0:
         while k < min(n, most) and ascending[n - 1 - k] == ascending[n - 1]:
             k += 1
     return k
