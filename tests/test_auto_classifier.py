@@ -370,3 +370,10 @@ def test_errors_of_the_model_trained_for_f_are_errors(rare, monkeypatch):
     monkeypatch.setattr(SoftFClassifier, "_fit_label", broken)
     with pytest.raises(ValueError, match="a bug in training"):
         AutoFClassifier(LogisticRegression()).fit(*rare)
+
+
+def test_a_class_of_one_row_is_named():
+    X = np.random.default_rng(0).normal(size=(31, 2))
+    y = np.repeat(["a", "b", "c"], [20, 10, 1])
+    with pytest.raises(ValueError, match="every class needs two rows, got 1 of class 'c'"):
+        AutoFClassifier(LogisticRegression()).fit(X, y)

@@ -161,11 +161,22 @@ class Trial:
 
     def run(self, track: Callable[[list[Fit]], Iterable[Fit]] = iter) -> None:
         """Run the fits; `track` goes through them, and may show how far they are."""
+        self._check_classes()
         fits = [*self._classifier_fits(), *self._own_fits()]
         jobs = Parallel(n_jobs=self.recipe.n_jobs, return_as="generator")
         models = jobs(delayed(fit.run)() for fit in fits)
         for fit, model in zip(track(fits), models, strict=True):
             self._take(fit, model)
+
+    def _check_classes(self) -> None:
+        """Refuse a class that is in one row: no method can learn it while that row is held out."""
+        rows = self.labels.columns(self.target).sum(axis=0)
+        if self.labels.kind == "multiclass" and rows.min() < 2:
+            lonely = self.labels.classes[np.argmin(rows)]
+            raise ValueError(
+                "methods are compared on held-out rows, for which every class needs two rows, got "
+                f"{rows.min()} of class {str(lonely)!r}"
+            )
 
     @property
     def table(self) -> Floats:
