@@ -29,11 +29,7 @@ def decide_large(p: NDArray[Any], question: Question) -> Decision:
     """Decide many items from their summary and closer looks at a few, without sorting."""
     if isinstance(question.measure, GMean):
         return decide_gmean(p, question)
-    if _is_plain(question) and p.size <= AT_ONCE:
-        decision = _decide_at_once(p, question)
-        if decision is not None:
-            return decision
-    return decide_by_search(p, question)
+    return decide_at_once(p, question) or decide_by_search(p, question)
 
 
 def decide_by_search(p: NDArray[Any], question: Question) -> Decision:
@@ -63,8 +59,10 @@ def _is_plain(question: Question) -> bool:
     return question.split_ties and LEAST_B <= b_in == b_out <= LARGEST_B and s0 == s1 == 0.0
 
 
-def _decide_at_once(p: NDArray[Any], question: Question) -> Decision | None:
+def decide_at_once(p: NDArray[Any], question: Question) -> Decision | None:
     """Decide by the compiled loop; None where it has no answer, or the empty set may be better."""
+    if not (_is_plain(question) and p.size <= AT_ONCE):
+        return None
     from argmaxf.expected import large_kernels
 
     items = contiguous(p)
@@ -74,4 +72,5 @@ def _decide_at_once(p: NDArray[Any], question: Question) -> Decision | None:
     if k < 0 or f > NEAR_ONE or question.zero_division * math.exp(-float(np.sum(items))) >= 0.5 * f:
         return None
     selected = ArraySource(p).select({(): Cut(threshold, k)})
-    return Decision(selected, k, threshold, f, std, question.beta, p.size)
+    values = int(k), float(threshold), float(f), float(std)
+    return Decision(selected, *values, question.beta, p.size)

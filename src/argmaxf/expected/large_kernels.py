@@ -26,7 +26,7 @@ from argmaxf.expected.summary.layout import HALF_KEY, HIGH_BASE, HIGH_ROWS, LOW_
 
 ROWS, COLUMNS, TINY_ROW = layout.ROWS, layout.COLUMNS, layout.TINY_ROW
 SLACK = 1e-12  # as in search.py
-CONTEST = 1e-13
+DOUBT, ROUNDING = 1e-12, 4e-15
 WIDEST = 1 << 13  # items of a band at most
 BAD, WIDE = -1, -2  # instead of k: a value that is no probability; the band is too wide
 
@@ -153,9 +153,9 @@ def gathered(p, first_row, last_row, low, high, out):
 
 @kernel
 def best_item(ascending, k0, f0, a, scale, u, w, x, c, reach, f):
-    """Fill f after each item of the band, by exact differences; return the best number of them.
+    """Fill f after each item of the band, by exact differences; return the best number, or 0.
 
-    f_{k+1} - f_k = Σ ω G e^{-uk} [e^{-u} c π - (1 - e^{-u}) A_k]; near ties go to the smaller.
+    f_{k+1} - f_k = Σ ω G e^{-uk} [e^{-u} c π - (1 - e^{-u}) A_k]; 0 for near ties.
     """
     n, nodes = ascending.size, u.size
     decay, kept, lost = np.empty(nodes), np.exp(-u), -np.expm1(-u)
@@ -178,9 +178,9 @@ def best_item(ascending, k0, f0, a, scale, u, w, x, c, reach, f):
         f[i] = value if k0 + i <= reach else -1.0
         if f[i] > f[top]:
             top = i
-    for i in range(1, top):
-        if f[i] >= f[top] * (1.0 - CONTEST * (top - i) / (k0 + top)):
-            return i
+    for i in range(1, n + 1):  # what is nearer than its error is left to others
+        if i != top and f[i] >= f[top] * (1.0 - DOUBT * abs(top - i) / (k0 + top) - ROUNDING):
+            return 0
     return top
 
 
@@ -195,13 +195,13 @@ def spread(groups, moments, pi, ascending, first, stop, best, k, f, c, u, weight
     items = ascending.size
     tilted_sums(ascending[items - best :], w, x, pi_in, var_in)
     tilted_sums(ascending[: items - best], w, x, pi_out, var_out)
-    for m in range(nodes):
-        for g in range(first):
-            pi_in[m] += pi[g, m]
-            var_in[m] += variance[g, m]
-        for g in range(stop, size):
-            pi_out[m] += pi[g, m]
-            var_out[m] += variance[g, m]
+    for g in range(size):
+        if g < first:
+            pi_in += pi[g]
+            var_in += variance[g]
+        elif g >= stop:
+            pi_out += pi[g]
+            var_out += variance[g]
     outer = weight * np.exp(log_g - u * k)
     inside, outside = c.c - c.b_in * f, -f * c.b_out
     return math.sqrt(
@@ -243,6 +243,8 @@ def decide_large(p, c):
         for m in range(nodes):
             decay[g, m] = scale[m] * math.exp(-u[m] * k[g])
             f[g] += decay[g, m] * state[g, m]
+        if k[g] >= reach:
+            break
     first, stop = band_of(groups, k, f, state, decay, u, w, x, c, reach)
     if stop <= first or k[stop] - k[first] > WIDEST:
         return WIDE, 0.0, 0.0, 0.0

@@ -15,7 +15,7 @@ from argmaxf.arrays import contiguous, tensors_for
 from argmaxf.constraints import Asked
 from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.large import decide_large, decide_large_rows
+from argmaxf.expected.large import decide_at_once, decide_large, decide_large_rows
 from argmaxf.expected.rows import SMALL, Sets, decide_sets, select_rows
 from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
@@ -255,6 +255,8 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
         return _decide_promised(p, question)
     if p.size > _most_items(question):
         return decide_large(p, question)
+    if p.size > SMALL // 2 and (decision := decide_at_once(p, question)) is not None:
+        return decision
     rows = _decide_rows(p[None, :], question)
     return Decision(
         selected=rows.selected[0],

@@ -12,6 +12,8 @@ from argmaxf.expected.kernels import factor, log_factor
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.layout import HIGH_BASE, LOW_BASE, SHIFT, TINY, TINY_ROW, ZERO_ROW
 
+FEW_TERMS = 2.0**-10  # below, seven terms of log(1 - p w) are exact to the last digit
+
 upper_row, lower_row = kernel(layout.upper_row), kernel(layout.lower_row)
 
 
@@ -129,8 +131,14 @@ def group_terms(count, centre, rest, half, moments, w, x, log_terms, pi):
             log_terms[i, m] = -z * (s1 + z * (s2 / 2 + z * tail))
             series = s1 + z * (s2 + z * (s3 + z * (s4 + z * (s5 + z * s6))))
             pi[i, m] = x[m] * inverse * (c * (n + z * series) + h * series)
-        for m in range(w.size):
-            log_terms[i, m] += n * log_factor(c, q, w[m], x[m])
+        if c < FEW_TERMS:
+            for m in range(w.size):
+                y = c * w[m]
+                rest_of = 1 / 4 + y * (1 / 5 + y * (1 / 6 + y / 7))
+                log_terms[i, m] -= n * y * (1.0 + y * (1 / 2 + y * (1 / 3 + y * rest_of)))
+        else:
+            for m in range(w.size):
+                log_terms[i, m] += n * log_factor(c, q, w[m], x[m])
 
 
 @kernel
