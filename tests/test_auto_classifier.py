@@ -377,3 +377,22 @@ def test_a_class_of_one_row_is_named():
     y = np.repeat(["a", "b", "c"], [20, 10, 1])
     with pytest.raises(ValueError, match="every class needs two rows, got 1 of class 'c'"):
         AutoFClassifier(LogisticRegression()).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:a batch of fewer")
+@pytest.mark.parametrize("positives", [1, 2, 3, 5])
+def test_few_positives_leave_out_what_cannot_be_calibrated(positives):
+    X, _ = make_classification(100, random_state=0)
+    y = (np.arange(100) < positives).astype(int)
+    fitted = AutoFClassifier(LogisticRegression()).fit(X, y)
+    assert fitted.predict(X).shape == (100,)
+    assert ("blended F" in fitted.report_.scores) == (positives > 2)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_model_without_numbers_is_named():
+    """Naive Bayes on features that never vary has none."""
+    X, y = np.ones((60, 2)), np.arange(60) % 3 == 0
+    for method in (AutoFClassifier, ExpectedFClassifier, ThresholdFClassifier):
+        with pytest.raises(ValueError, match=r"GaussianNB must give .* got NaN in row 0"):
+            method(GaussianNB()).fit(X, y)

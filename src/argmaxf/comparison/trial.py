@@ -298,9 +298,11 @@ class Trial:
         return not problem
 
     def _lonely(self) -> bool:
-        """Whether no label has two positives and two others, to calibrate a model on."""
+        """Whether for some part no label has two positives and two others in the rest."""
         columns = self.labels.columns(self.target)
-        return bool((np.minimum(columns.sum(axis=0), (~columns).sum(axis=0)) < 2).all())
+        rests = [columns[rest] for rest, _ in self.parts()]
+        fewest = [np.minimum(rest.sum(axis=0), (~rest).sum(axis=0)) for rest in rests]
+        return any(bool((counts < 2).all()) for counts in fewest)
 
     def _classifier_fits(self) -> Iterator[Fit]:
         scorer = LabelScorer(self.estimator, self.labels, self.kinds[0])

@@ -127,7 +127,13 @@ class LabelScorer(BaseEstimator):
 
     def scores(self, X: Any, method: str) -> NDArray[np.float64]:
         """Return the scores that `method` of the fitted classifier gives."""
-        return np.concatenate([self._columns(model, X, method) for model in self.models_], axis=1)
+        found = [self._columns(model, X, method) for model in self.models_]
+        scores = np.concatenate(found, axis=1)
+        if not is_given(self.estimator) and np.isnan(scores).any():
+            row = int(np.argmax(np.isnan(scores).any(axis=1)))
+            name = type(last_step(self.estimator)).__name__
+            raise ValueError(f"{name} must give numbers as {method}, got NaN in row {row}")
+        return scores
 
     def reading(self, method: str) -> LabelScorer:
         """Return the same fitted models, asked in another way."""
