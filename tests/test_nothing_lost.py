@@ -10,11 +10,13 @@ import threading
 import time
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
-from argmaxf import ProbabilitySketch, maximize_expected_f
+from argmaxf import ProbabilitySketch, decide, maximize_expected_f
 from argmaxf.commands.app import run
 from argmaxf.commands.output import spread
 from argmaxf.commands.tables import read_table
@@ -493,3 +495,36 @@ def test_the_report_carries_no_folders(train, tmp_path, monkeypatch):
     text = page.read_text()
     assert str(tmp_path) not in text
     assert "argmaxf compare train.csv --target y --report=out.html" in text
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("name", ["*", "^p$", "^.*$"])
+def test_a_name_that_polars_takes_for_a_pattern_is_refused(name, lazy):
+    frame = pl.DataFrame({name: [0.9, 0.2], "p": [0.5, 0.5], "s": ["a", "b"]})
+    frame = frame.lazy() if lazy else frame
+    for asked in ({"column": name}, {"column": "p", "by": name}):
+        with pytest.raises(ValueError, match="must have another name: POLARS takes this one"):
+            decide(frame, **asked)
+
+
+def test_names_that_are_patterns_elsewhere_are_names():
+    for name in ("a.b", "^p$", "a b"):
+        table = pa.table({name: ["x", "y", "x"], "p": [0.9, 0.8, 0.1]})
+        with duckdb.connect() as connection:
+            connection.register("rows", table)
+            found = decide(connection.table("rows"), "p", by=name).to_arrow_table().to_pydict()
+            assert (list(found), found["label"]) == ([name, "p", "label"], [True, True, False])
+            with pytest.raises(ValueError, match="must have another name: DUCKDB takes this one"):
+                decide(connection.sql('SELECT p AS "*" FROM rows'), "*")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
+def test_a_file_whose_column_is_called_like_a_pattern(kind, tmp_path, capsys):
+    path, out = tmp_path / f"in.{kind}", tmp_path / "out.parquet"
+    frame = pl.DataFrame({"*": [0.9, 0.2], "^.*$": ["a", "b"]})
+    {"csv": frame.write_csv, "parquet": frame.write_parquet, "arrow": frame.write_ipc}[kind](path)
+    assert run(["decide", str(path), "-p", "*", "-o", str(out)]) == 0
+    assert pl.read_parquet(out)["label"].to_list() == [True, False]
+    capsys.readouterr()
+    assert run(["decide", str(path), "-p", "*", "--by", "^.*$"]) == 2
+    assert "must have another name" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 import polars as pl
+from polars import selectors
 
 from argmaxf.arrays import Floats
 from argmaxf.expected.threads import CHUNK
@@ -127,7 +128,7 @@ class Column:
             schema = frame.collect_schema()
         if self.name not in schema:
             raise ValueError(f"{source.name}: no column {self.name!r}; it has {list(schema)}")
-        column, kind = pl.col(self.name), schema[self.name]
+        column, kind = selectors.by_name(self.name).as_expr(), schema[self.name]
         if source.is_text:
             number = column.str.strip_chars().cast(pl.Float64, strict=False)
             given = number.alias(self.name) if typed else column.alias(text)

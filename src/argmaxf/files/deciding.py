@@ -30,6 +30,7 @@ from argmaxf.files.progress import Progress, Silent
 from argmaxf.files.spill import SAMPLE, Band, BandSource, OutsideBand, Spill
 from argmaxf.files.writing import Output
 from argmaxf.frames.deciding import solve
+from argmaxf.frames.engines import is_polars_pattern
 from argmaxf.frames.rates import rate_of
 from argmaxf.frames.table import Table
 from argmaxf.measures import MeasureLike
@@ -266,6 +267,8 @@ def _check_by(items: Column, by: Sequence[str]) -> None:
     """Refuse columns of segments that are not in every file, or hold the probabilities."""
     if items.name in by:
         raise ValueError(f"--by must not be the column of probabilities, got {items.name!r}")
+    for name in filter(is_polars_pattern, by):
+        raise ValueError(f"--by {name!r} must have another name: Polars takes this for a pattern")
     for source in items.inputs:
         there = items.scan(source).collect_schema()
         for name in by:

@@ -35,6 +35,10 @@ class Engine:
 
     folds_case = False  # whether "Label" and "label" are the same column
 
+    def is_pattern(self, name: str) -> bool:
+        """Tell whether the engine takes the name of a column for more than that."""
+        return False
+
     def run(self, frame: Frame) -> nw.DataFrame[Any]:
         """Run a query; a frame in memory is its own result."""
         return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
@@ -112,8 +116,16 @@ class Arrow(InMemory):
         return _scattered(lists.flatten().to_numpy(), sizes)
 
 
+def is_polars_pattern(name: str) -> bool:
+    """Tell whether Polars takes a name for all columns, or for a regular expression."""
+    return name == "*" or (name.startswith("^") and name.endswith("$"))
+
+
 class Polars(InMemory):
     """Polars, eager."""
+
+    def is_pattern(self, name: str) -> bool:  # noqa: D102
+        return is_polars_pattern(name)
 
     def codes(self, keys: nw.DataFrame[Any], name: str) -> Ints:  # noqa: D102
         native = keys.to_native()
@@ -124,6 +136,9 @@ class Polars(InMemory):
 
 class PolarsLazy(Engine):
     """Polars, lazy: queries run out of core; joins may shuffle rows unless told not to."""
+
+    def is_pattern(self, name: str) -> bool:  # noqa: D102
+        return is_polars_pattern(name)
 
     def run(self, frame: Frame) -> nw.DataFrame[Any]:  # noqa: D102
         return frame.collect(engine="streaming") if isinstance(frame, nw.LazyFrame) else frame
@@ -151,6 +166,16 @@ class DuckDB(Engine):
     """
 
     folds_case = True
+
+    def is_pattern(self, name: str) -> bool:  # noqa: D102
+        return name == "*"
+
+    def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
+        # To group by "a.b" is to group by column b of table a: keys get plain names for it.
+        plain = [_new_name() for _ in by]
+        aliases = (nw.col(old).alias(new) for old, new in zip(by, plain, strict=True))
+        rows, keys = super().number(frame.with_columns(*aliases), plain, name)
+        return Numbered(rows.drop(*plain), keys)
 
     def settle(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         relation, table, view = keys.to_native(), _new_name(), _new_name()
@@ -185,6 +210,9 @@ class Spark(Engine):
     """Spark: small tables arrive as Arrow, in the frame's own session and types."""
 
     folds_case = True
+
+    def is_pattern(self, name: str) -> bool:  # noqa: D102
+        return name == "*" or "." in name or "`" in name
 
     def refusals(self) -> tuple[type[Exception], ...]:  # noqa: D102
         from pyspark.errors import PySparkException

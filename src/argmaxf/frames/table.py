@@ -48,6 +48,7 @@ class Table:
             raise TypeError(f"frame must be a data frame, got {type(frame).__name__}") from None
         columns, names = names_of(column), names_of(by)
         _check_columns(narwhal.collect_schema(), columns, names)
+        _check_names(narwhal, (*columns, *names))
         factors = None if prior is None else _factors(prior, len(columns))
         outputs = () if output is None else _outputs(narwhal, columns, output)
         if check_choice("nulls", nulls, ("raise", "drop")) == "drop":
@@ -147,6 +148,16 @@ def _check_columns(schema: nw.Schema, columns: tuple[str, ...], by: tuple[str, .
             raise ValueError(f"by must not hold the column of probabilities, got {list(by)}")
         if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
             raise ValueError(f"column {name!r} must hold numbers, got {schema[name]}")
+
+
+def _check_names(frame: Frame, names: tuple[str, ...]) -> None:
+    """Refuse names that the engine would take for other columns than the one."""
+    for name in names:
+        if engine_of(frame).is_pattern(name):
+            raise ValueError(
+                f"column {name!r} must have another name: {frame.implementation.name} "
+                "takes this one for a pattern"
+            )
 
 
 def _outputs(frame: Frame, columns: tuple[str, ...], output: str) -> tuple[str, ...]:
