@@ -183,7 +183,7 @@ def worst_case_curve(bands: Bands, question: Question) -> Floats:
     """Return the worst case of the top 0 … n items; -1 where no set can be the best."""
     from argmaxf.expected import band_kernels
     from argmaxf.expected.kernels import tilt
-    from argmaxf.expected.row_kernels import log_product
+    from argmaxf.expected.product_kernels import log_product
 
     c, n = question.coefficients, bands.low.size
     f = np.full(n + 1, -1.0)
