@@ -8,7 +8,8 @@ import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor
-from argmaxf.expected.row_kernels import BLOCK, carry, log_product, no_better
+from argmaxf.expected.product_kernels import log_product
+from argmaxf.expected.row_kernels import BLOCK, carry, no_better
 
 
 @reordering_kernel
