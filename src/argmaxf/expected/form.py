@@ -330,13 +330,18 @@ class Loss:
         )
 
 
+def value_at_least(groups: Groups, coefficients: Coefficients) -> float:
+    """A lower bound on the best value, by Jensen's inequality (see row_kernels)."""
+    c, b_in, b_out, s0, s1 = coefficients
+    k, mass = np.cumsum(groups.count), np.cumsum(groups.mass)
+    below = (c * mass + s0) / (k + s1 + b_in * (1.0 + mass) + b_out * (mass[-1] - mass))
+    return float(below.max())
+
+
 def largest_useful_k(groups: Groups, coefficients: Coefficients) -> float:
     """An upper bound on the best k, by Jensen's inequality from both sides (see row_kernels)."""
     c, b_in, b_out, s0, s1 = coefficients
-    k, mass = np.cumsum(groups.count), np.cumsum(groups.mass)
-    mean = mass[-1]
-    below = (c * mass + s0) / (k + s1 + b_in * (1.0 + mass) + b_out * (mean - mass))
-    best = float(below.max())
+    mean, best = float(groups.mass.sum()), value_at_least(groups, coefficients)
     if best == 0.0:  # probabilities so small that the bound underflows
         return math.inf
     return float((c * mean + s0) / best - s1 - min(b_in, b_out) * mean + 1.0)

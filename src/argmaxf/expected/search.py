@@ -29,7 +29,7 @@ import numpy as np
 
 from argmaxf.arrays import Bools, Floats
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.form import Climber, Form, Gain, Loss, largest_useful_k
+from argmaxf.expected.form import Climber, Form, Gain, Loss, largest_useful_k, value_at_least
 from argmaxf.expected.sources.base import Cut
 from argmaxf.expected.summary.groups import Groups, group_sums
 from argmaxf.question import Question
@@ -123,9 +123,10 @@ class Search:
         useful = int(np.searchsorted(k, reach)) + 1
         groups, rest = self.groups[:useful], self.groups[useful:]
         self._form = Form.of(self.groups, coefficients, reach)
-        self._climber: Climber = Gain(self._form)
+        near_one = Loss.suits(coefficients) and value_at_least(self.groups, coefficients) > NEAR_ONE
+        self._climber: Climber = Loss(self._form) if near_one else Gain(self._form)
         ladder = self._first(groups, rest)
-        if ladder.f[1:].max() > NEAR_ONE and Loss.suits(coefficients):
+        if not near_one and ladder.f[1:].max() > NEAR_ONE and Loss.suits(coefficients):
             self._climber = Loss(self._form)
             ladder = self._first(groups, rest)
         self._climb([ladder])
