@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from argmaxf.comparison.methods import METHODS, Recipe
 from argmaxf.estimators.expected import ExpectedFClassifier
-from argmaxf.estimators.labels import constants_said
+from argmaxf.estimators.labels import Labels, constants_said
 from argmaxf.estimators.rowwise import Once
 from argmaxf.measures import MeasureLike
 
@@ -111,18 +111,18 @@ class BlendFClassifier(ExpectedFClassifier):
                 .fit(X, target, weight, groups=groups, **({} if model is linear else fit_params))
                 for model in self._models(linear, self._labels.columns(target))
             ]
-        return self._of(members)
+        return self._of(self._labels, members)
 
     def _models(self, linear: Any, columns: NDArray[np.bool_]) -> list[Any]:
         """Return the models to blend; scores of the linear one need rows to be calibrated on."""
         lonely = np.minimum(columns.sum(axis=0), (~columns).sum(axis=0)) < 2
         return [self.estimator] if lonely.all() else [self.estimator, linear]
 
-    def _of(self, members: Sequence[Any]) -> Self:
+    def _of(self, labels: Labels, members: Sequence[Any]) -> Self:
         """Return the blend of classifiers that are fitted already."""
         first = members[0]
         self.members_ = list(members)
-        self._labels, self.classes_ = first._labels, first.classes_
+        self._labels, self.classes_ = labels, labels.classes
         self._deployed, self.calibrate_, self._small = first._deployed, first.calibrate_, Once()
         self._scorer = Blended([member._scorer for member in members])
         known = [member._reference for member in members]

@@ -187,7 +187,7 @@ class Trial:
         """Return a method that trains no model, learned from held-out scores of some rows."""
         if method.members:
             parts = [self._member(self.method_of(key), rows) for key in method.members]
-            return method.make(self.estimator, self.recipe)._of(parts)
+            return method.make(self.estimator, self.recipe)._of(self.labels, parts)
         given = GivenScores(self.labels, self.kinds, settled(self.estimator))
         return self._learn(method, given, rows)
 
@@ -220,7 +220,7 @@ class Trial:
                     self._member(self.method_of(key), self.held_out)._put_on(place)
                     for key, place in zip(keys, places, strict=True)
                 ]
-            return method.make(self.estimator, self.recipe)._of(members)
+            return method.make(self.estimator, self.recipe)._of(self.labels, members)
         if method.wraps:
             with without_advice():
                 return self.learned(method, self.held_out)._put_on(self._heldout())
