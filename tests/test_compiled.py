@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import argmaxf
-from argmaxf.sources import modules_behind, source_file, sources_digest
+from argmaxf.digests import modules_behind, source_file, sources_digest
 
 PACKAGE = Path(argmaxf.__file__).parent
 SLOW = pytest.mark.slow

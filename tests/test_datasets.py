@@ -16,7 +16,7 @@ from scipy import sparse
 from argmaxf.datasets import DataNotFoundError, load_mulan, load_reuters
 from argmaxf.paper.datasets.mulan import read_mulan
 from argmaxf.paper.datasets.reuters import count_words, read_archive, read_sgml
-from argmaxf.paper.datasets.sources import REUTERS_MEMBERS, SOURCES, Source
+from argmaxf.paper.datasets.sources import REUTERS_MEMBERS, SOURCES, Download
 from argmaxf.paper.datasets.storage import locate, sha256_of
 
 DENSE = """% a comment
@@ -214,7 +214,7 @@ def alone(tmp_path, monkeypatch):
     monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 0)
 
     def publish(url, content=b"hello"):
-        source = Source(url, {"toy.txt": sha256_of(content)})
+        source = Download(url, {"toy.txt": sha256_of(content)})
         monkeypatch.setitem(SOURCES, "toy", source)
 
     publish("http://127.0.0.1:9/")
@@ -305,7 +305,7 @@ def test_a_bad_download_does_not_stay(alone, server, tmp_path, monkeypatch):
     monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 1)
     name = "reuters21578.tar.gz"
     (tmp_path / "public" / name).write_text("<html>Sorry</html>")
-    monkeypatch.setitem(SOURCES, "reuters21578", Source(server, {name: None}))
+    monkeypatch.setitem(SOURCES, "reuters21578", Download(server, {name: None}))
     with pytest.raises(ValueError, match=r"reuters21578.tar.gz is corrupted"):
         load_reuters()
     assert not (tmp_path / "cache" / "reuters21578" / name).exists()

@@ -11,7 +11,7 @@ import pytest
 from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize
 from argmaxf.expected.search import Search
 from argmaxf.frames import decisions
-from argmaxf.frames.grouping import Rows
+from argmaxf.frames.grouping import GroupedRows
 from argmaxf.frames.segments import groups_of_rows
 from argmaxf.question import Question
 
@@ -254,7 +254,7 @@ def test_a_billion_equal_values_twice():
     values, counts = np.array([0.3, 0.1]), np.array([1e9, 1e9])
     table = np.zeros((2, 8))
     table[:, 0] = counts
-    rows = Rows(np.zeros(2, np.int64), values, table, values, values)
+    rows = GroupedRows(np.zeros(2, np.int64), values, table, values, values)
     question = Question.of(1.0, "fbeta", ties="together")
     search = Search(groups_of_rows(rows, bits=6, least=2**-64), question)
     assert search.wanted == []

@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.special import expit
 
 import argmaxf.paper
+from argmaxf.digests import modules_behind, source_file
 from argmaxf.paper import NAMES, adaptation, figure1, harness, reproduce, table1, table4
 from argmaxf.paper.claims import CLAIMS, answers
 from argmaxf.paper.fingerprint import behind, code_digest
@@ -22,7 +23,6 @@ from argmaxf.paper.models import Scores, by_expectation, by_threshold, f1, logis
 from argmaxf.paper.paired import paired_difference, t_interval
 from argmaxf.paper.published import columns, published, rows
 from argmaxf.paper.reports import markdown_table
-from argmaxf.sources import modules_behind, source_file
 from argmaxf.theory import GaussianMixture
 
 FOLDER = Path(argmaxf.paper.__file__).parent

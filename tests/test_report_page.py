@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import argmaxf
-from argmaxf.commands.answer import Asked
+from argmaxf.commands.answer import Request
 from argmaxf.commands.app import run
 from argmaxf.commands.tables import read_table, split_table
 from argmaxf.expected.operating import operating_point
@@ -58,7 +58,7 @@ def two_labels(table):
 
 @pytest.fixture(scope="module")
 def compared(table):
-    return Asked(split_table(read_table(table), [SCRIPT], table.name)).compare()
+    return Request(split_table(read_table(table), [SCRIPT], table.name)).compare()
 
 
 def page_for(found, chosen, path):
@@ -219,7 +219,7 @@ def test_the_sliders_move_the_model_that_is_recommended(browser, compared, tmp_p
 def test_each_label_has_its_own_numbers(browser, table, tmp_path):
     targets = [SCRIPT, "<b>second</b>"]
     rows = split_table(read_table(table), targets, table.name)
-    found = Asked(rows, beta=2.0).compare()
+    found = Request(rows, beta=2.0).compare()
     browser.open(page_for(found, "expected F", tmp_path / "page.html"))
     assert browser.script("return document.getElementById('label').options[1].text") == targets[1]
     for i in (0, 1, 0):
@@ -315,7 +315,7 @@ def test_many_rows_and_labels_still_fit_in_the_page(n):
     names = [f"label {i}" for i in range(labels)]
     y = rng.random((n, labels)) < 1 / (1 + np.exp(np.arange(1, labels + 1) / 2 - x[:, :1]))
     frame = pl.DataFrame(x, schema=["a", "b"]).hstack(pl.DataFrame(y * 1, schema=names))
-    found = Asked(split_table(frame, names, "t"), folds=2).compare()
+    found = Request(split_table(frame, names, "t"), folds=2).compare()
     page = render(found, command=["argmaxf"])
     assert len(page.encode()) < 3_000_000
     assert "Shown are the 6 rarest labels; 2 more took part" in page

@@ -1,7 +1,7 @@
 """Where the machine code of kernels is kept: compiled once for an installation, never stale.
 
 A file's name says all that its code depends on: the sources of the kernel and of whatever it
-imports (`sources.py`), the types of its arguments, this processor, numba and Python. A kept file
+imports (`digests.py`), the types of its arguments, this processor, numba and Python. A kept file
 that cannot be read, or a disk that cannot be written, costs a compilation and nothing else.
 """
 
@@ -24,7 +24,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
-from argmaxf.sources import PACKAGE, sources_digest
+from argmaxf.digests import PACKAGE, sources_digest
 from argmaxf.whole import write_whole
 
 

@@ -32,7 +32,7 @@ from argmaxf.whole import written_whole
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What the command line asks of a comparison."""
 
     train: LabelledTable
@@ -107,7 +107,7 @@ class Asked:
 
 
 def answer(
-    asked: Asked,
+    asked: Request,
     command: Sequence[str],
     *,
     report: Path | None = None,
@@ -159,7 +159,7 @@ def _method_record(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _render(comparison: Comparison, asked: Asked, command: Sequence[str], save: Path | None) -> str:
+def _render(comparison: Comparison, asked: Request, command: Sequence[str], save: Path | None) -> str:
     try:
         from argmaxf.report.page import render
     except ModuleNotFoundError as error:

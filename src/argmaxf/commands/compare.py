@@ -64,7 +64,7 @@ def compare(
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Compare both approaches on your data, and say which to use and why."""
-    from argmaxf.commands.answer import Asked, answer
+    from argmaxf.commands.answer import Request, answer
     from argmaxf.commands.tables import read_table, split_like, split_table
     from argmaxf.whole import refuse_inputs
 
@@ -72,7 +72,7 @@ def compare(
     rows = split_table(read_table(train), target, train.name, drop=drop or (), only=only or ())
     test_rows = None if test is None else split_like(read_table(test), rows, test.name)
     methods = ("margin",) * svmperf + ("cost",) * cost
-    asked = Asked(
+    asked = Request(
         rows,
         test_rows,
         estimator,

@@ -24,7 +24,7 @@ def demo(
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Compare both approaches on bundled real data with rare positives, and write a report."""
-    from argmaxf.commands.answer import Asked, answer
+    from argmaxf.commands.answer import Request, answer
     from argmaxf.commands.rare import nines
     from argmaxf.commands.tables import split_like, split_table
 
@@ -35,5 +35,5 @@ def demo(
     if not as_json:
         console().print(STORY.format(rate=rows.y.mean(), n=len(rows.y)))
     command = ["argmaxf", "demo", "--beta", f"{beta:g}", "--seed", str(seed)]
-    asked = Asked(rows, estimator="nb", beta=beta, seed=seed, apart=apart)
+    asked = Request(rows, estimator="nb", beta=beta, seed=seed, apart=apart)
     answer(asked, command, report=report, as_json=as_json)

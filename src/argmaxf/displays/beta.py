@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.displays.drawing import BLUE, GREEN, GREY, ORANGE, new_axes, positive_proba, tidy
-from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.expected.operating import operating_point, recall_shares
+from argmaxf.expected.operating import TopSets
+from argmaxf.expected.sweep import decide_betas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,16 +74,15 @@ class BetaDisplay:
             The display, with its arrays.
         """
         beta = np.geomspace(0.1, 10.0, 41) if betas is None else np.sort(np.asarray(betas, float))
-        decisions = [maximize_expected_f(proba, beta=float(b)) for b in beta]
-        shares = recall_shares(proba)
-        points = [operating_point(proba, d.selected, shares=shares) for d in decisions]
+        best = decide_betas(proba, beta.tolist())
+        top = TopSets(np.sort(np.asarray(proba, np.float64))[::-1])
         return cls(
             beta=beta,
-            threshold=np.array([d.threshold for d in decisions]),
-            k=np.array([d.k for d in decisions]),
-            precision=np.array([point.precision for point in points]),
-            recall=np.array([point.recall for point in points]),
-            fbeta=np.array([d.expected for d in decisions]),
+            threshold=best.threshold,
+            k=best.k,
+            precision=top.mass[best.k] / np.maximum(best.k, 1),
+            recall=top.recall[best.k],
+            fbeta=best.expected,
         )
 
     @classmethod

@@ -16,8 +16,9 @@ from argmaxf.displays.drawing import (
     tidy,
 )
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.evaluate import expected_f, expected_f_curve
+from argmaxf.expected.evaluate import expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.sweep import top_spreads
 from argmaxf.measures import MeasureLike, as_measure
 from argmaxf.validation import as_real_array, check_choice
 
@@ -95,14 +96,12 @@ class ExpectedFDisplay:
         falling = np.sort(as_real_array("proba", proba).astype(np.float64))[::-1]
         n = falling.size
         band_k = np.unique(np.geomspace(1, n, BAND_POINTS).astype(np.int64))
-        rank = np.arange(n)
-        std = [expected_f(falling, rank < k, beta=beta, measure=measure).std for k in band_k]
         return cls(
             k=np.arange(n + 1),
             threshold=np.concatenate([[np.inf], falling]),
             expected=expected_f_curve(falling, beta=beta, measure=measure),
             band_k=band_k,
-            band_std=np.array(std),
+            band_std=top_spreads(falling, band_k, beta=beta, measure=measure),
             decision=decision,
             measure=measure,
         )

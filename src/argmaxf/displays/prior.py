@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, positive_proba, tidy
-from argmaxf.expected.evaluate import expected_f
+from argmaxf.expected.evaluate import expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import MeasureLike, as_measure
 from argmaxf.prior import shift_prior
@@ -98,11 +98,12 @@ class PriorSensitivityDisplay:
         if not 0 < rate < 1:
             raise ValueError(f"proba must not be all 0 or all 1, got a mean of {rate:g}")
         rates = _around(rate) if assumed is None else np.sort(np.asarray(assumed, dtype=float))
-        shifted = [shift_prior(p, train_rate=rate, deploy_rate=float(r)) for r in rates]
-        chosen = [maximize_expected_f(q, beta=beta, measure=measure).selected for q in shifted]
+        shifted = shift_prior(p[:, None], train_rate=rate, deploy_rate=rates).T
+        # A shift keeps the order of the items: its best set is a top-k set of the true p, too.
+        best = maximize_expected_f(shifted, beta=beta, measure=measure, average="samples")
         return cls(
             assumed=rates,
-            loss=np.array([1 - expected_f(p, s, beta=beta, measure=measure).mean for s in chosen]),
+            loss=1 - expected_f_curve(p, beta=beta, measure=measure)[best.k],
             kl=np.array([mean_kl(p, q) for q in shifted]),
             positive_rate=rate,
             beta=decision.beta,

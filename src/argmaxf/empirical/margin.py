@@ -120,7 +120,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Found:
+class Trained:
     """The best point, its distance from the planes' lower bound, and how many were laid."""
 
     best: Point
@@ -136,7 +136,7 @@ def lay_planes(
     tol: float,
     max_iter: int,
     verbose: bool = False,
-) -> Found:
+) -> Trained:
     """Minimize ½‖w‖² + budget · max(0, largest violation), for any exact oracle."""
 
     def at(w: Vector, score: Vector) -> Point:
@@ -155,7 +155,7 @@ def lay_planes(
         if verbose and n_iter % 50 == 0:
             gap = (best.objective - lower) / best.objective
             print(f"{n_iter} planes: objective {best.objective:.6g}, gap {gap:.2%}", flush=True)
-    return Found(best, best.objective - lower, n_iter)
+    return Trained(best, best.objective - lower, n_iter)
 
 
 def _look_along(

@@ -31,7 +31,7 @@ APART = 1e-9  # share of a probability by which equal ones differ in the order o
 HUGE = 1e300  # stands for the infinite score of a label that is always or never positive
 
 
-class Curve(Protocol):
+class ProbabilityCurve(Protocol):
     """What turns scores into probabilities: any regressor of one feature."""
 
     def fit(self, score: Floats, y: Floats, sample_weight: Floats | None = None) -> Any:
@@ -104,7 +104,7 @@ class Calibrated:
     """
 
     models: list[LabelScorer]
-    curves: list[list[Curve | None]]
+    curves: list[list[ProbabilityCurve | None]]
     held_out: Floats
 
     def predict(self, X: Any) -> Floats:
@@ -191,7 +191,7 @@ def _held_out(scorer: LabelScorer, scores: Floats, parts: list[Any], curves: lis
     return np.asarray(proba[np.sort(np.concatenate(parts))])
 
 
-def average_curves(curves: list[Curve | None], scores: Any, method: str) -> Floats:
+def average_curves(curves: list[ProbabilityCurve | None], scores: Any, method: str) -> Floats:
     """Return the mean over folds of one label's probabilities, ties in the order of the scores."""
     pairs = [(c, s) for c, s in zip(curves, scores, strict=True) if c is not None]
     if not pairs:
@@ -207,11 +207,13 @@ def apart(proba: Floats, score: Floats) -> Floats:
     return np.asarray(proba * (1.0 - APART * (1.0 - place)))
 
 
-def _curve(form: Any, score: Floats, y: NDArray[np.bool_], weight: Floats | None) -> Curve | None:
+def _curve(
+    form: Any, score: Floats, y: NDArray[np.bool_], weight: Floats | None
+) -> ProbabilityCurve | None:
     seen = y if weight is None else y[weight > 0]
     if seen.all() or not seen.any():
         return None
-    curve: Curve = _fresh(form)
+    curve: ProbabilityCurve = _fresh(form)
     weighted = {} if weight is None else {"sample_weight": weight}
     curve.fit(score, y.astype(np.float64), **weighted)
     return curve

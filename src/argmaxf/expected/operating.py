@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.arrays import Floats
+from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.expected.nodes import reciprocal_nodes
 from argmaxf.metric import precision_from_counts
 from argmaxf.validation import as_probabilities, as_real_array
@@ -56,6 +56,28 @@ def recall_shares(proba: ArrayLike) -> Floats:
     g = np.exp(sum(np.log(_factor(block, w, x)).sum(axis=0) for block in blocks))
     shares = [(block * x / _factor(block, w, x)) @ (weight * g) for block in blocks]
     return np.concatenate([np.zeros(0), *shares])
+
+
+class TopSets:
+    """Expected and found counts of every top-k set of items in falling order."""
+
+    def __init__(self, falling: Floats, truth: Bools | None = None) -> None:
+        truth = np.zeros(falling.size, np.bool_) if truth is None else truth
+        self.mass = np.concatenate([[0.0], np.cumsum(falling)])
+        self.recall = np.concatenate([[0.0], np.cumsum(recall_shares(falling))])
+        self.found = np.concatenate([[0], np.cumsum(truth)])
+
+    def at(self, sizes: Ints) -> list[dict[str, Any]]:
+        """Return k, expected precision and recall, expected and found true positives of each."""
+        columns = {
+            "k": sizes,
+            "precision": self.mass[sizes] / np.maximum(sizes, 1),
+            "recall": self.recall[sizes],
+            "mass": self.mass[sizes],
+            "tp": self.found[sizes],
+        }
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _factor(p: Floats, w: Floats, x: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Compiled loops over sorted items, one by one: rows of a matrix, and whole curves.
+"""Compiled loops over the sorted items of one set, one by one: its curve, its decision, its spread.
 
 See kernels.py for the conventions, and form.py for the formulas; `c` are the coefficients of the
 measure.
@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
-from argmaxf.expected.kernels import factor, log_factor, longest, select, tilt
+from argmaxf.expected.kernels import factor, log_factor, tilt
 from argmaxf.expected.nodes import plausible_positives, reciprocal_nodes
 from argmaxf.expected.product_kernels import log_product
 from argmaxf.expected.step_kernels import tell_apart
@@ -361,33 +361,3 @@ def decide_row(ascending, c, zero_division, split_ties, limits, forced, f):
     if k > 0:
         std = top_spread(ascending, k, f[k], c, u, weight, tilts, log_g)
     return k, f[k], std, np.sum(f > -1.0)
-
-
-@kernel
-def decide_sets(ascending, offsets, c, zero_division, split_ties, limits, k, expected, std, rivals):
-    """Decide sets of items that lie one after another, each sorted, set r from offsets[r] on."""
-    f = np.empty(longest(offsets) + 1)
-    for r in range(k.size):
-        items = ascending[offsets[r] : offsets[r + 1]]
-        k[r], expected[r], std[r], rivals[r] = decide_row(
-            items, c, zero_division, split_ties, limits, -1, f[: items.size + 1]
-        )
-
-
-@kernel
-def select_sets(p, offsets, threshold, ties, out):
-    """Mark the chosen items of every set: those above its threshold, the first ties equal to it."""
-    for r in range(threshold.size):
-        part = slice(offsets[r], offsets[r + 1])
-        select(p[part], threshold[r], ties[r], out[part])
-
-
-@kernel
-def count_ties(ascending, offsets, k, threshold, ties):
-    """Count the chosen items of every set that equal its threshold."""
-    for r in range(k.size):
-        ties[r] = 0
-        for i in range(offsets[r + 1] - k[r], offsets[r + 1]):
-            if ascending[i] != threshold[r]:
-                break
-            ties[r] += 1

@@ -68,7 +68,7 @@ class Decided(NamedTuple):
 
 def decide_sets(sets: Sets, question: Question) -> Decided:
     """Return the best top k of each set, near ties settled; sets must not be empty."""
-    from argmaxf.expected import row_kernels
+    from argmaxf.expected import set_kernels
 
     ascending, offsets = readonly(sets.ascending), readonly(sets.offsets)
     if question.ratio is None:
@@ -81,11 +81,11 @@ def decide_sets(sets: Sets, question: Question) -> Decided:
     def work(part: slice) -> None:
         results = (each[part] for each in (k, expected, std, rivals))
         places = offsets[part.start : part.stop + 1]
-        row_kernels.decide_sets(ascending, places, *_options(question), *results)
+        set_kernels.decide_sets(ascending, places, *options_of(question), *results)
         contested = rivals[part] > 1
         for r in np.flatnonzero(contested) + part.start if contested.any() else ():
             items = ascending[offsets[r] : offsets[r + 1]]
-            k[r], expected[r], std[r] = _settled(items, question)
+            k[r], expected[r], std[r] = settled(items, question)
 
     _check_limits(ascending, offsets, question)
     sets_in_threads(work, offsets, threads_for(WORK * ascending.size))
@@ -103,7 +103,7 @@ def _check_limits(ascending: Floats, offsets: Ints, question: Question) -> None:
 
 def select_rows(p: Floats, decided: Decided) -> Bools:
     """Mark the chosen items of each row of a matrix; of equal ones the first are chosen."""
-    from argmaxf.expected import row_kernels
+    from argmaxf.expected import set_kernels
 
     rows, n = p.shape
     flat, selected = readonly(p.reshape(-1)), np.empty(p.size, np.bool_)
@@ -112,7 +112,7 @@ def select_rows(p: Floats, decided: Decided) -> Bools:
     def work(part: slice) -> None:
         places = offsets[part.start : part.stop + 1]
         limits = decided.threshold[part], decided.ties[part]
-        row_kernels.select_sets(flat, places, *limits, selected)
+        set_kernels.select_sets(flat, places, *limits, selected)
 
     in_threads(work, rows, threads_for(p.size))
     return selected.reshape(p.shape)
@@ -120,16 +120,16 @@ def select_rows(p: Floats, decided: Decided) -> Bools:
 
 def _decided(ascending: Floats, offsets: Ints, k: Ints, expected: Floats, std: Floats) -> Decided:
     """Find the lowest chosen item of each set, and how many equal to it are chosen."""
-    from argmaxf.expected import row_kernels
+    from argmaxf.expected import set_kernels
 
     first = np.minimum(offsets[1:] - k, offsets[1:] - 1)  # of the chosen ones, if there are any
     threshold = np.where(k > 0, ascending[first], math.inf)
     ties = np.empty(k.size, np.int64)
-    row_kernels.count_ties(ascending, offsets, k, threshold, ties)
+    set_kernels.count_ties(ascending, offsets, k, threshold, ties)
     return Decided(k, threshold, expected, std, ties)
 
 
-def _settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
+def settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
     """Decide a set in which several k are nearer than their error.
 
     Where there are two tilts and decimals of all of them would take long, the search by exact
@@ -138,7 +138,7 @@ def _settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
     from argmaxf.expected import row_kernels
 
     f = np.empty(ascending.size + 1)
-    options = _options(question)
+    options = options_of(question)
     row_kernels.decide_row(ascending, *options, -1, f)
     rivals = np.flatnonzero(f > -1.0).tolist()
     two_tilts = question.coefficients.b_in != question.coefficients.b_out
@@ -149,6 +149,7 @@ def _settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
     return k, expected, std
 
 
-def _options(question: Question) -> tuple[object, ...]:
+def options_of(question: Question) -> tuple[object, ...]:
+    """Return a question as the kernels take it."""
     limits = question.least, question.most
     return question.coefficients, question.zero_division, question.split_ties, limits

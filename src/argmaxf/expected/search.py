@@ -80,7 +80,7 @@ class Stretch(NamedTuple):
         return Groups.joined(list(pieces))
 
 
-class Optimum(NamedTuple):
+class BestBorder(NamedTuple):
     """The best border of groups: how many items it takes, their value and its spread."""
 
     k: int
@@ -220,9 +220,9 @@ class Search:
         k, f, std, _, _ = self.optimum
         return Decision(None, k, self.cut.threshold, f, std, self.question.beta, n)
 
-    def best_border(self) -> Optimum:
+    def best_border(self) -> BestBorder:
         """Compare the borders of all ladders and the empty set, and find the spread at the best."""
-        nothing = Optimum(0, *self.nothing, self.groups[:0], contested=False)
+        nothing = BestBorder(0, *self.nothing, self.groups[:0], contested=False)
         if not self._ladders:
             return nothing
         k, f, allowed, top = self._borders()
@@ -237,7 +237,7 @@ class Search:
         above, below = self._sides(chosen)
         value = self._offset + float(f[chosen])
         std = self._spread(above, below, value)
-        return Optimum(int(k[chosen]), value, std, above[-1:], contested)
+        return BestBorder(int(k[chosen]), value, std, above[-1:], contested)
 
     @property
     def _offset(self) -> float:
@@ -274,7 +274,7 @@ class Search:
         allowed = self._allowed(k)
         return k, f, allowed, int(np.argmax(np.where(allowed, f, -math.inf)))
 
-    def _no_border(self, nothing: Optimum) -> Optimum:
+    def _no_border(self, nothing: BestBorder) -> BestBorder:
         """Return the empty set where no other can be had within the limits, if that is allowed."""
         if self.question.least > 0:
             raise self.question.no_set()

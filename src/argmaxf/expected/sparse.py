@@ -100,13 +100,13 @@ def _all_cells(csr: Any, question: Question) -> tuple[Bools, Decision]:
 
 def _stored_sets(csr: Any, first: Ints, question: Question) -> tuple[Bools, Decided]:
     """Decide sets of cells that are stored one after another."""
-    from argmaxf.expected import row_kernels, sparse_kernels
+    from argmaxf.expected import set_kernels, sparse_kernels
 
     batches = Batches.of(np.diff(first))
     sparse_kernels.copy_sets(csr.data, first, batches.first, batches.values)
     decided = batches.decide(question)
     chosen = np.empty(csr.data.size, np.bool_)
-    row_kernels.select_sets(csr.data, first, decided.threshold, decided.ties, chosen)
+    set_kernels.select_sets(csr.data, first, decided.threshold, decided.ties, chosen)
     return chosen, decided
 
 

@@ -32,7 +32,7 @@ LEAD = 2.0**25  # y is summed in two parts, its first 25 bits apart (see kernels
 SLICE = 1 << 20  # rows of an eager frame taken at a time: bounds the memory of the columns below
 
 
-class Rows(NamedTuple):
+class GroupedRows(NamedTuple):
     """Groups as they come back from an engine, one row each; rows of one group may repeat."""
 
     segment: Ints  # its number, 0 where there is one segment only
@@ -41,22 +41,22 @@ class Rows(NamedTuple):
     lowest: Floats
     highest: Floats
 
-    def at(self, where: Any) -> Rows:
+    def at(self, where: Any) -> GroupedRows:
         """Return some of the rows."""
-        return Rows(*(array[where] for array in self))
+        return GroupedRows(*(array[where] for array in self))
 
 
-def summarized(frame: Frame, by: Sequence[str], bits: int, least: float) -> Rows:
+def summarized(frame: Frame, by: Sequence[str], bits: int, least: float) -> GroupedRows:
     """Group a frame of `by` and P by the first `bits` bits of t; t below `least` is one group."""
     return collected((_sums(part, by, bits, least) for part in slices(frame)), by)
 
 
-def counted(frame: Frame, by: Sequence[str]) -> Rows:
+def counted(frame: Frame, by: Sequence[str]) -> GroupedRows:
     """Group a frame of `by` and P by value."""
     return collected((_counts(part, by) for part in slices(frame)), by)
 
 
-def sized(frame: Frame, by: Sequence[str]) -> Rows:
+def sized(frame: Frame, by: Sequence[str]) -> GroupedRows:
     """Count the rows of each segment, and in the second column those that are probabilities."""
     return collected((_sizes(part, by) for part in slices(frame)), by)
 
@@ -70,12 +70,12 @@ def slices(frame: Frame) -> Iterator[Frame]:
         yield frame[start : start + SLICE]
 
 
-def collected(parts: Iterator[Frame], by: Sequence[str]) -> Rows:
+def collected(parts: Iterator[Frame], by: Sequence[str]) -> GroupedRows:
     """Bring groups into this process."""
     frames = [engine_of(part).run(part) for part in parts]
     values = np.concatenate([_numbers(f, [COUNT, *SUMS, LOWEST, HIGHEST, KEY]) for f in frames])
     segment = np.concatenate([_numbers(f, by).sum(axis=1) for f in frames]).astype(np.int64)
-    return Rows(segment, values[:, -1], values[:, :8], values[:, 8], values[:, 9])
+    return GroupedRows(segment, values[:, -1], values[:, :8], values[:, 8], values[:, 9])
 
 
 def _numbers(frame: nw.DataFrame[Any], names: Sequence[str]) -> Floats:

@@ -32,7 +32,7 @@ from argmaxf.frames.grouping import (
     ONE,
     TINY,
     ZERO,
-    Rows,
+    GroupedRows,
     counted,
     sized,
     summarized,
@@ -134,7 +134,7 @@ class FrameSource:
         threshold, k = zip(*(cuts[i] for i in range(self.segments)), strict=True)
         return with_labels(self._table, np.array(threshold), np.array(k)).to_native()
 
-    def _closer(self, inside: list[Groups]) -> Callable[[Frame], Rows]:
+    def _closer(self, inside: list[Groups]) -> Callable[[Frame], GroupedRows]:
         """Return the next, closer look, once the mantissa's bits that it tells apart are known."""
         items = sum(float(groups.count.sum()) for groups in inside)
         room = ANSWER // sum(len(groups) for groups in inside)
@@ -250,7 +250,7 @@ def _parted(finer: Groups, parts: Sequence[Groups]) -> list[Groups]:
     ]
 
 
-def checked(rows: Rows) -> Rows:
+def checked(rows: GroupedRows) -> GroupedRows:
     """Return the rows if every item is a probability in a segment; say what is wrong otherwise."""
     missing = _count(rows, MISSING)
     if missing:
@@ -270,7 +270,7 @@ def checked(rows: Rows) -> Rows:
     return rows
 
 
-def by_segment(rows: Rows) -> dict[int, Rows]:
+def by_segment(rows: GroupedRows) -> dict[int, GroupedRows]:
     """Part the rows by segment."""
     rows = rows.at(np.argsort(rows.segment, kind="stable"))
     numbers, starts = np.unique(rows.segment, return_index=True)
@@ -278,7 +278,7 @@ def by_segment(rows: Rows) -> dict[int, Rows]:
     return {i: rows.at(part) for i, part in zip(numbers.tolist(), parts, strict=True)}
 
 
-def groups_of_rows(rows: Rows, bits: int, least: float) -> Groups:
+def groups_of_rows(rows: GroupedRows, bits: int, least: float) -> Groups:
     """Turn rows into groups by falling probability, with tight bounds."""
     rows = added(rows)
     values = rows.lowest == rows.highest
@@ -295,13 +295,13 @@ def groups_of_rows(rows: Rows, bits: int, least: float) -> Groups:
     return groups[np.argsort(-groups.low, kind="stable")]
 
 
-def zeros_of(rows: Rows) -> Groups:
+def zeros_of(rows: GroupedRows) -> Groups:
     """Return the items with p = 0 as a group, if there are any."""
     zeros = _count(rows, ZERO)
     return Groups.of_values(np.zeros(1), np.array([zeros]))[: int(zeros > 0)]
 
 
-def _tiny(rows: Rows, i: int, least: float) -> Groups:
+def _tiny(rows: GroupedRows, i: int, least: float) -> Groups:
     row = np.zeros(rows.table.shape[1])
     row[0], row[1] = rows.table[i, 0], rows.table[i, 1] + rows.table[i, 2]
     groups = tiny_group(row, least)
@@ -309,7 +309,7 @@ def _tiny(rows: Rows, i: int, least: float) -> Groups:
     return groups
 
 
-def added(rows: Rows) -> Rows:
+def added(rows: GroupedRows) -> GroupedRows:
     """Add up the rows that share a key."""
     key, where = np.unique(rows.key, return_inverse=True)
     table = np.zeros((key.size, rows.table.shape[1]))
@@ -317,10 +317,10 @@ def added(rows: Rows) -> Rows:
     lowest, highest = np.full(key.size, np.inf), np.full(key.size, -np.inf)
     np.minimum.at(lowest, where, rows.lowest)
     np.maximum.at(highest, where, rows.highest)
-    return Rows(np.zeros(key.size, np.int64), key, table, lowest, highest)
+    return GroupedRows(np.zeros(key.size, np.int64), key, table, lowest, highest)
 
 
-def sketch_table(rows: Rows) -> Floats:
+def sketch_table(rows: GroupedRows) -> Floats:
     """Return the rows of a first pass as the table of a sketch."""
     rows = added(rows)
     key = np.abs(rows.key).view(np.int64) >> layout.SHIFT
@@ -336,5 +336,5 @@ def sketch_table(rows: Rows) -> Floats:
     return table
 
 
-def _count(rows: Rows, code: float) -> float:
+def _count(rows: GroupedRows, code: float) -> float:
     return float(rows.table[rows.key == code, 0].sum())

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.paper.models import Scores, by_expectation, by_threshold, f1, logistic
+from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic
 from argmaxf.paper.published import columns, published
 from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
@@ -27,7 +27,7 @@ def run_draw(seed: int) -> dict[str, float]:
     X_test, y_test = sample_unlikely(mixture, N, rng)
     A, B = mixture.represent(X, "R1"), mixture.represent(X_test, "R1")
     models = {
-        "Truth": Scores(mixture.log_odds(X), mixture.log_odds(X_test)),
+        "Truth": TrainTestScores(mixture.log_odds(X), mixture.log_odds(X_test)),
         "ML": logistic(A, y, B),
     }
     found = {}

@@ -10,7 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from argmaxf.paper.clock import timed
 from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
-from argmaxf.paper.models import Scores, by_expectation, by_threshold, f1, logistic
+from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic
 from argmaxf.paper.paired import t_interval
 from argmaxf.paper.reports import Record, Report, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
@@ -58,12 +58,12 @@ def _sample_both_classes(mixture: GaussianMixture, n: int, rng: np.random.Genera
             return X, y
 
 
-def _fit(model: str, X: Any, y: Any, X_test: Any) -> Scores:
+def _fit(model: str, X: Any, y: Any, X_test: Any) -> TrainTestScores:
     if model == "NB":
         with timed("fit"):
             fitted = GaussianNB().fit(np.hstack([X, X]), y)
         parts = (fitted.predict_joint_log_proba(np.hstack([Z, Z])) for Z in (X, X_test))
-        return Scores(*(part[:, 1] - part[:, 0] for part in parts))
+        return TrainTestScores(*(part[:, 1] - part[:, 0] for part in parts))
     A, B = (GaussianMixture.represent(Z, model) for Z in (X, X_test))  # type: ignore[arg-type]
     return logistic(A, y, B, tol=1e-6)
 

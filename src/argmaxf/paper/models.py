@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Scores:
+class TrainTestScores:
     """Log-odds of the training and of the test examples under one model."""
 
     train: Array
@@ -44,7 +44,7 @@ def logistic(
     penalty: float = 0.0,
     tol: float = 1e-8,
     max_iter: int = 50_000,
-) -> Scores:
+) -> TrainTestScores:
     """Fit logistic regression by L-BFGS from zeros: the ML of ML^E and ML^δ.
 
     Minimizes Σ log-loss + (penalty/2)‖w‖² over the attributes as they are, without an intercept of
@@ -62,17 +62,17 @@ def logistic(
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y, sample_weight=weight)
     n = X.shape[0] - (weight is not None)
-    return Scores(model.decision_function(X[:n]), model.decision_function(X_test))
+    return TrainTestScores(model.decision_function(X[:n]), model.decision_function(X_test))
 
 
-def soft_f(X: Any, y: Array, X_test: Any, *, penalty: float = 0.0) -> Scores:
+def soft_f(X: Any, y: Array, X_test: Any, *, penalty: float = 0.0) -> TrainTestScores:
     """Fit soft F1 by L-BFGS from zeros: the scores of F^δ. Minimizes -soft F + (penalty/2)‖w‖²."""
     with timed("soft F"):
         found = fit_soft_f(X, y, alpha=penalty, fit_intercept=False, tol=1e-6, max_iter=10_000)
-    return Scores(X @ found.coef, X_test @ found.coef)
+    return TrainTestScores(X @ found.coef, X_test @ found.coef)
 
 
-def by_threshold(scores: Scores, y: Array) -> Array:
+def by_threshold(scores: TrainTestScores, y: Array) -> Array:
     """Select test examples by the threshold with the best F1 in training (the δ methods)."""
     with timed("decide"):
         return np.asarray(scores.test >= maximize_empirical_f(y, scores.train).threshold)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.paper.models import Scores, by_expectation, by_threshold, f1, logistic, soft_f
+from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, soft_f
 from argmaxf.paper.paired import t_interval
 from argmaxf.paper.published import columns, published, rows
 from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
@@ -62,7 +62,7 @@ def run_setting(setting: str, seed: int) -> dict[str, float]:
     mixture = GaussianMixture(**parameters)  # type: ignore[arg-type]
     rng = np.random.default_rng([1, seed])  # the same noise in every row
     (X, y), (X_test, y_test) = mixture.sample(n_train, rng), mixture.sample(N_TEST, rng)
-    truth = Scores(mixture.log_odds(X), mixture.log_odds(X_test))
+    truth = TrainTestScores(mixture.log_odds(X), mixture.log_odds(X_test))
     found = _both("Truth", "", truth, y, y_test)
     for r in REPRESENTATIONS:
         A, B = mixture.represent(X, r), mixture.represent(X_test, r)  # type: ignore[arg-type]
@@ -123,7 +123,7 @@ def report(outcomes: Sequence[Outcome]) -> Report:
     )
 
 
-def _both(name: str, suffix: str, scores: Scores, y: Any, y_test: Any) -> dict[str, float]:
+def _both(name: str, suffix: str, scores: TrainTestScores, y: Any, y_test: Any) -> dict[str, float]:
     """Return F1 of one model decided by expectation and by threshold."""
     return {
         f"{name}^E{suffix}": f1(y_test, by_expectation(scores.test)),

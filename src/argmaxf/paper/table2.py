@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.paper.models import Scores, by_expectation, by_threshold, f1, logistic, soft_f
+from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, soft_f
 from argmaxf.paper.paired import t_interval
 from argmaxf.paper.published import columns, published
 from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
@@ -36,7 +36,7 @@ def run_model(setting: str, trials: int, seed: int) -> dict[str, tuple[float, fl
     def judge(selected: Any) -> tuple[float, float]:
         return mean_sd(f1(sets, selected.reshape(trials, SET_SIZE)))
 
-    def both(name: str, scores: Scores) -> dict[str, tuple[float, float]]:
+    def both(name: str, scores: TrainTestScores) -> dict[str, tuple[float, float]]:
         expected, tuned = name.split(", ")
         rows = scores.test.reshape(trials, SET_SIZE)
         return {
@@ -44,7 +44,7 @@ def run_model(setting: str, trials: int, seed: int) -> dict[str, tuple[float, fl
             tuned: judge(by_threshold(scores, y)),
         }
 
-    found = both("Truth^E, Truth^δ", Scores(mixture.log_odds(X), mixture.log_odds(X_test)))
+    found = both("Truth^E, Truth^δ", TrainTestScores(mixture.log_odds(X), mixture.log_odds(X_test)))
     for r in ("R0", "R1", "R2"):
         A, B = mixture.represent(X, r), mixture.represent(X_test, r)
         found |= both(f"ML^E {r}, ML^δ {r}", logistic(A, y, B))

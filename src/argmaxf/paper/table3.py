@@ -15,7 +15,7 @@ from argmaxf.paper.clock import timed
 from argmaxf.paper.datasets import MultilabelData, load_reuters
 from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
 from argmaxf.paper.models import (
-    Scores,
+    TrainTestScores,
     by_expectation,
     by_threshold,
     f1,
@@ -83,13 +83,13 @@ def run_topic(setup: str, topic: str, data_dir: str | None = None) -> dict[str, 
     return found | {"train": int(y.sum()), "test": int(y_test.sum())}
 
 
-def naive_bayes(X: Any, y: Any, X_test: Any) -> Scores:
+def naive_bayes(X: Any, y: Any, X_test: Any) -> TrainTestScores:
     """Fit multinomial naive Bayes, one count added to every class and word."""
     priors = (np.bincount(y, minlength=2) + 1.0) / (len(y) + 2.0)
     with timed("fit"):
         model = MultinomialNB(alpha=1.0, class_prior=priors).fit(X, y)
     train, test = (model.predict_joint_log_proba(part) for part in (X, X_test))
-    return Scores(train[:, 1] - train[:, 0], test[:, 1] - test[:, 0])
+    return TrainTestScores(train[:, 1] - train[:, 0], test[:, 1] - test[:, 0])
 
 
 def cells(plan: Plan) -> list[Cell]:
@@ -143,7 +143,7 @@ def report(outcomes: Sequence[Outcome]) -> Report:
     return Report(headline, _text(records, findings), records, findings, lambda: _draw(topics))
 
 
-def _judge(name: str, scores: Scores, y: Any, y_test: Any) -> dict[str, float]:
+def _judge(name: str, scores: TrainTestScores, y: Any, y_test: Any) -> dict[str, float]:
     empty = by_expectation(scores.test, zero_division=1.0)
     return {
         f"{name} ML^.5": f1(y_test, scores.test >= 0.0),

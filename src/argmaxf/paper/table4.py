@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold
 from argmaxf.paper.datasets import MultilabelData, load_mulan
 from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
 from argmaxf.paper.models import (
-    Scores,
+    TrainTestScores,
     by_expectation,
     by_threshold,
     f1,
@@ -77,7 +77,7 @@ def run_label(
     return {"runs": runs, "bracketed": judged[best], **counts}
 
 
-def _judge(scores: Scores, y: Any, y_test: Any) -> dict[str, float]:
+def _judge(scores: TrainTestScores, y: Any, y_test: Any) -> dict[str, float]:
     empty = by_expectation(scores.test, zero_division=1.0)
     return {
         "ML^δ": f1(y_test, by_threshold(scores, y)),

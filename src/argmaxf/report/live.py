@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from argmaxf.empirical.threshold import maximize_empirical_f
-from argmaxf.expected.evaluate import expected_f_curve
-from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.expected.operating import recall_shares
+from argmaxf.expected.operating import TopSets
+from argmaxf.expected.sweep import curves_of_betas, decide_betas
 
 Floats = NDArray[np.float64]
 BETAS = 49  # from 0.1 to 10
@@ -51,11 +50,11 @@ def live_numbers(proba: Floats, truth: NDArray[np.bool_], beta: float) -> dict[s
     betas = beta_grid(beta)
     order = np.argsort(-proba, kind="stable")
     falling = proba[order]
-    top = _TopSets(falling, truth[order])
-    decisions = [maximize_expected_f(falling, beta=b) for b in betas]
+    top = TopSets(falling, truth[order])
+    best = decide_betas(falling, betas)
     thresholds = threshold_grid(proba)
     sizes = np.searchsorted(-falling, -np.array(thresholds), side="right")
-    curves = np.array([expected_f_curve(falling, beta=b)[sizes] for b in betas])
+    curves = curves_of_betas(falling, betas)[:, sizes]
     return {
         "n": int(truth.size),
         "positives": int(truth.sum()),
@@ -64,17 +63,14 @@ def live_numbers(proba: Floats, truth: NDArray[np.bool_], beta: float) -> dict[s
         "beta": beta,
         "betas": betas,
         "decisions": [
-            {
-                "threshold": float(d.threshold) if d.k else None,
-                "f": float(d.expected),
-                "std": float(d.std),
-                **top.at(d.k),
-            }
-            for d in decisions
+            {"threshold": threshold if at["k"] else None, "f": f, "std": std, **at}
+            for at, threshold, f, std in zip(
+                top.at(best.k), *(each.tolist() for each in best[1:]), strict=True
+            )
         ],
         "cuts": [
-            {"threshold": t, "f": [round(f, 7) for f in values], **top.at(int(k))}
-            for t, k, values in zip(thresholds, sizes, curves.T.tolist(), strict=True)
+            {"threshold": t, "f": [round(f, 7) for f in values], **at}
+            for t, at, values in zip(thresholds, top.at(sizes), curves.T.tolist(), strict=True)
         ],
     }
 
@@ -105,25 +101,6 @@ def live_scores(score: Floats, truth: NDArray[np.bool_], beta: float) -> dict[st
             for t, k in zip(thresholds, sizes, strict=True)
         ],
     }
-
-
-class _TopSets:
-    """Expected and found counts of every top-k set."""
-
-    def __init__(self, falling: Floats, truth: NDArray[np.bool_]) -> None:
-        self.mass = np.concatenate([[0.0], np.cumsum(falling)])
-        self.recall = np.concatenate([[0.0], np.cumsum(recall_shares(falling))])
-        self.found = np.concatenate([[0], np.cumsum(truth)])
-
-    def at(self, k: int) -> dict[str, Any]:
-        """Return k, expected precision and recall, expected and found true positives."""
-        return {
-            "k": k,
-            "precision": float(self.mass[k] / k) if k else 0.0,
-            "recall": float(self.recall[k]),
-            "mass": float(self.mass[k]),
-            "tp": int(self.found[k]),
-        }
 
 
 def _finite(number: float) -> float | None:

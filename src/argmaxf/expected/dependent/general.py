@@ -93,7 +93,7 @@ class Value(NamedTuple):
     high: Floats
 
 
-class Source(Protocol):
+class JointSource(Protocol):
     """Where the joint distribution comes from; the first axis of every array is the instance."""
 
     @property
@@ -132,7 +132,7 @@ class Source(Protocol):
         ...
 
 
-def decide(source: Source, question: Question) -> JointDecision:
+def decide(source: JointSource, question: Question) -> JointDecision:
     """Return the best set for each instance of a source."""
     marginals = source.marginals
     independent = maximize_expected_f(
@@ -179,7 +179,7 @@ class _Found(NamedTuple):
     selected: Bools
 
 
-def _best_sets(source: Source, question: Question, guess: Any) -> _Found:
+def _best_sets(source: JointSource, question: Question, guess: Any) -> _Found:
     """Decide all instances, as many at a time as fit in memory."""
     from argmaxf.expected.dependent import kernels
 
@@ -209,7 +209,7 @@ def _best_sets(source: Source, question: Question, guess: Any) -> _Found:
 
 
 def _settle(
-    source: Source, question: Question, b: Floats, row: int, nothing: float, found: _Found
+    source: JointSource, question: Question, b: Floats, row: int, nothing: float, found: _Found
 ) -> None:
     """Decide an instance in which several k agree to 13 digits."""
     from argmaxf.expected.dependent import kernels

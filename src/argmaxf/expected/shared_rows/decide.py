@@ -16,7 +16,7 @@ from argmaxf.expected.decision import Decision
 from argmaxf.expected.shared_rows.branch import CELLS, branch
 from argmaxf.expected.shared_rows.prices import Solution, Watch, solve
 from argmaxf.expected.shared_rows.problem import Problem, Rule
-from argmaxf.expected.shared_rows.records import Rows
+from argmaxf.expected.shared_rows.records import Cells
 from argmaxf.expected.sources.sparse import as_csr, is_sparse, selected_cells
 from argmaxf.measures import Measure, Ratio
 from argmaxf.question import Question
@@ -122,21 +122,21 @@ def decide_shared(proba: Any, question: Question, sharing: Sharing) -> SharedDec
     return replace(decision, selected=chosen.reshape(proba.shape))
 
 
-def _cells_of_csr(csr: Any) -> Rows:
-    return Rows(csr.indptr.astype(np.int64), csr.indices, csr.data)
+def _cells_of_csr(csr: Any) -> Cells:
+    return Cells(csr.indptr.astype(np.int64), csr.indices, csr.data)
 
 
-def _all_cells(proba: NDArray[Any]) -> Rows:
+def _all_cells(proba: NDArray[Any]) -> Cells:
     n, size = proba.shape
     if proba.size and not (proba.min() >= 0.0 and proba.max() <= 1.0):
         raise NotAProbability
     column = np.tile(np.arange(size, dtype=np.int32), n)
     p = np.ascontiguousarray(proba, dtype=np.float64).reshape(-1)
-    return Rows(np.arange(n + 1, dtype=np.int64) * size, column, p)
+    return Cells(np.arange(n + 1, dtype=np.int64) * size, column, p)
 
 
 def _decide_cells(
-    cells: Rows, shape: tuple[int, int], question: Question, sharing: Sharing
+    cells: Cells, shape: tuple[int, int], question: Question, sharing: Sharing
 ) -> tuple[Bools, SharedDecision]:
     """Return which cells are chosen, in the order given, and the decision without its labels."""
     _check_additive(question)
@@ -156,7 +156,7 @@ def _decide_cells(
     return chosen, _of_all_columns(decision, used, question.zero_division, shape[1])
 
 
-def _used_columns(cells: Rows, columns: int) -> tuple[Ints, Rows]:
+def _used_columns(cells: Cells, columns: int) -> tuple[Ints, Cells]:
     """Return the columns that have cells, and the cells with these columns numbered anew."""
     has_cells = np.bincount(cells.column, minlength=columns) > 0
     number = (np.cumsum(has_cells) - 1).astype(np.int32)
@@ -183,7 +183,7 @@ def _of_all_columns(
     )
 
 
-def _rule(cells: Rows, columns: int, empty: int, question: Question, sharing: Sharing) -> Rule:
+def _rule(cells: Cells, columns: int, empty: int, question: Question, sharing: Sharing) -> Rule:
     """Return the rule for these cells; every row must be able to keep it."""
     available = np.diff(cells.first)
     if sharing.exactly and available.size and available.min() < sharing.b:

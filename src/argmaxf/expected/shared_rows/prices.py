@@ -34,7 +34,7 @@ ROUNDING = 1e-12  # a bound this close to a value, as part of it, has reached it
 Watch = Callable[[float, float], None]  # is told the value and the bound so far
 
 
-class Bound(NamedTuple):
+class PriceBound(NamedTuple):
     """What prices prove, and what the columns would choose at these prices."""
 
     value: float
@@ -126,7 +126,9 @@ def _step(problem: Problem, price: Floats, excess: Floats, drop: float) -> Float
     return moved if problem.rule.exactly else np.maximum(moved, 0.0)
 
 
-def bound_of(problem: Problem, price: Floats, forced: Floats, guess: Ints, slack: float) -> Bound:
+def bound_of(
+    problem: Problem, price: Floats, forced: Floats, guess: Ints, slack: float
+) -> PriceBound:
     """Return what prices prove; `guess` holds each column's likely size and gets its best one."""
     from argmaxf.expected.shared_rows import price_kernels
 
@@ -142,7 +144,7 @@ def bound_of(problem: Problem, price: Floats, forced: Floats, guess: Ints, slack
     excess = (b - np.bincount(columns.row[wanted], minlength=price.size)).astype(np.float64)
     if not problem.rule.exactly:  # a row that costs nothing may be left with room
         excess[(price == 0.0) & (excess > 0.0)] = 0.0
-    return Bound(problem.constant + b * math.fsum(price) + math.fsum(bound), wanted, excess)
+    return PriceBound(problem.constant + b * math.fsum(price) + math.fsum(bound), wanted, excess)
 
 
 def _share_out(work: Callable[[tuple[int, int]], None], first: Ints) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.expected.nodes import reciprocal_nodes
-from argmaxf.expected.shared_rows.records import Columns, Places, Rows
+from argmaxf.expected.shared_rows.records import Cells, Columns, Places
 from argmaxf.measures import Coefficients
 
 
@@ -34,14 +34,14 @@ class Problem:
 
     rule: Rule
     order: Ints  # which given row stands at each place
-    rows: Rows
+    rows: Cells
     columns: Columns
     cell: Ints  # where the columns' cells stand among the rows' cells
     constant: float  # part of the value that no choice changes
     weight: Floats  # of each column in the average
 
     @classmethod
-    def of(cls, given: Rows, n_columns: int, rule: Rule) -> Problem:
+    def of(cls, given: Cells, n_columns: int, rule: Rule) -> Problem:
         """Take the cells that may be chosen as they are given, row by row."""
         order, rows = _in_own_order(given)
         first, row, cell, p = _by_columns(rows, n_columns)
@@ -93,19 +93,19 @@ def _log_absent(present: float, absent: Floats, u: Floats) -> Floats:
     return -u if present == 1.0 else np.log1p(-present * absent)
 
 
-def _in_own_order(given: Rows) -> tuple[Ints, Rows]:
+def _in_own_order(given: Cells) -> tuple[Ints, Cells]:
     """Put rows in the order of their content."""
     from argmaxf.expected.shared_rows import column_kernels
 
     keys = np.empty(given.first.size - 1, np.uint64)
     column_kernels.row_keys(*given, keys)
     order = np.argsort(keys, kind="stable")
-    rows = Rows(np.empty_like(given.first), np.empty_like(given.column), np.empty_like(given.p))
+    rows = Cells(np.empty_like(given.first), np.empty_like(given.column), np.empty_like(given.p))
     column_kernels.reorder_rows(*given, order, *rows)
     return order, rows
 
 
-def _by_columns(rows: Rows, n_columns: int) -> tuple[Ints, Places, Ints, Floats]:
+def _by_columns(rows: Cells, n_columns: int) -> tuple[Ints, Places, Ints, Floats]:
     """List the cells column by column: first cell of each, row, place among the rows' cells, p."""
     from argmaxf.expected.shared_rows import column_kernels
 

@@ -12,7 +12,7 @@ from argmaxf.arrays import Bools, Floats, Ints
 Places = NDArray[np.int32]  # numbers of rows or columns
 
 
-class Rows(NamedTuple):
+class Cells(NamedTuple):
     """The cells that may be chosen, row by row."""
 
     first: Ints  # where each row begins among the cells; (n + 1,)

@@ -10,15 +10,15 @@ MULAN = f"https://raw.githubusercontent.com/tsoumakas/mulan/{MULAN_COMMIT}/data/
 
 
 @dataclass(frozen=True)
-class Source:
+class Download:
     """A public folder and its files; None where the content is checked after unpacking."""
 
     url: str
     sha256: Mapping[str, str | None]
 
 
-SOURCES: dict[str, Source] = {
-    "yeast": Source(
+SOURCES: dict[str, Download] = {
+    "yeast": Download(
         f"{MULAN}/yeast/",
         {
             "yeast-train.arff": "e759dc991ff54694a4ff9c4314f3be0d6fd2b1994a4b563f57e416394c6aebbd",
@@ -26,7 +26,7 @@ SOURCES: dict[str, Source] = {
             "yeast.xml": "c3056cc26444b5158b1588d1b73bec9c45429e10f0957ad085903423cb81f247",
         },
     ),
-    "scene": Source(
+    "scene": Download(
         f"{MULAN}/scene/",
         {
             "scene-train.arff": "b53ba93bdf412de922e3960389bcee24744fa3e872ce610511fc1d750888b64d",
@@ -34,7 +34,7 @@ SOURCES: dict[str, Source] = {
             "scene.xml": "55d8b247b949ad5c52e5a73d8c6775ec6e5469ce9682465b45b333b68ee4bcc5",
         },
     ),
-    "medical": Source(
+    "medical": Download(
         f"{MULAN}/medical/",
         {
             "medical-train.arff": "c764f45756ab1c553b8b4eaaf5605a5610a43bbbcf37492d0f1a12bf9c9e2244",  # noqa: E501
@@ -42,7 +42,7 @@ SOURCES: dict[str, Source] = {
             "medical.xml": "51fa9d5c09e48caff3f0a0c75db1c9aa85944f8e35451f3ad8bd56fc422286ce",
         },
     ),
-    "enron": Source(
+    "enron": Download(
         f"{MULAN}/enron/",
         {
             "enron-train.arff": "2988cefc1cdf7a8004a20ef84615cc8fa1b5d7434c16687283b41454e2d9d194",
@@ -51,7 +51,7 @@ SOURCES: dict[str, Source] = {
         },
     ),
     # The archive was packed anew in several places; the SGML files in it are the same everywhere.
-    "reuters21578": Source(
+    "reuters21578": Download(
         "https://kdd.ics.uci.edu/databases/reuters21578/",
         {"reuters21578.tar.gz": None},
     ),

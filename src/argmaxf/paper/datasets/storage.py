@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from argmaxf.paper.datasets.sources import SOURCES, Source
+from argmaxf.paper.datasets.sources import SOURCES, Download
 
 PathLike = str | os.PathLike[str]
 RETRIES = 2
@@ -103,7 +103,7 @@ def _download(dataset: str, file: str) -> Path:
         pooch.get_logger().setLevel(quiet)
 
 
-def _not_found(dataset: str, source: Source, folder: Path, error: OSError) -> DataNotFoundError:
+def _not_found(dataset: str, source: Download, folder: Path, error: OSError) -> DataNotFoundError:
     files = ", ".join(source.sha256)
     return DataNotFoundError(
         f"{dataset} is not on this machine and could not be downloaded "

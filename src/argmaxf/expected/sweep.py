@@ -1,0 +1,84 @@
+"""One set of items for many β, or many sizes: what a slider or a curve needs, in few calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from argmaxf.arrays import Floats, Ints, contiguous
+from argmaxf.expected.evaluate import expected_f, expected_f_curve
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.rows import SMALL, options_of, settled
+from argmaxf.measures import FBeta, Measure
+from argmaxf.question import Question
+from argmaxf.validation import as_probabilities
+
+
+class Sweep(NamedTuple):
+    """The best set for each β: its size, threshold, expected F_β and standard deviation."""
+
+    k: Ints
+    threshold: Floats
+    expected: Floats
+    std: Floats
+
+
+def decide_betas(proba: ArrayLike, betas: Sequence[float]) -> Sweep:
+    """Return the best set of the same items for each β.
+
+    Cost: one sort of up to 16,384 items, then as much for each β as a decision of sorted items.
+    """
+    p = as_probabilities("proba", proba, ndim=1)
+    if p.size > SMALL:
+        found = [maximize_expected_f(p, beta=beta) for beta in betas]
+        return Sweep(*(np.array([getattr(d, name) for d in found]) for name in Sweep._fields))
+    from argmaxf.expected import set_kernels
+
+    ascending = contiguous(np.sort(p))
+    k, rivals = np.empty(len(betas), np.int64), np.empty(len(betas), np.int64)
+    expected, std = np.empty(len(betas)), np.empty(len(betas))
+    options = options_of(Question.of())[1:]
+    set_kernels.decide_each(ascending, _table(betas), *options, k, expected, std, rivals)
+    for i in np.flatnonzero(rivals > 1):
+        k[i], expected[i], std[i] = settled(ascending, Question.of(betas[int(i)]))
+    threshold = np.where(k > 0, ascending[np.minimum(p.size - k, p.size - 1)], np.inf)
+    return Sweep(k, threshold, expected, std)
+
+
+def curves_of_betas(proba: ArrayLike, betas: Sequence[float]) -> Floats:
+    """Return the expected F_β of the top 0 … n items, one row for each β."""
+    p = as_probabilities("proba", proba, ndim=1)
+    if p.size > SMALL:
+        return np.array([expected_f_curve(p, beta=beta) for beta in betas])
+    from argmaxf.expected import set_kernels
+
+    f = np.zeros((len(betas), p.size + 1))
+    set_kernels.curves(contiguous(np.sort(p)), _table(betas), 0.0, f)
+    return f
+
+
+def top_spreads(
+    proba: ArrayLike, sizes: Ints, *, beta: float = 1.0, measure: str | Measure = "fbeta"
+) -> Floats:
+    """Return the standard deviation of a measure for the top k items, for each k ≥ 1 asked for."""
+    question = Question.of(beta, measure)
+    ascending = contiguous(np.sort(as_probabilities("proba", proba, ndim=1)))
+    n = ascending.size
+    if n > SMALL:
+        rank = np.arange(n, 0, -1)
+        sets = (rank <= k for k in sizes)
+        return np.array([expected_f(ascending, s, measure=question.measure).std for s in sets])
+    from argmaxf.expected import set_kernels
+
+    std = np.zeros(len(sizes))
+    if ascending[-1] > 0.0:
+        set_kernels.spreads(ascending, question.coefficients, question.zero_division, sizes, std)
+    return std
+
+
+def _table(betas: Sequence[float]) -> Floats:
+    """Return the coefficients of F_β, a row for each β."""
+    return np.array([FBeta(float(beta)).coefficients() for beta in betas])
