@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.displays.drawing import BLUE, GREEN, GREY, ORANGE, new_axes, positive_proba, tidy
+from argmaxf.displays.base import ProbabilityDisplay
+from argmaxf.displays.drawing import BLUE, GREEN, GREY, ORANGE, new_axes, tidy
 from argmaxf.expected.operating import TopSets
 from argmaxf.expected.sweep import decide_betas
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class BetaDisplay:
+class BetaDisplay(ProbabilityDisplay):
     """The best set as β varies: its threshold, expected precision, recall and F_β.
 
     Attributes
@@ -58,21 +59,8 @@ class BetaDisplay:
         self.fbeta = fbeta
 
     @classmethod
-    def of(cls, proba: ArrayLike, *, betas: ArrayLike | None = None) -> Self:
-        """Compute the arrays without drawing: one decision for each β, by default 0.1 … 10.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n,)
-            Probabilities of being positive.
-        betas : array-like, optional
-            The values of β; by default 0.1 … 10.
-
-        Returns
-        -------
-        BetaDisplay
-            The display, with its arrays.
-        """
+    def _computed(cls, proba: ArrayLike, *, betas: ArrayLike | None = None) -> Self:
+        """Compute the arrays without drawing: one decision for each β, by default 0.1 … 10."""
         beta = np.geomspace(0.1, 10.0, 41) if betas is None else np.sort(np.asarray(betas, float))
         best = decide_betas(proba, beta.tolist())
         top = TopSets(np.sort(np.asarray(proba, np.float64))[::-1])
@@ -112,31 +100,7 @@ class BetaDisplay:
         BetaDisplay
             The display, with what was drawn.
         """
-        return cls.of(proba, betas=betas).plot(ax, beta=beta)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, *, pos_label: Any = None, **options: Any
-    ) -> Self:
-        """Draw it for the rows of X, with a fitted classifier's probabilities.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier.
-        X : array-like or sparse matrix of shape (n, features)
-            The rows.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-        **options : dict
-            Further options of `from_predictions`.
-
-        Returns
-        -------
-        BetaDisplay
-            The display, with what was drawn.
-        """
-        return cls.from_predictions(positive_proba(estimator, X, pos_label), **options)
+        return cls._computed(proba, betas=betas).plot(ax, beta=beta)
 
     def plot(self, ax: Axes | None = None, *, beta: float | None = None) -> Self:
         """Draw threshold, expected precision, recall and F_β against β.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argmaxf.displays.base import LabelledDisplay
 from argmaxf.displays.drawing import (
     BLUE,
     GREEN,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class EmpiricalFDisplay:
+class EmpiricalFDisplay(LabelledDisplay):
     """Precision, recall and F_β for every threshold on labelled scores, and the best threshold.
 
     Attributes
@@ -63,6 +64,8 @@ class EmpiricalFDisplay:
         The lines.
     """
 
+    _scores = staticmethod(positive_score)  # probabilities, or else decision scores
+
     def __init__(
         self,
         *,
@@ -91,7 +94,7 @@ class EmpiricalFDisplay:
         self.low = low
 
     @classmethod
-    def of(
+    def _computed(
         cls,
         y_true: ArrayLike,
         score: ArrayLike,
@@ -103,32 +106,7 @@ class EmpiricalFDisplay:
         confidence: float | None = None,
         pos_label: Any = None,
     ) -> Self:
-        """Compute the arrays without drawing. Cost: two sorts.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n,)
-            True labels, of two classes.
-        score : array-like of shape (n,)
-            Scores, larger meaning more positive.
-        beta : float, default=1.0
-            Weight of recall against precision.
-        measure : str, Measure or callable, default="fbeta"
-            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
-        min_precision : float, optional
-            Only thresholds of at least this precision count.
-        min_recall : float, optional
-            Only thresholds of at least this recall count.
-        confidence : float, optional
-            The constraints shall hold in the population with this confidence.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-
-        Returns
-        -------
-        EmpiricalFDisplay
-            The display, with its arrays.
-        """
+        """Compute the arrays without drawing. Cost: two sorts."""
         y = positives(y_true, pos_label)
         limits: dict[str, Any] = {"min_precision": min_precision, "min_recall": min_recall}
         limits["confidence"] = confidence
@@ -195,36 +173,9 @@ class EmpiricalFDisplay:
         """
         limits = {"min_precision": min_precision, "min_recall": min_recall}
         limits["confidence"] = confidence
-        return cls.of(
+        return cls._computed(
             y_true, score, beta=beta, measure=measure, pos_label=pos_label, **limits
         ).plot(ax)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
-    ) -> Self:
-        """Draw it for labelled rows, with a fitted classifier's probabilities or scores.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier.
-        X : array-like or sparse matrix of shape (n, features)
-            The rows.
-        y : array-like of shape (n,)
-            Their true labels.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-        **options : dict
-            Further options of `from_predictions`.
-
-        Returns
-        -------
-        EmpiricalFDisplay
-            The display, with what was drawn.
-        """
-        score = positive_score(estimator, X, pos_label)
-        return cls.from_predictions(y, score, pos_label=pos_label, **options)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the steps, the constraint region and the best threshold.

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argmaxf.displays.base import ProbabilityDisplay
 from argmaxf.displays.drawing import (
     BLUE,
     ORANGE,
     new_axes,
-    positive_proba,
     thinned,
     tidy,
 )
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BAND_POINTS = 48  # sizes at which the spread is computed; it is smooth
 
 
-class ExpectedFDisplay:
+class ExpectedFDisplay(ProbabilityDisplay):
     """Expected F_β of every top-k set, its spread, and the best set.
 
     Attributes
@@ -75,23 +75,10 @@ class ExpectedFDisplay:
         self.measure = as_measure(measure, decision.beta)
 
     @classmethod
-    def of(cls, proba: ArrayLike, *, beta: float = 1.0, measure: MeasureLike = "fbeta") -> Self:
-        """Compute the arrays without drawing. Cost: one sort, and one pass for each band point.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n,)
-            Probabilities of being positive.
-        beta : float, default=1.0
-            Weight of recall against precision.
-        measure : str, Measure or callable, default="fbeta"
-            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
-
-        Returns
-        -------
-        ExpectedFDisplay
-            The display, with its arrays.
-        """
+    def _computed(
+        cls, proba: ArrayLike, *, beta: float = 1.0, measure: MeasureLike = "fbeta"
+    ) -> Self:
+        """Compute the arrays without drawing. Cost: one sort, and one pass for each band point."""
         decision = maximize_expected_f(proba, beta=beta, measure=measure)
         falling = np.sort(as_real_array("proba", proba).astype(np.float64))[::-1]
         n = falling.size
@@ -142,31 +129,7 @@ class ExpectedFDisplay:
         ExpectedFDisplay
             The display, with what was drawn.
         """
-        return cls.of(proba, beta=beta, measure=measure).plot(ax, x=x, **line)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, *, pos_label: Any = None, **options: Any
-    ) -> Self:
-        """Draw it for the rows of X, with a fitted classifier's probabilities.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier.
-        X : array-like or sparse matrix of shape (n, features)
-            The rows.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-        **options : dict
-            Further options of `from_predictions`.
-
-        Returns
-        -------
-        ExpectedFDisplay
-            The display, with what was drawn.
-        """
-        return cls.from_predictions(positive_proba(estimator, X, pos_label), **options)
+        return cls._computed(proba, beta=beta, measure=measure).plot(ax, x=x, **line)
 
     def plot(self, ax: Axes | None = None, *, x: str = "k", **line: Any) -> Self:
         """Draw expected F, its band and the chosen cut.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
+from argmaxf.displays.base import Display
 from argmaxf.displays.drawing import BLUE, ORANGE, new_axes, tidy
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.empirical.paired import f_difference
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class MethodComparisonDisplay:
+class MethodComparisonDisplay(Display):
     """F of several methods on the same rows, with intervals, and how far each is from one of them.
 
     Attributes
@@ -58,7 +59,7 @@ class MethodComparisonDisplay:
         self.level = level
 
     @classmethod
-    def of(
+    def _computed(
         cls,
         y_true: ArrayLike,
         predictions: Mapping[str, ArrayLike],
@@ -69,30 +70,7 @@ class MethodComparisonDisplay:
         reference: str | None = None,
         pos_label: Any = None,
     ) -> Self:
-        """Compute the intervals without drawing; macro F for multilabel and multiclass targets.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n,) or (n, labels)
-            True labels.
-        predictions : mapping of str to array-like
-            The predicted labels of each method, by its name.
-        beta : float, default=1.0
-            Weight of recall against precision.
-        measure : str, Measure or callable, default="fbeta"
-            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
-        level : float, default=0.95
-            How often intervals shall hold.
-        reference : str, optional
-            The method the others are compared with; by default the best.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-
-        Returns
-        -------
-        MethodComparisonDisplay
-            The display, with its arrays.
-        """
+        """Compute the intervals without drawing; macro F for multilabel and multiclass targets."""
         if not predictions:
             raise ValueError("predictions must hold at least one method, got none")
         if reference is not None and reference not in predictions:
@@ -153,7 +131,7 @@ class MethodComparisonDisplay:
         """
         options: dict[str, Any] = {"beta": beta, "measure": measure, "level": level}
         options |= {"reference": reference, "pos_label": pos_label}
-        return cls.of(y_true, predictions, **options).plot(ax)
+        return cls._computed(y_true, predictions, **options).plot(ax)
 
     @classmethod
     def from_estimator(

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, positive_proba, tidy
+from argmaxf.displays.base import ProbabilityDisplay
+from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, tidy
 from argmaxf.expected.evaluate import expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import MeasureLike, as_measure
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class PriorSensitivityDisplay:
+class PriorSensitivityDisplay(ProbabilityDisplay):
     """Loss of deciding with a wrong positive rate: 1 - E[F] and KL against the rate assumed.
 
     The probabilities given are taken for true. A model that believes in another positive rate
@@ -66,7 +67,7 @@ class PriorSensitivityDisplay:
         self.beta = beta
 
     @classmethod
-    def of(
+    def _computed(
         cls,
         proba: ArrayLike,
         *,
@@ -74,24 +75,7 @@ class PriorSensitivityDisplay:
         measure: MeasureLike = "fbeta",
         assumed: ArrayLike | None = None,
     ) -> Self:
-        """Compute the arrays without drawing: one decision for each rate assumed.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n,)
-            Probabilities of being positive.
-        beta : float, default=1.0
-            Weight of recall against precision.
-        measure : str, Measure or callable, default="fbeta"
-            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
-        assumed : array-like, optional
-            The positive rates to try.
-
-        Returns
-        -------
-        PriorSensitivityDisplay
-            The display, with its arrays.
-        """
+        """Compute the arrays without drawing: one decision for each rate assumed."""
         p = as_real_array("proba", proba).astype(np.float64)
         decision = maximize_expected_f(p, beta=beta, measure=measure)  # checks proba and beta
         rate = float(p.mean())
@@ -140,31 +124,7 @@ class PriorSensitivityDisplay:
         PriorSensitivityDisplay
             The display, with what was drawn.
         """
-        return cls.of(proba, beta=beta, measure=measure, assumed=assumed).plot(ax)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, *, pos_label: Any = None, **options: Any
-    ) -> Self:
-        """Draw it for the rows of X, with a fitted classifier's probabilities.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier.
-        X : array-like or sparse matrix of shape (n, features)
-            The rows.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-        **options : dict
-            Further options of `from_predictions`.
-
-        Returns
-        -------
-        PriorSensitivityDisplay
-            The display, with what was drawn.
-        """
-        return cls.from_predictions(positive_proba(estimator, X, pos_label), **options)
+        return cls._computed(proba, beta=beta, measure=measure, assumed=assumed).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw 1 - E[F] on the left scale and KL on the right.

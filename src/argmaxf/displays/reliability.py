@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argmaxf.displays.base import LabelledDisplay
 from argmaxf.displays.drawing import (
     BLUE,
     GREY,
     ORANGE,
     new_axes,
-    positive_proba,
     positives,
     tidy,
 )
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 
 
-class ReliabilityDisplay:
+class ReliabilityDisplay(LabelledDisplay):
     """Share of positives against predicted probability, with what miscalibration costs in F.
 
     Attributes
@@ -96,7 +96,7 @@ class ReliabilityDisplay:
         return self.best - self.achieved
 
     @classmethod
-    def of(
+    def _computed(
         cls,
         y_true: ArrayLike,
         proba: ArrayLike,
@@ -106,28 +106,7 @@ class ReliabilityDisplay:
         n_bins: int = 10,
         pos_label: Any = None,
     ) -> Self:
-        """Compute the arrays without drawing. Cost: one sort.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n,)
-            True labels, of two classes.
-        proba : array-like of shape (n,)
-            Probabilities of being positive.
-        beta : float, default=1.0
-            Weight of recall against precision.
-        measure : str, Measure or callable, default="fbeta"
-            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
-        n_bins : int, default=10
-            Number of bins of equal width.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display, with its arrays.
-        """
+        """Compute the arrays without drawing. Cost: one sort."""
         if n_bins < 1:
             raise ValueError(f"n_bins must be at least 1, got {n_bins!r}")
         y, p = positives(y_true, pos_label), as_real_array("proba", proba)
@@ -194,34 +173,7 @@ class ReliabilityDisplay:
             The display, with what was drawn.
         """
         options = {"beta": beta, "measure": measure, "n_bins": n_bins, "pos_label": pos_label}
-        return cls.of(y_true, proba, **options).plot(ax)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
-    ) -> Self:
-        """Draw it for labelled rows, with a fitted classifier's probabilities.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier.
-        X : array-like or sparse matrix of shape (n, features)
-            The rows.
-        y : array-like of shape (n,)
-            Their true labels.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-        **options : dict
-            Further options of `from_predictions`.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display, with what was drawn.
-        """
-        proba = positive_proba(estimator, X, pos_label)
-        return cls.from_predictions(y, proba, pos_label=pos_label, **options)
+        return cls._computed(y_true, proba, **options).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the shares with their intervals over a histogram of the probabilities.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, positive_proba, tidy
+from argmaxf.displays.base import ProbabilityDisplay
+from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, tidy
 from argmaxf.expected.evaluate import expected_f
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.worst_case import maximize_worst_case_f
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 WIDEST = 4.0  # the largest odds factor shown by default
 
 
-class WorstCaseDisplay:
+class WorstCaseDisplay(ProbabilityDisplay):
     """Promise and worst case over the width of the band in which odds are known.
 
     At factor r every probability may have odds between 1/r and r times those given. Two sets are
@@ -60,23 +61,10 @@ class WorstCaseDisplay:
         self.beta = beta
 
     @classmethod
-    def of(cls, proba: ArrayLike, *, beta: float = 1.0, factors: ArrayLike | None = None) -> Self:
-        """Compute the arrays without drawing: one decision for each factor.
-
-        Parameters
-        ----------
-        proba : array-like of float
-            Probabilities of being positive.
-        beta : float, default=1.0
-            Weight of recall against precision.
-        factors : array-like of float, default=None
-            The odds factors, at least 1; by default 13 from 1 to 4.
-
-        Returns
-        -------
-        WorstCaseDisplay
-            Not drawn yet.
-        """
+    def _computed(
+        cls, proba: ArrayLike, *, beta: float = 1.0, factors: ArrayLike | None = None
+    ) -> Self:
+        """Compute the arrays without drawing: one decision for each factor."""
         p = as_probabilities("proba", proba, ndim=1).astype(np.float64)
         widths = np.geomspace(1.0, WIDEST, 13) if factors is None else np.sort(factors)
         if widths[0] < 1.0:
@@ -123,31 +111,7 @@ class WorstCaseDisplay:
         WorstCaseDisplay
             Drawn.
         """
-        return cls.of(proba, beta=beta, factors=factors).plot(ax)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, *, pos_label: Any = None, **options: Any
-    ) -> Self:
-        """Draw it for the rows of X, with a fitted classifier's probabilities.
-
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted, with `predict_proba`.
-        X : array-like
-            The rows.
-        pos_label : label, default=None
-            The class F counts; by default the last.
-        **options : object
-            As for `from_predictions`.
-
-        Returns
-        -------
-        WorstCaseDisplay
-            Drawn.
-        """
-        return cls.from_predictions(positive_proba(estimator, X, pos_label), **options)
+        return cls._computed(proba, beta=beta, factors=factors).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw both worst cases below the promise.
