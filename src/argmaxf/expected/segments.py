@@ -78,14 +78,14 @@ def _decide_small(
     items: NDArray[Any], question: Question, offsets: Ints, small: Bools
 ) -> dict[int, Decision]:
     """Decide the small segments in one call; of equal items the first are chosen."""
-    from argmaxf.expected import row_kernels
+    from argmaxf.expected import set_kernels
 
     sizes = np.diff(offsets)
     flat = items[np.repeat(small, sizes)].astype(np.float64)
     ends = np.append(0, np.cumsum(sizes[small]))
     decided = decide_sets(_sorted_sets(flat, ends), question)
     selected = np.empty(flat.size, np.bool_)
-    row_kernels.select_sets(
+    set_kernels.select_sets(
         readonly(flat), readonly(ends), decided.threshold, decided.ties, selected
     )
     chosen = np.split(selected, ends[1:-1])
