@@ -37,8 +37,10 @@ def test_each_curve_is_the_curve_of_its_beta(name):
         np.testing.assert_allclose(curve, expected_f_curve(p, beta=beta), rtol=1e-12)
 
 
-@pytest.mark.parametrize("measure", ["fbeta", "jaccard"])
-@pytest.mark.parametrize("name", ITEMS)
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [*((name, measure) for name in ITEMS for measure in ("fbeta", "jaccard")), ("few", "mcc")],
+)
 def test_each_spread_is_that_of_its_set(name, measure):
     p = ITEMS[name]
     sizes = np.unique(np.geomspace(1, p.size, 8).astype(np.int64))

@@ -67,7 +67,7 @@ def top_spreads(
     question = Question.of(beta, measure)
     ascending = contiguous(np.sort(as_probabilities("proba", proba, ndim=1)))
     n = ascending.size
-    if n > SMALL:
+    if n > SMALL or question.ratio is None:
         rank = np.arange(n, 0, -1)
         sets = (rank <= k for k in sizes)
         return np.array([expected_f(ascending, s, measure=question.measure).std for s in sets])
@@ -75,7 +75,7 @@ def top_spreads(
 
     std = np.zeros(len(sizes))
     if ascending[-1] > 0.0:
-        set_kernels.spreads(ascending, question.coefficients, question.zero_division, sizes, std)
+        set_kernels.spreads(ascending, question.ratio, question.zero_division, sizes, std)
     return std
 
 

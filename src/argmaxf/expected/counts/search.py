@@ -18,7 +18,7 @@ import numpy as np
 from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.expected.counts.law import Law, needs_values
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.search import SLACK, Ladder, Optimum, Search, Stretch
+from argmaxf.expected.search import SLACK, BestBorder, Ladder, Search, Stretch
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.measures import Linear
 from argmaxf.question import Question
@@ -76,7 +76,7 @@ class LinearSearch(Search):
         self._start()
         self._ask()
 
-    def best_border(self) -> Optimum:
+    def best_border(self) -> BestBorder:
         """Compare all borders; a summary must be sharp enough for that."""
         if not self._sharp:
             raise ValueError(
