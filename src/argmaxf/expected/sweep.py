@@ -12,7 +12,7 @@ from argmaxf.arrays import Floats, Ints, contiguous
 from argmaxf.expected.evaluate import expected_f, expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.rows import SMALL, options_of, settled
-from argmaxf.measures import FBeta, Measure
+from argmaxf.measures import FBeta, MeasureLike
 from argmaxf.question import Question
 from argmaxf.validation import as_probabilities
 
@@ -61,7 +61,7 @@ def curves_of_betas(proba: ArrayLike, betas: Sequence[float]) -> Floats:
 
 
 def top_spreads(
-    proba: ArrayLike, sizes: Ints, *, beta: float = 1.0, measure: str | Measure = "fbeta"
+    proba: ArrayLike, sizes: Ints, *, beta: float = 1.0, measure: MeasureLike = "fbeta"
 ) -> Floats:
     """Return the standard deviation of a measure for the top k items, for each k ≥ 1 asked for."""
     question = Question.of(beta, measure)
