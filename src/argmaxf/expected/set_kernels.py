@@ -71,10 +71,10 @@ def curve(ascending, c, zero_division, f):
     for p in ascending:
         mean += p
     f[0] = nothing_selected(ascending, mean, c, zero_division)[0]
-    u, weight, tilts = row_nodes(n, mean, c, float(n))
+    u, weight, tilts = row_nodes(n, mean, c, 1, float(n))
     log_g = np.empty(u.size)
     log_product(ascending, tilts[2], tilts[3], log_g)
-    top_values(ascending, c, u, weight, log_g, tilts, mean, False, f)
+    top_values(ascending, 1, c, u, weight, log_g, tilts, mean, False, f)
     return u, weight, tilts, log_g
 
 
