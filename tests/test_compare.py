@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import argmaxf
-from argmaxf.commands.answer import Asked
+from argmaxf.commands.answer import Request
 from argmaxf.commands.app import run
 from argmaxf.commands.rare import nines, rare_digits
 from argmaxf.commands.tables import read_table, split_like, split_table
@@ -55,7 +55,7 @@ def rows(frame):
 
 @pytest.fixture(scope="module")
 def found(rows):
-    return Asked(rows).compare()
+    return Request(rows).compare()
 
 
 @pytest.fixture
@@ -92,14 +92,14 @@ def test_out_of_fold_means_out_of_fold():
     """A feature that tells each training row apart helps nobody on other rows."""
     y = np.arange(120) % 4 == 0
     frame = pl.DataFrame({"id": [f"row {i}" for i in range(120)], "y": y.astype(int)})
-    found = Asked(split_table(frame, ["y"], "t"), estimator="forest", folds=3).compare()
+    found = Request(split_table(frame, ["y"], "t"), estimator="forest", folds=3).compare()
     assert max(m.score.value for m in found.methods) <= 0.45  # all positive gives 0.4
 
 
 def test_a_test_table_is_what_counts_where_there_is_one(frame):
     train = split_table(frame[:250].drop("second"), ["y"], "train")
     test = split_like(frame[250:], train, "test")
-    found = Asked(train, test).compare()
+    found = Request(train, test).compare()
     assert found.rated_on == "test"
     assert found.evidence.truth[:, 0].tolist() == (frame[250:]["y"] == 1).to_list()
     model = found.estimator.fit(train.X, train.y)
@@ -111,14 +111,14 @@ def test_a_test_table_is_what_counts_where_there_is_one(frame):
 def test_shift_between_tables_is_noted(frame):
     train = split_table(frame[:250].drop("second"), ["y"], "train")
     moved = frame[250:].with_columns(pl.col("age") + 2.0)
-    found = Asked(train, split_like(moved, train, "test")).compare()
+    found = Request(train, split_like(moved, train, "test")).compare()
     assert any("unlike the training data" in note for note in found.notes)
-    calm = Asked(train, split_like(frame[250:], train, "test")).compare()
+    calm = Request(train, split_like(frame[250:], train, "test")).compare()
     assert not any("unlike" in note for note in calm.notes)
 
 
 def test_larger_beta_finds_more(rows, found):
-    eager = Asked(rows, beta=3.0).compare()
+    eager = Request(rows, beta=3.0).compare()
     assert (
         eager.evidence.predictions["expected F"].sum()
         > found.evidence.predictions["expected F"].sum()
@@ -130,11 +130,11 @@ def test_larger_beta_finds_more(rows, found):
 
 @pytest.mark.parametrize("estimator", ["forest", "boosting", "nb"])
 def test_other_classifiers(estimator, rows):
-    assert Asked(rows, estimator=estimator, folds=2).compare().chosen
+    assert Request(rows, estimator=estimator, folds=2).compare().chosen
 
 
 def test_svmperf_and_costs_on_request(rows):
-    found = Asked(rows, methods=("margin", "cost"), folds=2).compare()
+    found = Request(rows, methods=("margin", "cost"), folds=2).compare()
     assert list(found.evidence.predictions)[-2:] == [
         "trained for F by margin",
         "trained with costs",
@@ -142,7 +142,7 @@ def test_svmperf_and_costs_on_request(rows):
 
 
 def test_several_targets_are_compared_by_macro_f(frame):
-    found = Asked(split_table(frame, ["y", "second"], "t")).compare()
+    found = Request(split_table(frame, ["y", "second"], "t")).compare()
     assert found.labels == ("y", "second")
     for m in found.methods:
         table = found.evidence.predictions[m.name]
@@ -153,7 +153,7 @@ def test_several_targets_are_compared_by_macro_f(frame):
 def test_classes_of_text_are_one_against_the_rest(frame):
     kinds = frame.with_columns(kind=pl.col("colour").fill_null("none")).drop("colour")
     kinds = kinds.filter(pl.col("kind") != "none")
-    found = Asked(split_table(kinds, ["kind"], "t")).compare()
+    found = Request(split_table(kinds, ["kind"], "t")).compare()
     assert found.labels == ("blue", "green", "red")
     assert (found.evidence.predictions["cut at 0.5"].sum(axis=1) == 1).all()
 
@@ -164,12 +164,12 @@ def test_the_positive_class_can_be_chosen(frame):
     )
     rows = split_table(words, ["y"], "t")
     assert (
-        Asked(rows, positive="bad", folds=2).compare().evidence.truth.sum()
+        Request(rows, positive="bad", folds=2).compare().evidence.truth.sum()
         == (rows.y == "bad").sum()
     )
-    assert Asked(rows, folds=2).compare().evidence.truth.sum() == (rows.y == "good").sum()
+    assert Request(rows, folds=2).compare().evidence.truth.sum() == (rows.y == "good").sum()
     with pytest.raises(ValueError, match="positive must be one of two classes, bad, good; got 'x'"):
-        Asked(rows, positive="x").compare()
+        Request(rows, positive="x").compare()
 
 
 def test_the_sentence_promises_only_what_the_method_rests_on(found):
@@ -192,7 +192,7 @@ def test_the_code_runs_as_it_is_shown(found, rows, key):
 
 
 def test_the_same_seed_gives_the_same_comparison(rows, found):
-    again = Asked(rows).compare()
+    again = Request(rows).compare()
     assert [m.score for m in again.methods] == [m.score for m in found.methods]
 
 
@@ -245,7 +245,7 @@ def test_saved_model_predicts_as_the_fitted_one(csv, tmp_path, rows, capsys):
     types = skops.io.get_untrusted_types(file=path)
     assert all(name.startswith(("argmaxf.", "numpy.")) for name in types)
     model = skops.io.load(path, trusted=types)
-    chosen = Asked(rows).compare().estimator.fit(rows.X, rows.y)
+    chosen = Request(rows).compare().estimator.fit(rows.X, rows.y)
     assert (model.predict(rows.X) == chosen.predict(rows.X)).all()
     assert (model.predict(rows.X.to_pandas()) == chosen.predict(rows.X)).all()
 
@@ -390,7 +390,7 @@ def test_infinite_numbers_are_named(frame, tmp_path):
 
 def test_dates_are_left_out_and_named(frame):
     dated = frame.drop("second").with_columns(when=pl.date(2026, 1, 1))
-    found = Asked(split_table(dated, ["y"], "t")).compare()
+    found = Request(split_table(dated, ["y"], "t")).compare()
     assert any("left out: when" in note for note in found.notes)
 
 
