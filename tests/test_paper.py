@@ -19,7 +19,7 @@ from argmaxf.paper import NAMES, adaptation, figure1, harness, reproduce, table1
 from argmaxf.paper.claims import CLAIMS, answers
 from argmaxf.paper.fingerprint import behind, code_digest
 from argmaxf.paper.harness import Cell, Plan, mean_sd, run_cells
-from argmaxf.paper.models import Scores, by_expectation, by_threshold, f1, logistic
+from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic
 from argmaxf.paper.paired import paired_difference, t_interval
 from argmaxf.paper.published import columns, published, rows
 from argmaxf.paper.reports import markdown_table
@@ -270,7 +270,7 @@ def test_f1_of_rows_and_of_nothing():
 
 
 def test_decisions_are_by_threshold_or_by_set():
-    scores = Scores(np.array([-2.0, -1.0, 1.0]), np.array([-1.2, 0.1, 3.0]))
+    scores = TrainTestScores(np.array([-2.0, -1.0, 1.0]), np.array([-1.2, 0.1, 3.0]))
     assert by_threshold(scores, np.array([0, 1, 1])).tolist() == [True, True, True]
     assert by_expectation(np.array([-9.0, -8.0])).sum() >= 1  # at least one, with 0/0 = 0
     assert by_expectation(np.array([-9.0, -8.0]), zero_division=1.0).sum() == 0
