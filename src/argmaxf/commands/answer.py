@@ -159,7 +159,9 @@ def _method_record(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _render(comparison: Comparison, asked: Request, command: Sequence[str], save: Path | None) -> str:
+def _render(
+    comparison: Comparison, asked: Request, command: Sequence[str], save: Path | None
+) -> str:
     try:
         from argmaxf.report.page import render
     except ModuleNotFoundError as error:
