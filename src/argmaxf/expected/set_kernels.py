@@ -6,9 +6,9 @@ import numpy as np
 
 from argmaxf.compiled import kernel
 from argmaxf.expected.kernels import longest, select
+from argmaxf.expected.product_kernels import log_product
 from argmaxf.expected.row_kernels import (
     decide_row,
-    log_product,
     nothing_selected,
     row_nodes,
     top_spread,
