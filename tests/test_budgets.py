@@ -213,3 +213,14 @@ def test_a_budget_is_of_a_batch_and_cannot_be_frozen(multilabel):
         model.freeze(X)
     each_row = ExpectedFClassifier(LogisticRegression(), average="samples", **options).fit(X, Y)
     assert each_row.freeze(X).predict(X[:50]).sum(axis=1).max() == 1
+
+
+@pytest.mark.parametrize("limit", ["--max-selected", "--min-selected"])
+def test_the_command_refuses_a_budget_beside_a_threshold(tmp_path, limit):
+    source, target = tmp_path / "p.csv", tmp_path / "labels.csv"
+    source.write_text("p\n0.2\n0.3\n0.6\n")
+    run = [str(source), "-p", "p", limit, "1", "--threshold", "0.1", "-o", str(target)]
+    result = CliRunner().invoke(app, ["decide", *run])
+    assert isinstance(result.exception, ValueError)
+    assert "either --threshold or a budget" in str(result.exception)
+    assert not target.exists()

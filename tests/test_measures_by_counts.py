@@ -10,7 +10,9 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import mpmath
 import numpy as np
+import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from formulas import ALL, COUNTED, LINEAR, Worse
 from hypothesis import example, given, settings
@@ -443,3 +445,32 @@ def test_intervals_of_mcc_hold_the_true_value_as_often_as_they_say():
         interval = f_interval(truth[0][kind], truth[1][kind], measure="mcc")
         held += interval.low <= limit <= interval.high
     assert 0.91 < held / 300 < 0.985
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pl.DataFrame, pl.LazyFrame, pd.DataFrame, pa.table],
+    ids=["polars", "lazy", "pandas", "arrow"],
+)
+@pytest.mark.parametrize(
+    "measure",
+    ["gmean", Tversky(1.5, 0.5), lambda tp, k, s, n: tp - 0.4 * (k - tp)],
+    ids=["gmean", "tversky", "own"],
+)
+@pytest.mark.parametrize("options", [{}, {"max_selected": 4}, {"prior": (0.2, 0.1)}], ids=str)
+def test_a_frame_of_one_column_takes_measures_that_need_the_items(kind, measure, options):
+    p = np.random.default_rng(5).beta(0.5, 2, 40)
+    exact = maximize_expected_f(p, measure=measure, **options)
+    found = argmaxf.decide(kind({"p": p}), "p", measure=measure, **options)
+    if isinstance(found, pl.LazyFrame):
+        found = found.collect()
+    np.testing.assert_array_equal(np.asarray(found["label"]), exact.selected)
+
+
+def test_a_frame_of_more_items_than_all_counts_can_be_looked_at_says_so():
+    for n in (LARGEST + 1, 20_000):
+        frame = pl.DataFrame({"p": np.full(n, 0.25)})
+        with pytest.raises(ValueError, match=f"for at most 5,000 items; got {n:,}"):
+            argmaxf.decide(frame, "p", measure="gmean")
+    with pytest.raises(ValueError, match="at least one probability, got none"):
+        argmaxf.decide(frame.head(0), "p", measure="gmean")

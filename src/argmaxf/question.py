@@ -63,6 +63,11 @@ class Question:
         return isinstance(self.measure, Linear)
 
     @property
+    def needs_items(self) -> bool:
+        """Whether no summary will do: the expectation is found from all counts of the items."""
+        return self.ratio is None and not self.is_linear
+
+    @property
     def is_free(self) -> bool:
         """Whether any number of items may be selected."""
         return self.least == 0 and self.most == NO_LIMIT

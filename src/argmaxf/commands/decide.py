@@ -93,6 +93,8 @@ def decide(
     asked = Asked.of(min_precision, min_recall, odds)
     if asked and threshold is not None:
         raise ValueError("give either --threshold or a promise, got both")
+    if threshold is not None and limits != (None, None):
+        raise ValueError("give either --threshold or a budget (--min-selected, --max-selected)")
     piped = output == PIPE
     if piped and (as_json or threshold_only):
         raise ValueError("-o - prints the rows: give either it or --json or --threshold-only")

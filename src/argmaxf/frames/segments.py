@@ -166,13 +166,15 @@ def decide_segments(table: Table, question: Question) -> Answers:
     """Decide every segment, small ones item by item, the others in passes that all of them share.
 
     Segments of up to 16,384 items are brought here and decided as rows are, up to 4 million items
-    in all; of the others those that a summary leaves in doubt.
+    in all; of the others those that a summary leaves in doubt. A frame of one segment is brought
+    here where the measure needs its items.
     """
     if question.asked:
         return _promised_segments(table, question, question.asked)
     answers = Answers.room_for(table.segments)
-    sizes = segment_sizes(table) if table.segments > 1 else np.zeros(table.segments, np.int64)
-    small = _worth_bringing(sizes)
+    small = np.zeros(table.segments, np.bool_)
+    if table.segments > 1 or question.needs_items:
+        small = _worth_bringing(segment_sizes(table))
     if small.any():
         _fill(answers, *FrameSource(table).bring(small), question)
     if not small.all():
@@ -234,6 +236,8 @@ def _check_all_there(answers: Answers) -> None:
 
 def segment_sizes(table: Table) -> Ints:
     """Count the items of each segment; values that are no probabilities raise their error."""
+    if not table.by:
+        return np.array([checked(summarized(table.items, (), BITS, LEAST)).table[:, 0].sum()], int)
     rows = sized(table.items, table.by)
     if rows.table[:, 1].sum() != rows.table[:, 0].sum() or (rows.segment < 0).any():
         checked(summarized(table.items, table.by, BITS, LEAST))
