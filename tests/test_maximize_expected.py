@@ -18,6 +18,7 @@ from argmaxf.expected.references import ye_2012
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.sources.base import Cut
 from argmaxf.measures import FBeta, Jaccard
+from argmaxf.question import Question
 
 probabilities = st.one_of(
     st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, 1 - 1e-12, 1e-12, 1e-300, 0.499, 0.5 - 2**-54]),
@@ -100,6 +101,9 @@ LARGE = {
     "8-bit": lambda rng: rng.integers(0, 256, 40_000) / 255,
     "one value": lambda rng: np.full(40_000, 0.123),
     "few values": lambda rng: rng.choice([0.0, 0.01, 0.3, 0.99, 1.0], 40_000),
+    "clusters far apart": lambda rng: (
+        rng.choice([0.01, 0.1575, 0.305, 0.4525, 0.6], 20_000) * (1 + 1e-9 * rng.random(20_000))
+    ),
     "tiny": lambda rng: rng.random(20_000) * 1e-6,
     "below 2^-64": lambda rng: rng.random(20_000) * 1e-40,
     "near one": lambda rng: 1 - rng.random(20_000) * 1e-9,
@@ -130,6 +134,16 @@ def test_large_sets_equal_the_whole_curve(name, beta):
         spread = expected_f(p, decision.selected, measure=measure)
         assert spread.mean == pytest.approx(decision.expected, rel=1e-12)
         assert spread.std == pytest.approx(decision.std, rel=1e-8)
+
+
+def test_clusters_far_apart_take_no_row_for_every_number_between():
+    p = LARGE["clusters far apart"](np.random.default_rng(0))
+    maximize_expected_f(p, measure="jaccard")  # compiled
+    tracemalloc.start()
+    decide_by_search(p, Question.of())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30e6
 
 
 def test_exact_ties_go_to_the_smallest_k():

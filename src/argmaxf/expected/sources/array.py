@@ -15,11 +15,10 @@ from argmaxf.expected.sources.base import Cut
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.summary.layout import COLUMNS, empty_table
 from argmaxf.expected.summary.tables import groups_of_table, table_groups
-from argmaxf.expected.summary.windows import Window, windows
+from argmaxf.expected.summary.windows import SORTED, Window, windows
 from argmaxf.expected.threads import CHUNK, threads_for
 from argmaxf.validation import NotAProbability
 
-SORTED = 1 << 9  # so few items are sorted instead of grouped again
 HELD = 16  # items are copied out once they are fewer than 1/HELD of all
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ with b mantissa bits left is never wider than 2^-b times its t.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 from argmaxf.expected.summary.groups import Groups
 
 MAX_ROWS = 1 << 10  # rows of one table of groups
+SORTED = 1 << 9  # so few items are sorted instead of grouped again
 
 
 class Window(NamedTuple):
@@ -45,7 +47,26 @@ def windows(groups: Groups) -> Iterator[tuple[Window, int]]:
     """Yield the windows that neighbouring groups make up, by falling p, and their item counts."""
     for upper in (True, False):
         side = groups[groups.upper == upper]
-        if len(side):
-            first = int(side.first.min())
-            keys = int((side.first + side.keys).max()) - first
-            yield Window(upper, int(side.shift[0]), first, keys), int(side.count.sum())
+        for part in _parts(side):
+            first = int(part.first.min())
+            keys = int((part.first + part.keys).max()) - first
+            yield Window(upper, int(part.shift[0]), first, keys), int(part.count.sum())
+
+
+def _parts(side: Groups) -> Iterator[Groups]:
+    """Part the groups of one side where many keys between them are empty, unless items are few.
+
+    A window has a row for every key: clusters of nearly equal items, far apart, would take
+    gigabytes in one.
+    """
+    if not len(side):
+        return
+    if side.count.sum() <= SORTED:
+        yield side
+        return
+    low, high = side.first, side.first + side.keys
+    gap = np.maximum(low[1:] - high[:-1], low[:-1] - high[1:])
+    far = (gap > MAX_ROWS) | (np.diff(side.shift) != 0)
+    edges = [0, *(np.flatnonzero(far) + 1).tolist(), len(side)]
+    for start, stop in itertools.pairwise(edges):
+        yield side[start:stop]
