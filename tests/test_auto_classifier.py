@@ -137,6 +137,14 @@ def test_the_blend_is_taken_where_methods_are_close(proba, said):
     assert said in " ".join(notes(TRUTH, proba, choice))
 
 
+def test_methods_that_score_alike_are_said_to():
+    alike = {"tuned threshold": held(0.8, 0.0), "blended F": held(0.8, 0.0)}
+    assert reason(choose(alike, TRUTH, None)) == (
+        "Tuned threshold and blended F scored equal to four digits; of methods so close, "
+        "blended F lost least on real data."
+    )
+
+
 @pytest.mark.parametrize("winner", ["trained for F", "tuned threshold", "mine"])
 def test_a_clear_winner_is_used_whoever_it_is(winner):
     rated = {"blended F": held(0.5, 0.01), "expected F": held(0.6, 0.01), winner: held(0.9, 0)}

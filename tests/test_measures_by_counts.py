@@ -38,6 +38,7 @@ from argmaxf import (
     maximize_worst_case_f,
 )
 from argmaxf.commands.app import app
+from argmaxf.commands.measure import measure_named
 from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
 from argmaxf.expected.counts.gmean import decide_gmean
 from argmaxf.expected.counts.joint import LARGEST, joint_curve
@@ -302,18 +303,161 @@ def test_zero_over_zero_of_an_own_function_is_the_callers_value():
     assert value == (0.25, 0.0)
 
 
+def guarded(tp, k, s, n):
+    """Right for numbers; arrays never raise what it waits for."""
+    try:
+        return tp / s
+    except ZeroDivisionError:
+        return 1.0
+
+
+def one_answer_for_all(tp, k, s, n):
+    """Right for numbers; one s = 0 makes a whole array 0."""
+    return tp / s if np.all(s > 0) else 0.0
+
+
+def whole_array_at_once(tp, k, s, n):
+    return np.where(np.all(s > 0), tp / np.maximum(s, 1), 0.0)
+
+
+def numbers_only(tp, k, s, n):
+    assert isinstance(tp, float)
+    return tp / s if s else 0.0
+
+
+def arrays_only(tp, k, s, n):
+    value, some = np.zeros(tp.shape), s > 0
+    value[some] = tp[some] / s[some]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("function", "nothing"),
+    [
+        (guarded, 1),
+        (one_answer_for_all, 0),
+        (whole_array_at_once, 0),
+        (numbers_only, 0),
+        (arrays_only, 0),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_what_a_function_says_of_numbers_is_the_measure(function, nothing):
+    p = [0.9, 0.5, 0.3, 0.1]
+
+    def recall(t, k, s, n):
+        return (t, s) if s else (nothing, 1)
+
+    for chosen in itertools.product([False, True], repeat=4):
+        mean, std = definition(p, chosen, formula=recall)
+        ours = expected_f(p, chosen, measure=function)
+        assert ours == (pytest.approx(float(mean)), pytest.approx(float(std), abs=1e-14))
+    curve = curve_40_digits(p, formula=recall)
+    decision = maximize_expected_f(p, measure=function)
+    assert decision.k == 4
+    assert decision.expected == pytest.approx(float(curve[4]), rel=1e-13)
+    found = maximize_empirical_f([0, 0], [0.4, 0.2], measure=function)
+    assert (found.k, found.value) == (0, nothing)
+
+
+def takes_integers(tp, k, s, n):
+    assert isinstance(tp, int)
+    return tp
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
         (lambda tp, k, s, n: tp + np.inf, "must be finite, or NaN for 0/0, got inf at tp=0, k=0"),
-        (lambda tp, k: tp, "takes 2 positional arguments"),
-        (lambda tp, k, s, n: np.zeros(3), r"one number for each of its counts, got shape \(3,\)"),
-        (lambda tp, k, s, n: "high", "could not convert string to float: 'high'"),
+        (
+            lambda tp, k: tp,
+            r"got TypeError \(.*takes 2 positional arguments.*\) from it at tp=0, k=0",
+        ),
+        (lambda tp, k, s, n: np.zeros(3), r"one real number, got array.* at tp=0, k=0, s="),
+        (lambda tp, k, s, n: "high", "one real number, got 'high' at tp=0, k=0, s="),
+        (lambda tp, k, s, n: None, "one real number, got None at tp=0, k=0, s="),
+        (lambda tp, k, s, n: tp + 1j, "one real number, got 1j at tp=0, k=0, s="),
+        (
+            lambda tp, k, s, n: math.nan,
+            "got NaN at the counts asked for and at tp=1, k=3, s=2, n=7",
+        ),
+        (lambda tp, k, s, n: tp * np.nan, "got NaN at the counts asked for and at tp=1, k=3, s=2,"),
+        (lambda tp, k, s, n: tp.sum(), r"got AttributeError \(.*'sum'\) from it at tp=0, k=0, s="),
+        (takes_integers, "tp, k, s, n, got AssertionError.* from it at tp=0, k=0, s="),
     ],
+    ids=["inf", "two", "shape", "text", "None", "complex", "nan", "nans", "sum", "integers"],
 )
 def test_bad_functions_are_refused(function, message):
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises(ValueError, match=message):
         maximize_expected_f([0.5, 0.2], measure=function)
+    with pytest.raises(ValueError, match=message):
+        maximize_empirical_f([0, 1, 0], [0.5, 0.2, 0.1], measure=function)
+
+
+def best_without_zeros(p, formula, zero_division, least, recall=None):
+    """The highest mean over all sets of at least so many items, all of them with p > 0."""
+    best = -math.inf
+    possible = [each > 0 for each in p]
+    for chosen in itertools.product(*([False, True] if each else [False] for each in possible)):
+        if sum(chosen) >= least and (recall is None or recall_odds(p, chosen, recall) >= 0.5):
+            mean, _ = definition(p, chosen, formula=formula, zero_division=zero_division)
+            best = max(best, float(mean))
+    return best
+
+
+def recall_odds(p, chosen, recall):
+    """The probability that a set has this recall."""
+    kept, _ = definition(p, chosen, formula=lambda t, k, s, n: (int(t >= recall * s), 1))
+    return float(kept)
+
+
+@pytest.mark.parametrize("p", [[0.5, 0.4, 0.0], [0.3, 0.0, 0.9, 0.0, 0.1]], ids=["three", "five"])
+@pytest.mark.parametrize("measure", ALL, ids=str)
+def test_items_with_probability_0_are_never_selected(measure, p):
+    zeros = np.array(p) == 0.0
+    for least, recall in [(0, None), (1, None), (2, None), (0, 0.6), (2, 0.6)]:
+        promise = {} if recall is None else {"min_recall": recall, "odds": 0.5}
+        options = {"measure": measure, "zero_division": 1.0, "min_selected": least, **promise}
+        decision = maximize_expected_f(p, **options)
+        assert not decision.selected[zeros].any()
+        assert decision.k == decision.selected.sum() >= least
+        best = best_without_zeros(p, ALL[measure], 1.0, least, recall)
+        assert decision.expected == pytest.approx(best, rel=1e-12)
+
+
+def test_many_items_with_probability_0_are_not_selected_either():
+    p = np.random.default_rng(0).beta(0.5, 5, 20_000)
+    p[:100] = 0.0
+    decision = maximize_expected_f(p, measure="mcc", zero_division=1.0, min_selected=19_900)
+    assert (decision.k, decision.selected[:100].any()) == (19_900, False)
+
+
+@pytest.mark.parametrize("promise", [{}, {"min_recall": 0.5, "odds": 0.5}], ids=["free", "promise"])
+def test_more_items_than_can_be_positive_are_refused(promise):
+    with pytest.raises(ValueError, match="min_selected=2 is more than the 1 probabilities above 0"):
+        maximize_expected_f([0.3, 0.0, 0.0], measure="mcc", min_selected=2, **promise)
+
+
+def test_gmean_of_few_items_is_its_own_bound():
+    decision = maximize_expected_f([0.5, 0.2, 0.1], measure="gmean")
+    assert decision.bound == decision.expected
+
+
+def test_a_promise_names_the_measure():
+    p = [0.9, 0.8, 0.5, 0.2]
+    options = {"min_precision": 0.6, "odds": 0.7}
+    assert str(maximize_expected_f(p, measure="mcc", **options).promise).endswith("of expected MCC")
+    assert str(maximize_expected_f(p, **options).promise).endswith("of expected F")
+    parted = maximize_expected_f(p, measure="jaccard", by=["a", "a", "b", "b"], **options)
+    assert str(parted.overall.promise).endswith("of expected Jaccard")
+
+
+@pytest.mark.parametrize("measure", ["fbeta", "mcc"])
+def test_score_is_accuracy_whatever_is_maximized(data, measure):
+    X, y = data
+    for kind in (ThresholdFClassifier, ExpectedFClassifier):
+        model = kind(LogisticRegression(), measure=measure).fit(X, y)
+        assert model.score(X, y) == np.mean(model.predict(X) == y)
 
 
 @pytest.mark.parametrize("measure", [Tversky(2.0, 1.0), Worse()], ids=str)
@@ -432,6 +576,40 @@ def test_the_command_decides_and_compares_by_mcc(tmp_path, data):
     )
     assert run.exit_code == 0, run.output
     assert json.loads(run.output)["measure"] == "MCC"
+
+
+def decided(path, *words):
+    """What `argmaxf decide` says of a file."""
+    return CliRunner().invoke(app, ["decide", str(path), "-p", "p", *words])
+
+
+def test_the_command_names_the_measure(tmp_path):
+    p, path = [0.9, 0.6, 0.4, 0.1], tmp_path / "p.csv"
+    pl.DataFrame({"p": p}).write_csv(path)
+    assert "E[MCC] ± std" in decided(path, "--measure", "mcc").output
+    assert "E[F] ± std" in decided(path).output
+    promise = decided(path, "--measure", "mcc", "--min-recall", "0.5", "--odds", "0.6").output
+    assert "of expected MCC" in promise
+    read = json.loads(decided(path, "--measure", "tversky:0.3,0.7", "--json").output)
+    best = maximize_expected_f(p, measure=Tversky(0.3, 0.7))
+    assert (read["measure"], read["k"], read["beta"]) == ("Tversky(0.3, 0.7)", best.k, 1.0)
+    assert read["expected"] == pytest.approx(best.expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("f1", "must be one of fbeta, jaccard, .*as in tversky:0.3,0.7; got 'f1'"),
+        ("mcc:1", "--measure mcc takes no parameters; got 'mcc:1'"),
+        ("tversky:a", "--measure tversky takes numbers for a, b; got 'tversky:a'"),
+        ("tversky:1,2,3", "--measure tversky takes numbers for a, b; got 'tversky:1,2,3'"),
+        ("tversky:-1", "a must be positive and finite, got -1.0"),
+    ],
+)
+def test_what_the_command_cannot_measure_is_refused(text, message):
+    with pytest.raises(ValueError, match=message) as refused:
+        measure_named(text)
+    assert "Measure;" not in str(refused.value)
 
 
 def test_intervals_of_mcc_hold_the_true_value_as_often_as_they_say():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from argmaxf.constraints import Asked
-from argmaxf.measures import Coefficients, Linear, Measure, MeasureLike, Ratio, as_measure
+from argmaxf.measures import Coefficients, FBeta, Linear, Measure, MeasureLike, Ratio, as_measure
 from argmaxf.validation import check_choice, check_whole, check_zero_division
 
 NO_LIMIT = 2**62  # more items than there can be
@@ -56,6 +56,12 @@ class Question:
                 f"coefficient below 0) here, got {self.measure!r}"
             )
         return self.ratio
+
+    @property
+    def word(self) -> str:
+        """What the value is called where β is known: F, else the name of the measure."""
+        plain = isinstance(self.measure, FBeta) and not self.measure.smooth
+        return "F" if plain else str(self.measure)
 
     @property
     def is_linear(self) -> bool:

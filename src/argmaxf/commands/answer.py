@@ -27,7 +27,7 @@ from argmaxf.comparison.trial import Fit
 from argmaxf.comparison.words import shown
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.estimators.labels import Labels
-from argmaxf.measures import as_measure
+from argmaxf.measures import MeasureLike, as_measure
 from argmaxf.whole import written_whole
 
 
@@ -43,7 +43,7 @@ class Request:
     folds: int = 5
     seed: int = 0
     methods: tuple[str, ...] = ()  # besides those that always take part
-    measure: str = "fbeta"
+    measure: MeasureLike = "fbeta"
     apart: LabelledTable | None = None  # rows on which the choice is judged once it is made
     promise: tuple[float | None, ...] = (None, None, None)  # precision, recall, confidence
 

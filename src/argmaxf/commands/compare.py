@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from argmaxf.commands.measure import HELP, measure_named
 from argmaxf.commands.output import JSON_OPTION, without_folder
 
 
@@ -36,9 +37,7 @@ def compare(
         ),
     ] = "logistic",
     beta: Annotated[float, typer.Option(help="How much recall counts against precision.")] = 1.0,
-    measure: Annotated[
-        str, typer.Option(help="What to compare by: fbeta, jaccard, mcc, …")
-    ] = "fbeta",
+    measure: Annotated[str, typer.Option(help=f"What to compare by: {HELP}.")] = "fbeta",
     positive: Annotated[
         str | None, typer.Option(help="The class that F counts; else the last one in order.")
     ] = None,
@@ -81,7 +80,7 @@ def compare(
         folds,
         seed,
         methods,
-        measure,
+        measure_named(measure),
         promise=(min_precision, min_recall, confidence),
     )
     command = ["argmaxf", *(without_folder(word) for word in sys.argv[1:])]

@@ -17,6 +17,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from argmaxf.commands.measure import HELP, measure_named
 from argmaxf.commands.output import JSON_OPTION, console, print_json, print_whole, spread
 from argmaxf.commands.progress import TerminalProgress
 from argmaxf.constraints import Asked
@@ -43,7 +44,7 @@ OUT = typer.Option(
     "-o", "--output", help="Write the rows with their labels to this file; - prints them as CSV."
 )
 LABEL = typer.Option("--label", help="Name of the column of labels.")
-MEASURE = typer.Option("--measure", help="What to maximize: fbeta, jaccard, mcc, …")
+MEASURE = typer.Option("--measure", help=f"What to maximize: {HELP}.")
 ZERO = typer.Option("--zero-division", help="Value of F if nothing is positive nor predicted.")
 TIES = typer.Option("--ties", help="Equal probabilities: together, or split by order of rows.")
 NULLS = typer.Option("--nulls", help="Rows without a probability: raise, or drop.")
@@ -102,7 +103,8 @@ def decide(
     is_sketch = any(name.endswith(SKETCH) for name in files)
     found = None if is_sketch else _estimated(files, probability, rates, nulls, progress)
     rates = rates if found is None or rates is None else (rates[0], found.value)
-    options = Options(beta, measure, zero_division, ties, nulls, *limits, rates, asked)
+    asks = beta, measure_named(measure), zero_division, ties, nulls
+    options = Options(*asks, *limits, rates, asked)
     decisions: Mapping[Key, Decision]
     with ExitStack() as stack:
         path = stack.enter_context(_printed_at_the_end()) if piped else output
@@ -121,13 +123,15 @@ def decide(
     if threshold_only:
         _print_thresholds(decisions)
     elif as_json:
-        estimated = {} if found is None else {"deploy_rate": asdict(found)}
-        print_json(_as_json(decisions, segments, seconds, output) | estimated)
+        rest: dict[str, Any] = {"measure": str(options.question.measure)}
+        rest |= {} if found is None else {"deploy_rate": asdict(found)}
+        print_json(_as_json(decisions, segments, seconds, output) | rest)
     else:
         if found is not None:
             span = f"{found.value:.4g} [{found.low:.4g}, {found.high:.4g}]"
             console(stderr=piped).print(escape(f"Most likely rate of positives here: {span}."))
-        _print(decisions, segments, seconds, output, read=not is_sketch)
+        word = options.question.word
+        _print(decisions, segments, seconds, output, word, read=not is_sketch)
 
 
 @contextmanager
@@ -249,6 +253,7 @@ def _print(
     by: tuple[str, ...],
     seconds: float,
     output: Path | None,
+    word: str,
     *,
     read: bool,
 ) -> None:
@@ -256,8 +261,8 @@ def _print(
     table = Table(box=None, pad_edge=False)
     for name in by:
         table.add_column(escape(name))
-    for name in ("rows", "k", "threshold", "E[F] ± std"):
-        table.add_column(name, justify="right")
+    for name in ("rows", "k", "threshold", f"E[{word}] ± std"):
+        table.add_column(escape(name), justify="right")
     for key, d in sorted(decisions.items(), key=_order):
         value = f"{d.expected:.6g} ± {spread(d.std)}"
         cells = [escape(str(part)) for part in key]

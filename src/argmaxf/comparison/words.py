@@ -24,11 +24,13 @@ def _why(choice: Choice) -> str:
     if chosen == choice.best:
         by = "but by no more than" if others else "by more than"
         return f"{chosen} scored highest, {by} two standard errors."
-    lead = f"{choice.best} scored higher by {choice.behind[chosen]:.4f}"
-    error = f"two standard errors ({choice.std_error[chosen]:.4f} each)"
+    by, error = f"{choice.behind[chosen]:.4f}", f"{choice.std_error[chosen]:.4f}"
+    lead = f"{choice.best} scored higher by {by}, no more than two standard errors ({error} each)"
+    if float(by) == 0.0:
+        lead = f"{choice.best} and {chosen} scored equal to four digits"
     if chosen not in OURS:
-        return f"{lead}, no more than {error}; {chosen}, which you added, leads our own choice."
-    return f"{lead}, no more than {error}; of methods so close, {chosen} lost least on real data."
+        return f"{lead}; {chosen}, which you added, leads our own choice."
+    return f"{lead}; of methods so close, {chosen} lost least on real data."
 
 
 def notes(truth: Bools, proba: Floats | None, choice: Choice) -> Iterator[str]:

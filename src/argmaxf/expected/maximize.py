@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.arrays import contiguous, tensors_for
 from argmaxf.constraints import Asked
+from argmaxf.expected.counts.gmean import BoundedDecision
 from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.large import decide_at_once, decide_large, decide_large_rows
@@ -81,7 +82,7 @@ def maximize_expected_f(
         competes with the other sets.
     ties : {"split", "together"}, default="split"
         ``"split"`` may select only some of several equal probabilities, the first ones;
-        ``"together"`` keeps equal probabilities on one side.
+        ``"together"`` keeps equal probabilities on one side; not with labels per row.
     prior : tuple of two array-like, optional
         ``(train_rate, deploy_rate)``: the rate of positives where the probabilities were learned
         and where they are used, each a number or one for each column. They are moved there first
@@ -122,8 +123,8 @@ def maximize_expected_f(
     -------
     Decision
         If two k have exactly the same expected F, the smaller one is taken. A `SharedDecision`
-        where rows are shared; a `BoundedDecision` for G-mean of more than 5,000 items, with a bound
-        that no set exceeds.
+        where rows are shared; a `BoundedDecision` for G-mean of one set of items without a promise,
+        with a bound that no set exceeds: `expected` itself for up to 5,000 items.
 
     Notes
     -----
@@ -258,7 +259,7 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
     if p.size > SMALL // 2 and (decision := decide_at_once(p, question)) is not None:
         return decision
     rows = _decide_rows(p[None, :], question)
-    return Decision(
+    decision = Decision(
         selected=rows.selected[0],
         k=int(rows.k[0]),
         threshold=float(rows.threshold[0]),
@@ -267,6 +268,9 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
         beta=question.beta,
         n=p.size,
     )
+    if isinstance(question.measure, GMean):  # as of more items, where the bound may be higher
+        return BoundedDecision(**vars(decision), bound=decision.expected)
+    return decision
 
 
 def _decide_segments(p: NDArray[Any], question: Question, by: ArrayLike) -> Decision:

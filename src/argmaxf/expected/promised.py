@@ -28,6 +28,7 @@ def decide_promised(p: NDArray[Any], question: Question) -> Decision:
     ascending = np.sort(p.astype(np.float64, copy=False))
     if not (ascending[0] >= 0.0 and ascending[-1] <= 1.0):
         raise NotAProbability
+    question.check_reachable(int(np.count_nonzero(ascending)))
     descending = np.ascontiguousarray(ascending[::-1])
     f = top_curve(contiguous(ascending), question)
     whole = sizes_allowed(descending, question)
@@ -39,9 +40,8 @@ def decide_promised(p: NDArray[Any], question: Question) -> Decision:
     selected = _top(p, threshold, k)
     value = _value(p[selected], p[~selected], question)
     cost = max(0.0, float(f[whole].max() - f[k]))
-    promise = ModelPromise(
-        asked.constraints, asked.odds, odds_of(descending, k, asked.constraints), cost
-    )
+    odds = odds_of(descending, k, asked.constraints)
+    promise = ModelPromise(asked.constraints, asked.odds, odds, cost, question.word)
     return Decision(
         selected, k, threshold, float(f[k]), value.std, question.beta, p.size, promise=promise
     )

@@ -37,16 +37,20 @@ class ModelPromise:
     kept : float
         The probability, under the model, that they hold for the chosen set.
     cost : float
-        Expected F given up for the promise.
+        Expected F, or other measure, given up for the promise.
+    measure : str, default="F"
+        What is maximized.
     """
 
     constraints: Constraints
     odds: float
     kept: float
     cost: float
+    measure: str = "F"
 
     def __str__(self) -> str:
-        return f"{self.constraints} with odds {self.kept:.4g}, at {self.cost:.4g} of expected F"
+        cost = f"{self.cost:.4g} of expected {self.measure}"
+        return f"{self.constraints} with odds {self.kept:.4g}, at {cost}"
 
 
 def kept_sizes(descending: Floats, asked: Asked) -> Bools:

@@ -35,7 +35,7 @@ def decide_by(p: NDArray[Any], question: Question, by: ArrayLike) -> Decision:
     found = _decide_each(p, shared, segments)
     overall = _overall(p, found, question)
     cost = max(0.0, _overall(p, free, question).expected - overall.expected)
-    promise = _overall_promise(p, found.selected, asked, cost)
+    promise = replace(_overall_promise(p, found.selected, asked, cost), measure=question.word)
     return replace(found, overall=replace(overall, promise=promise))
 
 

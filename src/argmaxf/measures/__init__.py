@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from argmaxf.measures.balanced_accuracy import BalancedAccuracy
-from argmaxf.measures.base import Measure, Own
+from argmaxf.measures.base import Measure
 from argmaxf.measures.dice import Dice
 from argmaxf.measures.fbeta import FBeta
 from argmaxf.measures.fowlkes_mallows import FowlkesMallows
@@ -21,6 +21,7 @@ from argmaxf.measures.jaccard import Jaccard
 from argmaxf.measures.kappa import Kappa
 from argmaxf.measures.linear import Linear
 from argmaxf.measures.mcc import MCC
+from argmaxf.measures.own import Own
 from argmaxf.measures.ratio import Coefficients, Ratio
 from argmaxf.measures.tversky import Tversky
 

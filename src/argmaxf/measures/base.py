@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -70,56 +67,6 @@ class Measure(ABC):
         """Return `value` where `zero_division` is known to be good: for loops."""
         counts = (None if each is None else np.asarray(each, float) for each in (tp, k, s, n))
         return divided(*self.fraction(*counts), zero_division)
-
-
-@dataclass(frozen=True)
-class Own(Measure):
-    """A measure of the user's own, as a function of counts; NaN from it is 0/0."""
-
-    name: ClassVar[str] = "own"
-    function: Callable[[Any, Any, Any, Any], Any]
-
-    @property
-    def title(self) -> str:
-        """The function's name."""
-        name = str(getattr(self.function, "__name__", "<object>"))
-        return "own measure" if name.startswith("<") else name
-
-    def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
-        """Return the function's value, over 1 or over 0."""
-        counts = np.broadcast_arrays(tp, k, s, n)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            try:
-                value = np.asarray(self.function(*counts), float)
-            except (TypeError, ValueError, ZeroDivisionError):  # for numbers: `if`, math.sqrt, max
-                value = np.vectorize(self._of_numbers, otypes=[float])(*counts)
-        if value.shape not in ((), counts[0].shape):
-            raise ValueError(
-                "measure must return one number for each of its counts, got shape "
-                f"{value.shape} for counts of shape {counts[0].shape}"
-            )
-        value = np.broadcast_to(value, counts[0].shape)
-        self._refuse_infinite(value, counts)
-        undefined = np.isnan(value)
-        return np.where(undefined, 0.0, value), (~undefined).astype(float)
-
-    def _of_numbers(self, *counts: float) -> float:
-        """Return the function's value of four numbers; a division by zero is 0/0."""
-        try:
-            return float(self.function(*map(float, counts)))
-        except ZeroDivisionError:
-            return math.nan
-
-    def _refuse_infinite(self, value: Any, counts: Sequence[Any]) -> None:
-        """Refuse values that no mean can be taken of."""
-        if not np.isinf(value).any():
-            return
-        where = tuple(np.argwhere(np.isinf(value))[0])
-        tp, k, s, n = (float(each[where]) for each in counts)
-        raise ValueError(
-            f"measure must be finite, or NaN for 0/0, got {float(value[where])} at "
-            f"tp={tp:g}, k={k:g}, s={s:g}, n={n:g}"
-        )
 
 
 def others(part: Any, n: Any) -> Any:

@@ -84,12 +84,12 @@ def decide_by_counts(
 
 
 def sizes_allowed(descending: Floats, question: Question) -> Bools:
-    """Return which k may be taken at all: within the budget, no ties split that stay together."""
+    """Return which k may be taken at all: within the budget, none with p = 0, ties as asked."""
     allowed = np.ones(descending.size + 1, np.bool_)
     if not question.split_ties:
         allowed[1:-1] = descending[1:] < descending[:-1]
     allowed[: question.least] = False
-    allowed[min(question.most, descending.size) + 1 :] = False
+    allowed[min(question.most, int(np.count_nonzero(descending))) + 1 :] = False
     return allowed
 
 

@@ -228,11 +228,16 @@ def is_additive(measure: Measure) -> bool:
 
 
 def _check_additive(question: Question) -> None:
-    """Refuse measures for which what a cell adds to a set depends on the set, and budgets."""
+    """Refuse measures for which what a cell adds depends on the set, budgets, and kept ties."""
     if not question.is_free:
         raise ValueError(
             "min_selected and max_selected cannot be combined with labels_per_row or "
             "max_labels_per_row"
+        )
+    if not question.split_ties:
+        raise ValueError(
+            "ties='together' cannot be combined with labels_per_row or max_labels_per_row: rows "
+            "with equal probabilities may get different labels"
         )
     if not is_additive(question.measure):
         raise ValueError(

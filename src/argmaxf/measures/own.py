@@ -1,0 +1,146 @@
+"""A measure of the user's own: a function of counts, written for arrays or for numbers.
+
+What it says of four plain numbers is the measure. One call with arrays is taken instead where it
+says the same: at some entries of every kind, as corners are where the two ways of writing differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from argmaxf.measures.base import Measure
+
+ROUNDING = 1e-9  # part of a value by which arrays and numbers may differ
+COMMON = 1.0, 3.0, 2.0, 7.0  # some of everything: 1 hit, 2 false alarms, 1 missed, 3 left alone
+
+
+@dataclass(frozen=True)
+class Own(Measure):
+    """A measure of the user's own, as a function of counts; NaN from it is 0/0."""
+
+    name: ClassVar[str] = "own"
+    function: Callable[[Any, Any, Any, Any], Any]
+
+    @property
+    def title(self) -> str:
+        """The function's name."""
+        name = str(getattr(self.function, "__name__", "<object>"))
+        return "own measure" if name.startswith("<") else name
+
+    def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
+        """Return the function's value, over 1 or over 0."""
+        counts = np.broadcast_arrays(tp, k, s, n)
+        with np.errstate(all="ignore"):
+            value = self._at_once(counts)
+            if value is None:
+                value = np.vectorize(self._of_numbers, otypes=[float])(*counts)
+        undefined = np.isnan(value)
+        self._refuse_infinite(value, counts)
+        if undefined.all():
+            self._refuse_undefined()
+        return np.where(undefined, 0.0, value), (~undefined).astype(float)
+
+    def _at_once(self, counts: Sequence[Any]) -> Any:
+        """Return the values from one call with arrays; None where numbers say something else."""
+        arrays = [np.atleast_1d(each) for each in counts]
+        value = self._of_arrays(arrays)
+        if value is None:
+            return None
+        for place in _places(arrays, value):
+            single = self._of_one(each[place] for each in arrays)
+            if not np.isclose(value[place], single, rtol=ROUNDING, atol=0.0, equal_nan=True):
+                return None
+        return value.reshape(counts[0].shape)
+
+    def _of_arrays(self, arrays: Sequence[Any]) -> Any:
+        """Return the function's values of arrays as floats; None if they are none for each."""
+        try:
+            value = np.asarray(self.function(*arrays))
+        except Exception:  # for numbers: `if`, math.sqrt, max, isinstance
+            return None
+        right = value.shape == arrays[0].shape and value.dtype.kind in "biuf"
+        return value.astype(float) if right else None
+
+    def _of_one(self, counts: Iterator[Any]) -> float:
+        """Return the value of four numbers; of arrays of one, if only arrays will do."""
+        numbers = [float(each) for each in counts]
+        try:
+            return self._of_numbers(*numbers)
+        except ValueError:
+            value = self._of_arrays([np.array([each]) for each in numbers])
+            return math.inf if value is None else float(value[0])
+
+    def _of_numbers(self, *counts: float) -> float:
+        """Return the function's value of four numbers; a division by zero is 0/0."""
+        counts = tuple(map(float, counts))
+        try:
+            value = self.function(*counts)
+        except ZeroDivisionError:
+            return math.nan
+        except Exception as error:
+            raise ValueError(
+                "measure must be a function of the counts tp, k, s, n, got "
+                f"{type(error).__name__}{_words(error)} from it at {_written(counts)}"
+            ) from error
+        if isinstance(value, Real | Decimal) or _is_number(value):
+            return float(value)
+        raise ValueError(
+            f"measure must return one real number, got {value!r:.60} at {_written(counts)}"
+        )
+
+    def _refuse_infinite(self, value: Any, counts: Sequence[Any]) -> None:
+        """Refuse values that no mean can be taken of."""
+        if not np.isinf(value).any():
+            return
+        where = tuple(np.argwhere(np.isinf(value))[0])
+        raise ValueError(
+            f"measure must be finite, or NaN for 0/0, got {float(value[where])} at "
+            f"{_written([each[where] for each in counts])}"
+        )
+
+    def _refuse_undefined(self) -> None:
+        """Refuse a function that is NaN even where there is some of everything."""
+        with np.errstate(all="ignore"):
+            value = self._of_one(iter(COMMON))
+        if math.isnan(value):
+            raise ValueError(
+                "measure must be a number wherever it is not 0/0, got NaN at the counts asked for "
+                f"and at {_written(COMMON)}"
+            )
+
+
+def _places(counts: Sequence[Any], value: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the first and the last place of each kind: which counts are 0, equal, or NaN there."""
+    tp, k, s, n = counts
+    marks = (tp == 0, k == 0, s == 0, tp == k, tp == s, k == n, s == n, np.isnan(value))
+    kind = np.zeros(value.size, np.uint8)
+    for i, mark in enumerate(marks):
+        kind |= mark.reshape(-1).astype(np.uint8) << np.uint8(i)
+    for each in np.flatnonzero(np.bincount(kind)):
+        found = kind == each
+        for flat in {int(found.argmax()), value.size - 1 - int(found[::-1].argmax())}:
+            yield np.unravel_index(flat, value.shape)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether this is an array of one real number, without dimensions."""
+    return isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
+
+
+def _words(error: Exception) -> str:
+    """Write what an error says, on one line."""
+    words = " ".join(str(error).split())
+    return f" ({words})" if words else ""
+
+
+def _written(counts: Sequence[Any]) -> str:
+    """Write four counts with their names."""
+    pairs = zip(("tp", "k", "s", "n"), counts, strict=True)
+    return ", ".join(f"{name}={float(count):g}" for name, count in pairs)
