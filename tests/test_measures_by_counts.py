@@ -652,3 +652,30 @@ def test_a_frame_of_more_items_than_all_counts_can_be_looked_at_says_so():
             argmaxf.decide(frame, "p", measure="gmean")
     with pytest.raises(ValueError, match="at least one probability, got none"):
         argmaxf.decide(frame.head(0), "p", measure="gmean")
+
+
+def test_gmean_of_large_rows_and_columns_has_a_bound_for_each():
+    p = np.random.default_rng(3).beta(0.5, 5, (2, LARGEST + 1))
+    alone = [maximize_expected_f(row, measure="gmean").bound for row in p]
+    rows = maximize_expected_f(p, measure="gmean", average="samples")
+    columns = maximize_expected_f(p.T, measure="gmean", average="macro")
+    assert rows.bound.tolist() == columns.bound.tolist() == alone
+    assert (rows.bound >= rows.expected).all()
+
+
+@pytest.mark.parametrize("n", [LARGEST + 1, 17_000])
+def test_gmean_of_large_segments_is_refused(n):
+    with pytest.raises(ValueError, match=f"for at most 5,000 items; got {n:,}"):
+        maximize_expected_f(np.full(n + 1, 0.25), by=np.arange(n + 1) == n, measure="gmean")
+
+
+def test_a_comparison_leaves_out_what_cannot_decide_so_many_rows():
+    X, y = make_classification(10_100, 4, weights=[0.9], random_state=0)
+    options = {"measure": lambda tp, k, s, n: tp - 0.4 * (k - tp), "cv": 2}
+    found = compare(X, y, LogisticRegression(), **options)
+    assert list(found.scores) == ["cut at 0.5", "tuned threshold"]
+    (note,) = [note for note in found.notes if "left out" in note]
+    assert note.startswith("expected F was left out: the expectation of")
+    assert note.endswith("for at most 5,000 items; got 5,050")
+    with pytest.raises(ValueError, match="for at most 5,000 items"):
+        compare(X, y, LogisticRegression(), methods=["expected"], **options)

@@ -94,6 +94,12 @@ class Contest:
         """The rows that take part, in order."""
         return np.unique(np.concatenate(self.sets))
 
+    @property
+    def batch(self) -> int:
+        """The most rows decided at once; a stream's threshold is that of the rows learned from."""
+        batches = [rest for rest, _ in self.parts] if self.trial.stream else self.sets
+        return max(map(len, batches))
+
     def said(self, method: Method) -> list[Said]:
         """Return what the method says of each set."""
         trial = self.trial

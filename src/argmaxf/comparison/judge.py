@@ -16,6 +16,9 @@ from argmaxf.comparison.result import Comparison, Evidence, Standing
 from argmaxf.comparison.trial import Bools, Floats, Trial, without_advice
 from argmaxf.comparison.words import notes, reason
 from argmaxf.empirical.interval import Interval, f_interval
+from argmaxf.expected.counts.joint import refuse_many
+from argmaxf.measures import GMean
+from argmaxf.question import Question
 
 NAMES = ("X", "X_test")
 REACH = NormalDist().inv_cdf(0.975)  # standard errors to each side of a 95 % interval
@@ -29,6 +32,7 @@ def judge(
 ) -> Comparison:
     """Return the comparison of the methods of a trial, its fits being run."""
     contest = Contest.of(trial, set_size)
+    _leave_out_unable(contest)
     with without_advice():
         said = {method.name: contest.said(method) for method in trial.methods}
     rated = {name: contest.rate(each) for name, each in said.items()}
@@ -57,6 +61,22 @@ def judge(
         estimator=trial.method(choice.chosen).make(trial.estimator, trial.recipe),
         evidence=evidence,
     )
+
+
+def _leave_out_unable(contest: Contest) -> None:
+    """Leave out, with a note, methods whose expectation cannot be found for so many rows."""
+    trial = contest.trial
+    question = Question.of(measure=trial.recipe.asked)
+    bounded = isinstance(question.measure, GMean) and trial.recipe.confidence is None
+    able = [method for method in trial.methods if method.rests_on in ("scores", "rows")]
+    if bounded or not question.needs_items or not able:
+        return
+    try:
+        refuse_many(contest.batch, question.measure)
+    except ValueError as error:
+        unable = [method.name for method in trial.methods if method not in able]
+        trial.notes += [f"{name} was left out: {error}" for name in unable]
+        trial.methods = able
 
 
 def _evidence(

@@ -255,6 +255,10 @@ class ExpectedFClassifier(MetaFClassifier):
     def decide(self, X: Any) -> Decision:
         """Return the decision for the batch X: the labels, their expected F and its spread.
 
+        Of a multiclass target and a measure other than F_β each class is decided against the rest,
+        so that a row may have no class or several: not the same labels as those of `predict`, which
+        gives every row one class.
+
         Parameters
         ----------
         X : array-like

@@ -324,7 +324,8 @@ def _most_items(question: Question) -> int:
 
 
 def _stacked(decisions: list[Decision]) -> Decision:
-    return Decision(
+    """Put together the decisions about many sets, with their bounds where they have them."""
+    stacked = Decision(
         selected=np.stack([np.asarray(d.selected) for d in decisions]),
         k=np.array([d.k for d in decisions]),
         threshold=np.array([d.threshold for d in decisions]),
@@ -333,6 +334,8 @@ def _stacked(decisions: list[Decision]) -> Decision:
         beta=decisions[0].beta,
         n=decisions[0].n,
     )
+    bounds: Any = [d.bound for d in decisions if isinstance(d, BoundedDecision)]
+    return BoundedDecision(**vars(stacked), bound=np.array(bounds)) if bounds else stacked
 
 
 def _of_nothing(shape: tuple[int, ...], rows: tuple[int, ...], question: Question) -> Decision:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.arrays import Bools, Floats, Ints, readonly
 from argmaxf.constraints import Asked
+from argmaxf.expected.counts.joint import refuse_many
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import groups_of_items, value_of_sets
 from argmaxf.expected.large import decide_large
@@ -56,6 +57,8 @@ def _overall_promise(p: NDArray[Any], chosen: Bools, asked: Asked, cost: float) 
 def _decide_each(p: NDArray[Any], question: Question, segments: Segments) -> Decision:
     """Decide each segment: small ones together, large ones and those with a promise alone."""
     items, offsets = p[segments.order], segments.offsets
+    if question.needs_items:
+        refuse_many(int(np.diff(offsets).max()), question.measure)
     small = (np.diff(offsets) <= SMALL) & (question.asked is None)
     decide = decide_large if question.asked is None else decide_promised
     found = {i: decide(items[offsets[i] : offsets[i + 1]], question) for i in _where(~small)}

@@ -35,11 +35,11 @@ class BoundedDecision(Decision):
 
     Attributes
     ----------
-    bound : float
-        No set has a higher expected value.
+    bound : float or ndarray
+        No set has a higher expected value; one entry for each row or column.
     """
 
-    bound: float = math.nan
+    bound: Any = math.nan
 
 
 @dataclass(frozen=True)
