@@ -123,8 +123,8 @@ def maximize_expected_f(
     -------
     Decision
         If two k have exactly the same expected F, the smaller one is taken. A `SharedDecision`
-        where rows are shared; a `BoundedDecision` for G-mean of one set of items without a promise,
-        with a bound that no set exceeds: `expected` itself for up to 5,000 items.
+        where rows are shared; a `BoundedDecision` for G-mean without a promise or segments, with a
+        bound that no set exceeds: `expected` itself for up to 5,000 items.
 
     Notes
     -----
@@ -268,7 +268,12 @@ def _decide(p: NDArray[Any], question: Question) -> Decision:
         beta=question.beta,
         n=p.size,
     )
-    if isinstance(question.measure, GMean):  # as of more items, where the bound may be higher
+    return _with_bound(decision, question)
+
+
+def _with_bound(decision: Decision, question: Question) -> Decision:
+    """Return an exact decision with G-mean's bound, which may be higher only for more items."""
+    if isinstance(question.measure, GMean):
         return BoundedDecision(**vars(decision), bound=decision.expected)
     return decision
 
@@ -315,7 +320,8 @@ def _decide_rows(p: NDArray[Any], question: Question) -> Decision:
     proba = contiguous(p)
     decided = decide_sets(Sets.of_rows(proba), question)
     k, threshold, expected, std, _ = decided
-    return Decision(select_rows(proba, decided), k, threshold, expected, std, question.beta, n)
+    found = Decision(select_rows(proba, decided), k, threshold, expected, std, question.beta, n)
+    return _with_bound(found, question)
 
 
 def _most_items(question: Question) -> int:
