@@ -70,8 +70,11 @@ def text_as_numbers():
 def patterns_for_names():
     import polars as pl
 
-    scan = pl.scan_ipc
-    return patch.object(pl, "scan_ipc", lambda path, glob: scan(path))
+    def globbing(scan):
+        return lambda path, **options: scan(path, **{**options, "glob": True})
+
+    names = "scan_ipc", "scan_parquet", "scan_csv"
+    return patch.multiple(pl, **{name: globbing(getattr(pl, name)) for name in names})
 
 
 def one_temporary_name():

@@ -144,15 +144,11 @@ def test_floats_of_ml_dtypes(kind):
 def test_tensors_of_torch():
     import torch
 
-    for kind in (torch.float16, torch.float32, torch.float64):
+    kinds = torch.bfloat16, torch.float16, torch.float32, torch.float64
+    tensors = [torch.tensor(P, dtype=kind) for kind in kinds]
+    for tensor in (*tensors, torch.tensor(P, requires_grad=True)):
         np.testing.assert_array_equal(
-            maximize_expected_f(torch.tensor(P, dtype=kind)).selected,
-            maximize_expected_f(P).selected,
+            maximize_expected_f(tensor).selected, maximize_expected_f(P).selected
         )
-    for refused, why in (
-        (torch.tensor(P, dtype=torch.bfloat16), "BFloat16"),
-        (torch.tensor(P, requires_grad=True), "requires grad"),
-        (torch.tensor([0.5, float("nan")]), "got nan at position 1"),
-    ):
-        with pytest.raises(ValueError, match=why):
-            maximize_expected_f(refused)
+    with pytest.raises(ValueError, match="got nan at position 1"):
+        maximize_expected_f(torch.tensor([0.5, float("nan")]))
