@@ -108,6 +108,12 @@ def test_wrong_limits_are_named(limits, message):
         maximize_expected_f([0.5, 0.2, 0.0, 0.1], **limits)
 
 
+@pytest.mark.parametrize(("average", "where"), [("samples", "row 1"), ("macro", "column 0")])
+def test_the_row_or_column_with_too_few_items_is_named(average, where):
+    with pytest.raises(ValueError, match=f"the 1 probabilities above 0 in {where}$"):
+        maximize_expected_f([[0.5, 0.2, 0.1], [0.0, 0.4, 0.0]], average=average, min_selected=2)
+
+
 def test_budgets_and_shared_rows_exclude_each_other():
     with pytest.raises(ValueError, match="cannot be combined with labels_per_row"):
         maximize_expected_f([[0.5, 0.1]], average="macro", labels_per_row=1, max_selected=1)

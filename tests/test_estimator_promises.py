@@ -37,6 +37,12 @@ def test_a_frozen_model_gets_the_threshold_that_is_promised(rows):
     assert np.array_equal(predicted == 1, model.decision_function(X_new) >= alone.threshold)
 
 
+def test_a_binary_target_has_no_label_to_name(rows):
+    X, y, *_ = rows
+    with pytest.raises(PromiseError, match=r"^min_precision=0\.99999 cannot be promised"):
+        ThresholdFClassifier(LogisticRegression(), min_precision=0.99999, confidence=0.9).fit(X, y)
+
+
 def test_held_out_rows_are_unseen_by_the_model_that_predicts(rows):
     X, y, X_new, _ = rows
     tuned = ThresholdFClassifier(LogisticRegression(), cv=0.4, **PROMISE).fit(X, y)

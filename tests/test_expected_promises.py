@@ -150,6 +150,7 @@ def test_many_items_agree_with_the_sum_over_windows():
         ((None, None, 0.9), "odds=0.9 needs min_precision or min_recall"),
         ((1.5, None, 0.9), r"min_precision must lie in \[0, 1\], got 1.5"),
         ((0.9, None, 1.0), "odds must lie strictly between 0 and 1, got 1.0"),
+        ((0.9, None, 0), "got 0: odds of 0 promise nothing"),
         ((0.9, None, float("nan")), r"odds must lie in \[0, 1\], got nan"),
     ],
 )
@@ -157,6 +158,16 @@ def test_bad_promises_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         Asked.of(*options)
     assert Asked.of(None, None, None) is None
+
+
+def test_a_free_promise_is_said_to_cost_nothing():
+    promise = maximize_expected_f([0.1, 0.2], min_recall=0.5, odds=0.5).promise
+    assert str(promise).endswith("at no cost in expected F")
+
+
+def test_a_set_that_must_be_large_is_not_said_to_keep_a_recall():
+    with pytest.raises(ValueError, match=r"the smallest set that may be taken has 4 items and"):
+        maximize_expected_f([0.1] * 5, min_precision=0.9, min_selected=4, odds=0.5)
 
 
 @given(

@@ -8,34 +8,45 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta as beta_law
+from scipy.stats import multinomial
 
-from argmaxf import maximize_empirical_f
+from argmaxf import maximize_empirical_f, maximize_expected_f
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.ladder import Steps, rungs, tail, walk
+from argmaxf.empirical.ladder import TIED, Steps, rungs, tail, walk
 from argmaxf.empirical.promises import (
     PromiseError,
     least_true,
     low_limit,
     most_selected,
     promised_cuts,
-    rows_needed,
 )
+from argmaxf.empirical.rows_needed import rows_needed
 
 
 def walked_plainly(y, score, limit, alpha):
-    """The walk as docs/promises.md states it: every distinct cut in turn, {(T, F): level}."""
+    """The walks as docs/promises.md states them: every distinct cut in turn, {(T, F): level}."""
     cuts = [(int(y[score >= s].sum()), int((score >= s).sum())) for s in np.unique(score)[::-1]]
     own = [0.0] * len(cuts)
-    for rank, level in rungs(limit, alpha, len(y)):
+    for rank, level in rungs(limit, alpha * (1 - TIED), len(y)):
         held = [i for i, (_, size) in enumerate(cuts) if size <= rank]
         if held:
             own[held[-1]] += level
-    level, passed = 0.0, {}
-    for (true, size), added in zip(cuts, own, strict=True):
-        level += added
-        level = level if level > 0 and tail(true, size - true, limit) <= level else 0.0
-        if level:
-            passed[true, size - true] = level
+    walks = [own]
+    few, part = 0, alpha * TIED * 0.7
+    while few < len(y):
+        i, size = next((i, size) for i, (_, size) in enumerate(cuts) if size > few)
+        negatives = (comb(size, j) * (1 - limit) ** j * limit ** (size - j) for j in range(few + 1))
+        if sum(negatives) <= 0.2 * part:
+            walks.append([0.8 * part if j == i else 0.0 for j in range(len(cuts))])
+        few, part = max(3, 3 * few), 0.3 * part
+    passed = {}
+    for own in walks:
+        level = 0.0
+        for (true, size), added in zip(cuts, own, strict=True):
+            level += added
+            level = level if level > 0 and tail(true, size - true, limit) <= level else 0.0
+            if level:
+                passed[true, size - true] = max(level, passed.get((true, size - true), 0.0))
     return passed
 
 
@@ -58,9 +69,10 @@ def test_the_walk_is_the_plain_one(rng, n, limit, alpha, distinct):
     plain = walked_plainly(y, score, limit, alpha)
     passed = {}
     for begin, end in walk(steps, limit, alpha):
-        passed[int(steps.true[begin.step]), begin.false] = begin.level
-        for step in range(begin.step + 1, end):
-            passed[int(steps.true[step]), int(steps.false[step])] = begin.level
+        counts = [(int(steps.true[begin.step]), begin.false)]
+        counts += [(int(steps.true[i]), int(steps.false[i])) for i in range(begin.step + 1, end)]
+        for cut in counts:
+            passed[cut] = max(begin.level, passed.get(cut, 0.0))
     at_steps = set(zip(steps.true.tolist(), steps.false.tolist(), strict=True))
     assert {cut for cut in plain if cut in at_steps} <= set(passed) <= set(plain)
     assert all(plain[cut] == pytest.approx(level) for cut, level in passed.items())
@@ -89,6 +101,24 @@ def test_labels_that_ignore_the_scores_pass_no_more_often_than_promised(limit, a
         wrong += unpassed[passes].sum()
         unpassed[passes] = 0.0
     assert 0 < wrong <= alpha
+
+
+@pytest.mark.parametrize("part", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("spread", [0.0, 0.1])
+def test_negatives_that_a_sample_may_miss_do_not_break_it(part, spread):
+    """All samples of 100 rows, exactly: a tie of positives below rare negatives, all cuts bad."""
+    n, limit, share = 100, 0.9, 0.05
+    p_above, p_tie = (1 - limit) * part + 1e-9, limit * part
+    broken = 0.0
+    for above in range(12):  # with more, no cut passes
+        for tie in range(n + 1 - above):
+            score = np.repeat([2.0, 1.0, 0.0], [above, tie, n - above - tie])
+            score[:above] += spread * np.arange(above)
+            if walk(Steps.of(score == 1.0, score), limit, share / (1 + share)):
+                broken += multinomial.pmf(
+                    [above, tie, n - above - tie], n, [p_above, p_tie, 1 - p_above - p_tie]
+                )
+    assert 0 < broken <= share
 
 
 def test_recall_and_rate_are_held_to_the_last_row():
@@ -142,6 +172,47 @@ def test_one_tie_of_all_rows_is_one_cut():
     steps = Steps.of(np.arange(500) < 490, np.zeros(500))
     cuts = promised_cuts(steps, Constraints(0.9), 0.95)
     assert (cuts.true.tolist(), cuts.false.tolist()) == ([490], [10])
+
+
+@pytest.mark.parametrize("n", [*range(120, 3001, 240), 2000])
+@pytest.mark.parametrize("above", [0, 3])
+def test_a_large_tie_of_positives_is_evidence_wherever_the_ladder_falls(n, above):
+    y = np.arange(n) % 2 == 0
+    score = y + (np.arange(n) < 2 * above)  # a few rows score higher, half of them positive
+    if above and n < 400:
+        return  # three negatives need more rows to make up for
+    cuts = promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    assert n // 2 in cuts.true
+
+
+def test_one_score_for_all_rows_is_one_test():
+    best = maximize_empirical_f(
+        np.arange(200) < 100, np.zeros(200), min_precision=0.4, confidence=0.9
+    )
+    assert (best.k, best.precision) == (200, 0.5)
+
+
+def test_the_rows_said_to_be_enough_are_enough_with_ties():
+    """The same rows several times over: from the number given on, a threshold is found."""
+    y, score = np.arange(80) % 2 == 0, np.arange(80) % 2 == 0
+    with pytest.raises(PromiseError) as error:
+        promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    assert error.value.rows < 400
+    for times in range(int(np.ceil(error.value.rows / 80)), 60):
+        steps = Steps.of(np.tile(y, times), np.tile(score, times))
+        assert promised_cuts(steps, Constraints(0.9), 0.95).true.max() == 40 * times
+
+
+def test_no_number_of_rows_is_named_where_labels_ignore_the_scores():
+    named = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        with pytest.raises(PromiseError) as error:
+            promised_cuts(
+                Steps.of(rng.random(2000) < 0.5, rng.random(2000)), Constraints(0.7), 0.95
+            )
+        named += np.isfinite(error.value.rows)
+    assert named <= 5
 
 
 @pytest.mark.parametrize("confidence", [1e-9, 0.5, 1 - 1e-9])
@@ -390,6 +461,20 @@ def test_a_score_of_infinity_is_a_score():
     best = maximize_empirical_f(y, np.where(y, np.inf, 0.0), min_precision=0.9, confidence=0.95)
     assert (best.k, best.value, best.precision) == (60, 1.0, 1.0)
     assert 0.0 < best.threshold < np.inf
+
+
+def test_nothing_to_find_keeps_any_recall_and_a_precision_needs_rows():
+    both = maximize_empirical_f([0, 0], [0.1, 0.2], min_recall=0.5)
+    assert both.k == maximize_expected_f([0.0, 0.0], min_recall=0.5, odds=0.9).k == 0
+    with pytest.raises(
+        ValueError, match=r"min_precision=0\.5 cannot be reached: the best cut has 0"
+    ):
+        maximize_empirical_f([0, 0], [0.1, 0.2], min_precision=0.5)
+
+
+def test_a_confidence_near_one_is_not_said_to_be_one():
+    with pytest.raises(PromiseError, match=r"with confidence 0\.999999999999999 from 50"):
+        maximize_empirical_f(*sample(50), min_precision=0.9, confidence=1 - 1e-15)
 
 
 def test_limits_are_said_as_they_were_asked():

@@ -41,10 +41,13 @@ def test_promises_hold_in_the_population(n, rate, spread):
     assert found["promise"].held >= enough(2_000)
 
 
+MISLEADING = ["just too low", "good and bad in turn", "bad, then good", "bad unseen above a tie"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [60, 200, 1_000])
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("name", ["just too low", "good and bad in turn", "bad, then good"])
+@pytest.mark.parametrize("name", MISLEADING)
 def test_no_population_breaks_it_whatever_threshold_is_chosen(name, tied, n):
     """Every cut that qualifies is judged, in populations made to mislead the walk."""
     mass, rate = {
@@ -54,6 +57,7 @@ def test_no_population_breaks_it_whatever_threshold_is_chosen(name, tied, n):
             [0.85, 0.949] * 2 + [0.85, 0.5],
         ),
         "bad, then good": ([0.01, 0.0899, 0.02, 0.8801], [0.0, 1.0, 0.5, 0.1]),
+        "bad unseen above a tie": ([0.0202, 0.18, 0.07, 0.7298], [0.0, 1.0, 0.89, 0.2]),
     }[name]
     rng, broken, draws = np.random.default_rng(0), 0, 1_000
     for _ in range(draws):

@@ -34,7 +34,21 @@ class Constraints:
         return {name: limit for name, limit in named.items() if limit is not None}
 
     def __str__(self) -> str:
-        return ", ".join(f"{name}={limit:.12g}" for name, limit in self.given().items())
+        return ", ".join(f"{name}={said(limit)}" for name, limit in self.given().items())
+
+
+NOTHING = 1e-12  # a cost below this is rounding
+
+
+def said(number: float) -> str:
+    """Return a probability in few digits, and in all of them where few would make it 0 or 1."""
+    short = f"{number:.12g}"
+    return repr(float(number)) if float(short) in (0.0, 1.0) and number != float(short) else short
+
+
+def priced(cost: float) -> str:
+    """Say what a promise costs, as in "at 0.02 of" F, or that it is free."""
+    return f"at {cost:.4g} of" if cost > NOTHING else "at no cost in"
 
 
 def check_strictly_between(name: str, number: float, why: str) -> float:
@@ -66,7 +80,7 @@ class Asked(NamedTuple):
             raise ValueError(f"{constraints} needs odds: with what probability shall it hold?")
         if not constraints.given():
             raise ValueError(f"odds={odds} needs min_precision or min_recall to promise")
-        certain = "under a model nothing between is certain"
+        certain = "odds of 0 promise nothing, and odds of 1 are for what is certain"
         return cls(constraints, check_strictly_between("odds", odds, certain))
 
     def of_each(self, parts: int) -> Asked:

@@ -84,11 +84,12 @@ class Question:
         _, b_in, b_out, s0, _ = self.coefficients
         return bool(s0 == 0.0 and b_in <= b_out and b_out > 0.0)
 
-    def check_reachable(self, positive: int) -> None:
-        """Refuse to select more items than there are with a probability above 0."""
+    def check_reachable(self, positive: int, where: str = "") -> None:
+        """Refuse to select more items than there are with a probability above 0, here or there."""
         if self.least > positive:
             raise ValueError(
                 f"min_selected={self.least} is more than the {positive} probabilities above 0"
+                + where
             )
 
     def no_set(self) -> ValueError:

@@ -3,8 +3,10 @@
 Cuts are tested one after another, from high scores to low. A cut with T positives in k rows passes
 at a level A where the exact binomial tail P(Bin(k, c) ≥ T) ≤ A. The walk may begin at the ladder's
 starts, ranks fixed before any label is seen, each with a level of its own; while every cut passes,
-levels add up; at the first cut that fails they are lost. docs/promises.md proves that no cut of a
-precision below c passes, with a probability of at least 1 - the sum of the levels.
+levels add up; at the first cut that fails they are lost. Where many rows share a score the ladder
+may miss the cut that ends with them: so a small part of the level goes to walks from such cuts.
+docs/promises.md proves that no cut of a precision below c passes, with a probability of at least
+1 - the sum of the levels.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ Ints = NDArray[np.int64]
 
 KEPT = 0.3  # of the level not yet spent, what each start leaves for the later ones
 RATIO = 3  # each start is so many times as far down as the one before
+TIED = 0.06  # of the level, what is kept for walks from large ties
+TESTED = 0.8  # of that, the level of their tests; the rest pays for choosing cuts by the scores
 BLOCK = 1 << 13  # cuts looked at before asking whether one has failed
 
 
@@ -124,10 +128,48 @@ def _whole_run(steps: Steps, step: int, wanted: int) -> int:
 def walk(steps: Steps, limit: float, alpha: float) -> list[tuple[Passed, int]]:
     """Return the stretches of cuts that passed: the cut each begins with, and where it ends.
 
-    A stretch holds its first cut and every later step before its end.
+    A stretch holds its first cut and every later step before its end. Those of large ties come last
+    and may overlap with others.
     """
+    ladder = starts(steps, limit, alpha * (1 - TIED))
+    return _from_ladder(steps, ladder, limit) + _from_ties(steps, limit, alpha * TIED)
+
+
+def _from_ties(steps: Steps, limit: float, alpha: float) -> list[tuple[Passed, int]]:
+    """Return the stretches that begin with a large tie that has few rows above it."""
+    size = steps.true + steps.false
+    before = np.append(0, steps.true[:-1]) + steps.above  # rows above each step's tie
+    stretches = []
+    for few, level in few_above(alpha, steps.n):
+        i = int(np.searchsorted(size, few, side="right"))
+        if i == size.size or before[i] > few or not is_large(size[i], few, limit, level):
+            continue
+        begin = Passed(i, int(steps.false[i]), level * TESTED)
+        if tail(steps.true[i], begin.false, limit) <= begin.level:
+            end = _first_failure(steps, i + 1, size.size, limit, begin.level)
+            stretches.append((begin, end))
+    return stretches
+
+
+def few_above(alpha: float, n: int) -> Iterator[tuple[int, float]]:
+    """Yield how many rows may lie above a large tie, with levels: 0, 3, 9, 27, …"""
+    few, level = 0, alpha * (1 - KEPT)
+    while few < n and level > 0:
+        yield few, level
+        few, level = max(3, few * RATIO), level * KEPT
+
+
+def is_large(size: Any, few: int, limit: float, level: float) -> Any:
+    """Return whether so many rows hardly ever have at most `few` negatives: a chance of the rest.
+
+    So the choice of a cut, which is made by the scores, adds no more than that rest to the risk.
+    """
+    return tail(size - few, few, limit) <= level * (1 - TESTED)
+
+
+def _from_ladder(steps: Steps, ladder: list[Start], limit: float) -> list[tuple[Passed, int]]:
+    """Return the stretches that begin at the starts of the ladder."""
     stretches: list[tuple[Passed, int]] = []
-    ladder = starts(steps, limit, alpha)
     carried, reached = 0.0, -1  # the level that is left, and the step where it ended
     for start, following in zip_longest(ladder, ladder[1:]):
         begin = _begin(steps, start, limit, carried if reached == start.after else 0.0)

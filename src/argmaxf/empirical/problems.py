@@ -32,9 +32,14 @@ class Problems(NamedTuple):
         """Return the confidence of each: segments share the risk, labels have their own."""
         return 1 - (1 - confidence) / len(self.items) if self.kind == "segment" else confidence
 
+    @property
+    def named(self) -> str | None:
+        """What errors name: a label where there are several, or a segment."""
+        return None if self.kind == "label" and len(self.items) == 1 else self.kind
+
     def naming(self, name: Any, error: Exception) -> str:
         """Return an error's message with the label or segment it is about."""
-        return f"{self.kind} {_plain(name)!r}: {error}" if self.kind else str(error)
+        return f"{self.named} {_plain(name)!r}: {error}" if self.named else str(error)
 
 
 def read_problems(

@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 from scipy.stats import binom
 
-from argmaxf.constraints import Constraints, check_strictly_between
-from argmaxf.empirical.ladder import KEPT, Ints, Steps, tail, walk
-
-MOST_GROWTH = 1e6  # sample sizes beyond this many times the present one are not spelled out
-LOOKED_AT = 500  # cuts considered when the rows needed are estimated
-NEARNESS = 0.02  # that estimate is found to this part of itself
+from argmaxf.constraints import Constraints, check_strictly_between, priced, said
+from argmaxf.empirical.ladder import Ints, Steps, walk
+from argmaxf.empirical.rows_needed import rows_needed
 
 
 class PromiseError(ValueError):
@@ -56,7 +53,7 @@ class Promise:
     cost: float
 
     def __str__(self) -> str:
-        return f"{self.constraints} with confidence {self.confidence:.12g}, at {self.cost:.4g} of F"
+        return f"{self.constraints} with confidence {said(self.confidence)}, {priced(self.cost)} F"
 
 
 class Promised(NamedTuple):
@@ -72,6 +69,13 @@ class Promised(NamedTuple):
         return Promised(
             self.edge[chosen], self.true[chosen], self.false[chosen], self.level[chosen]
         )
+
+    def once(self) -> Promised:
+        """Return each cut once, shortest first, at the highest level at which it passed."""
+        size = self.true + self.false
+        order = np.lexsort((-self.level, size))
+        new = np.append(True, np.diff(size[order]) > 0)[: size.size]
+        return Promised(*(each[order[new]] for each in self))
 
 
 def check_confidence(confidence: float) -> float:
@@ -104,7 +108,8 @@ def _precise(steps: Steps, limit: float | None, share: float) -> Promised:
     # Levels that add up to s/(1+s) keep the risk below s for any population: see docs/promises.md.
     parts = [_stretch(steps, *found) for found in walk(steps, limit, share / (1.0 + share))]
     nothing = Promised(steps.edge[:0], steps.true[:0], steps.false[:0], np.zeros(0))
-    return Promised(*map(np.concatenate, zip(nothing, *parts, strict=True)))
+    found = Promised(*map(np.concatenate, zip(nothing, *parts, strict=True)))
+    return found.once() if len(parts) > 1 else found
 
 
 def _stretch(steps: Steps, begin: Any, end: int) -> Promised:
@@ -172,7 +177,8 @@ def precision_band(
     for begin, end in walk(steps, min_precision, share / (1.0 + share)):
         first = int(steps.true[begin.step]) + begin.false
         last = size.max() if end == steps.edge.size else int(steps.true[end] + steps.false[end]) - 1
-        level[(size >= first) & (size <= last)] = begin.level
+        here = (size >= first) & (size <= last)
+        level[here] = np.fmax(level[here], begin.level)
     return np.asarray(low_limit(true, size, level))
 
 
@@ -188,7 +194,7 @@ def _none_qualifies(
 ) -> PromiseError:
     """Say that no threshold qualifies, and how many labelled rows would do."""
     rows = rows_needed(steps, constraints, share)
-    asked = f"{constraints} cannot be promised with confidence {confidence:.12g}"
+    asked = f"{constraints} cannot be promised with confidence {said(confidence)}"
     if math.isfinite(rows):
         advice = f"about {_rounded(rows):,} would do, if they are like these"
     else:
@@ -213,45 +219,3 @@ def _rounded(rows: float) -> int:
     """Return a number of rows to two digits, rounded up: it is an estimate."""
     unit = 10.0 ** (math.floor(math.log10(rows)) - 1)
     return math.ceil(math.ceil(rows / unit) * unit)
-
-
-def rows_needed(steps: Steps, constraints: Constraints, share: float) -> float:
-    """Return about how many rows like these would let a cut qualify, or infinity.
-
-    Every count is multiplied until some cut passes its tests; one row of the precision asked for is
-    added to each cut, so that a few lucky rows at the top do not promise too much.
-    """
-    some = np.unique(np.linspace(0, steps.true.size - 1, LOOKED_AT).astype(np.int64))
-    if not steps.true.size:
-        return math.inf
-    true, false = steps.true[some], steps.false[some]
-
-    def enough(growth: float) -> bool:
-        return _some_pass(steps, true * growth, false * growth, growth, constraints, share)
-
-    if not enough(MOST_GROWTH):
-        return math.inf
-    low, high = 0.0, math.log(MOST_GROWTH)
-    while high - low > NEARNESS:
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(math.exp(middle)) else (middle, high)
-    return math.exp(high) * steps.n
-
-
-def _some_pass(
-    steps: Steps, true: Any, false: Any, growth: float, constraints: Constraints, share: float
-) -> bool:
-    """Return whether some cut would pass every test if all counts were `growth` times as large."""
-    n, positives = steps.n * growth, steps.true[-1] * growth
-    passed = np.ones(true.size, np.bool_)
-    if limit := constraints.min_precision:
-        precision = (true / growth + limit) / ((true + false) / growth + 1)
-        size = true + false
-        level = share / (1.0 + share) * (1.0 - KEPT)
-        passed &= tail(precision * size, size - precision * size, limit) <= level
-    if limit := constraints.min_recall:
-        passed &= tail(true, positives - true, limit) <= share
-    if (limit := constraints.max_selected_rate) is not None:
-        out = n - true - false
-        passed &= tail(out, n - out, 1.0 - limit) <= share
-    return bool(passed.any())

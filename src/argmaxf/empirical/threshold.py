@@ -72,10 +72,13 @@ def maximize_empirical_f(
     zero_division : float, default=0.0
         F of predicting nothing where there is nothing to find.
     min_precision : float, optional
-        Only cuts of at least this precision count. With a large `beta` (1e6, say) F is recall, so
-        ``beta=1e6, min_precision=0.9`` asks for the best recall at precision 0.9.
+        Only cuts of at least this precision count. A cut that selects nothing has none (0/0), and
+        where no other would do that is an error: a threshold is for rows to come. With a large
+        `beta` (1e6, say) F is recall, so ``beta=1e6, min_precision=0.9`` asks for the best recall
+        at precision 0.9.
     min_recall : float, optional
-        Only cuts of at least this recall count.
+        Only cuts of at least this recall count. Without `confidence`, rows without a positive keep
+        any: there is nothing to find (0/0).
     max_selected_rate : float, optional
         Only cuts that select at most this part of the rows count.
     confidence : float, optional
@@ -99,6 +102,8 @@ def maximize_empirical_f(
     ------
     PromiseError
         A `ValueError`, where no threshold qualifies; it says how many labelled rows would do.
+    ValueError
+        Where no cut meets the constraints without `confidence`; it says what is reached.
 
     Notes
     -----
@@ -214,16 +219,18 @@ def _solved(
         try:
             if confidence is None:
                 cuts = rate(y, s, weight, measure, zero_division)
-                found.append(_best(cuts, s, weight, constraints))
+                # Where there is nothing to find, 0/0 is any recall.
+                asked = constraints if y.any() else replace(constraints, min_recall=None)
+                found.append(_best(cuts, s, weight, asked))
             else:
-                asked = constraints, problems.share(confidence)
-                cuts, i, promise = best_promised(y, s, *asked, measure, zero_division)
+                share = problems.share(confidence)
+                cuts, i, promise = best_promised(y, s, constraints, share, measure, zero_division)
                 found.append(replace(_threshold(cuts, i, s), promise=promise))
         except PromiseError as error:
             failed.append((name, error))
         except ValueError as error:
             raise ValueError(problems.naming(name, error)) from None
-    raise_together(problems.kind, failed)
+    raise_together(problems.named, failed)
     return found
 
 

@@ -231,7 +231,7 @@ def _way(p: Any, average: str | None) -> Callable[[Any, Question], Decision]:
     if average is None:
         hint = "; for the two columns of a classifier give proba[:, 1]" if p.shape[1] == 2 else ""
         raise ValueError(f"two-dimensional proba needs average='samples', 'macro' or 'micro'{hint}")
-    ways = {"samples": _decide_rows, "macro": _decide_columns, "micro": _decide_all_cells}
+    ways = {"samples": _decide_each_row, "macro": _decide_columns, "micro": _decide_all_cells}
     check_choice("average", average, ways)
     return partial(decide_sparse, average=average) if is_sparse(p) else ways[average]
 
@@ -294,8 +294,23 @@ def _decide_all_cells(p: NDArray[Any], question: Question) -> Decision:
     return replace(decision, selected=decision.selected.reshape(p.shape))
 
 
+def _decide_each_row(p: NDArray[Any], question: Question) -> Decision:
+    """Decide each row of a table."""
+    _check_each("row", p, question)
+    return _decide_rows(p, question)
+
+
+def _check_each(kind: str, p: NDArray[Any], question: Question) -> None:
+    """Refuse to select more of a row or column than can be positive; the scarcest is named."""
+    if question.least and p.size:
+        positive = np.count_nonzero(p > 0.0, axis=1)
+        scarcest = int(np.argmin(positive))
+        question.check_reachable(int(positive[scarcest]), f" in {kind} {scarcest}")
+
+
 def _decide_columns(p: NDArray[Any], question: Question) -> Decision:
     """Decide each column."""
+    _check_each("column", p.T, question)
     decision = _decide_rows(p.T, question)
     return replace(decision, selected=decision.selected.T)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf.arrays import Bools, Floats, contiguous
-from argmaxf.constraints import Asked, Constraints
+from argmaxf.constraints import Asked, Constraints, said
 from argmaxf.expected.counts.sets import best_size, sizes_allowed, value_by_counts
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.evaluate import groups_of_items, top_curve, value_of_sets
@@ -72,9 +72,10 @@ def _not_kept(descending: Floats, asked: Asked, whole: Bools) -> ValueError:
         return ValueError(f"{recall.constraints} cannot be kept with so few items selected")
     k = int(np.argmax(able))
     odds = odds_of(descending, k, asked.constraints)
+    keeps = " and keeps the recall" if asked.constraints.min_recall else ""
     return ValueError(
-        f"{asked.constraints} cannot be kept with odds {asked.odds:g}: the smallest set that may "
-        f"be taken and keeps the recall has {k} items and odds of {odds:.4g}"
+        f"{asked.constraints} cannot be kept with odds {said(asked.odds)}: the smallest set that "
+        f"may be taken{keeps} has {k} {'item' if k == 1 else 'items'} and odds of {odds:.4g}"
     )
 
 

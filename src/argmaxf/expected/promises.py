@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from argmaxf.arrays import Bools, Floats
-from argmaxf.constraints import Asked, Constraints
+from argmaxf.constraints import Asked, Constraints, priced
 
 WINDOW = 512  # sizes whose odds are found together
 SLACK = 1e-12  # the rounding of a tail must not decide whether a promise is kept
@@ -49,8 +49,8 @@ class ModelPromise:
     measure: str = "F"
 
     def __str__(self) -> str:
-        cost = f"{self.cost:.4g} of expected {self.measure}"
-        return f"{self.constraints} with odds {self.kept:.4g}, at {cost}"
+        cost = f"{priced(self.cost)} expected {self.measure}"
+        return f"{self.constraints} with odds {self.kept:.4g}, {cost}"
 
 
 def kept_sizes(descending: Floats, asked: Asked) -> Bools:

@@ -1,0 +1,126 @@
+"""How many labelled rows a promise would take, where those at hand cannot make it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxf.constraints import Constraints
+from argmaxf.empirical.ladder import (
+    KEPT,
+    TESTED,
+    TIED,
+    Ints,
+    Steps,
+    few_above,
+    is_large,
+    least_rows,
+    rungs,
+    tail,
+)
+
+MOST_GROWTH = 1e3  # sample sizes beyond this many times the present one are not spelled out
+LOOKED_AT = 500  # cuts considered when the rows needed are estimated
+NEARNESS = 0.05  # that estimate is found to this part of itself
+LUCK = 0.6  # a cut that a precision just too low reaches more often than this says nothing,
+CHANCE = 0.05  # nor does one that labels without regard to the scores reach more often than this
+
+
+def rows_needed(steps: Steps, constraints: Constraints, share: float) -> float:
+    """Return about how many rows like these would let a cut qualify, or infinity.
+
+    Every count is multiplied until the walk would find a cut, there and at any larger multiple, and
+    some cut would pass its tests. One row of the precision asked for is added to each cut, so that
+    a few lucky rows at the top do not promise too much.
+    """
+    if not steps.true.size:
+        return math.inf
+    some = np.unique(np.linspace(0, steps.true.size - 1, LOOKED_AT).astype(np.int64))
+    true, false = steps.true[some], steps.false[some]
+    walked = _Walked.of(steps, constraints.min_precision, share / (1.0 + share))
+
+    def enough(growth: float) -> bool:
+        passed = _some_pass(steps, true * growth, false * growth, growth, constraints, share)
+        return passed and walked.finds(growth)
+
+    rows = math.inf
+    for growth in np.geomspace(MOST_GROWTH, 1.0, math.ceil(math.log(MOST_GROWTH) / NEARNESS)):
+        if not enough(float(growth)):
+            break
+        rows = float(growth) * steps.n
+    return rows
+
+
+def _lucky(true: Ints, false: Ints, asked: float) -> NDArray[np.bool_]:
+    """Return which cuts may have their precision by luck: the last of them holds all rows."""
+    lucky = tail(true, false, asked) > LUCK
+    rate = true[-1] / (true[-1] + false[-1])
+    if rate < asked:
+        lucky |= tail(true, false, rate) > CHANCE
+    return np.asarray(lucky)
+
+
+class _Walked(NamedTuple):
+    """The walk's starts, on a sample of the same scores with every count multiplied."""
+
+    limit: float
+    alpha: float
+    size: Ints  # rows of each distinct score's cut, from the highest score down
+    precision: NDArray[np.float64]  # of those cuts; 0 where it may be luck
+
+    @classmethod
+    def of(cls, steps: Steps, limit: float | None, alpha: float) -> _Walked:
+        """Count the cuts, and shrink their precision by one row of that asked for."""
+        score = np.unique(np.concatenate([steps.edge, steps.negative]))[::-1]
+        false = steps.negative.size - np.searchsorted(steps.negative, score)
+        passed = steps.edge.size - np.searchsorted(steps.edge[::-1], score)
+        true, asked = np.append(0, steps.true)[passed], limit or 0.0
+        precision = (true + asked) / (true + false + 1)
+        if asked and steps.n >= least_rows(asked, alpha):  # fewer rows could not tell
+            precision[_lucky(true, false, asked)] = 0.0
+        return cls(asked, alpha, true + false, precision)
+
+    def finds(self, growth: float) -> bool:
+        """Return whether some start would pass: then, and only then, the walk finds a cut."""
+        if not self.limit:
+            return True
+        size = self.size * growth
+        ranks = rungs(self.limit, self.alpha * (1 - TIED), int(size[-1]))
+        cuts = [(int(np.searchsorted(size, rank, side="right")) - 1, a) for rank, a in ranks]
+        cuts[-1] = size.size - 1, cuts[-1][1]
+        cuts += self._ties(size)
+        at, level = np.array([cut for cut in cuts if cut[0] >= 0]).T
+        at = at.astype(np.int64)
+        true = self.precision[at] * size[at]
+        return bool((tail(true, size[at] - true, self.limit) <= level).any())
+
+    def _ties(self, size: Any) -> Iterator[tuple[int, float]]:
+        """Yield the large ties with their levels; a row alone is not taken to share its score."""
+        for few, level in few_above(self.alpha * TIED, int(size[-1])):
+            i = int(np.searchsorted(size, few, side="right"))
+            alone = self.size[i] - (self.size[i - 1] if i else 0) == 1
+            if not alone and is_large(size[i], few, self.limit, level):
+                yield i, level * TESTED
+
+
+def _some_pass(
+    steps: Steps, true: Any, false: Any, growth: float, constraints: Constraints, share: float
+) -> bool:
+    """Return whether some cut would pass every test if all counts were `growth` times as large."""
+    n, positives = steps.n * growth, steps.true[-1] * growth
+    passed = np.ones(true.size, np.bool_)
+    if limit := constraints.min_precision:
+        precision = (true / growth + limit) / ((true + false) / growth + 1)
+        size = true + false
+        level = share / (1.0 + share) * (1.0 - KEPT)
+        passed &= tail(precision * size, size - precision * size, limit) <= level
+    if limit := constraints.min_recall:
+        passed &= tail(true, positives - true, limit) <= share
+    if (limit := constraints.max_selected_rate) is not None:
+        out = n - true - false
+        passed &= tail(out, n - out, 1.0 - limit) <= share
+    return bool(passed.any())
