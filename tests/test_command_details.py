@@ -208,3 +208,10 @@ def test_ctrl_c_in_the_first_moment_is_quiet(after, tmp_path):
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in error
+
+
+def test_a_semicolon_in_a_name_does_not_part_fields(tmp_path, capsys):
+    path = tmp_path / "in.csv"
+    path.write_text("p;;x,k\n0.5,a\n0.25,b\n")
+    assert run(["decide", str(path), "-p", "p;;x", "--by", "k", "--json"]) == 0
+    assert '"k"' in capsys.readouterr().out

@@ -446,10 +446,10 @@ def test_gmean_of_few_items_is_its_own_bound():
 def test_a_promise_names_the_measure():
     p = [0.9, 0.8, 0.5, 0.2]
     options = {"min_precision": 0.6, "odds": 0.7}
-    assert str(maximize_expected_f(p, measure="mcc", **options).promise).endswith("of expected MCC")
-    assert str(maximize_expected_f(p, **options).promise).endswith("of expected F")
+    assert str(maximize_expected_f(p, measure="mcc", **options).promise).endswith("expected MCC")
+    assert str(maximize_expected_f(p, **options).promise).endswith("expected F")
     parted = maximize_expected_f(p, measure="jaccard", by=["a", "a", "b", "b"], **options)
-    assert str(parted.overall.promise).endswith("of expected Jaccard")
+    assert str(parted.overall.promise).endswith("expected Jaccard")
 
 
 @pytest.mark.parametrize("measure", ["fbeta", "mcc"])
@@ -589,7 +589,7 @@ def test_the_command_names_the_measure(tmp_path):
     assert "E[MCC] ± std" in decided(path, "--measure", "mcc").output
     assert "E[F] ± std" in decided(path).output
     promise = decided(path, "--measure", "mcc", "--min-recall", "0.5", "--odds", "0.6").output
-    assert "of expected MCC" in promise
+    assert "expected MCC" in promise
     read = json.loads(decided(path, "--measure", "tversky:0.3,0.7", "--json").output)
     best = maximize_expected_f(p, measure=Tversky(0.3, 0.7))
     assert (read["measure"], read["k"], read["beta"]) == ("Tversky(0.3, 0.7)", best.k, 1.0)

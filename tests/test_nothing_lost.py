@@ -526,3 +526,17 @@ def test_a_file_whose_column_is_called_like_a_pattern(kind, tmp_path, capsys):
     capsys.readouterr()
     assert run(["decide", str(path), "-p", "*", "--by", "^.*$"]) == 2
     assert "must have another name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("out", [[], ["-o", "out.parquet"]])
+def test_a_schema_at_which_polars_panics_is_refused(tmp_path, capsys, monkeypatch, out):
+    path = tmp_path / "in.parquet"
+    pl.DataFrame({"p": [0.5]}).write_parquet(path)
+
+    def panic(frame):
+        raise pl.exceptions.PanicException("called unwrap on nothing")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pl.LazyFrame, "collect_schema", panic)
+    assert "called unwrap on nothing" in refused(capsys, "decide", path, "-p", "p", *out)
+    assert [each.name for each in tmp_path.iterdir()] == ["in.parquet"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from argmaxf import __version__
 from argmaxf.commands import bounds, compare, decide, demo, reproduce, sketch
@@ -44,7 +44,7 @@ def run(arguments: list[str] | None = None) -> int:
     except (typer.TyperException, ValueError, OSError) as error:
         complain(_message(error))
         return 2
-    except PolarsError as error:  # not foreseen where it happened, yet about the data
+    except (PolarsError, PanicException) as error:  # not foreseen where it happened
         complain(f"the data cannot be used: {error}")
         return 2
     except (KeyboardInterrupt, typer.Abort):

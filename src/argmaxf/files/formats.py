@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import gzip
-import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,7 @@ from typing import IO, cast
 
 import polars as pl
 
-from argmaxf.files.header import header
+from argmaxf.files.header import header, separator_of
 from argmaxf.whole import temporary_file
 
 KINDS = {
@@ -65,9 +64,7 @@ class Input:
         """What stands between the fields of a text file; a CSV may have ; or tabs."""
         if self.kind != "csv":
             return SEPARATORS[self.kind]
-        with self.path.open("rb") as file:
-            line = re.sub(rb'"[^"]*"', b"", file.readline(COPY))
-        return max((",", ";", "\t"), key=lambda each: line.count(each.encode()))
+        return separator_of(self.path)
 
     @property
     def is_text(self) -> bool:

@@ -3,8 +3,33 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from pathlib import Path
+
+SEEN = 1 << 16  # bytes of a file that tell what stands between its fields
+
+
+def separator_of(path: Path) -> str:
+    """Return what parts the first rows into equally many fields: a comma, a ; or a tab."""
+    with path.open("rb") as file:
+        start = file.read(SEEN)
+    text = start.decode("utf-8-sig", "surrogateescape")
+    fields = {each: _fields(text, each, whole=len(start) < SEEN) for each in (",", ";", "\t")}
+    for separator, found in fields.items():
+        if found[:1] > [1] and len(set(found)) == 1:
+            return separator
+    return max(fields, key=lambda each: fields[each][:1])
+
+
+def _fields(text: str, separator: str, whole: bool) -> list[int]:
+    """How many fields each row of a text has; its last one may be cut off."""
+    try:
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+        found = [len(row) for row in rows if row]
+    except csv.Error:
+        return []
+    return found if whole else found[:-1] or found
 
 
 def header(path: Path, separator: str) -> list[str]:

@@ -67,7 +67,7 @@ class Output:
 
 def _check_columns(items: Column) -> None:
     """Refuse files that cannot be put one below the other."""
-    first, *others = ((source, list(source.scan().collect_schema())) for source in items.inputs)
+    first, *others = ((source, _names(source)) for source in items.inputs)
     for source, names in others:
         if names != first[1]:
             odd = sorted(set(names) ^ set(first[1])) or names
@@ -77,10 +77,16 @@ def _check_columns(items: Column) -> None:
             )
 
 
+def _names(source: Input) -> list[str]:
+    """The names of a file's columns."""
+    with reading(source):
+        return list(source.scan().collect_schema())
+
+
 def _read_all(source: Input) -> None:
     """Read every column on its own, to name the one that cannot be read."""
     frame = source.scan(typed=True)
-    for name in frame.collect_schema():
+    for name in _names(source):
         with reading(source, name):  # in batches, a panic of Polars would pass for the end
             frame.select(pl.col(name).null_count()).collect(engine="streaming")
 
