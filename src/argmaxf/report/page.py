@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import metadata
 from typing import Any
 
@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from argmaxf.comparison.methods import METHODS
 from argmaxf.comparison.result import Comparison, Evidence
 from argmaxf.comparison.trial import Bools, Floats
+from argmaxf.constraints import Constraints
 from argmaxf.displays import (
     BetaDisplay,
     EmpiricalFDisplay,
@@ -115,12 +116,9 @@ def promised(comparison: Comparison) -> dict[str, float]:
     """Return what the method to use promises, and how surely; nothing where it does not."""
     model = comparison.estimator
     sure = getattr(model, "confidence", None) or getattr(model, "odds", None)
-    if sure is None:
-        return {}
-    limits = {name: getattr(model, name, None) for name in ("min_precision", "min_recall")}
-    return {name: limit for name, limit in limits.items() if limit is not None} | {
-        "confidence": sure
-    }
+    names = [field.name for field in fields(Constraints)]
+    limits = {name: getattr(model, name, None) for name in names}
+    return {k: v for k, v in {**limits, "confidence": sure}.items() if v is not None}
 
 
 def _found_by_threshold(comparison: Comparison, y: Any, p: Any) -> tuple[str, EmpiricalFDisplay]:
