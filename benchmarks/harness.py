@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import re
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -93,3 +95,10 @@ def figure(value: float, unit: str) -> str:
         s for s in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns")) if value >= s[0]
     )
     return f"{value / (scale or 1e-9):.3g} {name}"
+
+
+def write_between(page: Path, marks: tuple[str, str], text: str) -> None:
+    """Put tables between two marks of a page of the documentation."""
+    start, end = map(re.escape, marks)
+    body = f"{marks[0]}\n\n{text}\n{marks[1]}"
+    page.write_text(re.sub(f"{start}.*{end}", lambda _: body, page.read_text(), flags=re.DOTALL))

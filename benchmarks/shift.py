@@ -52,6 +52,8 @@ def methods(model: Any) -> dict[str, Any]:
         "expected F": ExpectedFClassifier(model),
         "expected F, deploy_rate known": ExpectedFClassifier(model, deploy_rate=DEPLOY),
         "expected F, deploy_rate estimated": ExpectedFClassifier(model, deploy_rate="estimate"),
+        "AutoF, deploy_rate known": AutoFClassifier(model, deploy_rate=DEPLOY),
+        "AutoF, deploy_rate estimated": AutoFClassifier(model, deploy_rate="estimate"),
     }
 
 

@@ -8,7 +8,6 @@ and a run that was stopped goes on from there; a full run takes about ten minute
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import warnings
 from pathlib import Path
@@ -18,6 +17,7 @@ from benchmarks.choosing.labels import trials
 from benchmarks.choosing.rules import Seen
 from benchmarks.choosing.sets import real_sets
 from benchmarks.choosing.tables import Study, report
+from benchmarks.harness import write_between
 
 MARKS = ("<!-- the study's tables -->", "<!-- end of the study's tables -->")
 
@@ -39,18 +39,11 @@ def main() -> None:
     text = report(Study.of([Seen.of(trial) for trial in found]))
     print(text)
     if options.page:
-        _write(options.page, text)
+        write_between(options.page, MARKS, text)
 
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def _write(page: Path, text: str) -> None:
-    """Put the tables between the marks of a page."""
-    start, end = map(re.escape, MARKS)
-    body = f"{MARKS[0]}\n\n{text}\n{MARKS[1]}"
-    page.write_text(re.sub(f"{start}.*{end}", lambda _: body, page.read_text(), flags=re.DOTALL))
 
 
 if __name__ == "__main__":

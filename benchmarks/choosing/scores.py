@@ -24,7 +24,7 @@ from argmaxf import SoftFClassifier
 from argmaxf.estimators.folds import folds
 from benchmarks.choosing.sets import RealSet
 
-SPLITS = 2
+SPLITS = 3
 FOLDS = 5
 Scores = dict[str, np.ndarray]
 
