@@ -124,6 +124,61 @@ def test_the_comparison_takes_only_methods_that_promise(rows):
         AutoFClassifier(LogisticRegression(), confidence=0.8).fit(X, y)
 
 
+RATE = {"max_selected_rate": 0.2, "confidence": 0.9}
+
+
+def test_a_rate_is_kept_by_every_method_that_takes_part(rows):
+    X, y, X_new, _ = rows
+    found = compare(X, y, LogisticRegression(), **RATE)
+    assert {standing.name for standing in found.methods} == {"tuned threshold", "expected F"}
+    for standing in found.methods:
+        assert standing.counts["tp"] + standing.counts["fp"] <= 0.2 * len(y)
+    (note,) = [note for note in found.notes if note.startswith("promised:")]
+    assert note.startswith("promised: max_selected_rate=0.2 in each batch; for the rows held out")
+    auto = AutoFClassifier(LogisticRegression(), **RATE).fit(X, y)
+    assert auto.classifier_.max_selected_rate == 0.2
+    assert auto.predict(X_new).mean() <= 0.2
+    both = AutoFClassifier(LogisticRegression(), min_precision=0.9, **RATE).fit(X, y)
+    assert both.classifier_.min_precision == 0.9
+    assert both.predict(X_new).mean() <= 0.2
+
+
+@pytest.mark.parametrize("asked", [PROMISE, RATE])
+def test_rows_that_come_alone_are_promised_a_threshold(rows, asked):
+    """Expected F promises for a batch, and a stream has none."""
+    X, y, *_ = rows
+    auto = AutoFClassifier(LogisticRegression(), set_size=1, **asked).fit(X, y)
+    assert auto.chosen_ == "tuned threshold"
+    assert any(note.startswith("expected F was left out") for note in auto.report_.notes)
+
+
+@pytest.mark.parametrize(("rate", "most"), [(0.29, 29), (0.0, 0), (0.075, 7)])
+def test_expected_f_selects_at_most_a_part_of_the_batch(rows, rate, most):
+    X, y, X_new, _ = rows
+    model = ExpectedFClassifier(LogisticRegression(), calibrate=None, max_selected_rate=rate)
+    free = ExpectedFClassifier(LogisticRegression(), calibrate=None).fit(X, y)
+    batch = X_new[:100]
+    assert free.decide(batch).k > most
+    assert model.fit(X, y).decide(batch).k == most
+    tighter = ExpectedFClassifier(
+        LogisticRegression(), calibrate=None, max_selected_rate=0.9, max_selected=5
+    )
+    assert tighter.fit(X, y).decide(batch).k == 5
+
+
+def test_the_part_of_a_batch_is_of_what_is_decided():
+    X, Y = make_multilabel_classification(400, n_classes=4, random_state=0)
+    options = {"calibrate": None, "max_selected_rate": 0.25}
+    for average, sums in [("macro", 0), ("samples", 1), ("micro", None)]:
+        model = ExpectedFClassifier(LogisticRegression(), average=average, **options).fit(X, Y)
+        assert (model.predict(X).mean(axis=sums) <= 0.25).all()
+        assert model.predict(X).sum() > 0
+    with pytest.raises(ValueError, match=r"a budget needs a binary or multilabel target"):
+        ExpectedFClassifier(LogisticRegression(), **options).fit(X, np.arange(400) % 3)
+    with pytest.raises(ValueError, match=r"max_selected_rate must lie in \[0, 1\], got 2"):
+        ExpectedFClassifier(LogisticRegression(), max_selected_rate=2).fit(X, Y)
+
+
 def test_the_report_shows_the_promise_and_its_cost(rows):
     from argmaxf.report.page import render
 

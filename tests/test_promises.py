@@ -1,5 +1,6 @@
 """Constraints that hold in the population: the walk, its exact risk, what is said at its end."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import comb
 
@@ -246,6 +247,16 @@ def test_the_rows_needed_are_enough_more_often_than_not():
     assert rows_needed(Steps.of(y, score), Constraints(0.9), 0.05) == error.value.rows
 
 
+@pytest.mark.parametrize("n", [30, 40, 60, 100])
+def test_few_rows_name_a_number_as_many_do(n):
+    """Rows of which some hundreds do: a few of them neither name tens of thousands nor none."""
+    named = []
+    for seed in range(20):
+        steps = Steps.of(*sample(n, rate=0.3, apart=3.0, seed=seed))
+        named.append(rows_needed(steps, Constraints(0.9), 0.05))
+    assert 200 < np.median(named) < 1_000
+
+
 # --- through the public function -----------------------------------------------------------------
 
 
@@ -298,10 +309,20 @@ def test_segments_share_the_risk():
         rows = by == name
         alone = maximize_empirical_f(y[rows], score[rows], confidence=0.975, **both)
         assert (found.threshold[i], found.k[i]) == (alone.threshold, alone.k)
-        assert found.promise[i] == alone.promise
+        assert found.promise[i] == replace(alone.promise, together=0.95)
+        assert "confidence 0.975 (0.95 for all segments at once)" in str(found.promise[i])
+    assert "confidence 0.95, at" in str(found.overall.promise)
     by[:10] = "tiny"
-    with pytest.raises(PromiseError, match=r"segment 'tiny': .* from 10 labelled rows; about"):
+    told = r"segment 'tiny': .* \(0.95 for all segments at once\) from 10 labelled rows; about"
+    with pytest.raises(PromiseError, match=told):
         maximize_empirical_f(y, score, by=by, confidence=0.95, **both)
+
+
+def test_one_segment_has_all_the_confidence():
+    y, score = sample(2000)
+    both = {"min_precision": 0.9, "confidence": 0.95}
+    alone = maximize_empirical_f(y, score, **both)
+    assert maximize_empirical_f(y, score, by=["one"] * 2000, **both).promise[0] == alone.promise
 
 
 def test_segments_promise_for_all_rows_together():
@@ -490,12 +511,39 @@ def test_the_band_of_the_display_is_what_is_promised():
     y, score = sample(800)
     both = {"min_precision": 0.9, "confidence": 0.95}
     shown = EmpiricalFDisplay.from_predictions(y, score, **both)
-    promised = shown.low >= 0.9
+    promised = shown.limits.precision_low >= 0.9
     cuts = promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
     assert promised[np.searchsorted(shown.score, cuts.edge)].all()
-    assert (shown.low[promised] < shown.precision[promised]).all()
+    assert (shown.limits.precision_low[promised] < shown.precision[promised]).all()
     assert not promised[: np.searchsorted(shown.score, cuts.edge.min()) - 30].any()
-    at_best = shown.low[np.searchsorted(shown.score, shown.best.threshold)]
+    at_best = shown.limits.precision_low[np.searchsorted(shown.score, shown.best.threshold)]
     assert at_best == pytest.approx(shown.best.promise.precision_low)
     assert any("0.95 confidence" in label for label in shown.ax_.get_legend_handles_labels()[1])
+    pyplot.close("all")
+
+
+def test_every_constraint_has_its_band():
+    """Each band ends at the limit that the promise names, and holds the constraint where drawn."""
+    from matplotlib import pyplot
+
+    from argmaxf.displays import EmpiricalFDisplay
+
+    y, score = sample(2000, rate=0.4)
+    asked = {"min_precision": 0.8, "min_recall": 0.7, "max_selected_rate": 0.5}
+    shown = EmpiricalFDisplay.from_predictions(y, score, confidence=0.9, **asked)
+    promise, at_best = shown.best.promise, np.searchsorted(shown.score, shown.best.threshold)
+    limits = shown.limits
+    assert limits.precision_low[at_best] == pytest.approx(promise.precision_low)
+    assert limits.recall_low[at_best] == pytest.approx(promise.recall_low)
+    assert limits.rate_high[at_best] == pytest.approx(promise.rate_high)
+    assert (limits.recall_low <= shown.recall).all()
+    assert (limits.rate_high >= shown.rate).all()
+    assert shown.rate[at_best] == pytest.approx((score >= shown.best.threshold).mean())
+    told = shown.ax_.get_legend_handles_labels()[1]
+    for name in ("precision", "recall", "part selected"):
+        assert f"{name} promised with 0.9 confidence" in told
+    assert "part selected above 0.5" in told
+    plain = EmpiricalFDisplay.from_predictions(y, score, max_selected_rate=0.2)
+    assert plain.limits.rate_high is None
+    assert plain.best.k <= 400
     pyplot.close("all")

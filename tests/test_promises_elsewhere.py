@@ -47,8 +47,37 @@ def test_all_segments_keep_it_at_once(make):
         alone = maximize_expected_f(P[name == BY], ties="together", min_precision=0.8, odds=each)
         assert decision.k == alone.k
         assert_same(decision.promise, alone.promise)
+        assert decision.promise.together == 0.9
         kept *= decision.promise.kept
     assert kept >= 0.9
+    overall = maximize_expected_f(P, by=BY, ties="together", **PROMISE).overall
+    assert_same(found.overall.promise, overall.promise)
+    assert found.overall.expected == pytest.approx(overall.expected, abs=1e-13)
+    assert (found.overall.k, found.overall.n) == (overall.k, 900)
+
+
+def test_several_columns_have_each_their_overall():
+    frame = pl.DataFrame({"p": P, "q": P[::-1] ** 2, "by": BY})
+    found = decisions(frame, ["p", "q"], by="by", **PROMISE)
+    for column in ("p", "q"):
+        alone = decisions(frame, column, by="by", **PROMISE)
+        assert_same(found.overall[column].promise, alone.overall.promise)
+        assert {key[:-1]: d.k for key, d in found.items() if key[-1] == column} == {
+            key: d.k for key, d in alone.items()
+        }
+    assert decisions(frame, "p", by="by").overall is None
+    assert decisions(frame, "p", **PROMISE).overall is None
+
+
+def test_the_segment_that_cannot_keep_it_is_named():
+    hard = {"min_precision": 0.9, "min_recall": 0.9, "odds": 0.9}
+    p, by = np.append(P[:50] ** 0.01, [0.5, 0.5]), np.append(["fine"] * 50, ["hard"] * 2)
+    told = r"segment 'hard': .* cannot be kept with odds 0\.9486\d* \(0\.9 for all segments"
+    with pytest.raises(ValueError, match=told):
+        maximize_expected_f(p, by=by, **hard)
+    frame = pl.DataFrame({"p": p, "by": by})
+    with pytest.raises(ValueError, match=told):
+        decisions(frame, "p", by="by", **hard)
 
 
 def test_columns_keep_their_own():
@@ -68,6 +97,14 @@ def test_the_command_says_what_is_promised(tmp_path, run):
     assert answer["promise"]["min_precision"] == 0.8
     text = run("decide", str(path), "-p", "p", "--by", "by", *asked)
     assert "a: promised min_precision=0.8 with odds 0.9" in text
+    assert "(0.9 for all segments at once)" in text
+    overall = maximize_expected_f(P, by=BY, ties="together", **PROMISE).overall
+    assert f"All segments together: E[F] {overall.expected:.6g}" in text
+    assert f"promised {overall.promise}" in text
+    answer = json.loads(run("decide", str(path), "-p", "p", "--by", "by", *asked, "--json"))
+    assert answer["overall"]["k"] == overall.k
+    assert answer["overall"]["promise"]["kept"] == pytest.approx(overall.promise.kept)
+    assert answer["segments"][0]["promise"]["odds_of_all_segments"] == 0.9
     written = tmp_path / "labels.csv"
     run("decide", str(path), "-p", "p", *asked, "-o", str(written))
     assert pl.read_csv(written)["label"].sum() == alone.k

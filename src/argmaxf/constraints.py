@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -37,7 +38,12 @@ class Constraints:
         return ", ".join(f"{name}={said(limit)}" for name, limit in self.given().items())
 
 
-NOTHING = 1e-12  # a cost below this is rounding
+NOTHING = 1e-12  # a cost below this is rounding, and so is this part of a number of rows
+
+
+def most_of(rate: float, n: int) -> int:
+    """Return how many of n rows are at most a part of them: 29 of 100 for 0.29, not 28."""
+    return math.floor(rate * n * (1.0 + NOTHING))
 
 
 def said(number: float) -> str:
@@ -59,11 +65,18 @@ def check_strictly_between(name: str, number: float, why: str) -> float:
     return value
 
 
+def sure(name: str, number: float, together: float | None) -> str:
+    """Say how sure a promise is, and what that makes for all segments, where it is one of them."""
+    of_all = "" if together is None else f" ({said(together)} for all segments at once)"
+    return f"{name} {said(number)}{of_all}"
+
+
 class Asked(NamedTuple):
     """A promise under the model: constraints, and the probability with which they shall hold."""
 
     constraints: Constraints
     odds: float
+    together: float | None = None  # of a segment: the odds of all segments at once
 
     @classmethod
     def of(
@@ -85,4 +98,6 @@ class Asked(NamedTuple):
 
     def of_each(self, parts: int) -> Asked:
         """Return the promise of each of several independent parts for all of them to keep it."""
-        return self._replace(odds=self.odds ** (1.0 / max(1, parts)))
+        if parts <= 1:
+            return self
+        return self._replace(odds=self.odds ** (1.0 / parts), together=self.odds)

@@ -21,10 +21,11 @@ from argmaxf.commands.models import behind_preprocessing, make_classifier
 from argmaxf.commands.output import console, print_json, print_whole
 from argmaxf.commands.tables import LabelledTable, class_named
 from argmaxf.comparison.compare import compare
-from argmaxf.comparison.methods import METHODS, Recipe, taking_part
+from argmaxf.comparison.methods import METHODS, UNLIMITED, Recipe, taking_part
 from argmaxf.comparison.result import Comparison, Standing
 from argmaxf.comparison.trial import Fit
 from argmaxf.comparison.words import shown
+from argmaxf.constraints import Constraints
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.estimators.labels import Labels
 from argmaxf.measures import MeasureLike, as_measure
@@ -45,13 +46,15 @@ class Request:
     methods: tuple[str, ...] = ()  # besides those that always take part
     measure: MeasureLike = "fbeta"
     apart: LabelledTable | None = None  # rows on which the choice is judged once it is made
-    promise: tuple[float | None, ...] = (None, None, None)  # precision, recall, confidence
+    constraints: Constraints = UNLIMITED  # to be promised
+    confidence: float | None = None
 
     def compare(self) -> Comparison:
         """Return the comparison, columns that took no part being noted."""
         train, test = self.train, self.test
         if self.folds < 2:
             raise ValueError(f"folds must be at least 2, got {self.folds}")
+        promise: dict[str, Any] = {**self.constraints.given(), "confidence": self.confidence}
         comparison = compare(
             train.X,
             train.y,
@@ -62,9 +65,7 @@ class Request:
             y_test=None if test is None else test.y,
             methods=self._methods(),
             cv=self.folds,
-            min_precision=self.promise[0],
-            min_recall=self.promise[1],
-            confidence=self.promise[2],
+            **promise,
             pos_label=class_named(train, self.positive),
             random_state=self.seed,
             names=(train.name, "" if test is None else test.name),

@@ -10,6 +10,7 @@ import typer
 
 from argmaxf.commands.measure import HELP, measure_named
 from argmaxf.commands.output import JSON_OPTION, without_folder
+from argmaxf.constraints import Constraints
 
 
 def compare(
@@ -49,6 +50,10 @@ def compare(
     min_recall: Annotated[
         float | None, typer.Option(help="The least recall to promise, with --confidence.")
     ] = None,
+    max_selected_rate: Annotated[
+        float | None,
+        typer.Option(help="The largest part of the rows to select, with --confidence."),
+    ] = None,
     confidence: Annotated[
         float | None, typer.Option(help="How sure the promise shall be, such as 0.95.")
     ] = None,
@@ -81,7 +86,8 @@ def compare(
         seed,
         methods,
         measure_named(measure),
-        promise=(min_precision, min_recall, confidence),
+        constraints=Constraints(min_precision, min_recall, max_selected_rate),
+        confidence=confidence,
     )
     command = ["argmaxf", *(without_folder(word) for word in sys.argv[1:])]
     answer(asked, command, report=report, save=save, as_json=as_json)

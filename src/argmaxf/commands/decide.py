@@ -6,7 +6,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +26,7 @@ from argmaxf.expected.decision import Decision
 from argmaxf.expected.promises import ModelPromise
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.files import Options, decide_files, estimate_files, label_files
+from argmaxf.frames.deciding import Decisions
 from argmaxf.frames.rates import ESTIMATE, is_estimated
 
 SKETCH = ".argmaxf"
@@ -105,12 +106,11 @@ def decide(
     rates = rates if found is None or rates is None else (rates[0], found.value)
     asks = beta, measure_named(measure), zero_division, ties, nulls
     options = Options(*asks, *limits, rates, asked)
-    decisions: Mapping[Key, Decision]
     with ExitStack() as stack:
         path = stack.enter_context(_printed_at_the_end()) if piped else output
         where: dict[str, Any] = {"output": path, "label": label, "progress": progress}
         if is_sketch:
-            decisions = {(): _decide_sketch(files, output, segments, options)}
+            decisions = Decisions({(): _decide_sketch(files, output, segments, options)})
         elif probability is None:
             raise ValueError("name the column of probabilities with -p")
         elif threshold is None:
@@ -118,7 +118,8 @@ def decide(
         elif segments:
             raise ValueError("give either --threshold or --by, got both")
         else:
-            decisions = {(): label_files(files, probability, threshold, options, **where)}
+            labelled = label_files(files, probability, threshold, options, **where)
+            decisions = Decisions({(): labelled})
     seconds = time.perf_counter() - start
     if threshold_only:
         _print_thresholds(decisions)
@@ -200,7 +201,7 @@ def read_sketch(path: Path) -> ProbabilitySketch:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _print_thresholds(decisions: Mapping[Key, Decision]) -> None:
+def _print_thresholds(decisions: Decisions) -> None:
     for key, decision in sorted(decisions.items(), key=_order):
         typer.echo("\t".join([*map(str, key), repr(decision.threshold)]))
 
@@ -210,7 +211,7 @@ def _order(item: tuple[Key, Decision]) -> tuple[str, ...]:
 
 
 def _as_json(
-    decisions: Mapping[Key, Decision], by: tuple[str, ...], seconds: float, output: Path | None
+    decisions: Decisions, by: tuple[str, ...], seconds: float, output: Path | None
 ) -> dict[str, Any]:
     rest = {"seconds": round(seconds, 3), "output": None if output is None else str(output)}
     if not by:
@@ -219,7 +220,8 @@ def _as_json(
         {"segment": dict(zip(by, map(str, key), strict=True))} | _fields(decision)
         for key, decision in sorted(decisions.items(), key=_order)
     ]
-    return {"segments": segments} | rest
+    overall = {} if decisions.overall is None else {"overall": _fields(decisions.overall)}
+    return {"segments": segments} | overall | rest
 
 
 def _fields(decision: Decision) -> dict[str, Any]:
@@ -241,15 +243,16 @@ def _fields(decision: Decision) -> dict[str, Any]:
 
 def _promise_fields(promise: ModelPromise) -> dict[str, float]:
     rest = {"odds": promise.odds, "kept": promise.kept, "cost": promise.cost}
-    return promise.constraints.given() | rest
+    together = {} if promise.together is None else {"odds_of_all_segments": promise.together}
+    return promise.constraints.given() | rest | together
 
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _print(
-    decisions: Mapping[Key, Decision],
+    decisions: Decisions,
     by: tuple[str, ...],
     seconds: float,
     output: Path | None,
@@ -276,6 +279,10 @@ def _print(
         if decision.promise:
             name = f"{', '.join(map(str, key))}: " if key else ""
             out.print(f"{escape(name)}promised {decision.promise}", soft_wrap=True)
+    if all_rows := decisions.overall:
+        value = f"E[{word}] {all_rows.expected:.6g} ± {spread(all_rows.std)}"
+        text = f"All segments together: {value}, promised {all_rows.promise}"
+        out.print(escape(text), soft_wrap=True)
     rows = sum(decision.n for decision in decisions.values())
     done = f"Labels in {escape(str(output))}. " if output and output != PIPE else ""
     fast = f", {rows / seconds:,.0f} rows/s" if read and seconds >= LONG else ""

@@ -62,6 +62,9 @@ class AutoFClassifier(MetaFClassifier):
         The least precision to be promised: only methods that can promise take part.
     min_recall : float, default=None
         The least recall to be promised.
+    max_selected_rate : float, default=None
+        The largest part of the rows that may be predicted positive, promised too. Expected F keeps
+        it in every batch.
     confidence : float, default=None
         With what probability: over draws of the rows for a tuned threshold, under the model for
         expected F (its `odds`).
@@ -100,6 +103,7 @@ class AutoFClassifier(MetaFClassifier):
         candidates: Mapping[str, Any] | None = None,
         min_precision: float | None = None,
         min_recall: float | None = None,
+        max_selected_rate: float | None = None,
         confidence: float | None = None,
         deploy_rate: Any = None,
         pos_label: Any = None,
@@ -114,6 +118,7 @@ class AutoFClassifier(MetaFClassifier):
         self.candidates = candidates
         self.min_precision = min_precision
         self.min_recall = min_recall
+        self.max_selected_rate = max_selected_rate
         self.confidence = confidence
         self.deploy_rate = deploy_rate
         self.pos_label = pos_label
@@ -147,8 +152,9 @@ class AutoFClassifier(MetaFClassifier):
         measure = self._asked()
         target, weight = self._read(X, y, sample_weight)
         options = (self.pos_label, self.cv, self.n_jobs, self.random_state)
-        promise = (Constraints(self.min_precision, self.min_recall), self.confidence)
+        constraints = Constraints(self.min_precision, self.min_recall, self.max_selected_rate)
         self._check_rate()
+        promise = (constraints, self.confidence)
         rate = {"deploy_rate": self.deploy_rate}
         recipe = Recipe(self.beta, self.measure, *options, *promise, **rate).checked()
         if nothing_to_tell(self._labels, target, weight):

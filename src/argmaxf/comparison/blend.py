@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from argmaxf.comparison.methods import METHODS, Recipe
 from argmaxf.estimators.expected import ExpectedFClassifier
 from argmaxf.estimators.labels import Labels, constants_said
-from argmaxf.estimators.rowwise import Once
+from argmaxf.estimators.rowwise import SmallBatches
 from argmaxf.measures import MeasureLike
 
 
@@ -54,7 +54,8 @@ class BlendFClassifier(ExpectedFClassifier):
     average = "macro"
     calibrate = "auto"
     zero_division = 0.0
-    min_selected = max_selected = min_precision = min_recall = odds = None
+    min_selected = max_selected = max_selected_rate = None
+    min_precision = min_recall = odds = None
 
     def __init__(
         self,
@@ -123,7 +124,8 @@ class BlendFClassifier(ExpectedFClassifier):
         first = members[0]
         self.members_ = list(members)
         self._labels, self.classes_ = labels, labels.classes
-        self._deployed, self.calibrate_, self._small = first._deployed, first.calibrate_, Once()
+        self._deployed, self.calibrate_ = first._deployed, first.calibrate_
+        self._small = SmallBatches()
         self._scorer = Blended([member._scorer for member in members])
         known = [member._reference for member in members]
         self._reference = None if any(p is None for p in known) else np.mean(known, axis=0)

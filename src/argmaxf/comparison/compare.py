@@ -37,6 +37,7 @@ def compare(
     sample_weight: Any = None,
     min_precision: float | None = None,
     min_recall: float | None = None,
+    max_selected_rate: float | None = None,
     confidence: float | None = None,
     pos_label: Any = None,
     n_jobs: int | None = None,
@@ -84,6 +85,9 @@ def compare(
         The least precision to be promised: only methods that can promise take part.
     min_recall : float, default=None
         The least recall to be promised.
+    max_selected_rate : float, default=None
+        The largest part of the rows that may be predicted positive, promised too. Expected F keeps
+        it in every batch.
     confidence : float, default=None
         With what probability: over draws of the rows for a tuned threshold, under the model for
         expected F (its `odds`).
@@ -126,7 +130,7 @@ def compare(
         )
     check_consistent_length(X, y)
     weight = as_weights(sample_weight, np.shape(y)[0])
-    promise = (Constraints(min_precision, min_recall), confidence)
+    promise = (Constraints(min_precision, min_recall, max_selected_rate), confidence)
     options = (beta, measure, _plain(labels.positive), cv, n_jobs, random_state)
     recipe = Recipe(*options, *promise).checked()
     trial = Trial(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -115,21 +116,25 @@ def promised(trial: Trial, chosen: str) -> list[str]:
         learned = trial.learned(trial.method(chosen), trial.held_out)
         promises = getattr(learned, "promise_", None)
         if promises is None:  # expected F promises for each batch anew
-            return [
-                f"promised: {recipe.constraints} in each batch with odds {recipe.confidence:g}, if "
-                f"the probabilities are right{_cost_here(learned, trial)}"
-            ]
+            kept, cost = _odds(learned), _cost_here(learned, trial)
+            return [f"promised: {recipe.constraints} in each batch{kept}{cost}"]
     each = promises if isinstance(promises, list) else [promises]
     return [f"promised: {promise}" for promise in each]
 
 
+def _odds(learned: Any) -> str:
+    """Say how surely expected F keeps its promise; a rate alone is kept whatever is true."""
+    odds = learned.odds
+    return "" if odds is None else f" with odds {odds:g}, if the probabilities are right"
+
+
 def _cost_here(learned: Any, trial: Trial) -> str:
     """Say what the promise of expected F costs on the rows held out, taken as one batch."""
-    promise = learned.decide(trial.scores[trial.held_out]).promise
-    if promise is None:
+    free = copy(learned).set_params(**dict.fromkeys([*trial.recipe.constraints.given(), "odds"]))
+    rows = trial.scores[trial.held_out]
+    cost = np.mean(free.decide(rows).expected - learned.decide(rows).expected)
+    if np.isnan(cost):  # the probabilities are known to be off
         return ""
-    each = promise if isinstance(promise, list) else [promise]
-    cost = float(np.mean([one.cost for one in each]))
     return f"; for the rows held out that takes {cost:.3f} of expected {trial.recipe.asked.title}"
 
 

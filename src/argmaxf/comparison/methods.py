@@ -52,12 +52,6 @@ class Recipe:
         return self
 
     @property
-    def limits(self) -> dict[str, Any]:
-        """The constraints to be promised."""
-        limits = self.constraints
-        return {"min_precision": limits.min_precision, "min_recall": limits.min_recall}
-
-    @property
     def asked(self) -> Measure:
         """The measure to be maximized."""
         return as_measure(self.measure, self.beta)
@@ -152,13 +146,15 @@ def _plain(model: Any, recipe: Recipe) -> Any:
 
 
 def _threshold(model: Any, recipe: Recipe) -> Any:
-    promise = {**recipe.limits, "confidence": recipe.confidence}
+    promise: dict[str, Any] = {**recipe.constraints.given(), "confidence": recipe.confidence}
     rate = {"deploy_rate": recipe.deploy_rate}
     return ThresholdFClassifier(model, **recipe.goal, **recipe.tuning, **promise, **rate)
 
 
 def _expected(model: Any, recipe: Recipe) -> Any:
-    promise = {**recipe.limits, "odds": recipe.confidence}
+    promise: dict[str, Any] = {**recipe.constraints.given()}
+    if promise.keys() - {"max_selected_rate"}:  # a rate is kept without odds
+        promise["odds"] = recipe.confidence
     rate = {"deploy_rate": recipe.deploy_rate}
     return ExpectedFClassifier(model, **recipe.goal, **recipe.tuning, **promise, **rate)
 

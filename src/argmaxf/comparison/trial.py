@@ -280,7 +280,7 @@ class Trial:
 
     def _takes_part(self, method: Method) -> bool:
         """Whether a method can be tried on this classifier and these rows; if not, say why."""
-        if self.recipe.confidence is not None and not method.promises:
+        if self.recipe.confidence is not None and not self._promises(method):
             return False
         if self.deployed.by_batch and not method.follows:
             return False
@@ -296,6 +296,15 @@ class Trial:
         if problem:
             self.notes.append(f"{method.name} was left out, it needs plain numbers: {problem}")
         return not problem
+
+    def _promises(self, method: Method) -> bool:
+        """Whether a method can promise: expected F does so for a batch, and a stream has none."""
+        if self.stream and method.promises and method.rests_on == "probabilities":
+            self.notes.append(
+                f"{method.name} was left out: it promises for a batch, and rows come one at a time"
+            )
+            return False
+        return method.promises
 
     def _lonely(self) -> bool:
         """Whether for some part no label has two positives and two others in the rest."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # One colour for each quantity in every display; readable on white and on black, and apart for the
 # common colour blindnesses.
 BLUE, ORANGE, GREEN, GREY = "#2f7fc1", "#c8641b", "#1d8f6a", "#808890"
+VIOLET = "#8a63b8"
 MOST_POINTS = 1200  # more cannot be told apart on a page; files stay small
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argmaxf.constraints import Constraints
 from argmaxf.displays.base import LabelledDisplay
 from argmaxf.displays.drawing import (
     BLUE,
@@ -14,18 +15,22 @@ from argmaxf.displays.drawing import (
     GREY,
     MOST_POINTS,
     ORANGE,
+    VIOLET,
     new_axes,
     positive_score,
     positives,
     tidy,
 )
-from argmaxf.empirical.promises import precision_band
+from argmaxf.empirical.promises import Limits
 from argmaxf.empirical.records import Curve, Threshold
 from argmaxf.empirical.threshold import empirical_f_curve, maximize_empirical_f
 from argmaxf.measures import MeasureLike, as_measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+ROOM = 4  # entries of a legend for which there is room among the curves
 
 
 class EmpiricalFDisplay(LabelledDisplay):
@@ -51,11 +56,16 @@ class EmpiricalFDisplay(LabelledDisplay):
         The precision asked for.
     min_recall : float or None
         The recall asked for.
+    max_selected_rate : float or None
+        The largest part of the rows that may be selected.
     confidence : float or None
         With what confidence they shall hold in the population.
-    low : ndarray or None
-        With `confidence`, the lower limit of the precision of each threshold at the level at which
-        it was tested; NaN where the tests ended before it.
+    rate : ndarray
+        The part of the rows that each threshold selects.
+    limits : Limits
+        With `confidence`, the limits by which each threshold is promised what was asked:
+        `precision_low`, at the level at which it was tested, NaN where the tests ended before it,
+        `recall_low` and `rate_high`; None for what was not asked.
     ax_ : Axes
         Where it was drawn.
     figure_ : Figure
@@ -78,8 +88,10 @@ class EmpiricalFDisplay(LabelledDisplay):
         measure: MeasureLike = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
+        max_selected_rate: float | None = None,
         confidence: float | None = None,
-        low: NDArray[np.float64] | None = None,
+        rate: NDArray[np.float64] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.score = score
         self.precision = precision
@@ -90,8 +102,10 @@ class EmpiricalFDisplay(LabelledDisplay):
         self.beta = beta
         self.min_precision = min_precision
         self.min_recall = min_recall
+        self.max_selected_rate = max_selected_rate
         self.confidence = confidence
-        self.low = low
+        self.rate = rate
+        self.limits = limits or Limits()
 
     @classmethod
     def _computed(
@@ -103,27 +117,30 @@ class EmpiricalFDisplay(LabelledDisplay):
         measure: MeasureLike = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
+        max_selected_rate: float | None = None,
         confidence: float | None = None,
         pos_label: Any = None,
     ) -> Self:
-        """Compute the arrays without drawing. Cost: two sorts."""
-        y = positives(y_true, pos_label)
-        limits: dict[str, Any] = {"min_precision": min_precision, "min_recall": min_recall}
-        limits["confidence"] = confidence
-        best = maximize_empirical_f(y, score, beta=beta, measure=measure, **limits)
+        """Compute the arrays without drawing. Cost: three sorts."""
+        y, score = positives(y_true, pos_label), np.asarray(score)
+        constraints = Constraints(min_precision, min_recall, max_selected_rate)
+        asked: dict[str, Any] = {**constraints.given(), "confidence": confidence}
+        best = maximize_empirical_f(y, score, beta=beta, measure=measure, **asked)
         curve = empirical_f_curve(y, score, beta=beta, measure=measure)
         assert isinstance(curve, Curve)
         rising = {
             name: getattr(curve, name)[:0:-1] for name in ("precision", "recall", "fbeta")
         }  # without the cut that selects nothing
+        value, count = np.unique(score, return_counts=True)
         return cls(
-            score=np.unique(score),
+            score=value,
             best=best,
             beta=beta,
             measure=measure,
-            low=_low(y, score, **limits),
+            rate=np.cumsum(count[::-1])[::-1] / y.size,
+            limits=Limits.of(y, score, constraints, confidence),
             **rising,
-            **limits,
+            **asked,
         )
 
     @classmethod
@@ -136,14 +153,15 @@ class EmpiricalFDisplay(LabelledDisplay):
         measure: MeasureLike = "fbeta",
         min_precision: float | None = None,
         min_recall: float | None = None,
+        max_selected_rate: float | None = None,
         confidence: float | None = None,
         pos_label: Any = None,
         ax: Axes | None = None,
     ) -> Self:
         """Draw precision, recall and F_β of every threshold on labelled scores.
 
-        With `min_precision` or `min_recall`, thresholds that miss them are shaded. With
-        `confidence` too, a band leads from the precision down to the limit by which it is promised.
+        With constraints, thresholds that miss them are shaded. With `confidence` too, bands lead
+        from what is found to the limits by which it is promised, where it can be.
 
         Parameters
         ----------
@@ -159,6 +177,8 @@ class EmpiricalFDisplay(LabelledDisplay):
             Only thresholds of at least this precision count.
         min_recall : float, optional
             Only thresholds of at least this recall count.
+        max_selected_rate : float, optional
+            Only thresholds that select at most this part of the rows count; it is drawn, too.
         confidence : float, optional
             The constraints shall hold in the population with this confidence.
         pos_label : scalar, optional
@@ -171,10 +191,16 @@ class EmpiricalFDisplay(LabelledDisplay):
         EmpiricalFDisplay
             The display, with what was drawn.
         """
-        limits = {"min_precision": min_precision, "min_recall": min_recall}
-        limits["confidence"] = confidence
         return cls._computed(
-            y_true, score, beta=beta, measure=measure, pos_label=pos_label, **limits
+            y_true,
+            score,
+            beta=beta,
+            measure=measure,
+            min_precision=min_precision,
+            min_recall=min_recall,
+            max_selected_rate=max_selected_rate,
+            confidence=confidence,
+            pos_label=pos_label,
         ).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
@@ -192,15 +218,18 @@ class EmpiricalFDisplay(LabelledDisplay):
         """
         ax = new_axes(ax)
         f, best = self.measure.title, self.best
-        lines = [("precision", GREEN, 1.2), ("recall", ORANGE, 1.2), (f, BLUE, 2.0)]
-        values = [self.precision, self.recall, self.fbeta]
+        lines = [("precision", self.precision, GREEN, 1.2), ("recall", self.recall, ORANGE, 1.2)]
+        if self.max_selected_rate is not None and self.rate is not None:
+            lines.append(("part selected", self.rate, VIOLET, 1.2))
+        lines.append((f, self.fbeta, BLUE, 2.0))
         shown = self._shown()
         self.lines_ = [
             ax.step(self.score[shown], y[shown], where="pre", color=color, lw=width, label=name)[0]
-            for y, (name, color, width) in zip(values, lines, strict=True)
+            for name, y, color, width in lines
         ]
-        self._shade(ax)
-        self._draw_band(ax, shown)
+        for asked in self._asked():
+            self._shade(ax, asked)
+            self._draw_band(ax, asked, shown)
         ax.axvline(best.threshold, color=GREY, lw=1, ls="--")
         ax.plot([best.threshold], [best.value], "o", color=BLUE, zorder=3)
         tidy(
@@ -211,9 +240,9 @@ class EmpiricalFDisplay(LabelledDisplay):
             f"{best.precision:.3f}, recall {best.recall:.3f}",
         )
         ax.set_ylim(0, 1.02)
-        if self.confidence is None:
+        if len(ax.get_legend_handles_labels()[1]) <= ROOM:
             ax.legend(frameon=False, loc="best")
-        else:  # more lines than there is room for among the curves
+        else:
             ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -229,63 +258,63 @@ class EmpiricalFDisplay(LabelledDisplay):
         best = np.searchsorted(self.score, self.best.threshold).clip(max=n - 1)
         return np.unique(np.concatenate([by_rank, ends, [best]]))
 
-    def _draw_band(self, ax: Axes, shown: NDArray[np.int64]) -> None:
-        """Draw the band between the precision and the limit by which it is promised."""
-        if self.low is None:
-            return
-        promised = self.low >= (self.min_precision or 0.0)
+    def _asked(self) -> list[_Asked]:
+        """Return the constraints that were given, with what is found and promised of each."""
+        precision, recall, rate = self.limits
+        every = [
+            _Asked("precision", "below", self.min_precision, self.precision, precision, GREEN),
+            _Asked("recall", "below", self.min_recall, self.recall, recall, ORANGE),
+            _Asked("part selected", "above", self.max_selected_rate, self.rate, rate, VIOLET),
+        ]
+        return [asked for asked in every if asked.limit is not None]
+
+    def _shade(self, ax: Axes, asked: _Asked) -> None:
+        """Shade thresholds that miss a constraint."""
         ax.fill_between(
-            self.score[shown],
-            self.low[shown],
-            self.precision[shown],
-            where=promised[shown].tolist(),
+            self.score,
+            0,
+            1.02,
+            where=asked.misses(asked.found).tolist(),
             step="pre",
-            color=GREEN,
-            alpha=0.25,
+            color=GREY,
+            alpha=0.22,
             lw=0,
+            label=f"{asked.name} {asked.missed} {asked.limit:g}",
         )
-        best = self.best  # a single threshold would have a band of no width
-        ax.plot(
-            [best.threshold] * 2,
-            [best.promise.precision_low, best.precision],
-            color=GREEN,
+        ax.axhline(asked.limit, color=GREY, lw=0.8, ls=":")
+
+    def _draw_band(self, ax: Axes, asked: _Asked, shown: NDArray[np.int64]) -> None:
+        """Draw the band between what is found and the limit by which it is promised."""
+        if asked.tested is None:
+            return
+        kept = ~np.isnan(asked.tested) & ~asked.misses(asked.tested)
+        ends = asked.tested[shown], asked.found[shown]
+        where = kept[shown].tolist()
+        ax.fill_between(
+            self.score[shown], *ends, where=where, step="pre", color=asked.color, alpha=0.25, lw=0
+        )
+        best = np.searchsorted(self.score, self.best.threshold)
+        ax.plot(  # a single threshold would have a band of no width
+            [self.best.threshold] * 2,
+            [asked.tested[best], asked.found[best]],
+            color=asked.color,
             lw=4,
             alpha=0.5,
             solid_capstyle="butt",
-            label=f"precision promised with {self.confidence:.4g} confidence",
+            label=f"{asked.name} promised with {self.confidence:.4g} confidence",
         )
 
-    def _shade(self, ax: Axes) -> None:
-        """Shade thresholds that miss a constraint."""
-        for name, values, least in [
-            ("precision", self.precision, self.min_precision),
-            ("recall", self.recall, self.min_recall),
-        ]:
-            if least is None:
-                continue
-            ax.fill_between(
-                self.score,
-                0,
-                1.02,
-                where=(values < least).tolist(),
-                step="pre",
-                color=GREY,
-                alpha=0.22,
-                lw=0,
-                label=f"{name} below {least:g}",
-            )
-            ax.axhline(least, color=GREY, lw=0.8, ls=":")
 
+class _Asked(NamedTuple):
+    """A constraint as it is drawn."""
 
-def _low(
-    y: Any,
-    score: Any,
-    min_precision: float | None,
-    min_recall: float | None,
-    confidence: float | None,
-) -> NDArray[np.float64] | None:
-    """Return the limits by which the precision of each threshold is promised, where it is."""
-    if confidence is None or not min_precision:
-        return None
-    parts = 1 + (min_recall is not None)
-    return precision_band(y, np.asarray(score), min_precision, confidence, parts)
+    name: str
+    missed: str  # on which side of the limit it is missed: "below" or "above"
+    limit: Any
+    found: Any  # on these labels, for each threshold
+    tested: Any  # the limit by which it is promised, for each threshold, or None
+    color: str
+
+    def misses(self, values: Any) -> Any:
+        """Return where values miss the limit."""
+        return values < self.limit if self.missed == "below" else values > self.limit

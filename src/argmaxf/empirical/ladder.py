@@ -30,7 +30,7 @@ TESTED = 0.8  # of that, the level of their tests; the rest pays for choosing cu
 BLOCK = 1 << 13  # cuts looked at before asking whether one has failed
 
 
-def tail(true: Any, false: Any, limit: float) -> Any:
+def tail(true: Any, false: Any, limit: Any) -> Any:
     """Return P(Bin(true + false, limit) ≥ true), the exact p-value of a precision below `limit`."""
     return np.where(np.asarray(true) > 0, betainc(np.maximum(true, 1), false + 1.0, limit), 1.0)
 

@@ -21,16 +21,21 @@ def best_promised(
     confidence: float,
     measure: Measure,
     zero_division: float,
+    together: float | None = None,
 ) -> tuple[Cuts, int, Promise]:
-    """Return the cuts that qualify, which of them is the best, and what is promised of it."""
+    """Return the cuts that qualify, which of them is the best, and what is promised of it.
+
+    `together` is the confidence of all segments at once, where this is one of them.
+    """
     steps = Steps.of(y, score)
-    allowed = promised_cuts(steps, constraints, confidence)
+    allowed = promised_cuts(steps, constraints, confidence, together)
     counts = y.sum(), y.size, measure, zero_division
     cuts = replace(rated(allowed.edge, allowed.true, allowed.false, *counts), empty_first=False)
     i = int(np.argmax(cuts.value))
     free = rated(steps.edge, steps.true, steps.false, *counts).value.max(initial=0.0)
     cost = max(0.0, float(free - cuts.value[i]))
-    return cuts, i, promise_of(allowed, i, steps, constraints, confidence, cost)
+    promise = promise_of(allowed, i, steps, constraints, confidence, cost)
+    return cuts, i, replace(promise, together=together)
 
 
 def check_promisable(

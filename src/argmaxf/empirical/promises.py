@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 from scipy.stats import binom
 
-from argmaxf.constraints import Constraints, check_strictly_between, priced, said
+from argmaxf.constraints import Constraints, check_strictly_between, priced, sure
 from argmaxf.empirical.ladder import Ints, Steps, walk
 from argmaxf.empirical.rows_needed import rows_needed
 
@@ -43,6 +43,9 @@ class Promise:
         The limits by which they were tested; each is at least as good as its constraint.
     cost : float
         F on the labelled rows given up for the promise.
+    together : float or None
+        Of a segment: the confidence asked for that all segments keep theirs at once, of which
+        `confidence` is the part of this one.
     """
 
     constraints: Constraints
@@ -51,9 +54,11 @@ class Promise:
     recall_low: float | None
     rate_high: float | None
     cost: float
+    together: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.constraints} with confidence {said(self.confidence)}, {priced(self.cost)} F"
+        kept = sure("confidence", self.confidence, self.together)
+        return f"{self.constraints} with {kept}, {priced(self.cost)} F"
 
 
 class Promised(NamedTuple):
@@ -85,18 +90,22 @@ def check_confidence(confidence: float) -> float:
     )
 
 
-def promised_cuts(steps: Steps, constraints: Constraints, confidence: float) -> Promised:
+def promised_cuts(
+    steps: Steps, constraints: Constraints, confidence: float, together: float | None = None
+) -> Promised:
     """Return the cuts for which all constraints hold with confidence, whichever is then chosen.
 
     Of cuts that differ in negatives alone, the shortest that qualifies. Raises a `PromiseError`
-    where there is none. The risk 1 - confidence is shared evenly among the constraints.
+    where there is none. The risk 1 - confidence is shared evenly among the constraints; `together`
+    is the confidence of all segments at once, for words alone.
     """
     share = (1.0 - confidence) / max(1, len(constraints.given()))
     cuts = _precise(steps, constraints.min_precision, share)
     enough = cuts.true >= least_true(steps, constraints.min_recall, share)
     few = cuts.true + cuts.false <= most_selected(steps, constraints.max_selected_rate, share)
     if not (enough & few).any():
-        raise _none_qualifies(steps, constraints, confidence, share)
+        asked = f"{constraints} cannot be promised with {sure('confidence', confidence, together)}"
+        raise _none_qualifies(asked, steps, constraints, share)
     return cuts.where(enough & few)
 
 
@@ -159,27 +168,51 @@ def promise_of(
     return Promise(constraints, confidence, precision, recall, rate, cost)
 
 
-def precision_band(
-    y: NDArray[np.bool_], score: NDArray[Any], min_precision: float, confidence: float, parts: int
-) -> NDArray[np.float64]:
-    """Return the lower limit of the precision of each distinct score's cut, rising with the score.
+class Limits(NamedTuple):
+    """The limits by which each distinct score's cut is tested, rising with the score.
 
-    It is the limit at the level at which the walk tests the cut, and NaN where the walk does not
-    come; `parts` is how many constraints share the risk.
+    None for a constraint that was not given; of a precision NaN where the walk does not come.
     """
-    steps = Steps.of(y, score)
-    share = (1.0 - confidence) / parts
-    value, count = np.unique(score, return_counts=True)
-    size = np.cumsum(count[::-1])[::-1]
-    positive = np.sort(score[y])
-    true = positive.size - np.searchsorted(positive, value)
-    level = np.full(value.size, np.nan)
-    for begin, end in walk(steps, min_precision, share / (1.0 + share)):
+
+    precision_low: NDArray[np.float64] | None = None
+    recall_low: NDArray[np.float64] | None = None
+    rate_high: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        y: NDArray[np.bool_],
+        score: NDArray[Any],
+        constraints: Constraints,
+        confidence: float | None,
+    ) -> Limits:
+        """Return the limits of every cut; none of them without a confidence."""
+        if confidence is None:
+            return cls()
+        value, count = np.unique(score, return_counts=True)
+        size = np.cumsum(count[::-1])[::-1]
+        positive = np.sort(score[y])
+        true = positive.size - np.searchsorted(positive, value)
+        share = (1.0 - confidence) / max(1, len(constraints.given()))
+        precision = recall = rate = None
+        if limit := constraints.min_precision:
+            precision = low_limit(true, size, _levels(Steps.of(y, score), size, limit, share))
+        if constraints.min_recall:
+            recall = low_limit(true, positive.size, share)
+        if constraints.max_selected_rate is not None:
+            rate = 1.0 - low_limit(y.size - size, y.size, share)
+        return cls(precision, recall, rate)
+
+
+def _levels(steps: Steps, size: Ints, limit: float, share: float) -> NDArray[np.float64]:
+    """Return the levels at which the walk tests cuts of these sizes, NaN where it does not come."""
+    level = np.full(size.size, np.nan)
+    for begin, end in walk(steps, limit, share / (1.0 + share)):
         first = int(steps.true[begin.step]) + begin.false
         last = size.max() if end == steps.edge.size else int(steps.true[end] + steps.false[end]) - 1
         here = (size >= first) & (size <= last)
         level[here] = np.fmax(level[here], begin.level)
-    return np.asarray(low_limit(true, size, level))
+    return level
 
 
 def low_limit(true: Any, size: Any, level: Any) -> Any:
@@ -190,11 +223,10 @@ def low_limit(true: Any, size: Any, level: Any) -> Any:
 
 
 def _none_qualifies(
-    steps: Steps, constraints: Constraints, confidence: float, share: float
+    asked: str, steps: Steps, constraints: Constraints, share: float
 ) -> PromiseError:
     """Say that no threshold qualifies, and how many labelled rows would do."""
     rows = rows_needed(steps, constraints, share)
-    asked = f"{constraints} cannot be promised with confidence {said(confidence)}"
     if math.isfinite(rows):
         advice = f"about {_rounded(rows):,} would do, if they are like these"
     else:

@@ -64,13 +64,24 @@ def _lucky(true: Ints, false: Ints, asked: float) -> NDArray[np.bool_]:
     return np.asarray(lucky)
 
 
+def _lifted(precision: NDArray[np.float64], true: Ints, false: Ints) -> NDArray[np.float64]:
+    """Return for each cut the best precision of it and larger ones, unless its rows speak against.
+
+    A few rows at the top say little by themselves; they are taken to be like the cut around them.
+    """
+    best = np.maximum.accumulate(precision[::-1])[::-1]
+    as_few = 1.0 - tail(true + 1, np.maximum(false - 1, 0), best)  # P(Bin(k, best) ≤ true)
+    plausible = (false == 0) | (as_few > CHANCE)
+    return np.where(plausible, best, precision)
+
+
 class _Walked(NamedTuple):
     """The walk's starts, on a sample of the same scores with every count multiplied."""
 
     limit: float
     alpha: float
     size: Ints  # rows of each distinct score's cut, from the highest score down
-    precision: NDArray[np.float64]  # of those cuts; 0 where it may be luck
+    precision: NDArray[np.float64]  # of those cuts; 0 where it may be luck all the way down
 
     @classmethod
     def of(cls, steps: Steps, limit: float | None, alpha: float) -> _Walked:
@@ -82,7 +93,7 @@ class _Walked(NamedTuple):
         precision = (true + asked) / (true + false + 1)
         if asked and steps.n >= least_rows(asked, alpha):  # fewer rows could not tell
             precision[_lucky(true, false, asked)] = 0.0
-        return cls(asked, alpha, true + false, precision)
+        return cls(asked, alpha, true + false, _lifted(precision, true, false))
 
     def finds(self, growth: float) -> bool:
         """Return whether some start would pass: then, and only then, the walk finds a cut."""

@@ -73,7 +73,8 @@ def maximize_empirical_f(
         F of predicting nothing where there is nothing to find.
     min_precision : float, optional
         Only cuts of at least this precision count. A cut that selects nothing has none (0/0), and
-        where no other would do that is an error: a threshold is for rows to come. With a large
+        where no other would do that is an error: a threshold is for rows to come (the sets of
+        `maximize_expected_f` are not, and there nothing is selected). With a large
         `beta` (1e6, say) F is recall, so ``beta=1e6, min_precision=0.9`` asks for the best recall
         at precision 0.9.
     min_recall : float, optional
@@ -88,7 +89,8 @@ def maximize_empirical_f(
     by : array-like of shape (n,), optional
         The segment of each row: each gets a threshold of its own, and constraints hold in each.
         With `confidence` they hold in all segments at once, and so for all rows together: the
-        precision, recall and rate of all rows are means of the segments'.
+        precision, recall and rate of all rows are means of the segments'. For that the segments
+        share the risk, and each is tested at a higher confidence: 0.975 of two for 0.95.
     pos_label : scalar, optional
         The label that counts as positive, where they are not 0 and 1; all others are negative.
 
@@ -220,11 +222,12 @@ def _solved(
             if confidence is None:
                 cuts = rate(y, s, weight, measure, zero_division)
                 # Where there is nothing to find, 0/0 is any recall.
-                asked = constraints if y.any() else replace(constraints, min_recall=None)
-                found.append(_best(cuts, s, weight, asked))
+                limits = constraints if y.any() else replace(constraints, min_recall=None)
+                found.append(_best(cuts, s, weight, limits))
             else:
-                share = problems.share(confidence)
-                cuts, i, promise = best_promised(y, s, constraints, share, measure, zero_division)
+                share, together = problems.share(confidence)
+                asked = constraints, share, measure, zero_division, together
+                cuts, i, promise = best_promised(y, s, *asked)
                 found.append(replace(_threshold(cuts, i, s), promise=promise))
         except PromiseError as error:
             failed.append((name, error))

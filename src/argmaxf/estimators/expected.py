@@ -13,14 +13,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from argmaxf.constraints import Asked
+from argmaxf.constraints import Asked, Constraints, most_of
 from argmaxf.estimators.base import MetaFClassifier, boundary, decided_gain, signed
 from argmaxf.estimators.calibration import check_form, cross_fit, from_folds, settled
 from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.doubts import CalibrationWarning, doubt
 from argmaxf.estimators.folds import folds
 from argmaxf.estimators.heldout import HeldOut
-from argmaxf.estimators.rowwise import Once, RowwiseFClassifier, SmallBatchWarning
+from argmaxf.estimators.rowwise import RowwiseFClassifier, SmallBatches
 from argmaxf.estimators.scores import PREFERRED, LabelScorer, response_method
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.maximize import maximize_expected_f
@@ -29,7 +29,6 @@ from argmaxf.question import Question
 from argmaxf.validation import check_choice
 
 PROVEN = 1e-4  # the part of the best macro F that one class for each row may be short of
-FEW = 3.0  # positives that a batch should hold on average: with fewer, points of F are lost
 
 
 class ExpectedFClassifier(MetaFClassifier):
@@ -76,7 +75,8 @@ class ExpectedFClassifier(MetaFClassifier):
     zero_division : float, default=0.0
         F of predicting nothing where there is nothing to find.
     min_precision : float, default=None
-        The least precision that the labels of a batch shall have, with odds of `odds`.
+        The least precision that the labels of a batch shall have, with odds of `odds`; where none
+        have it, nothing is selected.
     min_recall : float, default=None
         The least recall, with the same odds; both hold at once.
     odds : float, default=None
@@ -86,6 +86,8 @@ class ExpectedFClassifier(MetaFClassifier):
         labels for each row (`"samples"`) or cells (`"micro"`). Not for multiclass targets.
     max_selected : int, default=None
         Select at most so many: the best batch of labels within the budget, exactly.
+    max_selected_rate : float, default=None
+        Select at most this part of each batch, always; `freeze` keeps it on the rows of reference.
     pos_label : label, default=None
         The class F counts in a binary target; by default the last in sorted order.
     n_jobs : int, default=None
@@ -139,6 +141,7 @@ class ExpectedFClassifier(MetaFClassifier):
         odds: float | None = None,
         min_selected: int | None = None,
         max_selected: int | None = None,
+        max_selected_rate: float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -156,6 +159,7 @@ class ExpectedFClassifier(MetaFClassifier):
         self.odds = odds
         self.min_selected = min_selected
         self.max_selected = max_selected
+        self.max_selected_rate = max_selected_rate
         self.pos_label = pos_label
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -198,13 +202,14 @@ class ExpectedFClassifier(MetaFClassifier):
         else:
             splits = folds(self.cv, columns, target, self.random_state, groups)
             self._fit_calibrated(X, target, splits, weight, params)
-        self._small = Once()
+        self._small = SmallBatches()
         return self
 
     def _check_alone(self, question: Question) -> None:
         """Refuse promises that cannot be read, and limits on classes that compete for rows."""
         asked = Asked.of(self.min_precision, self.min_recall, self.odds)
-        if self._labels.kind != "multiclass" or (asked is None and question.is_free):
+        is_free = question.is_free and not Constraints(None, None, self.max_selected_rate).given()
+        if self._labels.kind != "multiclass" or (asked is None and is_free):
             return
         raise ValueError(
             f"a {'budget' if asked is None else 'promise'} needs a binary or multilabel target: "
@@ -298,21 +303,9 @@ class ExpectedFClassifier(MetaFClassifier):
         """
         check_is_fitted(self)
         margin = self._margin(X)
-        self._warn_if_small(len(margin))
+        if self._average() != "samples":
+            self._small.warn(len(margin), self._deployed.train[self._deployed.usual])
         return self._labels.decode(margin)
-
-    def _warn_if_small(self, n: int) -> None:
-        """Say once what a small batch does to the method."""
-        rates = self._deployed.train[self._deployed.usual]
-        few = FEW / np.median(rates) if rates.size else 0
-        if self._average() == "samples" or n >= few:
-            return
-        self._small.warn(
-            f"a batch of fewer than {np.ceil(few):.0f} rows holds fewer than {FEW:.0f} positives "
-            "on average, and rows are selected that no larger batch would select; for rows as they "
-            "come, freeze() gives a classifier that decides each alone",
-            SmallBatchWarning,
-        )
 
     def freeze(self, X_reference: Any = None) -> RowwiseFClassifier:
         """Return a fitted classifier that decides each row alone, by a threshold kept.
@@ -383,8 +376,16 @@ class ExpectedFClassifier(MetaFClassifier):
             min_recall=self.min_recall,
             odds=self.odds,
             min_selected=self.min_selected,
-            max_selected=self.max_selected,
+            max_selected=self._most(proba),
         )
+
+    def _most(self, proba: NDArray[np.float64]) -> int | None:
+        """Return how many may be selected of each set that is decided; None for any number."""
+        if self.max_selected_rate is None:
+            return self.max_selected
+        sizes = {"samples": proba.shape[1], "micro": proba.size, "macro": len(proba)}
+        most = most_of(self.max_selected_rate, sizes[self._average()])
+        return most if self.max_selected is None else min(most, self.max_selected)
 
     def estimate_rate(self, X: Any) -> Any:
         """Return the rate of positives in a batch, if rows of each class look as in training.

@@ -10,25 +10,36 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils.metaestimators import available_if
 
+from argmaxf.arrays import Floats
 from argmaxf.estimators.base import FClassifier, boundary, decided_gain, margin
 from argmaxf.expected.decision import Decision
+
+FEW = 3.0  # positives that a batch should hold on average: with fewer, points of F are lost
 
 
 class SmallBatchWarning(UserWarning):
     """The batch is too small to be decided as a whole."""
 
 
-class Once:
-    """A warning that is given the first time only; Python's own filter forgets too easily."""
+class SmallBatches:
+    """What is said of the first small batch only; Python's own filter forgets too easily."""
 
     def __init__(self) -> None:
         self.said = False
 
-    def warn(self, message: str, category: type[Warning]) -> None:
-        """Warn the caller's caller's caller, unless that was done."""
-        if not self.said:
-            self.said = True
-            warnings.warn(message, category, stacklevel=4)
+    def warn(self, n: int, rates: Floats) -> None:
+        """Warn the caller's caller that n rows hold too few positives at these rates."""
+        few = FEW / np.median(rates) if rates.size else 0.0
+        if self.said or n >= few:
+            return
+        self.said = True
+        warnings.warn(
+            f"a batch of fewer than {np.ceil(few):.0f} rows holds fewer than {FEW:.0f} positives "
+            "on average, and rows are selected that no larger batch would select; for rows as they "
+            "come, freeze() gives a classifier that decides each alone",
+            SmallBatchWarning,
+            stacklevel=3,
+        )
 
 
 class RowwiseFClassifier(MetaEstimatorMixin, FClassifier):

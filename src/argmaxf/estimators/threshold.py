@@ -52,7 +52,8 @@ class ThresholdFClassifier(MetaFClassifier):
         trained on the others alone. None tunes on the training scores themselves, as the paper
         does; that is overfitted where rows are few for the model.
     min_precision : float, default=None
-        The least precision, on the scores the threshold is tuned on.
+        The least precision, on the scores the threshold is tuned on; `fit` fails where no
+        threshold reaches it.
     min_recall : float, default=None
         The least recall, on the same.
     max_selected_rate : float, default=None

@@ -89,13 +89,14 @@ def maximize_expected_f(
         (`shift_prior`), and the threshold is one of the moved probabilities.
     min_precision : float, optional
         Only sets whose precision is at least this, with the probability `odds` under the model.
-        Selecting nothing keeps any precision.
+        Selecting nothing keeps any precision, so one out of reach selects nothing (a threshold for
+        rows to come is an error then: `maximize_empirical_f`).
     min_recall : float, optional
         Only sets whose recall is at least this, with that probability; with both, both at once.
         Where there is nothing to find any recall is kept.
     odds : float, optional
         The probability with which the limits must hold; with `by` in every segment at once, and so
-        for all items together.
+        for all items together, for which each of s segments keeps them with odds^(1/s).
     by : array-like of shape (n,), optional
         The segment of each item of a vector: each segment is decided on its own. Limits, of number
         too, are for each.

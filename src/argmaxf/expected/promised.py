@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf.arrays import Bools, Floats, contiguous
-from argmaxf.constraints import Asked, Constraints, said
+from argmaxf.constraints import Asked, Constraints, sure
 from argmaxf.expected.counts.sets import best_size, sizes_allowed, value_by_counts
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.evaluate import groups_of_items, top_curve, value_of_sets
@@ -41,7 +41,8 @@ def decide_promised(p: NDArray[Any], question: Question) -> Decision:
     value = _value(p[selected], p[~selected], question)
     cost = max(0.0, float(f[whole].max() - f[k]))
     odds = odds_of(descending, k, asked.constraints)
-    promise = ModelPromise(asked.constraints, asked.odds, odds, cost, question.word)
+    of = question.word, asked.together
+    promise = ModelPromise(asked.constraints, asked.odds, odds, cost, *of)
     return Decision(
         selected, k, threshold, float(f[k]), value.std, question.beta, p.size, promise=promise
     )
@@ -74,8 +75,9 @@ def _not_kept(descending: Floats, asked: Asked, whole: Bools) -> ValueError:
     odds = odds_of(descending, k, asked.constraints)
     keeps = " and keeps the recall" if asked.constraints.min_recall else ""
     return ValueError(
-        f"{asked.constraints} cannot be kept with odds {said(asked.odds)}: the smallest set that "
-        f"may be taken{keeps} has {k} {'item' if k == 1 else 'items'} and odds of {odds:.4g}"
+        f"{asked.constraints} cannot be kept with {sure('odds', asked.odds, asked.together)}: the "
+        f"smallest set that may be taken{keeps} has {k} {'item' if k == 1 else 'items'} and odds "
+        f"of {odds:.4g}"
     )
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from argmaxf.arrays import Bools, Floats
-from argmaxf.constraints import Asked, Constraints, priced
+from argmaxf.constraints import Asked, Constraints, priced, sure
 
 WINDOW = 512  # sizes whose odds are found together
 SLACK = 1e-12  # the rounding of a tail must not decide whether a promise is kept
@@ -40,6 +40,9 @@ class ModelPromise:
         Expected F, or other measure, given up for the promise.
     measure : str, default="F"
         What is maximized.
+    together : float or None
+        Of a segment: the odds asked for that all segments keep theirs at once, of which `odds` is
+        the part of this one.
     """
 
     constraints: Constraints
@@ -47,10 +50,12 @@ class ModelPromise:
     kept: float
     cost: float
     measure: str = "F"
+    together: float | None = None
 
     def __str__(self) -> str:
         cost = f"{priced(self.cost)} expected {self.measure}"
-        return f"{self.constraints} with odds {self.kept:.4g}, {cost}"
+        kept = sure("odds", float(f"{self.kept:.4g}"), self.together)
+        return f"{self.constraints} with {kept}, {cost}"
 
 
 def kept_sizes(descending: Floats, asked: Asked) -> Bools:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,22 @@ from argmaxf.segments import Segments
 from argmaxf.validation import NotAProbability
 
 
-def decide_by(p: NDArray[Any], question: Question, by: ArrayLike) -> Decision:
-    """Decide each segment; with a promise all of them keep it at once, and so all items do."""
+def decide_by(
+    p: NDArray[Any], question: Question, by: ArrayLike, called: Callable[[int], Any] | None = None
+) -> Decision:
+    """Decide each segment; with a promise all of them keep it at once, and so all items do.
+
+    `called` gives the i-th segment's name for errors, where `by` holds numbers that stand for them.
+    """
     if not (p.min() >= 0.0 and p.max() <= 1.0):
         raise NotAProbability
     segments = Segments.of(by, p.size)
-    asked = question.asked
-    free = _decide_each(p, replace(question, asked=None), segments)
+    asked, called = question.asked, called or (lambda i: segments.names[i : i + 1].tolist()[0])
+    free = _decide_each(p, replace(question, asked=None), segments, called)
     if asked is None:
         return replace(free, overall=_overall(p, free, question))
     shared = replace(question, asked=asked.of_each(segments.names.size))
-    found = _decide_each(p, shared, segments)
+    found = _decide_each(p, shared, segments, called)
     overall = _overall(p, found, question)
     cost = max(0.0, _overall(p, free, question).expected - overall.expected)
     promise = replace(_overall_promise(p, found.selected, asked, cost), measure=question.word)
@@ -54,14 +60,18 @@ def _overall_promise(p: NDArray[Any], chosen: Bools, asked: Asked, cost: float) 
     return ModelPromise(asked.constraints, asked.odds, odds, cost)
 
 
-def _decide_each(p: NDArray[Any], question: Question, segments: Segments) -> Decision:
+def _decide_each(
+    p: NDArray[Any], question: Question, segments: Segments, called: Callable[[int], Any]
+) -> Decision:
     """Decide each segment: small ones together, large ones and those with a promise alone."""
     items, offsets = p[segments.order], segments.offsets
     if question.needs_items:
         refuse_many(int(np.diff(offsets).max()), question.measure)
     small = (np.diff(offsets) <= SMALL) & (question.asked is None)
-    decide = decide_large if question.asked is None else decide_promised
-    found = {i: decide(items[offsets[i] : offsets[i + 1]], question) for i in _where(~small)}
+    found = {
+        i: _decide_alone(items[offsets[i] : offsets[i + 1]], question, partial(called, i))
+        for i in _where(~small)
+    }
     if small.any():
         found |= _decide_small(items, question, offsets, small)
     each = [found[i] for i in range(small.size)]
@@ -75,6 +85,15 @@ def _decide_each(p: NDArray[Any], question: Question, segments: Segments) -> Dec
     return Decision(
         selected, beta=question.beta, promise=promise, segment=segments.names, **columns
     )
+
+
+def _decide_alone(items: NDArray[Any], question: Question, called: Callable[[], Any]) -> Decision:
+    """Decide one segment; what cannot be done is said with its name."""
+    decide = decide_large if question.asked is None else decide_promised
+    try:
+        return decide(items, question)
+    except ValueError as error:
+        raise ValueError(f"segment {called()!r}: {error}") from None
 
 
 def _decide_small(

@@ -29,7 +29,7 @@ from argmaxf.files.formats import find_inputs
 from argmaxf.files.progress import Progress, Silent
 from argmaxf.files.spill import SAMPLE, Band, BandSource, OutsideBand, Spill
 from argmaxf.files.writing import Output
-from argmaxf.frames.deciding import solve
+from argmaxf.frames.deciding import Decisions, solve
 from argmaxf.frames.engines import is_polars_pattern
 from argmaxf.frames.rates import rate_of
 from argmaxf.frames.table import Table
@@ -38,8 +38,6 @@ from argmaxf.prior import factor_of
 from argmaxf.question import Question
 from argmaxf.validation import check_choice, check_unit_interval
 from argmaxf.whole import refuse_inputs
-
-Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -79,11 +77,11 @@ def decide_files(
     output: Path | None = None,
     label: str = "label",
     progress: Progress | None = None,
-) -> dict[Key, Decision]:
+) -> Decisions:
     """Decide the rows of files, folders, patterns or "-"; write them with labels to `output`.
 
     Memory does not grow with the number of rows. Returns one decision for each segment of `by`,
-    or a single one under the empty tuple.
+    or a single one under the empty tuple; with a promise `overall` is of all segments.
     """
     options = options or Options()
     question = options.question
@@ -100,7 +98,7 @@ def decide_files(
             sink.write(
                 sink.frame().with_columns(_label(items, spill, decision, question, label)), shown
             )
-    return {(): decision}
+    return Decisions({(): decision})
 
 
 def label_files(
@@ -244,7 +242,7 @@ def _last_selected(spill: Spill, decision: Decision) -> int:
 
 def _decide_segments(
     items: Column, options: Options, by: Sequence[str], sink: Output | None, progress: Progress
-) -> dict[Key, Decision]:
+) -> Decisions:
     """Decide each segment, in the passes of frames."""
     if options.ties == "split":
         raise ValueError("ties='split' is for decisions without by; use ties='together'")

@@ -121,7 +121,8 @@ def decide(
     min_recall : float, optional
         The least recall, kept with the same odds.
     odds : float, optional
-        The probability with which they hold; with `by` in every segment at once, and so overall.
+        The probability with which they hold; with `by` in every segment at once, and so overall,
+        for which each of s segments keeps them with odds^(1/s).
         The probabilities are then brought into this process, each value once with its count, and
         every size of a segment is looked at: up to 200 bytes a row at its peak.
 
@@ -162,11 +163,12 @@ def decisions(
     min_precision: float | None = None,
     min_recall: float | None = None,
     odds: float | None = None,
-) -> dict[Key, Decision]:
+) -> Decisions:
     """Return k, threshold, expected F and its spread of each segment, without labels.
 
     The keys are tuples of the values of `by`, and the column where there are several; without
-    either there is one, the empty tuple.
+    either there is one, the empty tuple. With `by` and a promise, `overall` of what is returned is
+    about all rows together.
 
     Parameters
     ----------
@@ -200,7 +202,8 @@ def decisions(
     min_recall : float, optional
         The least recall, kept with the same odds.
     odds : float, optional
-        The probability with which they hold; with `by` in every segment at once, and so overall.
+        The probability with which they hold; with `by` in every segment at once, and so overall,
+        for which each of s segments keeps them with odds^(1/s).
         The probabilities are then brought into this process, each value once with its count, and
         every size of a segment is looked at: up to 200 bytes a row at its peak.
 
@@ -222,6 +225,21 @@ def decisions(
     question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected, asked)
     settled = _settled(frame, column, nulls, prior)
     return solve(Table.of(frame, column, by, nulls, prior=settled), question).decisions
+
+
+class Decisions(dict[Key, Decision]):
+    """The decision of each segment, by its key.
+
+    Attributes
+    ----------
+    overall : Decision, dict of str to Decision or None
+        With `by` and a promise, what to expect of all rows together, and the odds with which all of
+        them keep it; by column where there are several.
+    """
+
+    def __init__(self, found: Any = (), *, overall: Any = None) -> None:
+        super().__init__(found)
+        self.overall = overall
 
 
 def _settled(frame: Any, column: Any, nulls: str, prior: Any) -> Any:
@@ -251,10 +269,14 @@ class Solved:
     question: Question
 
     @property
-    def decisions(self) -> dict[Key, Decision]:
+    def decisions(self) -> Decisions:
         """The decision of each segment."""
         found = self.answers.decisions(self.question.beta)
-        return dict(zip(self.table.python_keys(), found, strict=True))
+        overall = dict(zip(self.table.columns, self.answers.overall, strict=False))
+        return Decisions(
+            zip(self.table.python_keys(), found, strict=True),
+            overall=overall if len(overall) > 1 else next(iter(overall.values()), None),
+        )
 
     def labelled(self) -> Any:
         """Return the frame with its labels."""

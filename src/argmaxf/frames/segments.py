@@ -10,17 +10,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from argmaxf.arrays import Bools, Floats, Ints
-from argmaxf.constraints import Asked
 from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.promised import decide_promised
 from argmaxf.expected.promises import ModelPromise
 from argmaxf.expected.rows import SMALL, Sets, decide_sets
+from argmaxf.expected.segments import decide_by
 from argmaxf.expected.sources.base import Cut
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.groups import Groups
@@ -59,6 +60,7 @@ class Answers(NamedTuple):
     std: Floats
     n: Ints
     promises: tuple[ModelPromise, ...] = ()  # one for each segment, where something was asked
+    overall: tuple[Decision, ...] = ()  # with a promise: all segments of each column together
 
     @classmethod
     def room_for(cls, segments: int) -> Answers:
@@ -170,7 +172,7 @@ def decide_segments(table: Table, question: Question) -> Answers:
     here where the measure needs its items.
     """
     if question.asked:
-        return _promised_segments(table, question, question.asked)
+        return _promised_segments(table, question)
     answers = Answers.room_for(table.segments)
     small = np.zeros(table.segments, np.bool_)
     if table.segments > 1 or question.needs_items:
@@ -193,20 +195,36 @@ def decide_segments(table: Table, question: Question) -> Answers:
     return answers
 
 
-def _promised_segments(table: Table, question: Question, asked: Asked) -> Answers:
+def _promised_segments(table: Table, question: Question) -> Answers:
     """Bring all items here and decide each segment; all of them keep the promise at once."""
-    segments = table.segments // len(table.columns)
-    question = replace(question, asked=asked.of_each(segments))
     checked(summarized(table.items, table.by, BITS, LEAST))
     _, sets = FrameSource(table).bring(np.ones(table.segments, np.bool_))
+    answers, m = Answers.room_for(table.segments), len(table.columns)
+    answers.n[:] = np.diff(sets.offsets)
+    _check_all_there(answers)
     parts = np.split(sets.ascending, sets.offsets[1:-1])
-    if not parts[0].size:
-        raise ValueError("the frame must hold at least one probability, got none")
-    found = [decide_promised(part, question) for part in parts]
-    answers = Answers.room_for(table.segments)
-    for i, d in enumerate(found):
-        answers.note(i, d.k, d.threshold, d.expected, d.std, d.n)
-    return answers._replace(promises=tuple(d.promise for d in found))
+    found = [_promised_column(table, j, parts[j::m], question) for j in range(m)]
+    for j, d in enumerate(found):
+        answers.note(slice(j, None, m), d.k, d.threshold, d.expected, d.std, d.n)
+    return answers._replace(
+        promises=tuple(found[i % m].promise[i // m] for i in range(table.segments)),
+        overall=tuple(d.overall for d in found if d.overall is not None),
+    )
+
+
+def _promised_column(table: Table, j: int, parts: Sequence[Floats], question: Question) -> Decision:
+    """Decide all segments of one column, as those of an array are decided."""
+    if table.number is None:
+        found = decide_promised(parts[0], question)
+        return replace(found, promise=[found.promise])
+    which = np.repeat(np.arange(len(parts)), [part.size for part in parts])
+    return decide_by(np.concatenate(parts), question, which, partial(_key, table, j))
+
+
+def _key(table: Table, j: int, segment: int) -> Any:
+    """Return what a segment of the j-th column is called: a value, or several."""
+    key = table.python_keys()[segment * len(table.columns) + j]
+    return key[0] if len(key) == 1 else key
 
 
 def _worth_bringing(sizes: Ints) -> Bools:
