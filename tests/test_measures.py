@@ -260,8 +260,9 @@ class Steep(Ratio):
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
-        ("f1", "measure must be one of 'fbeta', 'jaccard', .* or a Measure; got 'f1'"),
-        (3, "or a Measure; got 3"),
+        ("f1", r"one of 'fbeta', 'jaccard', .* or a function of the counts tp, k, s, n; got 'f1'"),
+        (3, "or a function of the counts tp, k, s, n; got 3"),
+        (FBeta, r"got the class FBeta: write FBeta\(\)"),
         (Steep(), "no coefficient below 0"),
     ],
 )

@@ -500,6 +500,10 @@ def test_degenerate_sets(measure, p, zero_division):
 def test_where_only_ratios_will_do_is_said():
     with pytest.raises(ValueError, match="sparse proba is for ratios"):
         maximize_expected_f(csr_array([[0.1, 0.2]]), measure="mcc", average="samples")
+    with pytest.raises(ValueError, match="denominator falls with true positives"):
+        maximize_expected_f(csr_array([[0.1, 0.2]]), measure=Tversky(2, 0.2), average="samples")
+    with pytest.raises(ValueError, match=r"dense here, got a csr_array: give proba\.toarray\(\)"):
+        expected_f(csr_array([[0.1, 0.2]]), [True, False])
     with pytest.raises(ValueError, match="must be a ratio that is linear in the counts"):
         maximize_worst_case_f([0.1, 0.2], [0.2, 0.4], measure="mcc")
 
@@ -648,7 +652,7 @@ def test_a_frame_of_one_column_takes_measures_that_need_the_items(kind, measure,
 def test_a_frame_of_more_items_than_all_counts_can_be_looked_at_says_so():
     for n in (LARGEST + 1, 20_000):
         frame = pl.DataFrame({"p": np.full(n, 0.25)})
-        with pytest.raises(ValueError, match=f"for at most 5,000 items; got {n:,}"):
+        with pytest.raises(ValueError, match=f"for at most 5,000 items; got {n:,}; one array of"):
             argmaxf.decide(frame, "p", measure="gmean")
     with pytest.raises(ValueError, match="at least one probability, got none"):
         argmaxf.decide(frame.head(0), "p", measure="gmean")

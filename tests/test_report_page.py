@@ -14,6 +14,7 @@ from argmaxf.commands.answer import Request
 from argmaxf.commands.app import run
 from argmaxf.commands.tables import read_table, split_table
 from argmaxf.expected.operating import operating_point
+from argmaxf.measures import GMean
 from argmaxf.report.live import beta_grid, live_numbers, threshold_grid
 from argmaxf.report.page import render
 
@@ -320,6 +321,13 @@ def test_many_rows_and_labels_still_fit_in_the_page(n):
     assert len(page.encode()) < 3_000_000
     assert "Shown are the 6 rarest labels; 2 more took part" in page
     assert 'value="0">label 2<' in page
+
+
+def test_a_page_of_another_measure_speaks_of_it(compared):
+    page = render(replace(compared, measure=GMean()), command=["argmaxf"])
+    assert "± 1 std of G-mean" in page
+    assert "β" not in page.replace("F<sub>β</sub>", "")
+    assert "std of F" not in page
 
 
 def test_the_page_says_how_to_repeat_it(browser, one_label, compared):

@@ -96,6 +96,7 @@ def as_real_array(name: str, values: ArrayLike) -> NDArray[Any]:
     columns of pandas, polars, Arrow (in chunks too)  their values; null and NA become NaN
     tensors of torch on the CPU                       as they are, gradients ignored
     numpy.ma                                          refused where an entry is masked
+    SciPy sparse                                      refused where only dense arrays will do
     None, NA, text in a list                          refused, named with their position
     complex, text, dates, structures, ragged lists    refused by type
     what cannot become an array                       refused with its own reason
@@ -107,8 +108,9 @@ def as_real_array(name: str, values: ArrayLike) -> NDArray[Any]:
     except (ValueError, TypeError, RuntimeError) as error:  # ragged lists, tensors elsewhere
         raise ValueError(f"{name} must be an array of numbers: {error}") from None
     refuse_masked(name, values)
-    if array.dtype.kind == "O" and array.ndim:
-        array = _real_objects(name, array)
+    if array.dtype.kind == "O":
+        _refuse_sparse(name, values)
+        array = _real_objects(name, array) if array.ndim else array
     if array.dtype.type.__module__.startswith("ml_dtypes") or array.dtype == np.longdouble:
         return array.astype(np.float64)
     if array.dtype.kind not in "fiub":
@@ -123,6 +125,13 @@ def refuse_masked(name: str, values: Any) -> None:
     if np.ma.is_masked(values):
         position = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
         raise ValueError(f"{name} must not be masked, got a masked entry at {_plain(position)}")
+
+
+def _refuse_sparse(name: str, values: Any) -> None:
+    """Refuse sparse matrices, which NumPy takes for one object."""
+    if hasattr(values, "toarray"):
+        kind = type(values).__name__
+        raise ValueError(f"{name} must be dense here, got a {kind}: give {name}.toarray()")
 
 
 def _real_objects(name: str, array: NDArray[Any]) -> NDArray[np.float64]:

@@ -158,7 +158,7 @@ class ExpectedFDisplay(ProbabilityDisplay):
         middle = self.expected[self.band_k]
         low, high = np.clip([middle - self.band_std, middle + self.band_std], 0, 1)
         ax.fill_between(
-            along[self.band_k], low, high, color=BLUE, alpha=0.18, lw=0, label="± 1 std of F"
+            along[self.band_k], low, high, color=BLUE, alpha=0.18, lw=0, label=f"± 1 std of {f}"
         )
         self._mark(ax, along[best.k] if best.k else along[1], f)
         tidy(

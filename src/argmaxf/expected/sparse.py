@@ -20,6 +20,7 @@ from argmaxf.expected.decision import Decision
 from argmaxf.expected.rows import Decided
 from argmaxf.expected.sources.sparse import as_csr, selected_cells
 from argmaxf.expected.threads import in_threads, threads_for
+from argmaxf.measures import Measure, Ratio
 from argmaxf.question import Question
 
 SCATTERED = 4  # an item put where its column is costs about as much as so many in a plain pass
@@ -31,14 +32,23 @@ def decide_sparse(matrix: Any, question: Question, average: str) -> Decision:
     Holds the stored values a second time, with up to a quarter more, and one mark for each.
     """
     if question.ratio is None:
-        raise ValueError(
-            f"sparse proba is for ratios (F, Jaccard, …), got {question.measure}, for which cells "
-            "that are not stored count too; give a dense proba"
-        )
+        raise _refused(question.measure)
     csr = as_csr("proba", matrix)
     ways = {"macro": _columns, "samples": _rows, "micro": _all_cells}
     chosen, decision = ways[average](csr, question)
     return replace(decision, selected=selected_cells(csr, chosen, matrix))
+
+
+def _refused(measure: Measure) -> ValueError:
+    """Say why a measure cannot be had for a sparse matrix."""
+    why = (
+        "a ratio whose denominator falls with true positives, found from all counts of the items"
+        if isinstance(measure, Ratio)
+        else "for which cells that are not stored count too"
+    )
+    return ValueError(
+        f"sparse proba is for ratios (F, Jaccard, …), got {measure}, {why}; give a dense proba"
+    )
 
 
 def _columns(csr: Any, question: Question) -> tuple[Bools, Decision]:

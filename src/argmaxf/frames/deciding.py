@@ -92,7 +92,8 @@ def decide(
     beta : float, default=1.0
         Weight of recall against precision.
     measure : str, Measure or callable, default="fbeta"
-        What to maximize, as in `maximize_expected_f`.
+        What to maximize, as in `maximize_expected_f`; G-mean and functions of your own for at most
+        5,000 rows of a segment.
     zero_division : float, default=0.0
         Value of F if nothing is positive nor predicted.
     by : str or sequence of str, optional
@@ -179,7 +180,8 @@ def decisions(
     beta : float, default=1.0
         Weight of recall against precision.
     measure : str, Measure or callable, default="fbeta"
-        What to maximize, as in `maximize_expected_f`.
+        What to maximize, as in `maximize_expected_f`; G-mean and functions of your own for at most
+        5,000 rows of a segment.
     zero_division : float, default=0.0
         Value of F if nothing is positive nor predicted.
     by : str or sequence of str, optional

@@ -7,7 +7,7 @@ a `Ratio`, that a `Linear` is linear in true positives, or nothing but its value
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -82,10 +82,19 @@ def as_measure(measure: MeasureLike, beta: float = 1.0) -> Measure:
             raise ValueError(f"measure={measure!r} stands for itself, got beta={beta!r} beside it")
         return measure
     if not isinstance(measure, str) or measure not in MEASURES:
-        names = ", ".join(map(repr, MEASURES))
-        raise ValueError(f"measure must be one of {names}, or a Measure; got {measure!r}")
+        raise _no_measure(measure, MEASURES)
     kind = MEASURES[measure]
     return _kept(kind, beta) if isinstance(beta, float) else kind.with_beta(beta)
+
+
+def _no_measure(measure: Any, names: Iterable[str]) -> ValueError:
+    """Say what a measure can be, and of a class that it is written with parentheses."""
+    kind = isinstance(measure, type)
+    got = f"the class {measure.__name__}: write {measure.__name__}()" if kind else repr(measure)
+    return ValueError(
+        f"measure must be one of {', '.join(map(repr, names))}, an object such as FBeta(2), or a "
+        f"function of the counts tp, k, s, n; got {got}"
+    )
 
 
 @lru_cache(maxsize=256)

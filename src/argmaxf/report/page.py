@@ -182,8 +182,9 @@ def _pictures(comparison: Comparison, label: int) -> list[dict[str, Any]]:
             "The classifier's own probabilities against what was found.",
             ReliabilityDisplay.of(y, raw, measure=measure),
         ),
-        ("What each β would choose.", BetaDisplay.of(p)),
     ]
+    if isinstance(measure, FBeta):
+        displays.append(("What each β would choose.", BetaDisplay.of(p)))
     if 0 < p.mean() < 1:
         prior = PriorSensitivityDisplay.of(p, measure=measure)
         displays.append(("What a wrong positive rate would cost.", prior))

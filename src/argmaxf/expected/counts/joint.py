@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from argmaxf.arrays import Floats
-from argmaxf.measures import Measure
+from argmaxf.measures import GMean, Measure
 
 LARGEST = 5_000  # items: every size is looked at, some seconds
 BLOCK = 1 << 19  # values of a measure that are held at a time
@@ -100,9 +100,10 @@ def joint_curve(descending: Floats, measure: Measure, zero_division: float) -> F
 def refuse_many(n: int, measure: Measure) -> None:
     """Refuse more items than can be looked at size by size."""
     if n > LARGEST:
+        more = "; one array of more is decided within a bound by maximize_expected_f"
         raise ValueError(
             f"the expectation of {measure} is found from all counts, for at most {LARGEST:,} "
-            f"items; got {n:,}"
+            f"items; got {n:,}{more if isinstance(measure, GMean) else ''}"
         )
 
 
