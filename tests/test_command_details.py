@@ -193,6 +193,29 @@ def test_bounds_offer_no_rows_that_nobody_has(capsys):
     assert "368," not in text
 
 
+def test_a_bound_above_one_says_nothing(capsys):
+    assert run(["bounds", "--n", "100000", "--positive-rate", "0.1"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Lemma 2: with odds of 0.95, F measured on them is within 0.365" in text
+    assert "Theorem 3 says nothing here: F is at most 1, and its bound is 3.62" in text
+
+
+def test_only_options_that_may_have_been_meant_are_offered(capsys):
+    for asked, offered in (("--prob", "--probability?"), ("--betta", "--beta?")):
+        assert run(["decide", "t.csv", asked, "p"]) == 2
+        assert capsys.readouterr().err.endswith(f"{asked}; did you mean {offered}\n")
+    assert run(["decide", "t.csv", "--test", "p"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
+def test_the_command_listens_before_it_loads_anything():
+    """Until `argmaxf.cli` is imported nobody answers Ctrl-C: it takes some milliseconds."""
+    code = "import sys; b = set(sys.modules); import argmaxf.cli; print(*set(sys.modules) - b)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "argmaxf.cli" in done.stdout
+    assert not {"re", "typing", "numpy", "typer"} & set(done.stdout.split())
+
+
 @pytest.mark.parametrize("after", [0.0, 0.05, 0.2])
 def test_ctrl_c_in_the_first_moment_is_quiet(after, tmp_path):
     code = "from argmaxf.cli import main; print('here', flush=True); main()"

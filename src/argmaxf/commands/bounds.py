@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from argmaxf.commands.output import JSON_OPTION, console, print_json, print_whole
-from argmaxf.theory import Bound, deviation_bound, regret_bound, sample_size
+
+if TYPE_CHECKING:
+    from argmaxf.theory import Bound
 
 MOST = 10_000_000  # rows; a bound that needs more says nothing that could be of use
 RATES = (0.001, 0.01, 0.05, 0.1, 0.3, 0.5)
@@ -27,6 +29,8 @@ def bounds(
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """How far F can be from its limit on n examples, and how many examples a target takes."""
+    from argmaxf.theory import deviation_bound, regret_bound  # loads scipy.optimize, .3 s
+
     lemma = deviation_bound(n, positive_rate, beta, eta)
     theorem = regret_bound(n, vc_dimension, positive_rate, beta, eta)
     needed = {
@@ -39,9 +43,11 @@ def bounds(
         return
     out = console()
     out.print(f"n = {n:,}, positive rate {positive_rate:g}, β = {beta:g}, η = {eta:g}")
-    out.print(_say("Lemma 2", lemma, "F measured on these examples is that close to its limit"))
-    lost = f"training for F loses at most that much (VC dimension {vc_dimension})"
-    out.print(_say("Theorem 3", theorem, lost))
+    begins = needed[positive_rate]["lemma_2_begins"]
+    close = f"with odds of {1.0 - eta:g}, F measured on them is within {{:.3g}} of its limit."
+    out.print(_say("Lemma 2", lemma, close, begins))
+    lost = f"with such odds training for F loses at most {{:.3g}} (VC dimension {vc_dimension})."
+    out.print(_say("Theorem 3", theorem, lost, begins))
     print_whole(out, _table(needed, accuracy, positive_rate))
     out.print(
         "Both bounds are loose: `argmaxf reproduce bounds` finds deviations of about a tenth of "
@@ -52,6 +58,8 @@ def bounds(
 def _needed(
     accuracy: float, rate: float, beta: float, eta: float, vc_dimension: int
 ) -> dict[str, int]:
+    from argmaxf.theory import sample_size
+
     return {
         "lemma_2_begins": sample_size(math.inf, rate, beta, eta),
         "lemma_2": sample_size(accuracy, rate, beta, eta),
@@ -64,10 +72,13 @@ def _record(bound: Bound) -> dict[str, Any]:
     return {"bound": value, "reason": bound.reason or None}
 
 
-def _say(name: str, bound: Bound, meaning: str) -> str:
+def _say(name: str, bound: Bound, meaning: str, begins: int) -> str:
+    """Say what a bound means, or why it means nothing for so few examples."""
     if bound.reason:
-        return f"{name} says nothing here: {bound.reason}."
-    return f"{name}: {bound.value:.3g}; {meaning}."
+        return f"{name} says nothing here: it takes at least {min(begins, MOST):,} examples."
+    if bound.value >= 1.0:
+        return f"{name} says nothing here: F is at most 1, and its bound is {bound.value:.3g}."
+    return f"{name}: {meaning.format(bound.value)}"
 
 
 def _table(needed: dict[float, dict[str, int]], accuracy: float, chosen: float) -> Table:

@@ -8,7 +8,6 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.stats import chi2
 
 from argmaxf.arrays import Floats
 from argmaxf.empirical.interval import Interval
@@ -98,7 +97,7 @@ def most_likely_rate(p: Floats, count: Floats, before: float, level: float = 0.9
         return float(np.sum(count * np.log(negative + rate * gain)))
 
     best = _root(slope)
-    lowest = likelihood(best) - chi2.ppf(level, 1) / 2.0
+    lowest = likelihood(best) - _reach(level) ** 2 / 2.0
 
     def above(rate: float) -> float:
         return float(likelihood(rate) - lowest)
@@ -146,10 +145,14 @@ def _matching(p: Floats, reference: Floats, level: float) -> Interval:
     rate = (p.mean() - low) / (high - low)
     noise = _variance(reference, positives, high) * rate**2
     noise += _variance(reference, negatives, low) * (1.0 - rate) ** 2
-    reach = NormalDist().inv_cdf((1.0 + level) / 2.0)
-    error = reach * np.sqrt(p.var() / p.size + noise) / (high - low)
+    error = _reach(level) * np.sqrt(p.var() / p.size + noise) / (high - low)
     ends = np.clip([rate - error, rate, rate + error], EDGE, 1.0 - EDGE)
     return Interval(*map(float, ends))
+
+
+def _reach(level: float) -> float:
+    """Return how many standard errors to each side hold the truth that often."""
+    return NormalDist().inv_cdf(min((1.0 + level) / 2.0, 1.0 - 1e-16))
 
 
 def _variance(values: Floats, weights: Floats, mean: float) -> float:

@@ -281,7 +281,7 @@ def _with_bound(decision: Decision, question: Question) -> Decision:
 
 def _decide_segments(p: NDArray[Any], question: Question, by: ArrayLike) -> Decision:
     """Decide each segment of a set of items."""
-    from argmaxf.expected.segments import decide_by  # which knows promises, and so loads SciPy
+    from argmaxf.expected.segments import decide_by  # which knows promises
 
     if p.size == 0:
         raise ValueError("proba must hold at least one probability, got none")
@@ -317,7 +317,7 @@ def _decide_columns(p: NDArray[Any], question: Question) -> Decision:
 
 
 def _decide_promised(p: NDArray[Any], question: Question) -> Decision:
-    """Decide one set of items under a promise; only that needs SciPy, which takes .2 s to load."""
+    """Decide one set of items under a promise; only that loads what promises need."""
     from argmaxf.expected.promised import decide_promised
 
     return decide_promised(p, question)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from argmaxf.arrays import Bools, Floats
 from argmaxf.constraints import Asked, Constraints, priced, sure
@@ -197,7 +197,8 @@ class RecallMargin(NamedTuple):
 
     def guess(self, least: float) -> int:
         """Return about the first k whose odds reach `least`: as if the margin were normal."""
-        likely = ndtr(self.mean / np.sqrt(np.maximum(self.variance, 1e-300))) >= least
+        reach = NormalDist().inv_cdf(min(max(least, 1e-15), 1.0 - 1e-15))
+        likely = self.mean >= reach * np.sqrt(self.variance)
         return int(np.argmax(likely)) if likely.any() else likely.size - 1
 
     def most_missed(self) -> Floats:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from argmaxf.empirical.interval import Interval
-from argmaxf.empirical.rates import most_likely_rate
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.prior import check_rate
 
@@ -18,6 +17,8 @@ def rate_of(sketch: ProbabilitySketch, train_rate: float) -> Interval:
     Items of a group count as their mean. Within a group p, and 1 - p, vary by a sixty-fourth, so
     each likelihood is right to a few millionths.
     """
+    from argmaxf.empirical.rates import most_likely_rate  # loads scipy.optimize, .3 s
+
     if not sketch.n:
         raise ValueError("the rate must be estimated from at least one probability, got none")
     groups = sketch.groups_with_zeros()
