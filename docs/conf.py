@@ -14,7 +14,21 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "sphinx_copybutton",  # examples are copied without their prompts
+    "sphinx_design",  # the grid of the first page
+    "sphinx_gallery.gen_gallery",  # examples/gallery, run and shown with their pictures
 ]
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "ignore_pattern": r"rare_ones\.py",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "min_reported_time": 3600,
+}
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 # Parts of results.md, all but the page on time.
 exclude_patterns = [
     f"results/{page.name}"

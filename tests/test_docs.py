@@ -4,8 +4,10 @@ import doctest
 import importlib
 import pkgutil
 import re
+import runpy
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 import argmaxf
@@ -18,12 +20,36 @@ MODULES = sorted(
     if "kernels" not in m.name and "triton" not in m.name
 )
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+SPARK = ROOT / "docs" / "howto" / "spark.md"
+NEEDED = {"boosting.md": ("lightgbm", "xgboost")}  # by pages that others can do without
+GALLERY = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def failures(page, **names):
+    """Run the snippets of a page; return how many do something else than it says."""
+    return doctest.testfile(
+        str(page), module_relative=False, optionflags=FLAGS, extraglobs=names
+    ).failed
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p != SPARK], ids=lambda page: page.name)
 def test_snippets_of_a_page(page):
-    result = doctest.testfile(str(page), module_relative=False, optionflags=FLAGS)
-    assert result.failed == 0
+    for package in NEEDED.get(page.name, ()):
+        pytest.importorskip(package)
+    assert failures(page) == 0
+
+
+def test_snippets_for_spark(spark):
+    assert failures(SPARK, spark=spark) == 0
+
+
+@pytest.mark.parametrize("script", GALLERY, ids=lambda script: script.stem)
+def test_scripts_of_the_gallery_draw(script, monkeypatch):
+    monkeypatch.syspath_prepend(script.parent)
+    plt.close("all")
+    runpy.run_path(str(script))
+    assert any(ax.has_data() for ax in plt.gcf().axes)
+    plt.close("all")
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -1,0 +1,27 @@
+"""
+Methods side by side
+====================
+
+The same classifier cut at 0.5, with a tuned threshold, with the highest expected F1, and a linear
+model trained for F1 itself. The intervals of single scores overlap; the differences on the right
+are paired over the rows, and are much surer.
+"""
+
+from rare_ones import rows
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from argmaxf import ExpectedFClassifier, SoftFClassifier, ThresholdFClassifier
+from argmaxf.displays import MethodComparisonDisplay
+
+X, X_new, y, y_new = rows()
+logistic = make_pipeline(StandardScaler(), LogisticRegression())
+methods = {
+    "cut at 0.5": logistic,
+    "tuned threshold": ThresholdFClassifier(logistic),
+    "expected F": ExpectedFClassifier(logistic),
+    "trained for F": make_pipeline(StandardScaler(), SoftFClassifier()),
+}
+fitted = {name: method.fit(X, y) for name, method in methods.items()}
+display = MethodComparisonDisplay.from_estimator(fitted, X_new, y_new)

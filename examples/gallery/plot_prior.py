@@ -1,0 +1,19 @@
+"""
+What a wrong rate of positives costs
+====================================
+
+A model learned where positives were more or less common than they are now. Taken for true, its
+probabilities choose another set; the blue line is what is lost. ``shift_prior`` and ``prior=``
+move probabilities to the rate where they are used.
+"""
+
+from rare_ones import rows
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from argmaxf.displays import PriorSensitivityDisplay
+
+X, X_new, y, y_new = rows()
+model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+display = PriorSensitivityDisplay.from_estimator(model, X_new)

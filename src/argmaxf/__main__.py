@@ -1,0 +1,5 @@
+"""python -m argmaxf: the command, where its script is not on the path."""
+
+from argmaxf.cli import main
+
+main()
