@@ -65,7 +65,7 @@ REFUSED = {
     "pandas NA": (pd.Series([0.5, None], dtype="Float64"), "got nan at position 1"),
     "polars null": (pl.Series([0.5, None]), "got nan at position 1"),
     "arrow null": (pa.chunked_array([[0.5], [None]]), "got nan at position 1"),
-    "8-bit map": (np.array([0, 255], np.uint8), r"in \[0, 1\], got 255.0 at position 1"),
+    "8-bit map": (np.array([0, 255], np.uint8), r"got 255.0 at position 1; .* divided by 255"),
     "complex": ([0.5 + 0j], "real numbers, got list of dtype complex128"),
     "text": (["0.5"], "real numbers, got list of dtype <U3"),
     "text among numbers": (np.array([0.5, "a"], object), "got 'a' at position 1"),
@@ -104,6 +104,18 @@ def test_what_is_refused_is_named(kind):
     values, message = REFUSED[kind]
     with pytest.raises(ValueError, match=message):
         maximize_expected_f(values)
+
+
+def test_both_columns_of_a_classifier_are_told_to_be_one():
+    both = np.array([[0.3, 0.7], [0.5, 0.5]])
+    for asked in (
+        lambda: expected_f(both, [True, False]),
+        lambda: ProbabilitySketch.from_array(both),
+    ):
+        with pytest.raises(ValueError, match=r"give proba\[:, 1\]"):
+            asked()
+    with pytest.raises(ValueError, match=r"\(2,\) and \(2, 2\); .* give score\[:, 1\]"):
+        maximize_empirical_f([0, 1], both)
 
 
 @pytest.mark.parametrize("n", [100, 20_000])

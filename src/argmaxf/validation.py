@@ -153,12 +153,25 @@ def as_probabilities(name: str, values: ArrayLike, *, ndim: int | None = None) -
     p = as_real_array(name, values)
     if ndim is not None and p.ndim != ndim:
         dimensions = "one dimension" if ndim == 1 else "two dimensions"
-        raise ValueError(f"{name} must have {dimensions}, got {p.ndim}")
+        raise ValueError(f"{name} must have {dimensions}, got {p.ndim}{second_column(name, p)}")
     if ndim is not None and p.size == 0:
         raise ValueError(f"{name} must hold at least one probability, got none")
     if p.size and not (p.min() >= 0.0 and p.max() <= 1.0):
         raise first_bad_probability(name, p)
     return p
+
+
+def second_column(name: str, array: NDArray[Any]) -> str:
+    """Return what to give where both columns of `predict_proba` were given, for a message."""
+    if array.ndim != 2 or array.shape[1] != 2:
+        return ""
+    return f"; for the two columns of a classifier give {name}[:, 1]"
+
+
+def refuse_both_columns(name: str, array: NDArray[Any]) -> None:
+    """Refuse the probabilities of both classes, where any shape would do."""
+    if second_column(name, array) and len(array) > 1 and np.allclose(array.sum(axis=1), 1.0):
+        raise ValueError(f"{name} has rows that sum to 1{second_column(name, array)}")
 
 
 def as_labels(name: str, values: ArrayLike) -> NDArray[np.bool_]:
@@ -235,7 +248,8 @@ def first_bad_probability(name: str, array: NDArray[Any]) -> ValueError:
     position = np.argwhere(bad)[0].tolist()
     value = float(array[tuple(position)])
     place = f" at position {_plain(position)}" if position else ""
-    return ValueError(f"{name} must be finite and in [0, 1], got {value!r}{place}")
+    hint = "; of an 8-bit map give it divided by 255" if array.dtype == np.uint8 else ""
+    return ValueError(f"{name} must be finite and in [0, 1], got {value!r}{place}{hint}")
 
 
 def _plain(position: list[int]) -> int | tuple[int, ...]:

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from argmaxf.empirical.cuts import counted
 from argmaxf.segments import Segments
-from argmaxf.validation import as_positives, as_scores, as_weights, check_choice
+from argmaxf.validation import (
+    as_positives,
+    as_scores,
+    as_weights,
+    check_choice,
+    second_column,
+)
 
 AVERAGES = ("macro", "micro", "samples")
 
@@ -58,7 +64,8 @@ def read_problems(
     """Check the items and return the separate searches they ask for."""
     y, s = as_positives("y_true", y_true, pos_label), as_scores("score", score)
     if y.shape != s.shape:
-        raise ValueError(f"y_true and score must have one shape, got {y.shape} and {s.shape}")
+        hint = second_column("score", s) if y.ndim == 1 else ""
+        raise ValueError(f"y_true and score must have one shape, got {y.shape} and {s.shape}{hint}")
     if y.size == 0 or y.ndim not in (1, 2):
         raise ValueError(f"y_true must be a non-empty vector or table, got shape {y.shape}")
     weight = as_weights(sample_weight, len(y))

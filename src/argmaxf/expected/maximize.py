@@ -30,6 +30,7 @@ from argmaxf.validation import (
     as_real_array,
     check_choice,
     first_bad_probability,
+    second_column,
 )
 
 
@@ -230,8 +231,10 @@ def _way(p: Any, average: str | None) -> Callable[[Any, Question], Decision]:
     if p.ndim != 2:
         raise ValueError(f"proba must have one or two dimensions, got {p.ndim}")
     if average is None:
-        hint = "; for the two columns of a classifier give proba[:, 1]" if p.shape[1] == 2 else ""
-        raise ValueError(f"two-dimensional proba needs average='samples', 'macro' or 'micro'{hint}")
+        raise ValueError(
+            "two-dimensional proba needs average='samples', 'macro' or 'micro'"
+            + second_column("proba", p)
+        )
     ways = {"samples": _decide_each_row, "macro": _decide_columns, "micro": _decide_all_cells}
     check_choice("average", average, ways)
     return partial(decide_sparse, average=average) if is_sparse(p) else ways[average]

@@ -27,6 +27,7 @@ from argmaxf.validation import (
     as_real_array,
     check_unit_interval,
     first_bad_probability,
+    refuse_both_columns,
 )
 
 # The file format (docs/sketch-format.md): all numbers little-endian.
@@ -67,7 +68,8 @@ class ProbabilitySketch:
         Parameters
         ----------
         proba : array-like
-            Probabilities of being positive, in any shape.
+            Probabilities of being positive, in any shape; both columns of `predict_proba` are
+            refused.
 
         Returns
         -------
@@ -100,7 +102,8 @@ class ProbabilitySketch:
         Parameters
         ----------
         proba : array-like
-            Probabilities of being positive, in any shape.
+            Probabilities of being positive, in any shape; both columns of `predict_proba` are
+            refused.
 
         Returns
         -------
@@ -108,6 +111,7 @@ class ProbabilitySketch:
             The sketch itself.
         """
         p = as_real_array("proba", proba)
+        refuse_both_columns("proba", p)
         if p.size:
             try:
                 self._table += ArraySource(p).sums()
