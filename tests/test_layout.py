@@ -24,6 +24,7 @@ LAYERS = [
     {"paper"},
     {"commands", "datasets"},
     {"cli"},
+    {"__main__"},
 ]
 
 
