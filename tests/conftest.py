@@ -14,6 +14,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, settings
 
+from argmaxf.expected.large_kernels import decide_large
+
 # Timings never decide a test: a busy machine is no counterexample.
 settings.register_profile("argmaxf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("argmaxf")
@@ -41,6 +43,12 @@ def _cluster_of(item):
     engine = item.callspec.params.get("engine") if hasattr(item, "callspec") else None
     asked = {engine, *item.fixturenames}
     return next((cluster for cluster, names in CLUSTERS.items() if asked & names), None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compiled_loops():
+    """Run the loop for many items from the first call on, where users' first calls pass it over."""
+    decide_large.ready = True
 
 
 @pytest.fixture(autouse=True)

@@ -203,6 +203,35 @@ def test_what_python_refuses_is_compiled(library):
     ]
 
 
+HEAVY = """
+import numpy as np
+import argmaxf.compiled
+from argmaxf.heavy import heavy
+argmaxf.compiled.ENOUGH, argmaxf.compiled.PATIENCE = 10, 3
+few, many = np.ones(5), np.ones(50)
+"""
+
+
+def test_what_takes_long_to_compile_is_passed_over_at_first(library):
+    (library / "argmaxf" / "heavy.py").write_text(
+        "from argmaxf.compiled import kernel\n@kernel\ndef heavy(x):\n    return x.sum()\n"
+    )
+    code = HEAVY + "print(*(int(heavy.is_ready(x)) for x in (few, many, many, many, many, many)))\n"
+    assert run(library, code) == [1, 0, 0, 0, 1, 1]
+    run(library, HEAVY + "heavy.compiled(many)")
+    other = "print(int(heavy.is_ready(many.astype(np.float32))), int(heavy.is_ready(many)))\n"
+    assert run(library, HEAVY + other) == [0, 1]  # of the kind that is kept
+
+
+@SLOW
+def test_the_first_million_does_not_wait_for_the_large_loop(library):
+    code = "import argmaxf, numpy as np; print(argmaxf.maximize_expected_f(np.full(2**20, 0.25)).k)"
+    assert run(library, code) == [2**20]
+    kept = [path.name for path in (library / "argmaxf" / "__pycache__" / "kernels").iterdir()]
+    assert any(".summarize-" in name for name in kept)
+    assert not any(".decide_large-" in name for name in kept)
+
+
 # ------------------------------------------------------------------ nowhere to write
 
 

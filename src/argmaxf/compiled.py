@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 ENOUGH = 20_000  # numbers that a process takes through Python before it compiles; under a second
 
+PATIENCE = 30  # calls that go another way before a process compiles what takes seconds
+
 
 def kernel(function: Callable[..., Any]) -> Kernel:
     """Compile a function of arrays; it releases the interpreter lock while it runs.
@@ -40,6 +42,8 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         update_wrapper(self, function)
         self.py_func = function
+        self.ready = False  # known to be worth calling (`is_ready`)
+        self.passed_over = 0
         self.options = options
 
     @cached_property
@@ -53,6 +57,19 @@ class Kernel:
     def _numba_type_(self) -> Any:
         """How numba sees a kernel that another one calls."""
         return self.compiled._numba_type_
+
+    def is_ready(self, *arguments: Any) -> bool:
+        """Whether a call need not wait for the compiler; passed over often enough, it may.
+
+        For kernels whose work can be done in another way that takes less to compile.
+        """
+        if self.ready or _work.could_afford(arguments):
+            return True
+        from argmaxf.kept_code import is_kept
+
+        self.passed_over += 1
+        self.ready = self.passed_over > PATIENCE or is_kept(self.compiled, arguments)
+        return self.ready
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the function, compiled or not."""
@@ -93,11 +110,13 @@ class _Work(threading.local):
     in_python = False
     numbers = 0
 
+    def could_afford(self, arguments: tuple[Any, ...]) -> bool:
+        return self.numbers + sum(a.size for a in _arrays(arguments)) <= ENOUGH
+
     def affords(self, arguments: tuple[Any, ...]) -> bool:
-        size = sum(a.size for a in _arrays(arguments))
-        if self.numbers + size > ENOUGH:
+        if not self.could_afford(arguments):
             return False
-        self.numbers += size
+        self.numbers += sum(a.size for a in _arrays(arguments))
         return True
 
 

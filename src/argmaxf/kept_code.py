@@ -38,6 +38,12 @@ def compile_kept(function: Callable[..., Any], **options: Any) -> Any:
     return dispatcher
 
 
+def is_kept(dispatcher: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether a function is compiled for such arguments already, here or on disk."""
+    types = tuple(map(dispatcher.typeof_pyval, arguments))
+    return types in dispatcher.overloads or dispatcher._cache.holds(types, dispatcher.targetctx)
+
+
 class KeptCode(_Cache):
     """The compiled versions of one kernel on disk: numba asks here before it compiles.
 
@@ -68,6 +74,11 @@ class KeptCode(_Cache):
                 continue
         say_once()
         return None
+
+    def holds(self, sig: Any, target_context: Any) -> bool:
+        """Whether the version for these types is on disk."""
+        name = self._file_name(sig, target_context.codegen())
+        return any((folder / name).exists() for folder in folders())
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a version, and remove those of older sources."""
