@@ -3,8 +3,8 @@ Methods side by side
 ====================
 
 The same classifier cut at 0.5, with a tuned threshold, with the highest expected F1, and a linear
-model trained for F1 itself. The intervals of single scores overlap; the differences on the right
-are paired over the rows, and are much surer.
+model trained for F1 itself. The differences on the right are paired over the rows: what two
+methods get right or wrong together cancels. With 30 positives even they leave some doubt.
 """
 
 from rare_ones import rows

@@ -15,5 +15,6 @@ from argmaxf.displays import ReliabilityDisplay
 
 X, X_new, y, y_new = rows()
 figure, axes = plt.subplots(1, 2, figsize=(12.8, 4.4), layout="constrained")
-for ax, model in zip(axes, (GaussianNB(), CalibratedClassifierCV(GaussianNB())), strict=True):
+calibrated = CalibratedClassifierCV(GaussianNB(), method="isotonic")
+for ax, model in zip(axes, (GaussianNB(), calibrated), strict=True):
     ReliabilityDisplay.from_estimator(model.fit(X, y), X_new, y_new, ax=ax)
