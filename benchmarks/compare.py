@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from argmaxf import compare
 from argmaxf.commands.models import behind_preprocessing
 from argmaxf.commands.tables import read_table, split_table
-from argmaxf.comparison.trial import Fit
+from argmaxf.comparison.fits import Fit
 from argmaxf.report.page import render
 from benchmarks.harness import Row
 

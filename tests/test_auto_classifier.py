@@ -29,7 +29,7 @@ from argmaxf import (
     ThresholdFClassifier,
     compare,
 )
-from argmaxf.comparison import METHODS
+from argmaxf.comparison import METHODS, learned
 from argmaxf.comparison.choice import choose
 from argmaxf.comparison.contest import Rated, rate_rows, rate_sets
 from argmaxf.comparison.methods import Recipe
@@ -368,7 +368,7 @@ def test_a_method_put_on_the_fitted_model_is_the_method_fitted(rare, key):
     trial = Trial(X, y, Labels.of(y), None, model, recipe, methods, {}, needs_model=True)
     trial.run()
     fitted = method.make(LogisticRegression(), recipe).fit(X, y)
-    assert np.array_equal(trial.fitted(method).predict(X), fitted.predict(X))
+    assert np.array_equal(learned.fitted(trial, method).predict(X), fitted.predict(X))
 
 
 def test_errors_of_the_model_trained_for_f_are_errors(rare, monkeypatch):

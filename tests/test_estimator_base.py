@@ -6,8 +6,8 @@ from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from argmaxf.empirical.linear import LinearModel
-from argmaxf.estimators.base import LinearFClassifier
 from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.linear import LinearFClassifier
 
 
 class MeanDifference(LinearFClassifier):

@@ -4,11 +4,26 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
+from sklearn.model_selection import GridSearchCV, GroupKFold, LeaveOneGroupOut
 
-from argmaxf import AutoFClassifier, ExpectedFClassifier, ThresholdFClassifier
+from argmaxf import (
+    AutoFClassifier,
+    BlendFClassifier,
+    CostSensitiveFClassifier,
+    ExpectedFClassifier,
+    JointFClassifier,
+    ThresholdFClassifier,
+)
+from argmaxf.estimators.plain import PlainClassifier
 
-CLASSES = [ThresholdFClassifier, ExpectedFClassifier, AutoFClassifier]
+HOLDING_OUT = [
+    ThresholdFClassifier,
+    ExpectedFClassifier,
+    CostSensitiveFClassifier,
+    BlendFClassifier,
+    AutoFClassifier,
+]
+ON_ALL_ROWS = [PlainClassifier, JointFClassifier]
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 3))
 y = (X[:, 0] + rng.normal(size=120) > 0.5).astype(int)
@@ -28,7 +43,7 @@ def _nothing_seen():
     SEEN.clear()
 
 
-@pytest.mark.parametrize("wrapper", CLASSES)
+@pytest.mark.parametrize("wrapper", HOLDING_OUT)
 @pytest.mark.parametrize("cv", [3, 0.3])
 @pytest.mark.parametrize("weight", [None, np.ones(120)])
 def test_parameters_are_passed_on_and_cut_to_the_rows_of_a_fold(wrapper, cv, weight):
@@ -39,17 +54,47 @@ def test_parameters_are_passed_on_and_cut_to_the_rows_of_a_fold(wrapper, cv, wei
         assert note == "kept"
 
 
-@pytest.mark.parametrize("wrapper", CLASSES)
+@pytest.mark.parametrize("wrapper", ON_ALL_ROWS)
+@pytest.mark.parametrize("target", [y, np.column_stack([y, 1 - y])], ids=["binary", "multilabel"])
+def test_parameters_of_models_on_all_rows_are_passed_on(wrapper, target):
+    wrapper(Noting()).fit(X, target, marks=X[:, 0], note="kept")
+    assert SEEN
+    assert all(np.array_equal(r, marks) and note == "kept" for r, marks, note in SEEN)
+
+
+@pytest.mark.parametrize("wrapper", ON_ALL_ROWS)
+def test_groups_of_a_classifier_that_holds_out_no_rows_are_for_the_one_it_wraps(wrapper):
+    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=GroupKFold(3))
+    assert wrapper(search).fit(X, y, groups=np.arange(120) % 6).estimators_[0].n_splits_ == 3
+
+
+@pytest.mark.parametrize("wrapper", [*HOLDING_OUT, *ON_ALL_ROWS])
 def test_metadata_routing_decides_where_it_is_on(wrapper):
     with sklearn.config_context(enable_metadata_routing=True):
         asking = Noting().set_fit_request(marks=True, sample_weight=True)
-        wrapper(asking, cv=3).fit(X, y, np.ones(120), marks=X[:, 0])
+        wrapper(asking).fit(X, y, np.ones(120), marks=X[:, 0])
         assert all(np.array_equal(rows, marks) for rows, marks, _ in SEEN)
         with pytest.raises(Exception, match="marks"):
-            wrapper(Noting().set_fit_request(sample_weight=True), cv=3).fit(X, y, marks=X[:, 0])
+            wrapper(Noting().set_fit_request(sample_weight=True)).fit(X, y, marks=X[:, 0])
 
 
-@pytest.mark.parametrize("wrapper", CLASSES)
+@pytest.mark.parametrize("wrapper", [*HOLDING_OUT, *ON_ALL_ROWS])
+def test_a_parameter_may_go_by_another_name_where_routing_is_on(wrapper):
+    with sklearn.config_context(enable_metadata_routing=True):
+        asking = Noting().set_fit_request(marks="signs", sample_weight="sample_weight")
+        wrapper(asking).fit(X, y, np.ones(120), signs=X[:, 0])
+        assert SEEN
+        assert all(np.array_equal(rows, marks) for rows, marks, _ in SEEN)
+
+
+@pytest.mark.parametrize("wrapper", [*HOLDING_OUT, *ON_ALL_ROWS])
+def test_warnings_of_fit_point_to_the_line_that_called_it(wrapper):
+    with pytest.warns(UserWarning, match="y has one class only") as said:
+        wrapper(LogisticRegression()).fit(X, np.zeros(120, dtype=int))
+    assert {warning.filename for warning in said} == {__file__}
+
+
+@pytest.mark.parametrize("wrapper", HOLDING_OUT)
 @pytest.mark.parametrize("cv", [3, 0.3, GroupKFold(3), LeaveOneGroupOut()])
 def test_rows_of_a_group_are_held_out_together(wrapper, cv):
     groups = np.arange(120) % 6

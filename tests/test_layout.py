@@ -28,6 +28,10 @@ LAYERS = [
 ]
 
 
+LONGEST_MODULE = 450
+LONGEST_FUNCTION = 60  # lines of code, the docstring aside
+
+
 def layer(part):
     assert any(part in names for names in LAYERS), f"{part} has no place in LAYERS"
     return next(i for i, names in enumerate(LAYERS) if part in names)
@@ -73,3 +77,23 @@ def test_the_paper_is_imported_by_its_command_and_its_public_name_only():
         if path.relative_to(PACKAGE).parts[0] != "paper" and "paper" in imported_parts(path)
     }
     assert others == {"commands/reproduce.py", "datasets.py"}
+
+
+def code_lines(function):
+    """The lines of a function's body, without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return function.end_lineno - body[0].lineno + 1 if body else 0
+
+
+def test_modules_and_functions_fit_in_a_head():
+    long = []
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if text.count("\n") > LONGEST_MODULE:
+            long.append(f"{path.name} has {text.count(chr(10))} lines")
+        long += [
+            f"{path.name}: {node.name} has {code_lines(node)} lines"
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.FunctionDef) and code_lines(node) > LONGEST_FUNCTION
+        ]
+    assert long == []

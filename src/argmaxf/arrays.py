@@ -13,6 +13,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+# Libraries of tensors: the name of the class of their tensors, and the module here that knows them.
+TENSORS = {"torch": ("Tensor", "argmaxf.torch.tensors")}
+
 
 def readonly(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only view, so that every kernel sees one type of input."""
@@ -29,9 +32,10 @@ def contiguous(values: NDArray[Any]) -> Floats:
 def tensors_for(values: Any) -> Any:
     """Return the module that knows tensors if `values` is one, else None.
 
-    torch is not imported for the question: whoever has a tensor has done so.
+    No library is imported for the question: whoever has a tensor has done so.
     """
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(values, torch.Tensor):
-        return None
-    return import_module("argmaxf.torch.tensors")
+    for library, (kind, home) in TENSORS.items():
+        loaded = sys.modules.get(library)
+        if loaded is not None and isinstance(values, getattr(loaded, kind)):
+            return import_module(home)
+    return None

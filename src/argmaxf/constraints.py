@@ -86,9 +86,9 @@ class Asked(NamedTuple):
         odds: float | None = None,
     ) -> Asked | None:
         """Check the options of a public function; None where nothing is asked."""
-        constraints = Constraints(min_precision, min_recall)
-        if odds is None and not constraints.given():
+        if min_precision is None and min_recall is None and odds is None:
             return None
+        constraints = Constraints(min_precision, min_recall)
         if odds is None:
             raise ValueError(f"{constraints} needs odds: with what probability shall it hold?")
         if not constraints.given():

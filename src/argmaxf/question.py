@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from argmaxf.constraints import Asked
 from argmaxf.measures import Coefficients, FBeta, Linear, Measure, MeasureLike, Ratio, as_measure
@@ -34,18 +36,12 @@ class Question:
         max_selected: int | None = None,
         asked: Asked | None = None,
     ) -> Question:
-        """Check the options of a public function."""
-        goal = as_measure(measure, beta)
-        least, most = _limits(min_selected, max_selected)
-        return cls(
-            least=least,
-            most=most,
-            measure=goal,
-            zero_division=check_zero_division(zero_division),
-            split_ties=check_choice("ties", ties, ("split", "together")) == "split",
-            ratio=goal.checked() if isinstance(goal, Ratio) and not goal.tilts_up else None,
-            asked=asked,
-        )
+        """Check the options of a public function; the usual ones are checked once."""
+        options = (beta, measure, zero_division, ties, min_selected, max_selected, asked)
+        if isinstance(measure, str):  # an object may change
+            with suppress(TypeError):  # what cannot be hashed
+                return _kept(*options)
+        return _checked(*options)
 
     @property
     def coefficients(self) -> Coefficients:
@@ -103,6 +99,32 @@ class Question:
     def beta(self) -> float:
         """The β of F_β; 1 for a measure that has none."""
         return float(getattr(self.measure, "beta", 1.0))
+
+
+def _checked(
+    beta: float,
+    measure: MeasureLike,
+    zero_division: float,
+    ties: str,
+    min_selected: int | None,
+    max_selected: int | None,
+    asked: Asked | None,
+) -> Question:
+    """Return the question that options ask, or say which of them is none."""
+    goal = as_measure(measure, beta)
+    least, most = _limits(min_selected, max_selected)
+    return Question(
+        least=least,
+        most=most,
+        measure=goal,
+        zero_division=check_zero_division(zero_division),
+        split_ties=check_choice("ties", ties, ("split", "together")) == "split",
+        ratio=goal.checked() if isinstance(goal, Ratio) and not goal.tilts_up else None,
+        asked=asked,
+    )
+
+
+_kept = lru_cache(maxsize=256, typed=True)(_checked)
 
 
 def _limits(min_selected: int | None, max_selected: int | None) -> tuple[int, int]:

@@ -21,9 +21,9 @@ from argmaxf.commands.models import behind_preprocessing, make_classifier
 from argmaxf.commands.output import console, print_json, print_whole
 from argmaxf.commands.tables import LabelledTable, class_named
 from argmaxf.comparison.compare import compare
+from argmaxf.comparison.fits import Fit
 from argmaxf.comparison.methods import METHODS, UNLIMITED, Recipe, taking_part
 from argmaxf.comparison.result import Comparison, Standing
-from argmaxf.comparison.trial import Fit
 from argmaxf.comparison.words import shown
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.interval import Interval, f_interval

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from argmaxf.comparison.compare import names_of
 from argmaxf.comparison.judge import judge
+from argmaxf.comparison.learned import fitted
 from argmaxf.comparison.methods import METHODS, Recipe, taking_part
 from argmaxf.comparison.result import nothing_compared
 from argmaxf.comparison.trial import Trial, nothing_to_tell
 from argmaxf.constraints import Constraints
-from argmaxf.estimators.base import MetaFClassifier
 from argmaxf.estimators.deployed import check_deploy_rate
 from argmaxf.estimators.labels import constants_said
 from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.shift import Familiar
+from argmaxf.estimators.wrapping import MetaFClassifier, Training
 from argmaxf.measures import MeasureLike
 
 
@@ -125,55 +126,44 @@ class AutoFClassifier(MetaFClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
-    ) -> Self:
-        """Compare the methods on held-out rows, and fit the chosen one on all of them.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix
-            Rows to learn from, as the classifier takes them.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Their target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts, in training and in F.
-        groups : array-like of shape (n_samples,), default=None
-            Groups of rows that are held out together.
-        **fit_params : dict
-            Passed on to the classifier's `fit`: eval sets, callbacks, and what has one entry for
-            each row, which is cut to the rows of a fold. With metadata routing, what it requests.
-
-        Returns
-        -------
-        AutoFClassifier
-            Itself.
-        """
-        measure = self._asked()
-        target, weight = self._read(X, y, sample_weight)
-        options = (self.pos_label, self.cv, self.n_jobs, self.random_state)
-        constraints = Constraints(self.min_precision, self.min_recall, self.max_selected_rate)
+    def _fit(self, rows: Training) -> None:
         self._check_rate()
-        promise = (constraints, self.confidence)
-        rate = {"deploy_rate": self.deploy_rate}
-        recipe = Recipe(self.beta, self.measure, *options, *promise, **rate).checked()
-        if nothing_to_tell(self._labels, target, weight):
-            return self._fit_plain(X, target, weight, recipe)
-        methods, params = (
-            taking_part(None, self.candidates, measure),
-            self._fit_params(weight, fit_params),
-        )
-        common = (X, target, self._labels, weight, self.estimator, recipe, methods, params)
-        trial = Trial(*common, needs_model=True, stream=self.set_size == 1, groups=groups)
+        recipe = self._recipe()
+        if nothing_to_tell(self._labels, rows.target, rows.weight):
+            self._fit_plain(rows, recipe)
+            return
+        trial = self._trial(rows, recipe)
         trial.run()
-        report = judge(trial, self.set_size, names_of(y, self._labels))
+        report = judge(trial, self.set_size, names_of(rows.y, self._labels))
         self.report_ = replace(report, evidence=None)  # a model need not carry its training rows
         self.chosen_ = report.chosen
-        self.classifier_ = trial.fitted(trial.method(report.chosen))
+        self.classifier_ = fitted(trial, trial.method(report.chosen))
         if trial.stream and hasattr(self.classifier_, "freeze"):
             self.classifier_ = self.classifier_.freeze()
         self._remember(trial.model, trial.familiar)
-        return self
+
+    def _recipe(self) -> Recipe:
+        """Return how methods are to be made."""
+        options = (self.pos_label, self.cv, self.n_jobs, self.random_state)
+        limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate)
+        rate = {"deploy_rate": self.deploy_rate}
+        return Recipe(self.beta, self.measure, *options, limits, self.confidence, **rate).checked()
+
+    def _trial(self, rows: Training, recipe: Recipe) -> Trial:
+        """Return the comparison that is to be run."""
+        return Trial(
+            rows.X,
+            rows.target,
+            self._labels,
+            rows.weight,
+            self.estimator,
+            recipe,
+            taking_part(None, self.candidates, self._asked()),
+            self._fit_params(rows.weight, rows.params),
+            needs_model=True,
+            stream=self.set_size == 1,
+            groups=rows.groups,
+        )
 
     def _check_rate(self) -> None:
         """Refuse rates of labels that share rows, and those that single rows cannot show."""
@@ -189,16 +179,17 @@ class AutoFClassifier(MetaFClassifier):
                 "number, or freeze a classifier on rows like those to come"
             )
 
-    def _fit_plain(self, X: Any, target: Any, weight: Any, recipe: Recipe) -> Self:
+    def _fit_plain(self, rows: Training, recipe: Recipe) -> None:
         """Fit the classifier as it is: no label has both positives and negatives."""
         plain = METHODS["plain"]
         with constants_said():
-            self.classifier_ = plain.make(self.estimator, recipe).fit(X, target, weight)
+            self.classifier_ = plain.make(self.estimator, recipe).fit(
+                rows.X, rows.target, rows.weight, **rows.params
+            )
         self.chosen_ = plain.name
         self.report_ = nothing_compared(recipe.asked, self._labels.kind, plain.name)
         model = self.classifier_._scorer
-        self._remember(model, Familiar([model], model.predict(X)))
-        return self
+        self._remember(model, Familiar([model], model.predict(rows.X)))
 
     def _remember(self, model: Any, familiar: Familiar) -> None:
         """Show the model fitted on all rows, and keep what scores of like batches look like."""
@@ -267,19 +258,3 @@ class AutoFClassifier(MetaFClassifier):
         if hasattr(self.classifier_, "decision_function"):
             return self._labels.margins(self.classifier_.decision_function(X))
         return np.where(self._labels.columns(self.classifier_.predict(X)), 1.0, -1.0)
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the chosen method's decision scores.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix
-            Rows to decide, as the classifier takes them.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Not negative where the label is predicted.
-        """
-        check_is_fitted(self)
-        return self._labels.orient(self._margin(X))

@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf.comparison.methods import METHODS, Recipe
-from argmaxf.estimators.expected import ExpectedFClassifier
+from argmaxf.estimators.batches import BatchFClassifier
+from argmaxf.estimators.folds import lonely
 from argmaxf.estimators.labels import Labels, constants_said
 from argmaxf.estimators.rowwise import SmallBatches
+from argmaxf.estimators.wrapping import Training
 from argmaxf.measures import MeasureLike
 
 
-class BlendFClassifier(ExpectedFClassifier):
+class BlendFClassifier(BatchFClassifier):
     """A classifier that decides for the highest expected F_β by the chances two models agree on.
 
     The probability of a row is the mean of the classifier's and of those of a linear model trained
@@ -24,7 +26,8 @@ class BlendFClassifier(ExpectedFClassifier):
     real imbalanced sets their mean was ahead of each of them (docs/choosing.md). As with
     `ExpectedFClassifier`, `predict(X)` decides all rows of X together; `freeze` is for single rows.
 
-    Cost: both models are fitted once for each fold.
+    Cost: both models are fitted once for each fold. Parameters of `fit` are passed on to the
+    classifier; the linear model gets the weights alone.
 
     Parameters
     ----------
@@ -51,12 +54,6 @@ class BlendFClassifier(ExpectedFClassifier):
         The classifier and the linear model, calibrated.
     """
 
-    average = "macro"
-    calibrate = "auto"
-    zero_division = 0.0
-    min_selected = max_selected = max_selected_rate = None
-    min_precision = min_recall = odds = None
-
     def __init__(
         self,
         estimator: Any,
@@ -78,46 +75,20 @@ class BlendFClassifier(ExpectedFClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
-    ) -> Self:
-        """Fit both models and the curves that calibrate them.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix
-            Rows to learn from, as the classifier takes them.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Their target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts, in training and in F.
-        groups : array-like of shape (n_samples,), default=None
-            Groups of rows that are held out together.
-        **fit_params : dict
-            Passed on to the classifier's `fit`; the linear model gets the weights alone.
-
-        Returns
-        -------
-        BlendFClassifier
-            Itself.
-        """
-        target, weight = self._read(X, y, sample_weight)
+    def _fit(self, rows: Training) -> None:
         options = (self.pos_label, self.cv, self.n_jobs, self.random_state)
         recipe = Recipe(self.beta, self.measure, *options, deploy_rate=self.deploy_rate)
-        linear = METHODS["soft"].make(self.estimator, recipe)
+        models: list[tuple[Any, dict[str, Any]]] = [(self.estimator, rows.params)]
+        if not lonely(rows.columns).all():  # scores need rows to be calibrated on
+            models.append((METHODS["soft"].make(self.estimator, recipe), {}))
         with constants_said():
             members = [
                 METHODS["expected"]
                 .make(model, recipe)
-                .fit(X, target, weight, groups=groups, **({} if model is linear else fit_params))
-                for model in self._models(linear, self._labels.columns(target))
+                .fit(rows.X, rows.target, rows.weight, groups=rows.groups, **params)
+                for model, params in models
             ]
-        return self._of(self._labels, members)
-
-    def _models(self, linear: Any, columns: NDArray[np.bool_]) -> list[Any]:
-        """Return the models to blend; scores of the linear one need rows to be calibrated on."""
-        lonely = np.minimum(columns.sum(axis=0), (~columns).sum(axis=0)) < 2
-        return [self.estimator] if lonely.all() else [self.estimator, linear]
+        self._of(self._labels, members)
 
     def _of(self, labels: Labels, members: Sequence[Any]) -> Self:
         """Return the blend of classifiers that are fitted already."""

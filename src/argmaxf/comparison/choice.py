@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from argmaxf.arrays import Bools, Floats
 from argmaxf.comparison.contest import Rated
 from argmaxf.comparison.methods import METHODS
-from argmaxf.comparison.trial import Bools, Floats
 
 # What is used unless another method leads it clearly: the blend, or expected F without one.
 SAFE = (METHODS["blend"].name, METHODS["expected"].name)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from argmaxf.comparison.fits import Fit
 from argmaxf.comparison.judge import NAMES, judge
 from argmaxf.comparison.methods import Recipe, taking_part
 from argmaxf.comparison.result import Comparison
-from argmaxf.comparison.trial import Fit, Trial
+from argmaxf.comparison.trial import Trial
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.plain import PlainClassifier

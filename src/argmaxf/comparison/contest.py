@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf.comparison.learned import fitted, learned
 from argmaxf.comparison.methods import Method
-from argmaxf.comparison.trial import Bools, Floats, Ints, Trial
+from argmaxf.comparison.trial import Trial
 from argmaxf.empirical.interval import f_and_pulls
 from argmaxf.measures import Measure
 
@@ -107,19 +109,19 @@ class Contest:
             own, scores = trial.own[method.name], trial.own_scores[method.name]
             return [Said(own[rows], scores[rows]) for rows in self.sets]
         if trial.is_test:
-            return [self._say(trial.fitted(method), trial.X_test)]
+            return [self._say(fitted(trial, method), trial.X_test)]
         found = []
         for rest, sets in self.parts:
-            fitted = trial.learned(method, rest)
-            found += [self._say(fitted, trial.table[rows]) for rows in sets]
+            made = learned(trial, method, rest)
+            found += [self._say(made, trial.table[rows]) for rows in sets]
         return found
 
-    def _say(self, fitted: Any, X: Any) -> Said:
+    def _say(self, classifier: Any, X: Any) -> Said:
         """Return what a fitted method says of rows."""
-        scores = fitted._scorer.predict(X)
-        if self.trial.stream and hasattr(fitted, "freeze"):
-            fitted = fitted.freeze()
-        return Said(self.trial.labels.columns(fitted.predict(X)), scores)
+        scores = classifier._scorer.predict(X)
+        if self.trial.stream and hasattr(classifier, "freeze"):
+            classifier = classifier.freeze()
+        return Said(self.trial.labels.columns(classifier.predict(X)), scores)
 
     def in_order(self, tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return one table, in the order of `rows`, from those of whole parts."""

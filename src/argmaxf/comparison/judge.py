@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from argmaxf.arrays import Bools, Floats
 from argmaxf.comparison.choice import Choice, choose
 from argmaxf.comparison.contest import Contest, Rated, Said
+from argmaxf.comparison.fits import without_advice
+from argmaxf.comparison.learned import learned
 from argmaxf.comparison.methods import Method
 from argmaxf.comparison.result import Comparison, Evidence, Standing
-from argmaxf.comparison.trial import Bools, Floats, Trial, without_advice
+from argmaxf.comparison.trial import Trial
 from argmaxf.comparison.words import notes, reason
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.expected.counts.joint import refuse_many
@@ -113,26 +116,26 @@ def promised(trial: Trial, chosen: str) -> list[str]:
     if recipe.confidence is None:
         return []
     with without_advice():
-        learned = trial.learned(trial.method(chosen), trial.held_out)
-        promises = getattr(learned, "promise_", None)
+        made = learned(trial, trial.method(chosen), trial.held_out)
+        promises = getattr(made, "promise_", None)
         if promises is None:  # expected F promises for each batch anew
-            kept, cost = _odds(learned), _cost_here(learned, trial)
+            kept, cost = _odds(made), _cost_here(made, trial)
             return [f"promised: {recipe.constraints} in each batch{kept}{cost}"]
     each = promises if isinstance(promises, list) else [promises]
     return [f"promised: {promise}" for promise in each]
 
 
-def _odds(learned: Any) -> str:
+def _odds(made: Any) -> str:
     """Say how surely expected F keeps its promise; a rate alone is kept whatever is true."""
-    odds = learned.odds
+    odds = made.odds
     return "" if odds is None else f" with odds {odds:g}, if the probabilities are right"
 
 
-def _cost_here(learned: Any, trial: Trial) -> str:
+def _cost_here(made: Any, trial: Trial) -> str:
     """Say what the promise of expected F costs on the rows held out, taken as one batch."""
-    free = copy(learned).set_params(**dict.fromkeys([*trial.recipe.constraints.given(), "odds"]))
+    free = copy(made).set_params(**dict.fromkeys([*trial.recipe.constraints.given(), "odds"]))
     rows = trial.scores[trial.held_out]
-    cost = np.mean(free.decide(rows).expected - learned.decide(rows).expected)
+    cost = np.mean(free.decide(rows).expected - made.decide(rows).expected)
     if np.isnan(cost):  # the probabilities are known to be off
         return ""
     return f"; for the rows held out that takes {cost:.3f} of expected {trial.recipe.asked.title}"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+from argmaxf.arrays import Bools, Floats
 from argmaxf.comparison.choice import Choice
 from argmaxf.comparison.methods import Method
-from argmaxf.comparison.trial import Bools, Floats
 from argmaxf.comparison.words import NOTHING, aligned, listed, selection, shown
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected.evaluate import expected_f

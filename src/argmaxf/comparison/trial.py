@@ -7,10 +7,8 @@ same rows.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,69 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
-from argmaxf.comparison.methods import METHODS, Method, Recipe
+from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf.comparison.fits import LINEAR, Fit, read_predictions, read_scores
+from argmaxf.comparison.methods import Method, Recipe
 from argmaxf.estimators.calibration import settled
 from argmaxf.estimators.deployed import Deployed
-from argmaxf.estimators.doubts import CalibrationWarning
-from argmaxf.estimators.folds import deal, folds, held_out_once, is_share
-from argmaxf.estimators.heldout import HeldOut
-from argmaxf.estimators.labels import Labels, constants_said
-from argmaxf.estimators.rowwise import SmallBatchWarning
-from argmaxf.estimators.scores import GivenScores, LabelScorer, scores_to_cut, weight_parameter
+from argmaxf.estimators.folds import deal, folds, held_out_once, is_share, lonely
+from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.scores import LabelScorer, scores_to_cut, weight_parameter
 from argmaxf.estimators.shift import Familiar
 from argmaxf.validation import ones_unless
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-LINEAR = ("decision_function",)  # what is read of a linear model
 FEWEST_PARTS = 5  # into which held-out rows are dealt where `cv` holds out one set only
-
-
-@dataclass(frozen=True)
-class Fit:
-    """One model to be fitted, and what is read from it for rows that it has not seen.
-
-    `split` are the rows to train on and those to be read; without it the model trains on all rows,
-    and is read for `X_test` where there is one.
-    """
-
-    method: Method | None  # None is the classifier itself
-    name: str
-    model: Any
-    X: Any
-    target: NDArray[Any]
-    params: dict[str, Any]
-    read: Callable[[Any, Any], Any]
-    split: tuple[Ints, Ints] | None = None
-    X_test: Any = None
-
-    def run(self) -> Any:
-        """Return the fitted model, with what was read from it as `read_`."""
-        with constants_said():
-            return self._on_all_rows() if self.split is None else self._on_fold()
-
-    def _on_all_rows(self) -> Any:
-        model = clone(self.model).fit(self.X, self.target, **self.params)
-        model.read_ = None if self.X_test is None else self.read(model, self.X_test)
-        return model
-
-    def _on_fold(self) -> Any:
-        return cross_validate(
-            self.model,
-            self.X,
-            self.target,
-            cv=[self.split],
-            scoring=partial(_keep, self.read),
-            return_estimator=True,
-            error_score="raise",
-            params=self.params,
-        )["estimator"][0]
 
 
 @dataclass
@@ -183,79 +134,6 @@ class Trial:
         """What methods learn from: the classifier's scores, and the linear model's if blended."""
         return np.hstack([self.scores, self.linear_scores]) if self.blended else self.scores
 
-    def learned(self, method: Method, rows: Any) -> Any:
-        """Return a method that trains no model, learned from held-out scores of some rows."""
-        if method.members:
-            parts = [self._member(self.method_of(key), rows) for key in method.members]
-            return method.make(self.estimator, self.recipe)._of(self.labels, parts)
-        given = GivenScores(self.labels, self.kinds, settled(self.estimator))
-        return self._learn(method, given, rows)
-
-    def _member(self, method: Method, rows: Any) -> Any:
-        """Return a method that is blended: expected F by its own scores, calibrated."""
-        if method.wraps:
-            return self.learned(method, rows)
-        given = GivenScores(self.labels, LINEAR, settled=False, first=len(self.kinds))
-        return self._learn(METHODS["expected"], given, rows)
-
-    def _learn(self, method: Method, given: GivenScores, rows: Any) -> Any:
-        """Return a method that learned from scores that are given."""
-        weight = None if self.weight is None else self.weight[rows]
-        recipe = replace(self.recipe, cv=self._folds_of(rows))
-        fresh = method.make(FrozenEstimator(given), recipe)
-        return fresh.fit(self.table[rows], self.target[rows], sample_weight=weight)
-
-    def _folds_of(self, rows: Any) -> list[tuple[Ints, Ints]]:
-        """Return the folds that some rows were held out in, by their places among them."""
-        parts = [np.flatnonzero(np.isin(rows, part)) for _, part in self.splits]
-        places = np.arange(len(rows))
-        return [(np.setdiff1d(places, part), part) for part in parts if len(part)]
-
-    def fitted(self, method: Method) -> Any:
-        """Return a method fitted on all rows; one that trains no model needs no more fits."""
-        if method.members:
-            keys, places = method.members, (self._heldout(), self._linear_heldout())
-            with without_advice():
-                members = [
-                    self._member(self.method_of(key), self.held_out)._put_on(place)
-                    for key, place in zip(keys, places, strict=True)
-                ]
-            return method.make(self.estimator, self.recipe)._of(self.labels, members)
-        if method.wraps:
-            with without_advice():
-                return self.learned(method, self.held_out)._put_on(self._heldout())
-        classifier = method.make(self.estimator, self.recipe)
-        with constants_said():
-            return classifier.fit(self.X, self.target, **self._params(classifier))
-
-    def _heldout(self) -> HeldOut:
-        assert self.model is not None
-        if isinstance(self.estimator, FrozenEstimator):
-            parts = [self.held_out]
-        else:
-            parts = [part for _, part in self.splits]
-        return HeldOut(
-            self.estimator,
-            self.model,
-            self.models,
-            parts,
-            self.kinds,
-            self.scores,
-            self.labels.columns(self.target),
-            self.weight,
-        )
-
-    def _linear_heldout(self) -> HeldOut:
-        """What the linear models of the folds said of the rows they had not seen."""
-        return replace(
-            self._heldout(),
-            estimator=self.linear_models[0].estimator,
-            models=self.linear_models,
-            parts=[part for _, part in self.splits],
-            kinds=LINEAR,
-            scores=self.linear_scores,
-        )
-
     def method(self, name: str) -> Method:
         """Return the method of a name."""
         return next(method for method in self.methods if method.name == name)
@@ -309,15 +187,13 @@ class Trial:
     def _lonely(self) -> bool:
         """Whether for some part no label has two positives and two others in the rest."""
         columns = self.labels.columns(self.target)
-        rests = [columns[rest] for rest, _ in self.parts()]
-        fewest = [np.minimum(rest.sum(axis=0), (~rest).sum(axis=0)) for rest in rests]
-        return any(bool((counts < 2).all()) for counts in fewest)
+        return any(bool(lonely(columns[rest]).all()) for rest, _ in self.parts())
 
     def _classifier_fits(self) -> Iterator[Fit]:
         scorer = LabelScorer(self.estimator, self.labels, self.kinds[0])
         scorer.passing(self.fit_params)
         name = type(self.estimator[-1] if isinstance(self.estimator, Pipeline) else self.estimator)
-        common = (self.X, self.target, self.fit_params, partial(_read_scores, self.kinds))
+        common = (self.X, self.target, self.fit_params, partial(read_scores, self.kinds))
         if isinstance(self.estimator, FrozenEstimator):  # every row is new to it
             splits = [(self.held_out, self.held_out)]
         else:
@@ -329,12 +205,12 @@ class Trial:
             yield Fit(None, label, scorer, *common, X_test=self.X_test)
 
     def _own_fits(self) -> Iterator[Fit]:
-        read = partial(_read_predictions, self.stream)
+        read = partial(read_predictions, self.stream)
         for method in self.methods:
             if method.rests_on != "rows":
                 continue
             model = method.make(self.estimator, self.recipe)
-            common = (model, self.X, self.target, self._params(model), read)
+            common = (model, self.X, self.target, self.params_for(model), read)
             if self.is_test:
                 yield Fit(method, f"{method.name}, all rows", *common, X_test=self.X_test)
             if self.is_test and method.key not in self.blended:
@@ -342,7 +218,8 @@ class Trial:
             for i, split in enumerate(self.splits, start=1):
                 yield Fit(method, f"{method.name}, fold {i} of {len(self.splits)}", *common, split)
 
-    def _params(self, classifier: Any) -> dict[str, Any]:
+    def params_for(self, classifier: Any) -> dict[str, Any]:
+        """Return what the `fit` of a method with a model of its own gets of the weights."""
         name, weight = weight_parameter(classifier), self.rated_weight
         return {} if weight is None or name is None else {name: weight}
 
@@ -379,33 +256,6 @@ def nothing_to_tell(labels: Labels, target: NDArray[Any], weight: Floats | None)
     """Whether no label has both positives and negatives among the rows that count."""
     counted = labels.columns(target if weight is None else target[weight > 0])
     return bool(np.all(counted == counted[0]))
-
-
-@contextmanager
-def without_advice() -> Iterator[None]:
-    """Keep quiet about what methods tell their users; the notes of the comparison say it once."""
-    with constants_said(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)
-        warnings.simplefilter("ignore", SmallBatchWarning)
-        yield
-
-
-def _keep(read: Callable[[Any, Any], Any], model: Any, X: Any, y: Any) -> float:
-    """Stand in for a scorer in `cross_validate`: leave what is read on the fold's model."""
-    model.read_ = read(model, X)
-    return 0.0
-
-
-def _read_scores(kinds: Sequence[str], scorer: LabelScorer, X: Any) -> Floats:
-    return np.hstack([scorer.scores(X, kind) for kind in kinds])
-
-
-def _read_predictions(stream: bool, model: Any, X: Any) -> tuple[Any, Any]:
-    """Return predictions, and decision scores where there are any."""
-    if stream and hasattr(model, "freeze"):
-        model = model.freeze()
-    scores = model.decision_function(X) if hasattr(model, "decision_function") else None
-    return model.predict(X), scores
 
 
 def _problem_with_numbers(estimator: Any, X: Any, target: Any) -> str:

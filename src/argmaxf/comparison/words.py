@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from argmaxf.arrays import Bools, Floats
 from argmaxf.comparison.choice import OURS, Choice
-from argmaxf.comparison.trial import Bools, Floats
 from argmaxf.empirical.interval import Interval
 
 FEW = 100  # positives below which a tuned threshold is shaky

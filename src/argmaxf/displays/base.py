@@ -6,18 +6,29 @@ in `plot`.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from argmaxf.displays.drawing import positive_proba
+from argmaxf.displays.drawing import new_axes, positive_proba
+from argmaxf.measures import as_measure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 class Display:
     """Arrays that know how to draw themselves."""
 
     _computed: ClassVar[Any]  # what says how the arrays come about
+    _draw: ClassVar[Any]  # and how they are drawn
     from_predictions: ClassVar[Any]
+    _width: ClassVar[float] = 6.4  # of a new figure, in inches
+
+    ax_: Axes
+    figure_: Figure
 
     @classmethod
     def of(cls, *data: Any, **options: Any) -> Self:
@@ -37,6 +48,40 @@ class Display:
         """
         found: Self = cls._computed(*data, **options)
         return found
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        Display
+            The display, with what was drawn.
+        """
+        return self._drawn(ax)
+
+    def _drawn(self, ax: Axes | None, **how: Any) -> Self:
+        """Draw the display and keep where it was drawn."""
+        self.ax_ = new_axes(ax, width=self._width)
+        self._draw(self.ax_, **how)
+        self.figure_ = self.ax_.figure  # type: ignore[assignment]
+        return self
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Measured:
+    """What is shown, of a display that shows one measure."""
+
+    beta: float = 1.0
+    measure: Any = "fbeta"
+
+    def __post_init__(self) -> None:
+        """Take the name of a measure for the measure."""
+        self.measure = as_measure(self.measure, self.beta)
 
 
 class ProbabilityDisplay(Display):

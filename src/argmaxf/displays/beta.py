@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.displays.base import ProbabilityDisplay
-from argmaxf.displays.drawing import BLUE, GREEN, GREY, ORANGE, new_axes, tidy
+from argmaxf.displays.drawing import BLUE, GREEN, GREY, ORANGE, tidy
 from argmaxf.expected.operating import TopSets
 from argmaxf.expected.sweep import decide_betas
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BetaDisplay(ProbabilityDisplay):
     """The best set as β varies: its threshold, expected precision, recall and F_β.
 
@@ -41,22 +43,12 @@ class BetaDisplay(ProbabilityDisplay):
         The lines.
     """
 
-    def __init__(
-        self,
-        *,
-        beta: NDArray[np.float64],
-        threshold: NDArray[np.float64],
-        k: NDArray[np.int64],
-        precision: NDArray[np.float64],
-        recall: NDArray[np.float64],
-        fbeta: NDArray[np.float64],
-    ) -> None:
-        self.beta = beta
-        self.threshold = threshold
-        self.k = k
-        self.precision = precision
-        self.recall = recall
-        self.fbeta = fbeta
+    beta: NDArray[np.float64]
+    threshold: NDArray[np.float64]
+    k: NDArray[np.int64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    fbeta: NDArray[np.float64]
 
     @classmethod
     def _computed(cls, proba: ArrayLike, *, betas: ArrayLike | None = None) -> Self:
@@ -117,7 +109,9 @@ class BetaDisplay(ProbabilityDisplay):
         BetaDisplay
             The display, with what was drawn.
         """
-        ax = new_axes(ax)
+        return self._drawn(ax, beta=beta)
+
+    def _draw(self, ax: Axes, *, beta: float | None) -> None:
         lines = [
             ("expected precision", self.precision, GREEN, "-", 1.4),
             ("expected recall", self.recall, ORANGE, "-", 1.4),
@@ -143,8 +137,6 @@ class BetaDisplay(ProbabilityDisplay):
             title="What each β chooses\n" if beta is not None else "What each β chooses",
         )
         ax.legend(frameon=False, loc="best", fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _within(self, beta: float) -> bool:
         return bool(self.beta[0] * 0.999 <= beta <= self.beta[-1] * 1.001)

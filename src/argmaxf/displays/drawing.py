@@ -19,7 +19,7 @@ VIOLET = "#8a63b8"
 MOST_POINTS = 1200  # more cannot be told apart on a page; files stay small
 
 
-def new_axes(ax: Axes | None, *, width: float = 6.4) -> Axes:
+def new_axes(ax: Axes | None, *, width: float) -> Axes:
     """Return the axes to draw on: those given, or a new figure's."""
     if ax is not None:
         return ax

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.constraints import Constraints
-from argmaxf.displays.base import LabelledDisplay
+from argmaxf.displays.base import LabelledDisplay, Measured
 from argmaxf.displays.drawing import (
     BLUE,
     GREEN,
@@ -16,7 +17,6 @@ from argmaxf.displays.drawing import (
     MOST_POINTS,
     ORANGE,
     VIOLET,
-    new_axes,
     positive_score,
     positives,
     tidy,
@@ -24,7 +24,7 @@ from argmaxf.displays.drawing import (
 from argmaxf.empirical.promises import Limits
 from argmaxf.empirical.records import Curve, Threshold
 from argmaxf.empirical.threshold import empirical_f_curve, maximize_empirical_f
-from argmaxf.measures import MeasureLike, as_measure
+from argmaxf.measures import MeasureLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 ROOM = 4  # entries of a legend for which there is room among the curves
 
 
-class EmpiricalFDisplay(LabelledDisplay):
+@dataclass(kw_only=True, eq=False, repr=False)
+class EmpiricalFDisplay(Measured, LabelledDisplay):
     """Precision, recall and F_β for every threshold on labelled scores, and the best threshold.
 
     Attributes
@@ -76,36 +77,17 @@ class EmpiricalFDisplay(LabelledDisplay):
 
     _scores = staticmethod(positive_score)  # probabilities, or else decision scores
 
-    def __init__(
-        self,
-        *,
-        score: NDArray[np.float64],
-        precision: NDArray[np.float64],
-        recall: NDArray[np.float64],
-        fbeta: NDArray[np.float64],
-        best: Threshold,
-        beta: float = 1.0,
-        measure: MeasureLike = "fbeta",
-        min_precision: float | None = None,
-        min_recall: float | None = None,
-        max_selected_rate: float | None = None,
-        confidence: float | None = None,
-        rate: NDArray[np.float64] | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        self.score = score
-        self.precision = precision
-        self.recall = recall
-        self.fbeta = fbeta
-        self.best = best
-        self.measure = as_measure(measure, beta)
-        self.beta = beta
-        self.min_precision = min_precision
-        self.min_recall = min_recall
-        self.max_selected_rate = max_selected_rate
-        self.confidence = confidence
-        self.rate = rate
-        self.limits = limits or Limits()
+    score: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+    fbeta: NDArray[np.float64]
+    best: Threshold
+    min_precision: float | None = None
+    min_recall: float | None = None
+    max_selected_rate: float | None = None
+    confidence: float | None = None
+    rate: NDArray[np.float64] | None = None
+    limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def _computed(
@@ -203,20 +185,8 @@ class EmpiricalFDisplay(LabelledDisplay):
             pos_label=pos_label,
         ).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the steps, the constraint region and the best threshold.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        EmpiricalFDisplay
-            The display, with what was drawn.
-        """
-        ax = new_axes(ax)
+    def _draw(self, ax: Axes) -> None:
+        """Draw the steps, the constraint region and the best threshold."""
         f, best = self.measure.title, self.best
         lines = [("precision", self.precision, GREEN, 1.2), ("recall", self.recall, ORANGE, 1.2)]
         if self.max_selected_rate is not None and self.rate is not None:
@@ -244,8 +214,6 @@ class EmpiricalFDisplay(LabelledDisplay):
             ax.legend(frameon=False, loc="best")
         else:
             ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _shown(self) -> NDArray[np.int64]:
         """Return the steps to draw: all, or as many as fit, even in rank and in score."""

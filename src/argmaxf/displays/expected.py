@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,7 +12,6 @@ from argmaxf.displays.base import ProbabilityDisplay
 from argmaxf.displays.drawing import (
     BLUE,
     ORANGE,
-    new_axes,
     thinned,
     tidy,
 )
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 BAND_POINTS = 48  # sizes at which the spread is computed; it is smooth
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ExpectedFDisplay(ProbabilityDisplay):
     """Expected F_β of every top-k set, its spread, and the best set.
 
@@ -55,24 +56,16 @@ class ExpectedFDisplay(ProbabilityDisplay):
         The line.
     """
 
-    def __init__(
-        self,
-        *,
-        k: NDArray[np.int64],
-        threshold: NDArray[np.float64],
-        expected: NDArray[np.float64],
-        band_k: NDArray[np.int64],
-        band_std: NDArray[np.float64],
-        decision: Decision,
-        measure: MeasureLike = "fbeta",
-    ) -> None:
-        self.k = k
-        self.threshold = threshold
-        self.expected = expected
-        self.band_k = band_k
-        self.band_std = band_std
-        self.decision = decision
-        self.measure = as_measure(measure, decision.beta)
+    k: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    expected: NDArray[np.float64]
+    band_k: NDArray[np.int64]
+    band_std: NDArray[np.float64]
+    decision: Decision
+    measure: Any = "fbeta"
+
+    def __post_init__(self) -> None:
+        self.measure = as_measure(self.measure, self.decision.beta)
 
     @classmethod
     def _computed(
@@ -149,7 +142,9 @@ class ExpectedFDisplay(ProbabilityDisplay):
             The display, with what was drawn.
         """
         check_choice("x", x, ("k", "threshold"))
-        ax = new_axes(ax)
+        return self._drawn(ax, x=x, **line)
+
+    def _draw(self, ax: Axes, *, x: str, **line: Any) -> None:
         best, f = self.decision, self.measure.title
         along = self.k if x == "k" else self.threshold
         shown = thinned(len(along), best.k)[1:]
@@ -173,8 +168,6 @@ class ExpectedFDisplay(ProbabilityDisplay):
         self._scale(ax, x)
         ax.set_ylim(0, min(1.0, 1.18 * float(high.max())) or 1.0)
         ax.legend(frameon=False, loc="best")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _mark(self, ax: Axes, at: float, f: str) -> None:
         best = self.decision

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from argmaxf.displays.base import Display
-from argmaxf.displays.drawing import BLUE, ORANGE, new_axes, tidy
+from argmaxf.displays.base import Display, Measured
+from argmaxf.displays.drawing import BLUE, ORANGE, tidy
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.empirical.paired import f_difference
 from argmaxf.estimators.labels import Labels
-from argmaxf.measures import MeasureLike, as_measure
+from argmaxf.measures import MeasureLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class MethodComparisonDisplay(Display):
+@dataclass(kw_only=True, eq=False, repr=False)
+class MethodComparisonDisplay(Measured, Display):
     """F of several methods on the same rows, with intervals, and how far each is from one of them.
 
     Attributes
@@ -41,22 +43,16 @@ class MethodComparisonDisplay(Display):
         Its figure.
     """
 
-    def __init__(
-        self,
-        *,
-        scores: Mapping[str, Interval],
-        differences: Mapping[str, Interval],
-        reference: str,
-        beta: float = 1.0,
-        measure: MeasureLike = "fbeta",
-        level: float = 0.95,
-    ) -> None:
-        self.scores = dict(scores)
-        self.differences = dict(differences)
-        self.reference = reference
-        self.measure = as_measure(measure, beta)
-        self.beta = beta
-        self.level = level
+    scores: Mapping[str, Interval]
+    differences: Mapping[str, Interval]
+    reference: str
+    level: float = 0.95
+
+    _width = 7.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.scores, self.differences = dict(self.scores), dict(self.differences)
 
     @classmethod
     def _computed(
@@ -158,20 +154,8 @@ class MethodComparisonDisplay(Display):
         predictions = {name: estimator.predict(X) for name, estimator in estimators.items()}
         return cls.from_predictions(y, predictions, **options)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw each method's F and interval, its paired difference written beside it.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        MethodComparisonDisplay
-            The display, with what was drawn.
-        """
-        ax = new_axes(ax, width=7.2)
+    def _draw(self, ax: Axes) -> None:
+        """Draw each method's F and interval, its paired difference written beside it."""
         f = self.measure.title
         for row, (name, score) in enumerate(self.scores.items()):
             color = ORANGE if name == self.reference else BLUE
@@ -197,8 +181,6 @@ class MethodComparisonDisplay(Display):
             title=self._title(f),
         )
         ax.grid(visible=False, axis="y")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _beside(self, name: str) -> str:
         if name == self.reference:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from argmaxf.displays.base import ProbabilityDisplay
-from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, tidy
+from argmaxf.displays.base import Measured, ProbabilityDisplay
+from argmaxf.displays.drawing import BLUE, GREY, ORANGE, tidy
 from argmaxf.expected.evaluate import expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.measures import MeasureLike, as_measure
+from argmaxf.measures import MeasureLike
 from argmaxf.prior import shift_prior
 from argmaxf.theory import mean_kl
 from argmaxf.validation import as_real_array
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class PriorSensitivityDisplay(ProbabilityDisplay):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PriorSensitivityDisplay(Measured, ProbabilityDisplay):
     """Loss of deciding with a wrong positive rate: 1 - E[F] and KL against the rate assumed.
 
     The probabilities given are taken for true. A model that believes in another positive rate
@@ -49,22 +51,10 @@ class PriorSensitivityDisplay(ProbabilityDisplay):
         The lines.
     """
 
-    def __init__(
-        self,
-        *,
-        assumed: NDArray[np.float64],
-        loss: NDArray[np.float64],
-        kl: NDArray[np.float64],
-        positive_rate: float,
-        beta: float = 1.0,
-        measure: MeasureLike = "fbeta",
-    ) -> None:
-        self.assumed = assumed
-        self.loss = loss
-        self.kl = kl
-        self.positive_rate = positive_rate
-        self.measure = as_measure(measure, beta)
-        self.beta = beta
+    assumed: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    kl: NDArray[np.float64]
+    positive_rate: float
 
     @classmethod
     def _computed(
@@ -126,20 +116,8 @@ class PriorSensitivityDisplay(ProbabilityDisplay):
         """
         return cls._computed(proba, beta=beta, measure=measure, assumed=assumed).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw 1 - E[F] on the left scale and KL on the right.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        PriorSensitivityDisplay
-            The display, with what was drawn.
-        """
-        ax = new_axes(ax)
+    def _draw(self, ax: Axes) -> None:
+        """Draw 1 - E[F] on the left scale and KL on the right."""
         right = ax.twinx()
         f = self.measure.title
         (loss,) = ax.plot(self.assumed, self.loss, color=BLUE, lw=2, label=f"1 − expected {f}")
@@ -164,8 +142,7 @@ class PriorSensitivityDisplay(ProbabilityDisplay):
         low, high = ax.get_ylim()
         ax.set_ylim(low, high + 0.3 * (high - low))  # room for the legend
         ax.legend(handles=[loss, kl, rate], frameon=False, loc="upper left", fontsize="small")
-        self.lines_, self.ax_, self.figure_ = [loss, kl], ax, ax.figure
-        return self
+        self.lines_ = [loss, kl]
 
     def _scale(self, ax: Axes) -> None:
         ax.set_xscale("logit")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.displays.base import LabelledDisplay
+from argmaxf.displays.base import LabelledDisplay, Measured
 from argmaxf.displays.drawing import (
     BLUE,
     GREY,
     ORANGE,
-    new_axes,
     positives,
     tidy,
 )
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 
 
-class ReliabilityDisplay(LabelledDisplay):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ReliabilityDisplay(Measured, LabelledDisplay):
     """Share of positives against predicted probability, with what miscalibration costs in F.
 
     Attributes
@@ -63,32 +64,15 @@ class ReliabilityDisplay(LabelledDisplay):
         The line.
     """
 
-    def __init__(
-        self,
-        *,
-        edges: NDArray[np.float64],
-        count: NDArray[np.int64],
-        predicted: NDArray[np.float64],
-        observed: NDArray[np.float64],
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
-        promised: float,
-        achieved: float,
-        best: float,
-        beta: float = 1.0,
-        measure: MeasureLike = "fbeta",
-    ) -> None:
-        self.edges = edges
-        self.count = count
-        self.predicted = predicted
-        self.observed = observed
-        self.low = low
-        self.high = high
-        self.promised = promised
-        self.achieved = achieved
-        self.best = best
-        self.measure = as_measure(measure, beta)
-        self.beta = beta
+    edges: NDArray[np.float64]
+    count: NDArray[np.int64]
+    predicted: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    promised: float
+    achieved: float
+    best: float
 
     @property
     def cost(self) -> float:
@@ -175,20 +159,8 @@ class ReliabilityDisplay(LabelledDisplay):
         options = {"beta": beta, "measure": measure, "n_bins": n_bins, "pos_label": pos_label}
         return cls._computed(y_true, proba, **options).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the shares with their intervals over a histogram of the probabilities.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display, with what was drawn.
-        """
-        ax = new_axes(ax)
+    def _draw(self, ax: Axes) -> None:
+        """Draw the shares with their intervals over a histogram of the probabilities."""
         self._draw_histogram(ax)
         seen = self.count > 0
         x, y = self.predicted[seen], self.observed[seen]
@@ -209,8 +181,6 @@ class ReliabilityDisplay(LabelledDisplay):
             f"miscalibration costs at most {self.cost:.3f}",
         )
         ax.legend(frameon=False, loc="upper left", fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _draw_histogram(self, ax: Axes) -> None:
         """Draw how many rows each bin has, on a logarithmic scale, below the zero line."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.displays.base import ProbabilityDisplay
-from argmaxf.displays.drawing import BLUE, GREY, ORANGE, new_axes, tidy
+from argmaxf.displays.drawing import BLUE, GREY, ORANGE, tidy
 from argmaxf.expected.evaluate import expected_f
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.worst_case import maximize_worst_case_f
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 WIDEST = 4.0  # the largest odds factor shown by default
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WorstCaseDisplay(ProbabilityDisplay):
     """Promise and worst case over the width of the band in which odds are known.
 
@@ -45,20 +47,11 @@ class WorstCaseDisplay(ProbabilityDisplay):
         What was drawn.
     """
 
-    def __init__(
-        self,
-        *,
-        factors: NDArray[np.float64],
-        promise: float,
-        worst: NDArray[np.float64],
-        best_worst: NDArray[np.float64],
-        beta: float = 1.0,
-    ) -> None:
-        self.factors = factors
-        self.promise = promise
-        self.worst = worst
-        self.best_worst = best_worst
-        self.beta = beta
+    factors: NDArray[np.float64]
+    promise: float
+    worst: NDArray[np.float64]
+    best_worst: NDArray[np.float64]
+    beta: float = 1.0
 
     @classmethod
     def _computed(
@@ -113,20 +106,8 @@ class WorstCaseDisplay(ProbabilityDisplay):
         """
         return cls._computed(proba, beta=beta, factors=factors).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw both worst cases below the promise.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            Where to draw; by default new axes.
-
-        Returns
-        -------
-        WorstCaseDisplay
-            Drawn.
-        """
-        ax = new_axes(ax)
+    def _draw(self, ax: Axes) -> None:
+        """Draw both worst cases below the promise."""
         f = FBeta(self.beta).title
         (best,) = ax.plot(self.factors, self.best_worst, color=BLUE, lw=2, label="best worst case")
         (worst,) = ax.plot(
@@ -141,5 +122,4 @@ class WorstCaseDisplay(ProbabilityDisplay):
             title=f"Looking to the worst case saves up to {gain:.3f} {f} here",
         )
         ax.legend(frameon=False, fontsize="small")
-        self.lines_, self.ax_, self.figure_ = [best, worst], ax, ax.figure
-        return self
+        self.lines_ = [best, worst]

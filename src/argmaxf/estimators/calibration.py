@@ -250,3 +250,8 @@ def settled(estimator: Any) -> bool:
     last = last_step(estimator)
     frozen = isinstance(last, FrozenEstimator) and getattr(last.estimator, "settled", True)
     return bool(frozen or isinstance(last, CalibratedClassifierCV))
+
+
+def taken_as_they_are(calibrate: Any, estimator: Any) -> bool:
+    """Whether probabilities are not to be calibrated: none is asked for, or they are settled."""
+    return calibrate is None or (calibrate == "auto" and settled(estimator))

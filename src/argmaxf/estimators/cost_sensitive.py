@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
+from argmaxf.arrays import Bools, Floats
 from argmaxf.empirical.cost_sensitive import cost_weights, target_grid
-from argmaxf.estimators.base import MetaFClassifier, is_constant
 from argmaxf.estimators.scores import last_step, weight_parameter
+from argmaxf.estimators.sides import is_constant
 from argmaxf.estimators.threshold import ThresholdFClassifier
-from argmaxf.validation import check_beta, check_count, ones_unless
+from argmaxf.estimators.wrapping import MetaFClassifier, Training
+from argmaxf.validation import check_count, ones_unless
 
 
 class CostSensitiveFClassifier(MetaFClassifier):
@@ -88,52 +88,32 @@ class CostSensitiveFClassifier(MetaFClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the family for each label, and keep the best of it.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            A binary, multiclass or multilabel-indicator target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        object
-            The fitted classifier itself.
-        """
-        check_beta(self.beta)
+    def _fit(self, rows: Training) -> None:
         check_count("n_costs", self.n_costs)
         _check_takes_weights(self.estimator)
-        target, weight = self._read(X, y, sample_weight)
-        columns = self._labels.columns(target)
-        families = [self._fit_family(X, column, weight) for column in columns.T]
+        families = [self._fit_family(rows, column) for column in rows.columns.T]
         self.estimators_ = [best for best, _, _ in families]
         self.targets_ = np.array([targets for _, targets, _ in families])
         self.scores_ = np.array([scores for _, _, scores in families])
         chosen = self.scores_.argmax(axis=1)
         constant = np.array([best is None for best in self.estimators_])
         self.target_ = np.where(constant, np.nan, self.targets_[np.arange(len(chosen)), chosen])
-        self._sure = np.where(columns.any(axis=0), np.inf, -np.inf)
+        self._sure = np.where(rows.columns.any(axis=0), np.inf, -np.inf)
         self._show_features()
-        return self
 
     def _fit_family(
-        self, X: Any, column: NDArray[np.bool_], weight: Any
-    ) -> tuple[ThresholdFClassifier | None, NDArray[np.float64], NDArray[np.float64]]:
+        self, rows: Training, column: Bools
+    ) -> tuple[ThresholdFClassifier | None, Floats, Floats]:
         """Return the best member for one label, the targets tried, and the F each reached."""
-        counted = ones_unless(weight, len(column))
+        counted = ones_unless(rows.weight, len(column))
         targets = target_grid(counted @ column / counted.sum(), self.n_costs, beta=self.beta)
         if is_constant(column[counted > 0]):
             return None, targets, np.full(len(targets), np.nan)
-        family = [self._fit_member(X, column, weight, target) for target in targets]
+        family = [self._fit_member(rows, column, target) for target in targets]
         scores = np.array([member.f_ for member in family])
         return family[scores.argmax()], targets, scores
 
-    def _fit_member(self, X: Any, column: Any, weight: Any, target: float) -> ThresholdFClassifier:
+    def _fit_member(self, rows: Training, column: Bools, target: float) -> ThresholdFClassifier:
         member = CostWeighted(
             self.estimator,
             beta=self.beta,
@@ -141,43 +121,22 @@ class CostSensitiveFClassifier(MetaFClassifier):
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         )
-        costs = cost_weights(column, target, beta=self.beta, weight=weight)
-        return member.fit_under(costs, X, column, weight)
+        costs = cost_weights(column, target, beta=self.beta, weight=rows.weight)
+        return member.fit_under(costs, rows, column)
 
-    @staticmethod
-    def _n_rows(X: Any) -> int:
-        return int(X.shape[0] if hasattr(X, "shape") else len(np.asarray(X)))
+    def _margin(self, X: Any) -> Floats:
+        return self._by_label(X, self._sure, lambda best: best.decision_function(X))
 
-    def _margin(self, X: Any) -> NDArray[np.float64]:
-        rows = self._n_rows(X)
-        return np.column_stack(
-            [
-                np.full(rows, sure) if best is None else best.decision_function(X)
-                for best, sure in zip(self.estimators_, self._sure, strict=True)
-            ]
-        )
+    def _proba(self, X: Any) -> Floats:
+        """Return the probabilities of each label's model, under the costs it was trained with."""
+        return self._by_label(X, self._sure > 0, lambda best: best.predict_proba(X)[:, 1])
 
-    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of each label's model, under the costs it was trained with.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix
-            The rows, as the classifier takes them.
-
-        Returns
-        -------
-        ndarray
-            Of each class, or of each label of a multilabel target.
-        """
-        check_is_fitted(self)
-        rows = self._n_rows(X)
-        columns = [
-            np.full(rows, float(sure > 0)) if best is None else best.predict_proba(X)[:, 1]
-            for best, sure in zip(self.estimators_, self._sure, strict=True)
-        ]
-        return self._labels.both(np.column_stack(columns))
+    def _by_label(self, X: Any, sure: Any, read: Callable[[Any], Floats]) -> Floats:
+        """Return what is read of each label's model, and of constant labels what is sure."""
+        n = int(X.shape[0] if hasattr(X, "shape") else len(np.asarray(X)))
+        pairs = zip(self.estimators_, sure, strict=True)
+        columns = [np.full(n, float(s)) if best is None else read(best) for best, s in pairs]
+        return np.column_stack(columns)
 
     def _show_features(self) -> None:
         """Show the features that the wrapped classifier was fitted with."""
@@ -190,10 +149,10 @@ class CostSensitiveFClassifier(MetaFClassifier):
 class CostWeighted(ThresholdFClassifier):
     """A `ThresholdFClassifier` that trains under some costs, and counts F without them."""
 
-    def fit_under(self, costs: NDArray[np.float64], X: Any, y: Any, weight: Any) -> Self:
-        """Fit with `costs` as the weights of training, and `weight` as those of F."""
+    def fit_under(self, costs: Floats, rows: Training, column: Bools) -> Self:
+        """Fit for one label with `costs` as the weights of training; rows have those of F."""
         self._costs = costs
-        self.fit(X, y, weight)
+        self.fit(rows.X, column, rows.weight, groups=rows.groups, **rows.params)
         del self._costs
         return self
 

@@ -68,6 +68,11 @@ def held_out_once(splits: list[Any], n: int) -> NDArray[np.int64]:
     return np.flatnonzero(times)
 
 
+def lonely(columns: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which labels have one positive or one other row at most: no fold can learn and show them."""
+    return np.asarray(np.minimum(columns.sum(axis=0), (~columns).sum(axis=0)) < 2)
+
+
 def is_share(cv: Any) -> bool:
     """Whether `cv` is the share of rows to hold out, once, from the model that predicts.
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from argmaxf.estimators.base import MetaFClassifier, boundary, signed
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer, response_method
+from argmaxf.estimators.sides import boundary, signed
+from argmaxf.estimators.wrapping import MetaFClassifier, Training
 from argmaxf.expected.dependent.general import JointDecision, decide
-from argmaxf.expected.dependent.sources import JointParameters
+from argmaxf.expected.dependent.joint import JointParameters
 from argmaxf.question import Question
 
 
@@ -79,33 +79,15 @@ class JointFClassifier(MetaFClassifier):
         self.pos_label = pos_label
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit one model for each label and one for rows without any.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            A binary, multiclass or multilabel-indicator target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        object
-            The fitted classifier itself.
-        """
+    def _fit(self, rows: Training) -> None:
         self._question()
-        target, weight = self._read(X, y, sample_weight)
-        params = self._fit_params(weight)
+        params = self._fit_params(rows.weight, rows.all_params())
         if self._labels.kind != "multilabel-indicator":
-            self._fit_scorer(X, target, params, ("predict_proba",))
-            return self
-        if isinstance(self.estimator, FrozenEstimator):
+            self._fit_scorer(rows, params, ("predict_proba",))
+        elif isinstance(self.estimator, FrozenEstimator):
             raise ValueError("JointFClassifier trains a model for each label: it cannot be frozen")
-        self._fit_counts(X, target, params)
-        return self
+        else:
+            self._fit_counts(rows.X, rows.target, params)
 
     def decide(self, X: Any) -> JointDecision:
         """Return the decision for each row of a multilabel problem, and what to expect of it.
@@ -130,25 +112,10 @@ class JointFClassifier(MetaFClassifier):
         source = JointParameters(joint, none, question.beta, question.zero_division)
         return decide(source, question)
 
-    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probability of each label, or of each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to decide.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels) or (n_samples, n_classes)
-            The probabilities.
-        """
-        check_is_fitted(self)
+    def _proba(self, X: Any) -> NDArray[np.float64]:
         if self._labels.kind == "multilabel-indicator":
-            marginals: NDArray[np.float64] = np.minimum(self._parameters(X)[0].sum(axis=2), 1.0)
-            return marginals
-        return self._labels.both(self._scorer.predict(X))
+            return np.asarray(np.minimum(self._parameters(X)[0].sum(axis=2), 1.0))
+        return super()._proba(X)
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
         if self._labels.kind == "multilabel-indicator":

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf.empirical.linear import LinearModel
 from argmaxf.empirical.margin import MarginF, fit_margin_f
-from argmaxf.estimators.base import LinearFClassifier
+from argmaxf.estimators.linear import Complaint, LinearFClassifier
+
+
+def _says_nothing(model: LinearModel) -> bool:
+    """Whether weights zero are the optimum; a constant label has them without any training."""
+    return isinstance(model, MarginF) and model.converged and not model.coef.any()
 
 
 class MarginFClassifier(LinearFClassifier):
@@ -63,6 +67,15 @@ class MarginFClassifier(LinearFClassifier):
     True
     """
 
+    _complaints = (
+        *LinearFClassifier._complaints,
+        Complaint(
+            _says_nothing,
+            "the classes overlap too much for a margin, for {}: all weights are zero "
+            "(SoftFClassifier has no such limit)",
+        ),
+    )
+
     def __init__(
         self,
         *,
@@ -84,34 +97,6 @@ class MarginFClassifier(LinearFClassifier):
         self.pos_label = pos_label
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the scores and thresholds for each label, and say where there is no margin.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            A binary, multiclass or multilabel-indicator target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        object
-            The fitted classifier itself.
-        """
-        super().fit(X, y, sample_weight)
-        pairs = zip(self._labels.names, self.models_, strict=True)
-        names = [str(name) for name, model in pairs if _says_nothing(model)]
-        if names:
-            warnings.warn(
-                f"the classes overlap too much for a margin, for {', '.join(names)}: all weights "
-                "are zero (SoftFClassifier has no such limit)",
-                stacklevel=2,
-            )
-        return self
-
     def _fit_label(
         self, X: Any, y: NDArray[np.bool_], weight: NDArray[np.float64] | None
     ) -> MarginF:
@@ -126,8 +111,3 @@ class MarginFClassifier(LinearFClassifier):
             max_iter=self.max_iter,
             verbose=self.verbose,
         )
-
-
-def _says_nothing(model: LinearModel) -> bool:
-    """Whether weights zero are the optimum; a constant label has them without any training."""
-    return isinstance(model, MarginF) and model.converged and not model.coef.any()

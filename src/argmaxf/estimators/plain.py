@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.estimators.base import MetaFClassifier
+from argmaxf.estimators.wrapping import MetaFClassifier, Training
 
 NEUTRAL = {"predict_proba": 0.5, "decision_function": 0.0}
 
@@ -19,11 +19,9 @@ class PlainClassifier(MetaFClassifier):
         self.estimator = estimator
         self.pos_label = pos_label
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier."""
-        target, weight = self._read(X, y, sample_weight)
-        self._fit_scorer(X, target, self._fit_params(weight), tuple(NEUTRAL))
-        return self
+    def _fit(self, rows: Training) -> None:
+        params = self._fit_params(rows.weight, rows.all_params())
+        self._fit_scorer(rows, params, tuple(NEUTRAL))
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
         return np.asarray(self._scorer.predict(X) - NEUTRAL[self._scorer.method])

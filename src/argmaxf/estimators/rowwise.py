@@ -11,7 +11,8 @@ from sklearn.base import MetaEstimatorMixin
 from sklearn.utils.metaestimators import available_if
 
 from argmaxf.arrays import Floats
-from argmaxf.estimators.base import FClassifier, boundary, decided_gain, margin
+from argmaxf.estimators.base import FClassifier
+from argmaxf.estimators.sides import boundary, decided_gain, margin
 from argmaxf.expected.decision import Decision
 
 FEW = 3.0  # positives that a batch should hold on average: with fewer, points of F are lost

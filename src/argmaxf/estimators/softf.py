@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from argmaxf.empirical.softf import SoftF, fit_soft_f
-from argmaxf.estimators.base import LinearFClassifier
+from argmaxf.estimators.linear import LinearFClassifier
 
 
 class SoftFClassifier(LinearFClassifier):

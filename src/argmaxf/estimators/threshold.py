@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +12,21 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf.arrays import Floats
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.promises import Promise
 from argmaxf.empirical.records import Threshold
 from argmaxf.empirical.spread import threshold_std
 from argmaxf.empirical.threshold import maximize_empirical_f
-from argmaxf.estimators.base import MetaFClassifier, macro_gain, margin, tune
-from argmaxf.estimators.calibration import Calibrated, from_folds
 from argmaxf.estimators.deployed import Deployed
-from argmaxf.estimators.folds import folds, is_share
+from argmaxf.estimators.folds import folds, is_share, lonely
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.scores import PREFERRED, LabelScorer, is_given, response_method
-from argmaxf.validation import check_choice, ones_unless
+from argmaxf.estimators.sides import macro_gain, margin, tune
+from argmaxf.estimators.tuned_rows import TunedRows
+from argmaxf.estimators.wrapping import MetaFClassifier, Training
+from argmaxf.validation import check_choice
 
 
 class ThresholdFClassifier(MetaFClassifier):
@@ -133,52 +133,24 @@ class ThresholdFClassifier(MetaFClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
-    ) -> Self:
-        """Fit the classifier, and its threshold on scores of rows it has not seen.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            A binary, multiclass or multilabel-indicator target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        groups : array-like of shape (n_samples,), default=None
-            Groups of rows that are held out together.
-        **fit_params : dict
-            Passed on to the classifier's `fit`: eval sets, callbacks, and what has one entry for
-            each row, which is cut to the rows of a fold. With metadata routing, what it requests.
-
-        Returns
-        -------
-        object
-            The fitted classifier itself.
-        """
-        target, weight = self._read(X, y, sample_weight)
-        columns = self._labels.columns(target)
-        self._deployed = Deployed.of(self.deploy_rate, self._labels, columns, weight)
+    def _fit(self, rows: Training) -> None:
+        self._deployed = Deployed.of(self.deploy_rate, self._labels, rows.columns, rows.weight)
         limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate).given()
         self._check_constraints(limits)
-        params = self._fit_params(weight, fit_params)
+        params = self._fit_params(rows.weight, rows.params)
         if is_share(self.cv) and not isinstance(self.estimator, FrozenEstimator):
-            rows, scores = self._hold_out(X, target, params, groups)
+            held_out = self._hold_out(rows, params)
         else:
-            self._fit_scorer(X, target, params, self._methods())
-            scores = self._tuning_scores(X, target, columns, params, groups)
-            rows = np.flatnonzero(~np.isnan(scores).any(axis=1))  # those that were held out
-            scores = scores[rows]
-        held_out = _Rows(columns[rows], scores, None if weight is None else weight[rows])
+            self._fit_scorer(rows, params, self._methods())
+            scores = self._tuning_scores(rows, params)
+            held_out = TunedRows.of(rows.columns, scores, rows.weight)
         if self._deployed.by_batch:
-            self._rows, self._curves = held_out, _curves(self._scorer, held_out)
+            self._rows, self._curves = held_out, held_out.curves(self._scorer)
         self._set_thresholds(self._counted(held_out), limits)
         if not is_given(self.estimator):  # a comparison asks for it of the method chosen only
             self._set_spread(self._counted(held_out))
-        return self
 
-    def _counted(self, rows: _Rows) -> _Rows:
+    def _counted(self, rows: TunedRows) -> TunedRows:
         """Return held-out rows as they count where it predicts, if that is known."""
         if self._deployed.asked is None or self._deployed.by_batch:
             return rows
@@ -188,22 +160,19 @@ class ThresholdFClassifier(MetaFClassifier):
         """Return this classifier on the model of its scores, with its spread."""
         super()._put_on(held_out)
         scores = held_out.of_kind(self._scorer.method)
-        rows = ~np.isnan(scores).any(axis=1)
-        weight = None if held_out.weight is None else held_out.weight[rows]
-        self._set_spread(self._counted(_Rows(held_out.columns[rows], scores[rows], weight)))
+        rows = TunedRows.of(held_out.columns, scores, held_out.weight)
+        self._set_spread(self._counted(rows))
         return self
 
-    def _hold_out(
-        self, X: Any, target: Any, params: Any, groups: Any
-    ) -> tuple[Any, NDArray[np.float64]]:
-        """Fit the classifier on some rows; return the others and their scores."""
-        columns = self._labels.columns(target)
-        (split,) = folds(self.cv, columns, target, self.random_state, groups)
+    def _hold_out(self, rows: Training, params: dict[str, Any]) -> TunedRows:
+        """Fit the classifier on some rows; return the others with their scores."""
+        (split,) = folds(self.cv, rows.columns, rows.target, self.random_state, rows.groups)
         method = response_method(self.estimator, self._methods())
         scorer = LabelScorer(self.estimator, self._labels, method)
-        scores, self._scorer = scorer.on_held_out(X, target, split, params=params)
+        scores, self._scorer = scorer.on_held_out(rows.X, rows.target, split, params=params)
         self._show(self._scorer.models_)
-        return split[1], scores
+        weight = None if rows.weight is None else rows.weight[split[1]]
+        return TunedRows(rows.columns[split[1]], scores, weight)
 
     def _check_constraints(self, limits: dict[str, float]) -> None:
         """Refuse constraints on classes that compete for rows, and promises at another rate."""
@@ -235,17 +204,18 @@ class ThresholdFClassifier(MetaFClassifier):
         method = check_choice("response_method", self.response_method, choices)
         return PREFERRED[self._labels.kind] if method == "auto" else (method,)
 
-    def _tuning_scores(self, X: Any, target: Any, columns: Any, params: Any, groups: Any) -> Any:
+    def _tuning_scores(self, rows: Training, params: dict[str, Any]) -> Floats:
         """Return out-of-fold scores, or training scores where those are wanted or all there is."""
-        training = self._scorer.predict(X)
-        lonely = np.minimum(columns.sum(axis=0), (~columns).sum(axis=0)) < 2
-        if self.cv is None or isinstance(self.estimator, FrozenEstimator) or lonely.all():
+        training: Floats = self._scorer.predict(rows.X)
+        alone = lonely(rows.columns)
+        if self.cv is None or isinstance(self.estimator, FrozenEstimator) or alone.all():
             return training
-        splits = folds(self.cv, columns, target, self.random_state, groups)
-        held_out, _ = self._scorer.out_of_fold(X, target, splits, n_jobs=self.n_jobs, params=params)
-        return np.where(lonely, training, held_out)
+        splits = folds(self.cv, rows.columns, rows.target, self.random_state, rows.groups)
+        options = {"n_jobs": self.n_jobs, "params": params}
+        held_out, _ = self._scorer.out_of_fold(rows.X, rows.target, splits, **options)
+        return np.where(alone, training, held_out)
 
-    def _set_thresholds(self, rows: _Rows, limits: dict[str, float]) -> None:
+    def _set_thresholds(self, rows: TunedRows, limits: dict[str, float]) -> None:
         """Keep the thresholds, and what they reach on the scores they were tuned on."""
         threshold, promises = self._tuned(rows, limits)
         counts = rows.counts(threshold)
@@ -258,7 +228,7 @@ class ThresholdFClassifier(MetaFClassifier):
         self.threshold_ = float(threshold[0]) if binary else threshold
         self.promise_ = promises[0] if promises and binary else promises
 
-    def _set_spread(self, rows: _Rows) -> None:
+    def _set_spread(self, rows: TunedRows) -> None:
         """Keep how far the thresholds would move on other data of this size."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         measure = self._asked()
@@ -270,7 +240,7 @@ class ThresholdFClassifier(MetaFClassifier):
             std = [np.nan] * len(std)
         self.threshold_std_ = std[0] if self._labels.kind == "binary" else np.array(std)
 
-    def _tuned(self, rows: _Rows, limits: dict[str, float]) -> tuple[Any, list[Promise] | None]:
+    def _tuned(self, rows: TunedRows, limits: dict[str, float]) -> tuple[Any, list[Promise] | None]:
         """Return the best threshold of each label, and what is promised of it."""
         if self._together:
             best = self._best(rows, limits)
@@ -287,7 +257,7 @@ class ThresholdFClassifier(MetaFClassifier):
         """Whether all labels have one threshold."""
         return self.average != "macro"
 
-    def _best(self, rows: _Rows, limits: dict[str, float]) -> Threshold:
+    def _best(self, rows: TunedRows, limits: dict[str, float]) -> Threshold:
         """Return the best threshold of each label, or of all labels."""
         return maximize_empirical_f(
             rows.columns,
@@ -336,38 +306,3 @@ class ThresholdFClassifier(MetaFClassifier):
             frozen._deployed = replace(self._deployed, asked=rates)
             frozen._set_thresholds(self._rows.at(self._deployed, rates), self._limits)
         return RowwiseFClassifier.of(frozen)
-
-
-class _Rows(NamedTuple):
-    """Rows held out, with the scores that are cut."""
-
-    columns: Bools
-    scores: Floats
-    weight: Floats | None  # of each row, or of each of its labels
-
-    def at(self, deployed: Deployed, rates: Floats) -> _Rows:
-        """Return the rows, counted as where the rates are these."""
-        moved = deployed.weights(self.columns, rates)
-        return self._replace(weight=moved * ones_unless(self.weight, len(moved))[:, None])
-
-    def labels(self) -> Iterator[_Rows]:
-        """Give the rows of each label by itself."""
-        weight = self.weight
-        for j in range(self.columns.shape[1]):
-            own = weight[:, j] if weight is not None and weight.ndim == 2 else weight
-            yield _Rows(self.columns[:, [j]], self.scores[:, [j]], own)
-
-    def counts(self, threshold: Any) -> tuple[Any, Any, Any, Any]:
-        """Return true positives, predicted and actual positives of each label, and all rows."""
-        selected = self.scores >= threshold
-        weight = ones_unless(self.weight, len(selected))
-        weight = weight if weight.ndim == 2 else weight[:, None]
-        cells = (selected & self.columns, selected, self.columns, np.ones_like(selected))
-        true, predicted, actual, rows = (np.sum(weight * cell, axis=0) for cell in cells)
-        return true, predicted, actual, rows
-
-
-def _curves(scorer: LabelScorer, rows: _Rows) -> Calibrated:
-    """Return what turns the scores into probabilities: one curve, of all rows held out."""
-    every = [np.arange(len(rows.scores))]
-    return from_folds([scorer], every, rows.scores, rows.columns, "isotonic", rows.weight)

@@ -9,7 +9,7 @@ import numpy as np
 from argmaxf.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor
 from argmaxf.expected.product_kernels import log_product
-from argmaxf.expected.row_kernels import BLOCK, carry, no_better
+from argmaxf.expected.value_kernels import BLOCK, carry, no_better
 
 
 @reordering_kernel

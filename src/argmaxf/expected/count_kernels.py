@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf.expected.kernels import dot
 
 NATS = 37.0  # odds below e^{-NATS} are taken for 0
 LESS = 1e-12  # limit · k may be rounded up by this part of it
@@ -59,15 +60,6 @@ def turn(real, imaginary, cosine, sine, p, q):
         imaginary[m] = x * b + imaginary[m] * a
 
 
-@reordering_kernel
-def weighed(imaginary, weight):
-    """Σ weight · imaginary."""
-    total = 0.0
-    for m in range(weight.size):
-        total += imaginary[m] * weight[m]
-    return total
-
-
 @kernel
 def restart(descending, k, m, low, high):
     """Prepare the harmonics for the top k, where m positives are asked for."""
@@ -100,7 +92,7 @@ def precision_odds(descending, limit, last, odds):
         if abs(mean - asked) > reach(variance):
             odds[k] = 1.0 if mean > asked else 0.0
         else:
-            odds[k] = min(1.0, max(0.0, 0.5 + weighed(imaginary, weight)))
+            odds[k] = min(1.0, max(0.0, 0.5 + dot(imaginary, weight)))
 
 
 @kernel

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.arrays import Floats, contiguous, tensors_for
+from argmaxf.expected.climbers import Gain
 from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.counts.law import needs_values
 from argmaxf.expected.counts.sets import curve_by_counts, value_by_counts, value_of_groups
@@ -107,7 +108,7 @@ def value_of_sets(chosen: Groups, rest: Groups, question: Question) -> ExpectedF
     if everything.mass.sum() == 0.0:
         return ExpectedF(float(question.measure.value(0.0, k, 0.0)), 0.0)
     form = Form.of(everything, question.coefficients, k)
-    mean = form.value(chosen)
+    mean = Gain(form).value(chosen)
     return ExpectedF(mean, form.spread(chosen, rest, mean))
 
 
@@ -153,7 +154,7 @@ def expected_f_curve(
 
 def top_curve(ascending: Floats, question: Question) -> Floats:
     """Return the expected value of the top k of sorted items, for k = 0 … n."""
-    from argmaxf.expected import row_kernels
+    from argmaxf.expected import row_kernels, value_kernels
 
     if question.ratio is None:
         return curve_by_counts(ascending[::-1].copy(), question)
@@ -167,7 +168,7 @@ def top_curve(ascending: Floats, question: Question) -> Floats:
     c, n = question.coefficients, ascending.size
     u, weight, tilts = row_kernels.row_nodes(n, mean, c, 1, float(n))
     log_g = group_sums(groups, *tilts[2:])[0].sum(axis=0)
-    row_kernels.top_values(ascending, 1, c, u, weight, log_g, tilts, mean, False, f)
+    value_kernels.top_values(ascending, 1, c, u, weight, log_g, tilts, mean, False, f)
     return f
 
 

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf.compiled import kernel, reordering_kernel
 
 LEAST_X = math.exp(-120.0)  # below this a tilted term is lost even times β⁴; keeps 0/0 away
 
@@ -87,6 +87,15 @@ def largest(values, count):
         else:
             break
     return rest[wanted:]
+
+
+@reordering_kernel
+def dot(a, b):
+    """Σ a b."""
+    total = 0.0
+    for m in range(b.size):
+        total += a[m] * b[m]
+    return total
 
 
 @kernel

@@ -13,7 +13,8 @@ import numpy as np
 
 from argmaxf.compiled import kernel
 from argmaxf.expected.kernels import factor, tilt
-from argmaxf.expected.row_kernels import BLOCK, nodes_of, plausible, squared_deviation, tilted_sums
+from argmaxf.expected.row_kernels import nodes_of, plausible
+from argmaxf.expected.spread_kernels import squared_deviation, tilted_sums
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.kernels import (
     group_terms,
@@ -23,6 +24,7 @@ from argmaxf.expected.summary.kernels import (
     upper_row,
 )
 from argmaxf.expected.summary.layout import HALF_KEY, HIGH_BASE, HIGH_ROWS, LOW_BASE, SHIFT, TINY
+from argmaxf.expected.value_kernels import BLOCK
 
 ROWS, COLUMNS, TINY_ROW = layout.ROWS, layout.COLUMNS, layout.TINY_ROW
 SLACK = 1e-12  # as in search.py

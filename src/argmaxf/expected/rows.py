@@ -26,6 +26,14 @@ DECIMALS = 4_000  # operations on decimals that take no longer than a search
 WORK = 64  # an item costs about as much as so many in a pass over an array
 
 
+def sorted_rows(p: Floats) -> Floats:
+    """Sort each row of a matrix; raise NotAProbability if a value is none."""
+    ascending = np.sort(p, axis=1)
+    if not (ascending[:, 0].min() >= 0.0 and ascending[:, -1].max() <= 1.0):
+        raise NotAProbability
+    return ascending
+
+
 class Sets(NamedTuple):
     """Sets of probabilities, one after another, each in ascending order."""
 
@@ -36,10 +44,7 @@ class Sets(NamedTuple):
     def of_rows(cls, p: Floats) -> Sets:
         """Sort the rows of a matrix; raise NotAProbability if a value is none."""
         rows, n = p.shape
-        ascending = np.sort(p, axis=1)
-        if not (ascending[:, 0].min() >= 0.0 and ascending[:, -1].max() <= 1.0):
-            raise NotAProbability
-        return cls(ascending.reshape(-1), np.arange(rows + 1) * n)
+        return cls(sorted_rows(p).reshape(-1), np.arange(rows + 1) * n)
 
     @classmethod
     def of_values(cls, sets: int, which: Ints, values: Floats, counts: Ints) -> Sets:
@@ -66,6 +71,34 @@ class Decided(NamedTuple):
         return Decision(None, k, threshold, expected, std, beta, n)
 
 
+def decide_rows(p: Floats, question: Question) -> Decision:
+    """Decide each row of a matrix by a measure that is a ratio, rows shared out among threads.
+
+    Raises NotAProbability if a value is none.
+    """
+    from argmaxf.expected import set_kernels
+
+    rows, n = p.shape
+    ascending = readonly(sorted_rows(p))
+    if question.least:
+        question.check_reachable(int(np.count_nonzero(p, axis=1).min()))
+    k, rivals = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    threshold, expected, std = np.empty(rows), np.empty(rows), np.empty(rows)
+    selected, options = np.empty(p.shape, np.bool_), options_of(question)
+
+    def work(part: slice) -> None:
+        results = (each[part] for each in (k, threshold, expected, std, rivals, selected))
+        set_kernels.decide_rows(p[part], ascending[part], *options, *results)
+        for r in _contested(rivals, part):
+            k[r], expected[r], std[r] = settled(ascending[r], question)
+            threshold[r] = set_kernels.mark(p[r], ascending[r], k[r], selected[r])
+
+    in_threads(work, rows, threads_for(WORK * p.size))
+    if expected.min() < 0.0:
+        raise question.no_set()
+    return Decision(selected, k, threshold, expected, std, question.beta, n)
+
+
 def decide_sets(sets: Sets, question: Question) -> Decided:
     """Return the best top k of each set, near ties settled; sets must not be empty."""
     from argmaxf.expected import set_kernels
@@ -82,8 +115,7 @@ def decide_sets(sets: Sets, question: Question) -> Decided:
         results = (each[part] for each in (k, expected, std, rivals))
         places = offsets[part.start : part.stop + 1]
         set_kernels.decide_sets(ascending, places, *options_of(question), *results)
-        contested = rivals[part] > 1
-        for r in np.flatnonzero(contested) + part.start if contested.any() else ():
+        for r in _contested(rivals, part):
             items = ascending[offsets[r] : offsets[r + 1]]
             k[r], expected[r], std[r] = settled(items, question)
 
@@ -92,6 +124,14 @@ def decide_sets(sets: Sets, question: Question) -> Decided:
     if size and expected.min() < 0.0:
         raise question.no_set()
     return _decided(ascending, offsets, k, expected, std)
+
+
+def _contested(rivals: Ints, part: slice) -> list[int]:
+    """Return the sets of a part in which several k look as good."""
+    if rivals[part].max(initial=0) <= 1:
+        return []
+    found: list[int] = (np.flatnonzero(rivals[part] > 1) + part.start).tolist()
+    return found
 
 
 def _check_limits(ascending: Floats, offsets: Ints, question: Question) -> None:

@@ -19,65 +19,33 @@ even where f, or the loss, differs in its fifteenth digit only.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from argmaxf.arrays import Bools, Floats
+from argmaxf.expected.climbers import Climber, Gain, Loss
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.form import Climber, Form, Gain, Loss, largest_useful_k, value_at_least
+from argmaxf.expected.form import Form, largest_useful_k, value_at_least
+from argmaxf.expected.ladders import (
+    PIECES,
+    Foot,
+    Ladder,
+    Stretch,
+    climbed,
+    open_groups,
+    open_stretches,
+)
 from argmaxf.expected.sources.base import Cut
 from argmaxf.expected.summary.groups import Groups, group_sums
 from argmaxf.question import Question
 
-SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
 CONTEST = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
 DOUBT = 1e-12  # below this part of them, and a few units of rounding, it is in doubt (rows.py)
 ROUNDING = 4e-15
 NEAR_ONE = 0.5  # above this the loss is searched
-PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
-
-
-@dataclass(frozen=True)
-class Ladder:
-    """The values of f at the borders of groups."""
-
-    groups: Groups
-    k: Floats
-    f: Floats  # less the climber's offset
-    state: Floats
-    low: Floats  # bounds on Φ inside each group
-    high: Floats
-    before: tuple[Groups, ...]  # the items above the ladder's first border
-    after: tuple[Groups, ...]  # and below its last one
-
-
-class Stretch(NamedTuple):
-    """Neighbouring groups of a ladder that may hold a better value."""
-
-    ladder: Ladder
-    first: int
-    stop: int
-
-    @property
-    def groups(self) -> Groups:
-        """The groups."""
-        return self.ladder.groups[self.first : self.stop]
-
-    def parts(self) -> list[Groups]:
-        """Part the groups into neighbouring runs of equal items, and neighbouring others."""
-        groups = self.groups
-        edges = [0, *(np.flatnonzero(np.diff(groups.runs)) + 1).tolist(), len(groups)]
-        return [groups[first:stop] for first, stop in itertools.pairwise(edges)]
-
-    def joined(self, finer: Iterator[Groups]) -> Groups:
-        """Put finer groups in the place of parts; runs are cut by arithmetic."""
-        pieces = (part.split_runs(PIECES) if part.runs[0] else next(finer) for part in self.parts())
-        return Groups.joined(list(pieces))
 
 
 class BestBorder(NamedTuple):
@@ -133,7 +101,7 @@ class Search:
 
     def _first(self, groups: Groups, rest: Groups) -> Ladder:
         """Climb all useful groups from the empty set."""
-        return self._climbed(groups, 0.0, None, self._climber.start(rest), (), (rest,))
+        return self._climbed(Foot(groups, 0.0, None, self._climber.start(rest), (), (rest,)))
 
     def _climb(self, ladders: list[Ladder]) -> None:
         """Take new ladders in; runs of equal items are cut at once, others become stretches."""
@@ -144,7 +112,7 @@ class Search:
                 self._best, float(ladder.f.max(where=self._allowed(ladder.k), initial=-math.inf))
             )
             is_open = self._open(ladder)
-            for first, stop in _stretches(is_open):
+            for first, stop in open_stretches(is_open):
                 stretch = Stretch(ladder, first, stop)
                 if stretch.groups.runs.all():
                     ladders.append(self._inner(stretch, stretch.groups.split_runs(PIECES)))
@@ -153,7 +121,7 @@ class Search:
 
     def _open(self, ladder: Ladder) -> Bools:
         """Mark the groups of a ladder that may hold a better value."""
-        return _open(ladder, self._climber, self._best, self.question)
+        return open_groups(ladder, self._climber, self._best, self.question)
 
     def _allowed(self, k: Floats) -> Bools:
         """Mark the numbers of items that may be selected, the empty set aside."""
@@ -165,19 +133,12 @@ class Search:
         before = (*ladder.before, ladder.groups[:first])
         after = (*ladder.after, ladder.groups[stop:])
         ends = ladder.state[first], ladder.state[stop]
-        return self._climbed(finer, ladder.k[first], ladder.f[first], ends, before, after)
+        foot = Foot(finer, ladder.k[first], ladder.f[first], ends, before, after)
+        return self._climbed(foot)
 
-    def _climbed(
-        self,
-        groups: Groups,
-        k0: float,
-        f0: float | None,
-        ends: tuple[Floats, Floats],
-        before: tuple[Groups, ...],
-        after: tuple[Groups, ...],
-    ) -> Ladder:
+    def _climbed(self, foot: Foot) -> Ladder:
         """Climb groups from a border at which f and the state are known."""
-        return _climbed(groups, self._climber, k0, f0, ends, before, after)
+        return climbed(foot, self._climber)
 
     def _ask(self) -> None:
         """Say what is wanted next: open stretches, or in the end the lowest item chosen."""
@@ -319,76 +280,6 @@ def value_of_nothing(groups: Groups, question: Question) -> ExpectedF:
     zero = question.zero_division
     spread = math.sqrt(math.exp(log_none) * -math.expm1(log_none))
     return ExpectedF(zero * math.exp(log_none), zero * spread)
-
-
-def _climbed(
-    groups: Groups,
-    climber: Climber,
-    k0: float,
-    f0: float | None,
-    ends: tuple[Floats, Floats],
-    before: tuple[Groups, ...],
-    after: tuple[Groups, ...],
-) -> Ladder:
-    """Climb the groups from the border at k0, where f is known, as are the states at both ends."""
-    u = climber.u
-    states, phi, rise, low, high = climber.climb(groups, *ends)
-    k = k0 + np.concatenate([[0.0], np.cumsum(groups.count)])
-    kept = np.exp(-np.multiply.outer(groups.count, u))
-    lost = -np.expm1(-np.multiply.outer(groups.count, u))
-    # g_{i+1} - g_i = Σ e^{-u k_i} [e^{-uN} (Φ_{i+1} - Φ_i) - (1 - e^{-uN}) Φ_i]
-    steps = np.exp(-np.multiply.outer(k[:-1], u)) * (kept * rise - lost * phi[:-1])
-    if f0 is None:  # the rule is for k ≥ 1: this is its value at k = 0, not that of the empty set
-        f0 = climber.sign * float(phi[0].sum())
-    # One sum from f0 on: where it gets small, so does its rounding.
-    f = np.cumsum(np.concatenate([[f0], climber.sign * steps.sum(axis=1)]))
-    return Ladder(groups, k, f, states, low, high, before, after)
-
-
-def _open(ladder: Ladder, climber: Climber, best: float, question: Question) -> Bools:
-    """Mark the groups that none of the three bounds closes: they may hold a better value.
-
-    A limit on k inside of a group leaves it open unless it is too poor: f may be best right there.
-    """
-    u = climber.u
-    is_open = ladder.groups.count > 1
-    is_open &= (ladder.k[1:] > question.least) & (ladder.k[:-1] < question.most)
-    limited = ladder.k[:-1] < question.least
-    limited |= ladder.k[1:] > question.most
-    if not question.split_ties:
-        is_open &= ~ladder.groups.runs
-    if ladder.k[0] == 0.0 and question.rises_at_the_top and not limited[:1].any():
-        is_open[:1] &= ~ladder.groups.runs[:1]
-    if climber.sign > 0.0:
-        ceiling = _sum(u, ladder.k[:-1, None] + 1, ladder.high)
-    else:
-        ceiling = -_sum(u, ladder.k[1:, None], ladder.low)
-    is_open &= ceiling > best - SLACK * abs(best)
-
-    i = np.flatnonzero(is_open)
-    a, b = ladder.k[i, None], ladder.k[i + 1, None]
-    least, most = climber.steps(ladder.groups[i], ladder.state[i], ladder.state[i + 1])
-    loss = -np.expm1(-u)
-    gain = _sum(u, a + 1, most.clip(min=0.0))
-    lost = _sum(u, b - 1, loss * ladder.low[i]) - _sum(u, b, most.clip(max=0.0))
-    falls = gain < (1.0 - SLACK) * lost
-    gain = _sum(u, b, least.clip(min=0.0))
-    lost = _sum(u, a, loss * ladder.high[i]) - _sum(u, a + 1, least.clip(max=0.0))
-    rises = gain > (1.0 + SLACK) * lost
-    is_open[i] = ~(falls | rises) | limited[i]
-    return is_open
-
-
-def _sum(u: Floats, k: Floats, terms: Floats) -> Floats:
-    """Σ_m e^{-u_m k} terms_m, for a column of k."""
-    total: Floats = (np.exp(-u * k) * terms).sum(axis=1)
-    return total
-
-
-def _stretches(is_open: Bools) -> Iterator[tuple[int, int]]:
-    """Yield the first and one past the last index of each stretch of neighbouring open groups."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], is_open, [False]])))
-    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 
 def _check_same(before: Groups, after: Groups) -> None:

@@ -7,13 +7,9 @@ import numpy as np
 from argmaxf.compiled import kernel
 from argmaxf.expected.kernels import longest, select
 from argmaxf.expected.product_kernels import log_product
-from argmaxf.expected.row_kernels import (
-    decide_row,
-    nothing_selected,
-    row_nodes,
-    top_spread,
-    top_values,
-)
+from argmaxf.expected.row_kernels import decide_row, nothing_selected, row_nodes
+from argmaxf.expected.spread_kernels import top_spread
+from argmaxf.expected.value_kernels import top_values
 from argmaxf.measures.ratio import Coefficients
 
 
@@ -26,6 +22,32 @@ def decide_sets(ascending, offsets, c, zero_division, split_ties, limits, k, exp
         k[r], expected[r], std[r], rivals[r] = decide_row(
             items, c, zero_division, split_ties, limits, -1, f[: items.size + 1]
         )
+
+
+@kernel
+def decide_rows(
+    p, ascending, c, zero_division, split_ties, limits, k, threshold, expected, std, rivals, out
+):
+    """Decide every row of a matrix, given as it is and in ascending order; mark the chosen."""
+    f = np.empty(ascending.shape[1] + 1)
+    for r in range(k.size):
+        items = ascending[r]
+        k[r], expected[r], std[r], rivals[r] = decide_row(
+            items, c, zero_division, split_ties, limits, -1, f
+        )
+        threshold[r] = mark(p[r], items, k[r], out[r])
+
+
+@kernel
+def mark(p, ascending, k, out):
+    """Mark the top k, of equal items the first ones; return the lowest chosen probability."""
+    n = ascending.size
+    threshold = ascending[n - k] if k > 0 else np.inf
+    ties = 0
+    while ties < k and ascending[n - k + ties] == threshold:
+        ties += 1
+    select(p, threshold, ties, out)
+    return threshold
 
 
 @kernel

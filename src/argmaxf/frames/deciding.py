@@ -11,18 +11,11 @@ import narwhals as nw
 from argmaxf.constraints import Asked
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.summary.sketch import ProbabilitySketch
+from argmaxf.frames.grouped import checked, sketch_table
 from argmaxf.frames.grouping import summarized
 from argmaxf.frames.keys import Key
 from argmaxf.frames.rates import is_estimated, rate_of
-from argmaxf.frames.segments import (
-    BITS,
-    LEAST,
-    Answers,
-    FrameSource,
-    checked,
-    decide_segments,
-    sketch_table,
-)
+from argmaxf.frames.segments import BITS, LEAST, Answers, FrameSource, decide_segments
 from argmaxf.frames.table import Table, names_of
 from argmaxf.measures import MeasureLike
 from argmaxf.question import Question

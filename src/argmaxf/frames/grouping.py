@@ -14,7 +14,8 @@ import narwhals as nw
 import numpy as np
 
 from argmaxf.arrays import Floats, Ints
-from argmaxf.frames.engines import Frame, engine_of
+from argmaxf.frames.base import Frame
+from argmaxf.frames.engines import engine_of
 
 P, SEGMENT = "argmaxf_p", "argmaxf_segment"
 KEY = "argmaxf_key"

@@ -8,7 +8,8 @@ from typing import Any
 
 import narwhals as nw
 
-from argmaxf.frames.engines import Frame, engine_of
+from argmaxf.frames.base import Frame
+from argmaxf.frames.engines import engine_of
 
 Key = tuple[Any, ...]
 

@@ -8,7 +8,8 @@ import narwhals as nw
 import numpy as np
 
 from argmaxf.arrays import Bools, Floats, Ints
-from argmaxf.frames.engines import Frame, engine_of, with_arrays
+from argmaxf.frames.base import Frame, with_arrays
+from argmaxf.frames.engines import engine_of
 from argmaxf.frames.table import Table, unused
 
 

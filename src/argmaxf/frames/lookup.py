@@ -5,7 +5,8 @@ from __future__ import annotations
 import narwhals as nw
 
 from argmaxf.arrays import Floats
-from argmaxf.frames.engines import Frame, engine_of
+from argmaxf.frames.base import Frame
+from argmaxf.frames.engines import engine_of
 from argmaxf.frames.grouping import SEGMENT, P
 
 LOW, HIGH = "argmaxf_low", "argmaxf_high"

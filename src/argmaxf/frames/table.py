@@ -10,7 +10,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from argmaxf.frames.engines import Frame, Numbered, engine_of
+from argmaxf.frames.base import Frame, Numbered
+from argmaxf.frames.engines import engine_of
 from argmaxf.frames.grouping import SEGMENT, P
 from argmaxf.frames.keys import Key, python_keys
 from argmaxf.prior import factor_of, move_odds

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from argmaxf.arrays import Bools, Floats
 from argmaxf.comparison.methods import METHODS
 from argmaxf.comparison.result import Comparison, Evidence
-from argmaxf.comparison.trial import Bools, Floats
 from argmaxf.constraints import Constraints
 from argmaxf.displays import (
     BetaDisplay,

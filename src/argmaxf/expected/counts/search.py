@@ -18,7 +18,8 @@ import numpy as np
 from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.expected.counts.law import Law, needs_values
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.search import SLACK, BestBorder, Ladder, Search, Stretch
+from argmaxf.expected.ladders import SLACK, Foot, Ladder, Stretch
+from argmaxf.expected.search import BestBorder, Search
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.measures import Linear
 from argmaxf.question import Question
@@ -52,13 +53,13 @@ class LinearSearch(Search):
             self._stretches = [self._blurred()]
             return
         start = np.zeros(self.law.nodes.size)
-        self._climb([self._climbed(self.groups, 0.0, None, (start, start), (), ())])
+        self._climb([self._climbed(Foot(self.groups, 0.0, None, (start, start)))])
 
     def _blurred(self) -> Stretch:
         """Return the groups that must be seen as single values, and what lies between them."""
         which = np.flatnonzero(needs_values(self.groups))
         nothing = np.zeros((len(self.groups) + 1, 0))
-        k = np.concatenate([[0.0], np.cumsum(self.groups.count)])
+        k = Foot(self.groups, 0.0, None, (nothing, nothing)).borders()
         ladder = Ladder(self.groups, k, 0.0 * k, nothing, nothing, nothing, (), ())
         return Stretch(ladder, int(which[0]), int(which[-1]) + 1)
 
@@ -84,26 +85,18 @@ class LinearSearch(Search):
             )
         return super().best_border()
 
-    def _climbed(
-        self,
-        groups: Groups,
-        k0: float,
-        f0: float | None,
-        ends: tuple[Floats, Floats],
-        before: tuple[Groups, ...],
-        after: tuple[Groups, ...],
-    ) -> Ladder:
-        """Climb the groups from the border at k0, where f is known, as is the state there."""
-        steps = self.law.found(groups).cumsum(axis=0)
-        states = ends[0] + np.vstack([np.zeros_like(ends[0]), steps])
-        k = k0 + np.concatenate([[0.0], np.cumsum(groups.count)])
+    def _climbed(self, foot: Foot) -> Ladder:
+        """Climb groups from a border at which f is known, as is the state there."""
+        start, k = foot.ends[0], foot.borders()
+        steps = self.law.found(foot.groups).cumsum(axis=0)
+        states = start + np.vstack([np.zeros_like(start), steps])
         f: Any  # in extended precision
-        if f0 is None:
+        if foot.f is None:
             f = self.law.values(k, states).astype(np.longdouble)
         else:
-            f = np.concatenate([[f0], f0 + self.law.rises(k, ends[0], steps)])
+            f = np.concatenate([[foot.f], foot.f + self.law.rises(k, start, steps)])
         bound = self.law.ceilings(np.minimum(k[:-1] + 1.0, k[1:]), k[1:], states[1:])
-        return Ladder(groups, k, f, states, bound, bound, before, after)
+        return Ladder(foot.groups, k, f, states, bound, bound, foot.before, foot.after)
 
     def _open(self, ladder: Ladder) -> Bools:
         """Mark the groups that the bounds do not close: they may hold a better value."""

@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf.compiled import kernel
+from argmaxf.expected.kernels import dot
 
 
 @kernel
@@ -44,15 +45,6 @@ def inverse(c, q, x):
     return complex(real * square, -imaginary * square)
 
 
-@reordering_kernel
-def product(a, b):
-    """Σ a b."""
-    total = 0.0
-    for m in range(a.size):
-        total += a[m] * b[m]
-    return total
-
-
 @kernel
 def group_found(count, centre, rest, half, moments, w, x, by_false, waves, found):
     """Fill E[T ℓ_j(S)] of each group: Σ π = Σ p x / (1 - p w) at each θ, times the waves.
@@ -78,7 +70,7 @@ def group_found(count, centre, rest, half, moments, w, x, by_false, waves, found
             turned[m] = sum_.real
             turned[size + m] = sum_.imag
         for j in range(found.shape[1]):
-            found[i, j] = product(turned, waves[j])
+            found[i, j] = dot(turned, waves[j])
 
 
 @kernel

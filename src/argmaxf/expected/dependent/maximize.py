@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.arrays import Floats
+from argmaxf.expected.dependent.draws import Draws
 from argmaxf.expected.dependent.general import JointDecision, decide, only_one
-from argmaxf.expected.dependent.sources import Draws, JointParameters, Mixture
+from argmaxf.expected.dependent.joint import JointParameters
+from argmaxf.expected.dependent.mixture import Mixture
 from argmaxf.question import Question
 from argmaxf.validation import (
     as_labels,

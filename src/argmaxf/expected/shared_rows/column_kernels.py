@@ -11,7 +11,8 @@ import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor, log_factor, tilt
-from argmaxf.expected.row_kernels import nodes_of, plausible, top_spread
+from argmaxf.expected.row_kernels import nodes_of, plausible
+from argmaxf.expected.spread_kernels import top_spread
 
 RARE = 1.0 / 64.0  # below this, log(1 - pw) is summed as a power series
 POWERS = 7  # of it: what is left out is below 3e-14 of the sum

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from dataclasses import replace
 from typing import Self
 
@@ -18,7 +16,7 @@ from argmaxf.expected.search import Search
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.summary.layout import empty_table
-from argmaxf.expected.summary.possible import possible
+from argmaxf.expected.summary.stored import bytes_of_table, table_of_bytes
 from argmaxf.expected.summary.tables import groups_of_table
 from argmaxf.measures import MeasureLike
 from argmaxf.question import Question
@@ -29,12 +27,6 @@ from argmaxf.validation import (
     first_bad_probability,
     refuse_both_columns,
 )
-
-# The file format (docs/sketch-format.md): all numbers little-endian.
-MAGIC = b"argmaxf\n"
-VERSION = 1
-HEADER = struct.Struct("<8sHHII")  # magic, version, columns, rows of the table, rows that follow
-CHECKSUM = struct.Struct("<I")  # CRC-32 of everything before it
 
 
 class ProbabilitySketch:
@@ -248,10 +240,7 @@ class ProbabilitySketch:
 
     def to_bytes(self) -> bytes:
         """Return the sketch as bytes: versioned, checksummed, at most half a megabyte."""
-        rows = np.flatnonzero(self._table[:, 0])
-        head = HEADER.pack(MAGIC, VERSION, self._table.shape[1], self._table.shape[0], rows.size)
-        body = head + rows.astype("<u4").tobytes() + self._table[rows].astype("<f8").tobytes()
-        return body + CHECKSUM.pack(zlib.crc32(body))
+        return bytes_of_table(self._table)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -267,10 +256,7 @@ class ProbabilitySketch:
         ProbabilitySketch
             The sketch.
         """
-        rows, values = _parsed(bytes(data))
-        table = empty_table()
-        table[rows] = values
-        return cls.from_table(table)
+        return cls.from_table(table_of_bytes(bytes(data)))
 
     def groups_with_zeros(self) -> Groups:
         """Return the groups by falling probability, the items with p = 0 as the last one."""
@@ -306,26 +292,3 @@ def _cut(groups: Groups, k: float) -> tuple[Groups, Groups]:
 def _scaled(groups: Groups, share: Floats) -> Groups:
     kept = replace(groups, count=groups.count * share, moments=groups.moments * share[:, None])
     return kept[share > 0.0]
-
-
-def _parsed(data: bytes) -> tuple[np.ndarray, Floats]:
-    """Check bytes against the format; return the rows and their values."""
-    empty = empty_table()
-    if len(data) < HEADER.size + CHECKSUM.size or not data.startswith(MAGIC):
-        raise ValueError(f"not an argmaxf sketch: {len(data)} bytes that start {data[:8]!r}")
-    _, version, columns, table_rows, size = HEADER.unpack_from(data)
-    if version != VERSION:
-        raise ValueError(f"sketch version must be {VERSION}, got {version}")
-    length = HEADER.size + size * (4 + 8 * columns) + CHECKSUM.size
-    if (table_rows, columns) != empty.shape or len(data) != length:
-        raise ValueError(
-            f"the sketch is cut short or altered: expected {length} bytes, got {len(data)}"
-        )
-    if CHECKSUM.unpack(data[-CHECKSUM.size :])[0] != zlib.crc32(data[: -CHECKSUM.size]):
-        raise ValueError("the sketch is altered: its checksum does not match")
-    rows = np.frombuffer(data, "<u4", size, HEADER.size).astype(np.int64)
-    values = np.frombuffer(data, "<f8", size * columns, HEADER.size + 4 * size)
-    values = values.reshape(size, columns).astype(np.float64)
-    if not possible(rows, values):
-        raise ValueError("the sketch is altered: it holds numbers that no probabilities have")
-    return rows, values

@@ -1,0 +1,133 @@
+"""Ladders: f at the borders of groups, and which groups may hold a better value between them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from argmaxf.arrays import Bools, Floats
+from argmaxf.expected.climbers import Climber
+from argmaxf.expected.summary.groups import Groups
+from argmaxf.question import Question
+
+SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
+PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
+
+
+class Foot(NamedTuple):
+    """Where a ladder stands: the groups to climb, and what is known at their ends."""
+
+    groups: Groups
+    k: float  # items above the first border
+    f: float | None  # the value there, None at the empty set
+    ends: tuple[Floats, Floats]  # the states at the first border and at the last
+    before: tuple[Groups, ...] = ()  # the items above the first border
+    after: tuple[Groups, ...] = ()  # and below the last one
+
+    def borders(self) -> Floats:
+        """Return how many items lie above each border."""
+        return self.k + np.concatenate([[0.0], np.cumsum(self.groups.count)])
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The values of f at the borders of groups."""
+
+    groups: Groups
+    k: Floats
+    f: Floats  # less the climber's offset
+    state: Floats
+    low: Floats  # bounds on Φ inside each group
+    high: Floats
+    before: tuple[Groups, ...]  # the items above the ladder's first border
+    after: tuple[Groups, ...]  # and below its last one
+
+
+class Stretch(NamedTuple):
+    """Neighbouring groups of a ladder that may hold a better value."""
+
+    ladder: Ladder
+    first: int
+    stop: int
+
+    @property
+    def groups(self) -> Groups:
+        """The groups."""
+        return self.ladder.groups[self.first : self.stop]
+
+    def parts(self) -> list[Groups]:
+        """Part the groups into neighbouring runs of equal items, and neighbouring others."""
+        groups = self.groups
+        edges = [0, *(np.flatnonzero(np.diff(groups.runs)) + 1).tolist(), len(groups)]
+        return [groups[first:stop] for first, stop in itertools.pairwise(edges)]
+
+    def joined(self, finer: Iterator[Groups]) -> Groups:
+        """Put finer groups in the place of parts; runs are cut by arithmetic."""
+        pieces = (part.split_runs(PIECES) if part.runs[0] else next(finer) for part in self.parts())
+        return Groups.joined(list(pieces))
+
+
+def climbed(foot: Foot, climber: Climber) -> Ladder:
+    """Climb the groups of a foot."""
+    u, groups, f0 = climber.u, foot.groups, foot.f
+    states, phi, rise, low, high = climber.climb(groups, *foot.ends)
+    k = foot.borders()
+    kept = np.exp(-np.multiply.outer(groups.count, u))
+    lost = -np.expm1(-np.multiply.outer(groups.count, u))
+    # g_{i+1} - g_i = Σ e^{-u k_i} [e^{-uN} (Φ_{i+1} - Φ_i) - (1 - e^{-uN}) Φ_i]
+    steps = np.exp(-np.multiply.outer(k[:-1], u)) * (kept * rise - lost * phi[:-1])
+    if f0 is None:  # the rule is for k ≥ 1: this is its value at k = 0, not that of the empty set
+        f0 = climber.sign * float(phi[0].sum())
+    # One sum from f0 on: where it gets small, so does its rounding.
+    f = np.cumsum(np.concatenate([[f0], climber.sign * steps.sum(axis=1)]))
+    return Ladder(groups, k, f, states, low, high, foot.before, foot.after)
+
+
+def open_groups(ladder: Ladder, climber: Climber, best: float, question: Question) -> Bools:
+    """Mark the groups that none of the three bounds closes: they may hold a better value.
+
+    A limit on k inside of a group leaves it open unless it is too poor: f may be best right there.
+    """
+    u = climber.u
+    is_open = ladder.groups.count > 1
+    is_open &= (ladder.k[1:] > question.least) & (ladder.k[:-1] < question.most)
+    limited = ladder.k[:-1] < question.least
+    limited |= ladder.k[1:] > question.most
+    if not question.split_ties:
+        is_open &= ~ladder.groups.runs
+    if ladder.k[0] == 0.0 and question.rises_at_the_top and not limited[:1].any():
+        is_open[:1] &= ~ladder.groups.runs[:1]
+    if climber.sign > 0.0:
+        ceiling = _sum(u, ladder.k[:-1, None] + 1, ladder.high)
+    else:
+        ceiling = -_sum(u, ladder.k[1:, None], ladder.low)
+    is_open &= ceiling > best - SLACK * abs(best)
+
+    i = np.flatnonzero(is_open)
+    a, b = ladder.k[i, None], ladder.k[i + 1, None]
+    least, most = climber.steps(ladder.groups[i], ladder.state[i], ladder.state[i + 1])
+    loss = -np.expm1(-u)
+    gain = _sum(u, a + 1, most.clip(min=0.0))
+    lost = _sum(u, b - 1, loss * ladder.low[i]) - _sum(u, b, most.clip(max=0.0))
+    falls = gain < (1.0 - SLACK) * lost
+    gain = _sum(u, b, least.clip(min=0.0))
+    lost = _sum(u, a, loss * ladder.high[i]) - _sum(u, a + 1, least.clip(max=0.0))
+    rises = gain > (1.0 + SLACK) * lost
+    is_open[i] = ~(falls | rises) | limited[i]
+    return is_open
+
+
+def open_stretches(is_open: Bools) -> Iterator[tuple[int, int]]:
+    """Yield the first and one past the last index of each stretch of neighbouring open groups."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], is_open, [False]])))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def _sum(u: Floats, k: Floats, terms: Floats) -> Floats:
+    """Σ_m e^{-u_m k} terms_m, for a column of k."""
+    total: Floats = (np.exp(-u * k) * terms).sum(axis=1)
+    return total
