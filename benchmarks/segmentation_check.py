@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf.torch import segment, segmentation
+from argmaxf.torch import engine, segment
 
 
 def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
@@ -55,7 +55,7 @@ def reference() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
 
 
 def _on_cpu(p: torch.Tensor, measure: str, zero: float) -> tuple[np.ndarray, np.ndarray]:
-    with mock.patch.object(segmentation, "by_numpy", return_value=False):
+    with mock.patch.object(engine, "by_numpy", return_value=False):
         found = segment(p, measure=measure, zero_division=zero)
     return found.k.flatten().numpy(), found.masks.flatten(2).flatten(0, 1).numpy()
 

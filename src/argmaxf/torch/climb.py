@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from argmaxf.torch.form import Form, State, log_ratio, share
+from argmaxf.torch.form import RowForm, State, log_ratio, share
 from argmaxf.torch.keys import values
-from argmaxf.torch.passes import Table
+from argmaxf.torch.passes import BinTable
 
 SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
 
 
-class Ladder(NamedTuple):
+class BinLadder(NamedTuple):
     """What is known along the bins of a table."""
 
     k: Tensor  # at the borders, bins + 1
@@ -37,12 +37,14 @@ class Bins(NamedTuple):
     high: Tensor
 
 
-def bins_of(table: Table) -> Bins:
+def bins_of(table: BinTable) -> Bins:
     """Return how many items each bin has, and between which probabilities they are."""
     return Bins(table.size.double(), values(table.low), values(table.high))
 
 
-def climb(form: Form, table: Table, start: State, *, exact: bool, single: bool = False) -> Ladder:
+def climb(
+    form: RowForm, table: BinTable, start: State, *, exact: bool, single: bool = False
+) -> BinLadder:
     """Bound f at the borders of all bins, and inside of them; `single` items have no inside."""
     bins = bins_of(table)
     c = form.coefficients[0]
@@ -67,10 +69,10 @@ def climb(form: Form, table: Table, start: State, *, exact: bool, single: bool =
     f = (decay * q[0] * a_low).sum(2)
     if exact:
         f = _by_differences(form, bins, decay, f, q[0], a_low, c * x * count * share_low)
-    return Ladder(k, f, (before * e * highest).sum(2), falls, rises)
+    return BinLadder(k, f, (before * e * highest).sum(2), falls, rises)
 
 
-def state_at(form: Form, table: Table, start: State, border: Tensor) -> State:
+def state_at(form: RowForm, table: BinTable, start: State, border: Tensor) -> State:
     """Return the state at one border of each row, of bins that are single values."""
     bins = bins_of(table)
     above = torch.arange(bins.size.shape[1], device=border.device) < border[:, None]
@@ -91,7 +93,7 @@ def _borders(start: Tensor, steps: Tensor) -> Tensor:
     return torch.cat([start, start + steps.cumsum(1)], 1)
 
 
-def _log_q(form: Form, bins: Bins, start: State, exact: bool) -> tuple[Tensor, Tensor]:
+def _log_q(form: RowForm, bins: Bins, start: State, exact: bool) -> tuple[Tensor, Tensor]:
     """Bound log Q at the borders; it has only one value where Q does not change."""
     if form.one_tilt:
         return start.log_q[:, None], start.log_q[:, None]
@@ -110,7 +112,7 @@ def _ends(q: Tensor) -> tuple[Tensor, Tensor]:
     return (q, q) if q.shape[1] == 1 else (q[:, :-1], q[:, 1:])
 
 
-def _between(form: Form, q: tuple[Tensor, Tensor], a_low: Tensor, a_high: Tensor) -> Any:
+def _between(form: RowForm, q: tuple[Tensor, Tensor], a_low: Tensor, a_high: Tensor) -> Any:
     """Bound Φ inside each bin: A grows with k, Q too if b_out ≥ b_in, else it falls."""
     _, b_in, b_out, _, _ = form.coefficients
     (low_a, low_b), (high_a, high_b) = _ends(q[0]), _ends(q[1])
@@ -118,7 +120,7 @@ def _between(form: Form, q: tuple[Tensor, Tensor], a_low: Tensor, a_high: Tensor
     return q_least * a_low[:, :-1], q_most * a_high[:, 1:]
 
 
-def _steps(form: Form, bins: Bins, q: Any, a: Any, shares: Any) -> tuple[Tensor, Tensor]:
+def _steps(form: RowForm, bins: Bins, q: Any, a: Any, shares: Any) -> tuple[Tensor, Tensor]:
     """Bound Φ_k - Φ_{k-1} inside each bin from below and above (see `expected/form.py`)."""
     c, b_in, b_out, _, _ = form.coefficients
     x = form.inside.x[:, None]
@@ -140,7 +142,7 @@ def _steps(form: Form, bins: Bins, q: Any, a: Any, shares: Any) -> tuple[Tensor,
 
 
 def _by_differences(
-    form: Form, bins: Bins, decay: Tensor, f: Tensor, q: Tensor, a: Tensor, gain: Tensor
+    form: RowForm, bins: Bins, decay: Tensor, f: Tensor, q: Tensor, a: Tensor, gain: Tensor
 ) -> Tensor:
     """f at the borders as sums of exact differences: neighbouring k are told apart.
 

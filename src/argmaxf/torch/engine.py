@@ -1,4 +1,4 @@
-"""Which implementation works on a tensor's device: Triton's kernels, or plain torch."""
+"""Which implementation works on a tensor's device: NumPy's, Triton's kernels, or plain torch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 
-class Engine(NamedTuple):
+class Backend(NamedTuple):
     """Modules with the same functions: passes over pixels, and what is made of tables."""
 
     passes: Any
@@ -15,15 +15,20 @@ class Engine(NamedTuple):
     row_bytes: int  # that the tables of one row need
 
 
-def engine_for(p: Tensor) -> Engine:
+def by_numpy(rows: Tensor) -> bool:
+    """Whether the compiled loops for arrays can have the pixels: on the CPU they are faster."""
+    return rows.device.type == "cpu"
+
+
+def engine_for(p: Tensor) -> Backend:
     """Return what suits the device of the pixels."""
     if p.is_cuda:
         try:
-            from argmaxf.torch import triton_passes, triton_tables
+            from argmaxf.torch import triton_counts, triton_passes, triton_tables
         except ImportError:
             pass
         else:
-            return Engine(triton_passes, triton_tables, triton_passes.LEAST_ITEMS * 8 * 10)
+            return Backend(triton_passes, triton_tables, triton_counts.LEAST_ITEMS * 8 * 10)
     from argmaxf.torch import passes, tables
 
-    return Engine(passes, tables, passes.BINS * 48 * 8 * 10)  # bins × nodes, ten of them
+    return Backend(passes, tables, passes.BINS * 48 * 8 * 10)  # bins × nodes, ten of them

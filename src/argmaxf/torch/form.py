@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from argmaxf.expected import nodes as rule
-from argmaxf.torch.passes import Tilt
+from argmaxf.torch.passes import NodeTilt
 
 LEAST_X = float(np.exp(-120.0))  # below, a tilted term is lost
 
@@ -32,17 +32,17 @@ class State(NamedTuple):
     log_q: Tensor
 
 
-class Form(NamedTuple):
+class RowForm(NamedTuple):
     """A measure at the nodes of each row."""
 
     coefficients: Any  # c, b_in, b_out, s0, s1
     u: Tensor
     weight: Tensor
-    inside: Tilt
-    outside: Tilt
+    inside: NodeTilt
+    outside: NodeTilt
 
     @classmethod
-    def of(cls, coefficients: Any, low: Tensor, high: Tensor) -> Form:
+    def of(cls, coefficients: Any, low: Tensor, high: Tensor) -> RowForm:
         """Prepare the measure for denominators between low and high in each row."""
         _, b_in, b_out, _, _ = coefficients
         u, weight = reciprocal_nodes(low, high)
@@ -63,12 +63,12 @@ class Form(NamedTuple):
         return (-self.u[:, None] * k[:, :, None]).exp()
 
 
-def tilt(u: Tensor, b: float) -> Tilt:
+def tilt(u: Tensor, b: float) -> NodeTilt:
     """Return w = 1 - e^{-bu} and x = e^{-bu}."""
-    return Tilt(-torch.expm1(-b * u), (-b * u).exp().clamp(min=LEAST_X))
+    return NodeTilt(-torch.expm1(-b * u), (-b * u).exp().clamp(min=LEAST_X))
 
 
-def share(p: Tensor, tilt: Tilt) -> Tensor:
+def share(p: Tensor, tilt: NodeTilt) -> Tensor:
     """p / (1 - p w), which grows with p."""
     p = p[:, :, None]
     w, x = tilt.w[:, None], tilt.x[:, None]
@@ -101,7 +101,7 @@ def _rules(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(few).to(device), torch.from_numpy(many).to(device)
 
 
-def log_ratio(form: Form, p: Tensor) -> Tensor:
+def log_ratio(form: RowForm, p: Tensor) -> Tensor:
     """log (1 - p w_in) / (1 - p w_out), which is monotone in p."""
     pull = form.outside.w - form.inside.w
     ratio = torch.log1p(pull[:, None] * share(p, form.outside))

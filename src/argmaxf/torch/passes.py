@@ -1,4 +1,4 @@
-r"""The three passes over the pixels, in plain torch: integer counts, and sums at the nodes.
+r"""The passes over the pixels, in plain torch: integer counts, and sums at the nodes.
 
 Everything else works on tables that do not grow with the image. `triton_passes` has the same for
 NVIDIA GPUs. Sums are in double precision and in a fixed order, so that two runs agree bit for bit.
@@ -18,21 +18,21 @@ ITEMS = 512
 ROOM = 1 << 21  # numbers held at a time
 
 
-class Window(NamedTuple):
+class KeyWindow(NamedTuple):
     """For each row the highest key of the first inner bin, and the log₂ of a bin's keys."""
 
     top: Tensor
     shift: Tensor
 
 
-class Tilt(NamedTuple):
+class NodeTilt(NamedTuple):
     """w = 1 - e^{-bu} and x = e^{-bu} at the nodes u of each row (see `form`)."""
 
     w: Tensor
     x: Tensor
 
 
-class Table(NamedTuple):
+class BinTable(NamedTuple):
     """How many items each bin of a row has, by falling p, and the keys at the bins' ends."""
 
     size: Tensor
@@ -40,7 +40,9 @@ class Table(NamedTuple):
     high: Tensor
 
 
-def table(p: Tensor, window: Window, finest: int, active: Tensor | None) -> tuple[Table, Tensor]:
+def table(
+    p: Tensor, window: KeyWindow, finest: int, active: Tensor | None
+) -> tuple[BinTable, Tensor]:
     """Count the items p > 0 in the bins of each row's window, and what is no probability.
 
     The first and the last bin are for what is above and below the window. `finest` is the log₂ of
@@ -56,10 +58,10 @@ def table(p: Tensor, window: Window, finest: int, active: Tensor | None) -> tupl
     high = window.top[:, None] - (place - 1) * width[:, None]
     low = high - width[:, None] + step
     high[:, 0], low[:, -1] = ONE, step
-    return Table(count, low.clamp(step, ONE), high.clamp(step, ONE)), bad
+    return BinTable(count, low.clamp(step, ONE), high.clamp(step, ONE)), bad
 
 
-def _count(p: Tensor, window: Window) -> tuple[Tensor, Tensor]:
+def _count(p: Tensor, window: KeyWindow) -> tuple[Tensor, Tensor]:
     """Count the items p > 0 in each bin, and those that are no probabilities."""
     rows, n = p.shape
     table = torch.zeros(rows * BINS, dtype=torch.int64, device=p.device)
@@ -98,7 +100,7 @@ def gather(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
     return out[:, :most]
 
 
-def log_products(p: Tensor, tilt: Tilt) -> Tensor:
+def log_products(p: Tensor, tilt: NodeTilt) -> Tensor:
     """Σ log(1 - p w) over all items of each row, at each node."""
     total = torch.zeros_like(tilt.w)
     for part, node in _steps(p, tilt):
@@ -108,7 +110,13 @@ def log_products(p: Tensor, tilt: Tilt) -> Tensor:
 
 
 def sums_between(
-    p: Tensor, low: Tensor, high: Tensor, inside: Tilt, outside: Tilt, b_in: float, b_out: float
+    p: Tensor,
+    low: Tensor,
+    high: Tensor,
+    inside: NodeTilt,
+    outside: NodeTilt,
+    b_in: float,
+    b_out: float,
 ) -> tuple[Tensor, Tensor]:
     """Σ π, and Σ log (1 - p w_in) / (1 - p w_out), over items whose key is in (low, high].
 
@@ -126,7 +134,7 @@ def sums_between(
 
 
 def spread_sums(
-    p: Tensor, cut: Tensor, tilt: Tilt, weight_in: Tensor, weight_out: Tensor
+    p: Tensor, cut: Tensor, tilt: NodeTilt, weight_in: Tensor, weight_out: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Σ a π and Σ a² π (1 - π) of items whose key is not `cut`; how many are above and at it.
 
@@ -146,7 +154,17 @@ def spread_sums(
     return mean, variance, counts
 
 
-def _factor(d: Tensor, tilt: Tilt, node: slice) -> Tensor:
+def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
+    """Σ_m scale_m / (1 - p w_m) for each item of each row."""
+    out = torch.zeros(p.shape, dtype=torch.float64, device=p.device)
+    for part, node in _steps(p, tilt):
+        d, w, x = p[:, None, part].double(), tilt.w[:, node, None], tilt.x[:, node, None]
+        factor = torch.where(d < 0.5, 1.0 - d * w, x + (1.0 - d) * w)
+        out[:, part] += (scale[:, node, None] / factor).sum(1)
+    return out
+
+
+def _factor(d: Tensor, tilt: NodeTilt, node: slice) -> Tensor:
     """1 - p w, which is never below x."""
     return torch.maximum(1.0 - d * tilt.w[:, node, None], tilt.x[:, node, None].clamp(min=1e-18))
 
@@ -157,9 +175,9 @@ def _parts(rows: int, n: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, n, step)]
 
 
-def _steps(p: Tensor, tilt: Tilt) -> list[tuple[slice, slice]]:
+def _steps(p: Tensor, tilt: NodeTilt) -> list[tuple[slice, slice]]:
     """Cut items and nodes into parts whose product can be held at a time."""
     (rows, n), nodes = p.shape, tilt.w.shape[1]
-    at_once = max(1, min(nodes, ROOM // (rows * min(n, 1 << 12))))
+    at_once = max(1, min(nodes, ROOM // (rows * min(max(n, 1), 1 << 12))))
     columns = [slice(m, m + at_once) for m in range(0, nodes, at_once)]
     return [(part, node) for part in _parts(rows * at_once, n) for node in columns]

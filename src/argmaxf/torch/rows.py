@@ -9,10 +9,10 @@ from torch import Tensor
 
 from argmaxf.torch import tables as plain
 from argmaxf.torch.engine import engine_for
-from argmaxf.torch.form import Form
+from argmaxf.torch.form import RowForm
 from argmaxf.torch.keys import FINEST, ONE
-from argmaxf.torch.passes import Tilt
-from argmaxf.torch.search import Search, first_window
+from argmaxf.torch.passes import NodeTilt
+from argmaxf.torch.search import PixelSearch, first_window
 from argmaxf.torch.tables import Found
 from argmaxf.validation import NotAProbability
 
@@ -51,7 +51,7 @@ def _decide(p: Tensor, coefficients: Any, zero: float, split: bool) -> Rows:
         raise NotAProbability
     form, reach = prepared
     log_none = passes.log_products(p, form.outside)
-    found = Search(p, form, log_none, reach, split).run(table)
+    found = PixelSearch(p, form, log_none, reach, split).run(table)
     found = _or_nothing(p, form, log_none, found, zero)
     weights = _weights(form, found.f)
     log_q, sums = log_none, _spread_sums(p, passes, form, found.lowest, weights)
@@ -63,7 +63,7 @@ def _decide(p: Tensor, coefficients: Any, zero: float, split: bool) -> Rows:
     return Rows(k, found.f, std, threshold, ties, equal)
 
 
-def _spread_sums(p: Tensor, passes: Any, form: Form, cut: Tensor, weights: Any) -> Any:
+def _spread_sums(p: Tensor, passes: Any, form: RowForm, cut: Tensor, weights: Any) -> Any:
     """Return the sums of `passes.spread_sums`, with each side's own tilt where they differ."""
     a, b = weights
     if form.one_tilt:
@@ -74,7 +74,7 @@ def _spread_sums(p: Tensor, passes: Any, form: Form, cut: Tensor, weights: Any) 
     return mean + mean_out, variance + variance_out, counts
 
 
-def _or_nothing(p: Tensor, form: Form, log_none: Tensor, found: Found, zero: float) -> Found:
+def _or_nothing(p: Tensor, form: RowForm, log_none: Tensor, found: Found, zero: float) -> Found:
     """Return the empty set instead where it is worth as much."""
     _, _, b_out, s0, s1 = form.coefficients
     if s1 > 0.0:
@@ -96,7 +96,7 @@ def _nothing_there(p: Tensor, b_out: float) -> Tensor:
     one = torch.ones(len(p), 1, dtype=torch.float64, device=p.device)
     if b_out == 0.0:
         return one[:, 0]
-    log_none: Tensor = engine_for(p).passes.log_products(p, Tilt(one, 0.0 * one))
+    log_none: Tensor = engine_for(p).passes.log_products(p, NodeTilt(one, 0.0 * one))
     return log_none.exp()[:, 0]
 
 
@@ -131,7 +131,7 @@ def value_of(p: Tensor, chosen: Tensor, coefficients: Any, zero: float) -> tuple
     return f, plain.root_mean(form, k, f, log_q, tuple(x + y for x, y in sums), zero)
 
 
-def _weights(form: Form, f: Tensor) -> tuple[Tensor, Tensor]:
+def _weights(form: RowForm, f: Tensor) -> tuple[Tensor, Tensor]:
     """What a label inside and outside counts in numerator - f · denominator."""
     c, b_in, b_out, _, _ = form.coefficients
     return c - b_in * f, -b_out * f

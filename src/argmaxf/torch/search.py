@@ -14,10 +14,10 @@ from torch import Tensor
 
 from argmaxf.torch.climb import state_at
 from argmaxf.torch.engine import engine_for
-from argmaxf.torch.form import Form, State
+from argmaxf.torch.form import RowForm, State
 from argmaxf.torch.keys import FINEST, ONE, values
-from argmaxf.torch.passes import BINS, Table, Window
-from argmaxf.torch.tables import Band, Found
+from argmaxf.torch.passes import BINS, BinTable, KeyWindow
+from argmaxf.torch.tables import Found, OpenBins
 
 HELD = 16  # items are copied out once they are fewer than 1/HELD of all
 PIECES = 256  # a run of equal items is cut into at most this many pieces at a time
@@ -25,20 +25,22 @@ TOP = ONE - (1014 << 52)  # the key of 1 - 2^-9
 SHIFT = 48  # 16 bins for each power of two: the first window reaches down to 2^-25
 
 
-def first_window(p: Tensor) -> Window:
+def first_window(p: Tensor) -> KeyWindow:
     """Return the window of every row that holds all likely thresholds."""
     top = torch.full((len(p),), TOP, dtype=torch.int64, device=p.device)
-    return Window(top, torch.full_like(top, max(SHIFT, FINEST[p.dtype])))
+    return KeyWindow(top, torch.full_like(top, max(SHIFT, FINEST[p.dtype])))
 
 
-class Search:
+class PixelSearch:
     """The search for the best set of each row of pixels (rows × n).
 
     The bins of a window inside another one have at most half as many keys, usually a hundredth, and
     a run of equal items is cut in 256, so that the search ends.
     """
 
-    def __init__(self, p: Tensor, form: Form, log_none: Tensor, reach: Tensor, split: bool) -> None:
+    def __init__(
+        self, p: Tensor, form: RowForm, log_none: Tensor, reach: Tensor, split: bool
+    ) -> None:
         self.p, self.form, self.reach, self.split = p, form, reach, split
         self.passes, self.tables, _ = engine_for(p)
         self.finest, self.few = FINEST[p.dtype], self.passes.few(len(p))
@@ -48,12 +50,12 @@ class Search:
         self.found = Found(torch.zeros_like(reach), torch.zeros_like(reach), none)
         self.floor = torch.zeros_like(reach)  # some set is known to be worth this much
 
-    def run(self, table: Table) -> Found:
-        """Search from the table of the first window."""
+    def run(self, table: BinTable) -> Found:
+        """PixelSearch from the table of the first window."""
         self._explore(table, self.start, torch.full_like(self.found.lowest, ONE))
         return self.found
 
-    def _explore(self, table: Table, start: State, top: Tensor) -> None:
+    def _explore(self, table: BinTable, start: State, top: Tensor) -> None:
         """Follow every stretch of bins that may hold the optimum, in each row one after another.
 
         All items with keys above `top` are in `start`.
@@ -68,7 +70,7 @@ class Search:
             self._closer(band, items, start, top)
             stop = torch.maximum(stop, band.stop)
 
-    def _closer(self, band: Band, items: int, start: State, top: Tensor) -> None:
+    def _closer(self, band: OpenBins, items: int, start: State, top: Tensor) -> None:
         """Look closer at the bins of a band, which holds so many items in a row at most."""
         c, b_in, b_out, _, _ = self.form.coefficients
         tilts = self.form.inside, self.form.outside, b_in, b_out
@@ -84,7 +86,7 @@ class Search:
             self.p = values(kept).to(self.p.dtype)
         finer = ((band.high - band.low).clamp(min=0) // (BINS - 2)).double()
         shift = torch.frexp(finer)[1].long().clamp(min=self.finest)
-        window = Window(band.high, shift)
+        window = KeyWindow(band.high, shift)
         table, _ = self.passes.table(self.p, window, self.finest, band.stop > band.first)
         if bool((shift == self.finest).all()):
             self._single_values(table, state)
@@ -95,11 +97,11 @@ class Search:
     def _one_by_one(self, key: Tensor, start: State) -> None:
         """Take the best border of single items."""
         key = key.sort(1, descending=True).values
-        table = Table((key > 0).long(), key, key)
+        table = BinTable((key > 0).long(), key, key)
         ladder = self.tables.climb(self.form, table, start, exact=True, single=True)
         self._take_best(ladder, table)
 
-    def _single_values(self, table: Table, start: State) -> None:
+    def _single_values(self, table: BinTable, start: State) -> None:
         """Take the best border of bins that are single values; cut runs of equal items."""
         while True:
             ladder = self.tables.climb(self.form, table, start, exact=True)
@@ -109,7 +111,7 @@ class Search:
             start = state_at(self.form, table, start, first)
             table = _cut_runs(table, ladder.k, first, stop)
 
-    def _take_best(self, ladder: object, table: Table) -> Tensor:
+    def _take_best(self, ladder: object, table: BinTable) -> Tensor:
         """Compare the best border with the best so far; return which runs are open."""
         runs: Tensor = self.tables.take_best(
             ladder, table, self.reach, self.found, self.floor, self.split
@@ -117,7 +119,7 @@ class Search:
         return runs
 
 
-def _cut_runs(table: Table, k: Tensor, first: Tensor, stop: Tensor) -> Table:
+def _cut_runs(table: BinTable, k: Tensor, first: Tensor, stop: Tensor) -> BinTable:
     """Return the runs of equal items from `first` to before `stop` in evenly cut pieces."""
     low, high = k.gather(1, first[:, None]), k.gather(1, stop[:, None])
     even = torch.linspace(0.0, 1.0, PIECES + 1, dtype=torch.float64, device=k.device)
@@ -125,4 +127,4 @@ def _cut_runs(table: Table, k: Tensor, first: Tensor, stop: Tensor) -> Table:
     border = torch.cat([torch.minimum(torch.maximum(k, low), high), even], 1).sort(1).values
     run = (torch.searchsorted(k, border[:, 1:].contiguous()) - 1).clamp(min=0)
     key = table.low.gather(1, run)
-    return Table(border.diff(dim=1).long(), key, key)
+    return BinTable(border.diff(dim=1).long(), key, key)

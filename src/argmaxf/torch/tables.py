@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from argmaxf.torch.climb import SLACK, Ladder, bins_of, climb
-from argmaxf.torch.form import Form, log_ratio, share
+from argmaxf.torch.climb import SLACK, BinLadder, bins_of, climb
+from argmaxf.torch.form import RowForm, log_ratio, share
 from argmaxf.torch.keys import ONE, values
-from argmaxf.torch.passes import BINS, Table, Tilt
+from argmaxf.torch.passes import BINS, BinTable, NodeTilt
 
-__all__ = ["Band", "Found", "climb", "finish", "narrow", "prepared", "take_best"]
+__all__ = ["Found", "OpenBins", "climb", "finish", "narrow", "prepared", "take_best"]
 
 CONTEST = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
 
 
-class Band(NamedTuple):
+class OpenBins(NamedTuple):
     """The bins of each row to look at next, their keys, and the items above and inside."""
 
     first: Tensor
@@ -40,8 +40,8 @@ class Found(NamedTuple):
 
 
 def prepared(
-    table: Table, coefficients: Any, bad: Tensor, only_k: Tensor | None = None
-) -> tuple[Form, Tensor] | None:
+    table: BinTable, coefficients: Any, bad: Tensor, only_k: Tensor | None = None
+) -> tuple[RowForm, Tensor] | None:
     """Return the measure at nodes that suit each row, and the largest k that can be best there.
 
     By Jensen's inequality from both sides (see `expected/form.py`), with the bins' bounds on Σ p.
@@ -68,12 +68,18 @@ def prepared(
         reach, poor = only_k, (only_k - 1.0).clamp(min=0.0)
     least = min(b_in, b_out) * fewest + poor + (s1 if s1 > 0.0 else 1.0)
     high = reach + 1.0 + s1 + max(b_in, b_out) * most
-    return Form.of(coefficients, least, high), reach
+    return RowForm.of(coefficients, least, high), reach
 
 
 def narrow(
-    ladder: Ladder, table: Table, reach: Tensor, floor: Tensor, after: Tensor, top: Tensor, few: int
-) -> Band:
+    ladder: BinLadder,
+    table: BinTable,
+    reach: Tensor,
+    floor: Tensor,
+    after: Tensor,
+    top: Tensor,
+    few: int,
+) -> OpenBins:
     """Choose the bins from `after` on to look at next: all open ones if few, or one stretch.
 
     `floor`, what some set is known to be worth, is raised in place. Rows without an open bin get
@@ -90,7 +96,7 @@ def narrow(
     high = torch.where(stop > 0, _at(table.high, first), top)
     low = torch.where(stop > 0, _at(table.low, stop - 1), high + 1)
     k = _at(ladder.k, first)
-    return Band(first, stop, low, high, k, _at(ladder.k, stop) - k)
+    return OpenBins(first, stop, low, high, k, _at(ladder.k, stop) - k)
 
 
 def widest(first: Tensor) -> Tensor:
@@ -104,7 +110,7 @@ def widest(first: Tensor) -> Tensor:
 
 
 def take_best(
-    ladder: Ladder, table: Table, reach: Tensor, found: Found, floor: Tensor, split: bool
+    ladder: BinLadder, table: BinTable, reach: Tensor, found: Found, floor: Tensor, split: bool
 ) -> Tensor:
     """Take the best border into `found` and `floor`; return which runs are open, from and to.
 
@@ -128,7 +134,7 @@ def take_best(
 
 
 def finish(
-    form: Form, found: Found, log_q: Tensor, sums: Any, weights: Any, zero: float
+    form: RowForm, found: Found, log_q: Tensor, sums: Any, weights: Any, zero: float
 ) -> tuple[Tensor, ...]:
     """Return k, the standard deviation, the threshold, the chosen and the equal items there.
 
@@ -153,7 +159,7 @@ def finish(
     return found.k.long(), std, torch.where(some, threshold[:, 0], torch.inf), ties, equal
 
 
-def root_mean(form: Form, k: Tensor, f: Tensor, log_q: Tensor, sums: Any, zero: float) -> Tensor:
+def root_mean(form: RowForm, k: Tensor, f: Tensor, log_q: Tensor, sums: Any, zero: float) -> Tensor:
     """√E[(numerator - f · denominator)² / denominator²], with 1/x² = Σ ω u e^{-ux}.
 
     Under the tilt numerator - f · denominator is a sum of independent labels; its variance and
@@ -169,19 +175,19 @@ def root_mean(form: Form, k: Tensor, f: Tensor, log_q: Tensor, sums: Any, zero: 
     return torch.where(k > 0, std, zero * (none * (1.0 - none)).clamp(min=0.0).sqrt())
 
 
-def _rest(p: Tensor, tilted: Tilt) -> Tensor:
+def _rest(p: Tensor, tilted: NodeTilt) -> Tensor:
     """1 - π = (1 - p) / (1 - p w)."""
     w, x = tilted.w, tilted.x
     return (1.0 - p) / torch.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
 
 
-def _useful(ladder: Ladder, reach: Tensor) -> Tensor:
+def _useful(ladder: BinLadder, reach: Tensor) -> Tensor:
     """f at the borders with 0 < k ≤ reach; -1 at others."""
     useful = (ladder.k <= reach[:, None]) & (ladder.k > 0)
     return ladder.f.masked_fill(~useful, -1.0)
 
 
-def _hot(ladder: Ladder, table: Table, reach: Tensor, floor: Tensor) -> Tensor:
+def _hot(ladder: BinLadder, table: BinTable, reach: Tensor, floor: Tensor) -> Tensor:
     """Mark the bins that may hold the optimum, at their last item or before it."""
     full = table.size > 0
     poor = ladder.ceiling < (1.0 - SLACK) * floor[:, None]

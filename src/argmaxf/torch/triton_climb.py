@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
-from argmaxf.torch.climb import Ladder
-from argmaxf.torch.form import Form, State
-from argmaxf.torch.passes import Table
-from argmaxf.torch.triton_passes import _log_of, _value
+from argmaxf.torch.climb import BinLadder
+from argmaxf.torch.form import RowForm, State
+from argmaxf.torch.passes import BinTable
+from argmaxf.torch.triton_numbers import expm1, log_of, number_of, numbers_on, share_of
 
 
-def climb(form: Form, table: Table, start: State, *, exact: bool, single: bool = False) -> Ladder:
+def climb(
+    form: RowForm, table: BinTable, start: State, *, exact: bool, single: bool = False
+) -> BinLadder:
     """Bound f at the borders of all bins, and inside of them unless they are single items."""
     _, b_in, b_out, _, _ = form.coefficients
     rows, bins = table.size.shape
@@ -32,34 +31,13 @@ def climb(form: Form, table: Table, start: State, *, exact: bool, single: bool =
         *(*kinds, max(1, (2048 if many else 8192) // nodes), nodes),
         num_warps=8 if many else 16,
     )
-    return Ladder(f[0], f[1], ceiling, flags[0], flags[1])
-
-
-@functools.lru_cache(maxsize=64)
-def numbers_on(numbers: tuple[float, ...], device: torch.device) -> Tensor:
-    """Numbers of full precision: as arguments they would be single."""
-    return torch.tensor([float(each) for each in numbers], dtype=torch.float64, device=device)
-
-
-@triton.jit
-def _expm1(y):
-    """e^y - 1 for y ≤ 0 to full relative precision."""
-    e = tl.exp(y)
-    log_e = tl.log(tl.maximum(e, 1e-30))
-    corrected = (e - 1.0) * (y / tl.where(log_e == 0.0, 1.0, log_e))
-    return tl.where(e == 1.0, y, tl.where(e < 1e-5, e - 1.0, corrected))
-
-
-@triton.jit
-def _share(p, w, x):
-    """p / (1 - p w)."""
-    return p / tl.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
+    return BinLadder(f[0], f[1], ceiling, flags[0], flags[1])
 
 
 @triton.jit
 def _bounds(k0, k1, uu, lowest, highest, least, most):
     """The ceiling of f in each bin, and whether f only falls or only rises there."""
-    e, loss = tl.exp(-uu), -_expm1(-uu)
+    e, loss = tl.exp(-uu), -expm1(-uu)
     before, after = tl.exp(-uu * k0[:, None]), tl.exp(-uu * k1[:, None])
     late = tl.exp(-uu * tl.maximum(k1 - 1.0, 0.0)[:, None])
     down = tl.sum(late * loss * lowest - after * tl.minimum(most, 0.0), 1)
@@ -78,8 +56,8 @@ def _two_tilts(
 ):  # fmt: skip
     """Bounds on Q, Φ and its steps where Q changes, and the steps of log Q (`climb`)."""
     pull = wo - wi
-    out_low, out_high = _share(p_low, wo, xo), _share(p_high, wo, xo)
-    r_low, r_high = n * _log_of(pull * out_low), n * _log_of(pull * out_high)
+    out_low, out_high = share_of(p_low, wo, xo), share_of(p_high, wo, xo)
+    r_low, r_high = n * log_of(pull * out_low), n * log_of(pull * out_high)
     least_r, most_r = tl.minimum(r_low, r_high), tl.maximum(r_low, r_high)
     low1, high1 = q_low + tl.cumsum(least_r, 0), q_high + tl.cumsum(most_r, 0)
     low0, high0 = low1 - least_r, high1 - most_r
@@ -104,13 +82,13 @@ def _steps(
 ):  # fmt: skip
     """What a bin of equal items adds to f, up to ωQ: A (e^y - 1) + e^y (A' - A), y = r - u N."""
     if SINGLE:  # e^y = e^{-u} (1 + pull), and k grows by 1
-        e, lost = tl.exp(-uu), _expm1(-uu)
+        e, lost = tl.exp(-uu), expm1(-uu)
         decay = tl.exp(-uu * k) * tl.exp(-uu * tl.arange(0, TILE).to(tl.float64)[:, None])
-        pull = (wo - wi) * _share(p, wo, xo) if TWO else 0.0
+        pull = (wo - wi) * share_of(p, wo, xo) if TWO else 0.0
         steps = decay * (a * (lost + e * pull) * n + e * (1.0 + pull) * gain)
     else:
         y = r - uu * n
-        steps = tl.exp(-uu * k0[:, None]) * (a * _expm1(y) + tl.exp(y) * gain)
+        steps = tl.exp(-uu * k0[:, None]) * (a * expm1(y) + tl.exp(y) * gain)
     return steps
 
 
@@ -143,15 +121,15 @@ def _climb(
         bin = first + tl.arange(0, TILE)
         there, at = bin < bins, row * bins + bin
         n = tl.load(size + at, mask=there, other=0).to(tl.float64)
-        p_low = _value(tl.load(low + at, mask=there, other=0))[:, None]
-        p_high, share_low = p_low, _share(p_low, wi, xi)
+        p_low = number_of(tl.load(low + at, mask=there, other=0))[:, None]
+        p_high, share_low = p_low, share_of(p_low, wi, xi)
         k1 = k + tl.cumsum(n, 0)
         share_high, gain = share_low, c * xi * n[:, None] * share_low
         low1 = a_low + tl.cumsum(gain, 0)
         low0, high1 = low1 - gain, low1
         if not EXACT:
-            p_high = _value(tl.load(high + at, mask=there, other=0))[:, None]
-            share_high = _share(p_high, wi, xi)
+            p_high = number_of(tl.load(high + at, mask=there, other=0))[:, None]
+            share_high = share_of(p_high, wi, xi)
             gain_high = c * xi * n[:, None] * share_high
             high1 = a_high + tl.cumsum(gain_high, 0)
             a_high += tl.sum(gain_high, 0)[None, :]

@@ -13,45 +13,21 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from argmaxf.torch.passes import BINS, Table, Tilt, Window
+from argmaxf.torch.passes import NodeTilt
+from argmaxf.torch.triton_counts import few, gather, table
+from argmaxf.torch.triton_numbers import log_of, number_of
+
+__all__ = ["few", "gather", "log_products", "reciprocals", "spread_sums", "sums_between", "table"]
 
 LANES = 128  # pixels read at a time
 # Pixels whose factors are multiplied before a logarithm, a division, or division by a square: their
 # product must not underflow where it is divided by.
 LOGARITHM, DIVISION, DIVISIONS = 32, 16, 8
 PART = LANES * 128  # pixels of one program
-LEAST_ITEMS = 2048
 NODES = 8  # nodes of one program; their number is always a multiple of 8
-ONE = tl.constexpr(2044 << 52)
-HALF = tl.constexpr(1022 << 52)
 
 
-def table(p: Tensor, window: Window, finest: int, active: Tensor | None) -> tuple[Table, Tensor]:
-    """Count the items p > 0 in each bin of each window, and those that are no probabilities."""
-    rows, n = p.shape
-    found = torch.zeros(rows, BINS + 2, dtype=torch.int32, device=p.device)
-    _count[(triton.cdiv(n, PART), rows)](p, n, *window, found, BINS, PART, LANES * 8)
-    out = torch.empty(3, rows, BINS, dtype=torch.int64, device=p.device)
-    there = found if active is None else active
-    _edges[(rows,)](found, *window, there, *out, 1 << finest, BINS, active is not None)
-    return Table(*out), found[:, BINS + 1]
-
-
-def few(rows: int) -> int:
-    """How many items of a row are looked at one by one: as many as make tables of 80 MB."""
-    return min(32768, max(LEAST_ITEMS, (1 << 20) // rows))
-
-
-def gather(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
-    """Return the keys in [low, high] of each row, at most `most`, in any order, then zeros."""
-    rows, n = p.shape
-    out = torch.zeros(rows, most, dtype=torch.int64, device=p.device)
-    filled = torch.zeros(rows, dtype=torch.int32, device=p.device)
-    _gather[(triton.cdiv(n, PART), rows)](p, n, low, high, out, filled, most, PART, LANES * 8)
-    return out
-
-
-def log_products(p: Tensor, tilt: Tilt) -> Tensor:
+def log_products(p: Tensor, tilt: NodeTilt) -> Tensor:
     """Σ log(1 - p w) over all items of each row, at each node."""
     w = tilt.w
     if w.shape[1] % NODES:
@@ -63,7 +39,13 @@ def log_products(p: Tensor, tilt: Tilt) -> Tensor:
 
 
 def sums_between(
-    p: Tensor, low: Tensor, high: Tensor, inside: Tilt, outside: Tilt, b_in: float, b_out: float
+    p: Tensor,
+    low: Tensor,
+    high: Tensor,
+    inside: NodeTilt,
+    outside: NodeTilt,
+    b_in: float,
+    b_out: float,
 ) -> tuple[Tensor, Tensor]:
     """Σ π, and Σ log (1 - p w_in) / (1 - p w_out), over items whose key is in (low, high]."""
     two = b_in != b_out
@@ -76,7 +58,7 @@ def sums_between(
 
 
 def spread_sums(
-    p: Tensor, cut: Tensor, tilt: Tilt, weight_in: Tensor, weight_out: Tensor
+    p: Tensor, cut: Tensor, tilt: NodeTilt, weight_in: Tensor, weight_out: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Σ a π and Σ a² π (1 - π) of items whose key is not `cut`; how many are above and at it."""
     mean, variance = _outputs(p, tilt.w, 2)
@@ -87,6 +69,16 @@ def spread_sums(
         p, p.shape[1], cut, *tilt, *weights, mean, variance, counts, *sizes
     )
     return mean.sum(1), variance.sum(1), counts
+
+
+def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
+    """Σ_m scale_m / (1 - p w_m) for each item of each row."""
+    out = torch.empty(p.shape, dtype=torch.float64, device=p.device)
+    n, nodes = p.shape[1], scale.shape[1]
+    grid = triton.cdiv(n, LANES * 4), len(p)
+    if n:
+        _reciprocals[grid](p, n, scale.contiguous(), *tilt, out, nodes, LANES * 4)
+    return out
 
 
 def _grid(p: Tensor, w: Tensor) -> tuple[int, int, int]:
@@ -100,95 +92,6 @@ def _outputs(p: Tensor, w: Tensor, size: int) -> Tensor:
 
 
 @triton.jit
-def _key(p):
-    """The key of a probability (see `keys`)."""
-    number = p.to(tl.float64) + 0.0
-    below = number < 0.5
-    bits = tl.where(below, number, 1.0 - number).to(tl.int64, bitcast=True)
-    return tl.where(below, bits, ONE - bits)
-
-
-@triton.jit
-def _value(key):
-    """The probability of a key: a key from -1 to ONE + 2 has a value below, in or above [0, 1]."""
-    below = key < HALF
-    t = tl.where(below, tl.maximum(key, 0), ONE - key).to(tl.float64, bitcast=True)
-    number = tl.where(below, t, 1.0 - tl.where(key > ONE, -1.0, t))
-    return tl.where(key < 0, -1.0, number)
-
-
-@triton.jit
-def _log_of(factor_less_one):
-    """log(1 + e) to full relative precision; a product that rounding took to 0 stays above it."""
-    u = tl.maximum(1.0 + factor_less_one, 1e-30)
-    exact = tl.where(u == 1.0, 1.0, u - 1.0)
-    return tl.where(u == 1.0, factor_less_one, tl.log(u) * (factor_less_one / exact))
-
-
-@triton.jit(do_not_specialize=["n"])
-def _count(p, n, top, shift, found, BINS: tl.constexpr, PART: tl.constexpr, LANES: tl.constexpr):
-    """Add the bins of a part of a row to `found`; then how many are 0, and no probabilities."""
-    row = tl.program_id(1).to(tl.int64)
-    start = tl.program_id(0).to(tl.int64) * PART
-    row_top, row_shift = tl.load(top + row), tl.load(shift + row)
-    bins = tl.arange(0, BINS)
-    counts = tl.zeros([BINS], tl.int32)
-    zeros = tl.zeros([LANES], tl.int32)
-    bad = tl.zeros([LANES], tl.int32)
-    for i in range(0, tl.minimum(PART, n - start), LANES):
-        place = start + i + tl.arange(0, LANES)
-        key = _key(tl.load(p + row * n + place, mask=place < n, other=0.0))
-        zeros += (key == 0).to(tl.int32)
-        bad += ((key < 0) | (key > ONE)).to(tl.int32)
-        bin = ((row_top - key) >> row_shift) + 1
-        bin = tl.minimum(tl.maximum(bin, 0), BINS - 1)
-        counts += tl.histogram(tl.where(key == 0, BINS - 1, bin).to(tl.int32), BINS)
-    counts -= tl.where(bins == BINS - 1, tl.sum(zeros), 0)  # what is beyond the row was read as 0
-    found += row * (BINS + 2)
-    tl.atomic_add(found + bins, counts, mask=counts != 0)
-    tl.atomic_add(found + BINS + 1, tl.sum(bad))
-
-
-@triton.jit(do_not_specialize=["step"])
-def _edges(
-    found, top, shift, active, size, low, high, step, BINS: tl.constexpr, INNER: tl.constexpr
-):
-    """The bins of a window (`table_of`); of an inner one what is outside of it is left out."""
-    row = tl.program_id(0).to(tl.int64)
-    bin = tl.arange(0, BINS)
-    count = tl.load(found + row * (BINS + 2) + bin).to(tl.int64)
-    if INNER:
-        outside = (bin == 0) | (bin == BINS - 1) | (tl.load(active + row) == 0)
-        count = tl.where(outside, 0, count)
-    one = tl.full([BINS], 1, tl.int64)
-    width = one << tl.load(shift + row)
-    upper = tl.load(top + row) - (bin.to(tl.int64) - 1) * width
-    lower = tl.where(bin == BINS - 1, one * step, upper - width + step)
-    upper = tl.where(bin == 0, one * ONE, upper)
-    place = row * BINS + bin
-    tl.store(size + place, count)
-    tl.store(low + place, tl.minimum(tl.maximum(lower, one * step), one * ONE))
-    tl.store(high + place, tl.minimum(tl.maximum(upper, one * step), one * ONE))
-
-
-@triton.jit(do_not_specialize=["n", "most"])
-def _gather(p, n, low, high, out, filled, most, PART: tl.constexpr, LANES: tl.constexpr):
-    """Append the keys of a part of a row that are in [low, high] to the row's others."""
-    row = tl.program_id(1).to(tl.int64)
-    start = tl.program_id(0).to(tl.int64) * PART
-    row_low, row_high = _value(tl.load(low + row)), _value(tl.load(high + row))
-    for i in range(0, tl.minimum(PART, n - start), LANES):
-        place = start + i + tl.arange(0, LANES)
-        d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
-        inside = (d >= row_low) & (d <= row_high) & (d > 0.0)
-        ranks = tl.cumsum(inside.to(tl.int32), 0)
-        size = tl.sum(inside.to(tl.int32))
-        if size > 0:
-            rank = tl.atomic_add(filled + row, size) + ranks - 1
-            tl.store(out + row * most + rank, _key(d), mask=inside & (rank < most))
-
-
-@triton.jit
 def _below_one(w):
     """w, or a number below 1 at nodes without weight to speak of: no factor 1 - p w is 0."""
     return tl.minimum(w, 1.0 - tl.exp(tl.full([], -36.7, tl.float64)))
@@ -196,16 +99,9 @@ def _below_one(w):
 
 @triton.jit(do_not_specialize=["n", "nodes"])
 def _log_products(
-    p,
-    n,
-    w,
-    out,
-    nodes,
-    PART: tl.constexpr,
-    LANES: tl.constexpr,
-    TOGETHER: tl.constexpr,
-    NODES: tl.constexpr,
-):
+    p, n, w, out, nodes,
+    PART: tl.constexpr, LANES: tl.constexpr, TOGETHER: tl.constexpr, NODES: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(1).to(tl.int64)
     start = tl.program_id(0).to(tl.int64) * PART
     node = tl.program_id(2) * NODES + tl.arange(0, NODES)
@@ -219,35 +115,22 @@ def _log_products(
                 d = tl.load(p + row * n + place, mask=place < n, other=0.0)
                 y = d.to(tl.float64)[None, :] * row_w
                 less_one = less_one - y * (1.0 + less_one)
-            total += _log_of(less_one)
+            total += log_of(less_one)
     place = (row * tl.num_programs(0) + tl.program_id(0)) * nodes + node
     tl.store(out + place, tl.sum(total, 1))
 
 
 @triton.jit(do_not_specialize=["n", "nodes"])
 def _sums_between(
-    p,
-    n,
-    low,
-    high,
-    w,
-    x,
-    w_out,
-    pi,
-    ratio,
-    nodes,
-    INSIDE: tl.constexpr,
-    TWO: tl.constexpr,
-    PART: tl.constexpr,
-    LANES: tl.constexpr,
-    TOGETHER: tl.constexpr,
-    NODES: tl.constexpr,
-):
+    p, n, low, high, w, x, w_out, pi, ratio, nodes,
+    INSIDE: tl.constexpr, TWO: tl.constexpr, PART: tl.constexpr, LANES: tl.constexpr,
+    TOGETHER: tl.constexpr, NODES: tl.constexpr,
+):  # fmt: skip
     """INSIDE: w_in is not 0. TWO: w_out is another, so that the logarithms count, too."""
     row = tl.program_id(1).to(tl.int64)
     start = tl.program_id(0).to(tl.int64) * PART
     node = tl.program_id(2) * NODES + tl.arange(0, NODES)
-    row_low, row_high = _value(tl.load(low + row)), _value(tl.load(high + row))
+    row_low, row_high = number_of(tl.load(low + row)), number_of(tl.load(high + row))
     row_w = _below_one(tl.load(w + row * nodes + node))[:, None]
     row_x = tl.load(x + row * nodes + node)
     row_w_out = tl.load(w_out + row * nodes + node)[:, None]
@@ -277,7 +160,7 @@ def _sums_between(
                     inner = inner - d * row_w * (1.0 + inner)
         total += numerator / denominator if INSIDE else numerator
         if TWO:
-            logs += _log_of(inner) - _log_of(outer) if INSIDE else -_log_of(outer)
+            logs += log_of(inner) - log_of(outer) if INSIDE else -log_of(outer)
     place = (row * tl.num_programs(0) + tl.program_id(0)) * nodes + node
     tl.store(pi + place, tl.sum(total, 1) * row_x)
     if TWO:
@@ -286,26 +169,13 @@ def _sums_between(
 
 @triton.jit(do_not_specialize=["n", "nodes"])
 def _spread_sums(
-    p,
-    n,
-    cut,
-    w,
-    x,
-    weight_in,
-    weight_out,
-    mean,
-    variance,
-    counts,
-    nodes,
-    PART: tl.constexpr,
-    LANES: tl.constexpr,
-    TOGETHER: tl.constexpr,
-    NODES: tl.constexpr,
-):
+    p, n, cut, w, x, weight_in, weight_out, mean, variance, counts, nodes,
+    PART: tl.constexpr, LANES: tl.constexpr, TOGETHER: tl.constexpr, NODES: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(1).to(tl.int64)
     start = tl.program_id(0).to(tl.int64) * PART
     node = tl.program_id(2) * NODES + tl.arange(0, NODES)
-    row_cut = _value(tl.load(cut + row))
+    row_cut = number_of(tl.load(cut + row))
     a_in, a_out = tl.load(weight_in + row), tl.load(weight_out + row)
     row_w = _below_one(tl.load(w + row * nodes + node))[:, None]
     row_x = tl.load(x + row * nodes + node)
@@ -338,3 +208,17 @@ def _spread_sums(
     if tl.program_id(2) == 0:
         tl.atomic_add(counts + 2 * row, tl.sum(n_above).to(tl.int64))
         tl.atomic_add(counts + 2 * row + 1, tl.sum(n_equal).to(tl.int64))
+
+
+@triton.jit(do_not_specialize=["n", "nodes"])
+def _reciprocals(p, n, scale, w, x, out, nodes, LANES: tl.constexpr):
+    row = tl.program_id(1).to(tl.int64)
+    place = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
+    d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
+    below = d < 0.5
+    total = tl.zeros([LANES], tl.float64)
+    for m in range(nodes):
+        node = row * nodes + m
+        row_w, row_x = tl.load(w + node), tl.load(x + node)
+        total += tl.load(scale + node) / tl.where(below, 1.0 - d * row_w, row_x + (1.0 - d) * row_w)
+    tl.store(out + row * n + place, total, mask=place < n)

@@ -2,72 +2,48 @@
 
 from __future__ import annotations
 
-import functools
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from argmaxf.expected import nodes as rule
-from argmaxf.torch.climb import Ladder
-from argmaxf.torch.form import Form
-from argmaxf.torch.passes import Table, Tilt
-from argmaxf.torch.tables import Band, Found
-from argmaxf.torch.triton_climb import _expm1, _share, climb, numbers_on
-from argmaxf.torch.triton_passes import ONE, _log_of, _value
+from argmaxf.torch.climb import BinLadder
+from argmaxf.torch.form import RowForm
+from argmaxf.torch.passes import BinTable
+from argmaxf.torch.tables import Found, OpenBins
+from argmaxf.torch.triton_climb import climb
+from argmaxf.torch.triton_nodes import prepared
+from argmaxf.torch.triton_numbers import ONE, log_of, number_of, numbers_on, share_of
 
 __all__ = ["climb", "finish", "narrow", "prepared", "take_best"]
 
 FAR = tl.constexpr(1 << 30)
 
 
-def prepared(
-    table: Table, coefficients: tuple[float, ...], bad: Tensor
-) -> tuple[Form, Tensor] | None:
-    """Return the measure at nodes that suit each row, and the largest k that can be best there.
-
-    None if there are bad values: that is asked together with the number of nodes.
-    """
-    rows, bins = table.size.shape
-    device = table.size.device
-    ranges = torch.empty(4, rows, dtype=torch.float64, device=device)  # reach, low, high, nodes
-    numbers = numbers_on(coefficients, device)
-    _ranges[(rows,)](*table, numbers, *ranges, bins, triton.next_power_of_2(bins))
-    size, any_bad = torch.stack([ranges[3].amax(), bad.amax()]).tolist()
-    if any_bad:
-        return None
-    out = torch.empty(6, rows, int(size), dtype=torch.float64, device=device)
-    _nodes[(rows,)](*_rules(device), numbers, *ranges, *out, int(size), 128 if size <= 128 else 512)
-    u, weight, w_in, x_in, w_out, x_out = out
-    return Form(coefficients, u, weight, Tilt(w_in, x_in), Tilt(w_out, x_out)), ranges[0]
-
-
 def narrow(
-    ladder: Ladder, table: Table, reach: Tensor, floor: Tensor, after: Tensor, top: Tensor, few: int
-) -> Band:
+    ladder: BinLadder,
+    table: BinTable,
+    reach: Tensor,
+    floor: Tensor,
+    after: Tensor,
+    top: Tensor,
+    few: int,
+) -> OpenBins:
     """Choose the bins to look at next; raises `floor` in place."""
     rows, bins = table.size.shape
     whole = torch.empty(4, rows, dtype=torch.int64, device=floor.device)
     k = torch.empty(2, rows, dtype=torch.float64, device=floor.device)
     _narrow[(rows,)](
-        *ladder,
-        *table,
-        reach,
-        floor,
-        after,
-        top,
-        *whole,
-        *k,
-        few,
-        bins,
-        triton.next_power_of_2(bins),
-    )
-    return Band(*whole, *k)
+        *ladder, *table, reach, floor, after, top, *whole, *k,
+        few, bins, triton.next_power_of_2(bins),
+    )  # fmt: skip
+    return OpenBins(*whole, *k)
 
 
 def take_best(
-    ladder: Ladder, table: Table, reach: Tensor, found: Found, floor: Tensor, split: bool
+    ladder: BinLadder, table: BinTable, reach: Tensor, found: Found, floor: Tensor, split: bool
 ) -> Tensor:
     """Take the best border into `found` and `floor`; return which runs are open, from and to."""
     rows, bins = table.size.shape
@@ -82,8 +58,7 @@ def take_best(
 
 
 def finish(
-    form: Form, found: Found, log_q: Tensor, sums: tuple[Tensor, ...], weights: tuple[Tensor, ...],
-    zero: float,
+    form: RowForm, found: Found, log_q: Tensor, sums: Any, weights: Any, zero: float
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return k, the standard deviation, the threshold, the chosen and the equal items there."""
     _, b_in, b_out, _, _ = form.coefficients
@@ -100,88 +75,6 @@ def finish(
     )  # fmt: skip
     k, ties, equal = whole
     return k, real[0], real[1], ties, equal
-
-
-@functools.lru_cache(maxsize=8)
-def _rules(device: torch.device) -> tuple[Tensor, ...]:
-    """Nodes and weights of both rules."""
-    rules = rule.SHORT, rule.SHORT_WEIGHT, rule.SHAPE, rule.SHAPE_WEIGHT
-    return tuple(torch.tensor(each, device=device) for each in rules)
-
-
-@triton.jit(do_not_specialize=["bins"])
-def _ranges(
-    size, low, high, numbers, reach, least, most, needed, bins, BLOCK: tl.constexpr
-):  # fmt: skip
-    """The lines of `tables.prepared`."""
-    row = tl.program_id(0).to(tl.int64)
-    bin = tl.arange(0, BLOCK)
-    there, place = bin < bins, row * bins + bin
-    c, b_in, b_out = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
-    s0, s1 = tl.load(numbers + 3), tl.load(numbers + 4)
-    count = tl.load(size + place, mask=there, other=0).to(tl.float64)
-    sum_low = count * _value(tl.load(low + place, mask=there, other=0))
-    sum_high = count * _value(tl.load(high + place, mask=there, other=0))
-    n, mean_low, mean_high = tl.sum(count), tl.sum(sum_low), tl.sum(sum_high)
-    k, upper = tl.cumsum(count, 0), tl.cumsum(sum_high, 0)
-    below = c * tl.cumsum(sum_low, 0) + s0
-    below = below / (k + s1 + b_in * (1.0 + upper) + b_out * (mean_high - upper))
-    best = tl.max(tl.where(k > 0.0, below, 0.0))
-    b_least, b_most = tl.minimum(b_in, b_out), tl.maximum(b_in, b_out)
-    useful = (c * mean_high + s0) / tl.where(best > 0.0, best, 1.0) - s1 - b_least * mean_low + 1.0
-    useful = tl.where(best > 0.0, tl.minimum(useful, n), n)
-    fewest = tl.maximum(mean_low - 9.0 * tl.sqrt(mean_low), 0.0)
-    positives = tl.minimum(n, mean_high + 9.0 * tl.sqrt(mean_high) + 20.0)
-    enough = (best - 1e-12 * best) * (tl.minimum(b_out, 1.0 + b_in) * fewest + s1)
-    poor = tl.max(tl.where(c * upper + s0 < enough, k, 0.0))
-    x_low = b_least * fewest + poor + tl.where(s1 > 0.0, s1, 1.0)
-    x_high = useful + 1.0 + s1 + b_most * positives
-    nodes = 8.0 * tl.ceil((tl.log(39.0 * x_high / x_low) + 3.45) / 2.16 + 0.125)
-    tl.store(reach + row, useful)
-    tl.store(least + row, x_low)
-    tl.store(most + row, x_high)
-    tl.store(needed + row, tl.where(x_high / x_low <= 160.0, 24.0, nodes))
-
-
-@triton.jit(do_not_specialize=["nodes"])
-def _nodes(
-    few,
-    few_weight,
-    many,
-    many_weight,
-    numbers,
-    reach,
-    least,
-    most,
-    needed,
-    u,
-    weight,
-    w_in,
-    x_in,
-    w_out,
-    x_out,
-    nodes,
-    BLOCK: tl.constexpr,
-):
-    """The lines of `form.reciprocal_nodes` and `form.tilt`."""
-    row = tl.program_id(0).to(tl.int64)
-    node = tl.arange(0, BLOCK)
-    low, high, own = tl.load(least + row), tl.load(most + row), tl.load(needed + row)
-    ratio = high / low + tl.zeros([BLOCK], tl.float64)
-    in_few = (ratio <= 160.0) & (node < 24)
-    in_many = (ratio > 160.0) & (node.to(tl.float64) < own)
-    uu = tl.load(few + node, mask=in_few, other=0.0) / low
-    uu += tl.load(many + node, mask=in_many, other=0.0) / high
-    omega = tl.load(few_weight + node, mask=in_few, other=0.0) / low
-    omega += tl.load(many_weight + node, mask=in_many, other=0.0) / high
-    bu_in, bu_out = tl.load(numbers + 1) * uu, tl.load(numbers + 2) * uu
-    place, there = row * nodes + node, node < nodes
-    tl.store(u + place, uu, mask=there)
-    tl.store(weight + place, omega, mask=there)
-    tl.store(w_in + place, -_expm1(-bu_in), mask=there)
-    tl.store(x_in + place, tl.exp(-tl.minimum(bu_in, 120.0)), mask=there)
-    tl.store(w_out + place, -_expm1(-bu_out), mask=there)
-    tl.store(x_out + place, tl.exp(-tl.minimum(bu_out, 120.0)), mask=there)
 
 
 @triton.jit
@@ -215,28 +108,10 @@ def _pick(values, bin, place):
 
 @triton.jit(do_not_specialize=["few", "bins"])
 def _narrow(
-    k_at,
-    f_at,
-    ceiling,
-    falls,
-    rises,
-    size,
-    low,
-    high,
-    reach,
-    floor,
-    after,
-    top,
-    first_at,
-    stop_at,
-    low_at,
-    high_at,
-    k_first,
-    items,
-    few,
-    bins,
+    k_at, f_at, ceiling, falls, rises, size, low, high, reach, floor, after, top, first_at,
+    stop_at, low_at, high_at, k_first, items, few, bins,
     BLOCK: tl.constexpr,
-):
+):  # fmt: skip
     """The lines of `tables.narrow`."""
     row = tl.program_id(0).to(tl.int64)
     bin = tl.arange(0, BLOCK)
@@ -276,25 +151,10 @@ def _unshared(k, other):
 
 @triton.jit(do_not_specialize=["bins"])
 def _take_best(
-    k_at,
-    f_at,
-    ceiling,
-    falls,
-    rises,
-    size,
-    low,
-    reach,
-    found_k,
-    found_f,
-    found_low,
-    floor,
-    first_at,
-    stop_at,
-    bins,
-    SPLIT: tl.constexpr,
-    SINGLE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    k_at, f_at, ceiling, falls, rises, size, low, reach, found_k, found_f, found_low, floor,
+    first_at, stop_at, bins,
+    SPLIT: tl.constexpr, SINGLE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """The lines of `tables.take_best`."""
     row = tl.program_id(0).to(tl.int64)
     bin = tl.arange(0, BLOCK)
@@ -338,31 +198,11 @@ def _at_cut(p, size, a, w, x):
 
 @triton.jit(do_not_specialize=["nodes"])
 def _finish(
-    numbers,
-    found_k,
-    found_f,
-    found_low,
-    logs,
-    mean,
-    variance,
-    counts,
-    weight_in,
-    weight_out,
-    u,
-    weight,
-    w_in,
-    x_in,
-    w_out,
-    x_out,
-    k_out,
-    ties_out,
-    equal_out,
-    std_out,
-    threshold_out,
+    numbers, found_k, found_f, found_low, logs, mean, variance, counts, weight_in, weight_out,
+    u, weight, w_in, x_in, w_out, x_out, k_out, ties_out, equal_out, std_out, threshold_out,
     nodes,
-    TWO: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    TWO: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """The lines of `tables.finish`."""
     row = tl.program_id(0).to(tl.int64)
     node = tl.arange(0, BLOCK)
@@ -373,7 +213,7 @@ def _finish(
     some = k > 0.0
     equal = tl.where(some, tl.load(counts + 2 * row + 1), 0)
     ties = tl.where(some, k.to(tl.int64) - tl.load(counts + 2 * row), 0)
-    p = _value(tl.where(key > ONE, ONE, key))
+    p = number_of(tl.where(key > ONE, ONE, key))
     wi = tl.load(w_in + place, mask=real, other=0.0)
     xi = tl.load(x_in + place, mask=real, other=1.0)
     wo = tl.load(w_out + place, mask=real, other=0.0)
@@ -387,7 +227,7 @@ def _finish(
     square = tl.load(variance + place, mask=real, other=0.0) + variance_in + variance_out
     log_q = tl.load(logs + place, mask=real, other=0.0)
     if TWO:
-        log_q += n_in * _log_of((wo - wi) * _share(p, wo, xo))
+        log_q += n_in * log_of((wo - wi) * share_of(p, wo, xo))
     omega = tl.load(weight + place, mask=real, other=0.0)
     decay = omega * uu * tl.exp(tl.minimum(log_q, 0.0) - uu * (k + s1))
     std = tl.sqrt(tl.sum(decay * (square + total * total)))

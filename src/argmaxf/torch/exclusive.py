@@ -1,0 +1,218 @@
+r"""One class for each pixel, with the highest expected mean Dice and a proof, on any device.
+
+The shared-rows decision (docs/shared-rows.md) in passes over tensors. With a_m and u_m the nodes of
+a class, a set of s pixels has Σ_i Σ_m a_m e^{-u_m s} π_im: a class is its size and one number for
+each node. Pixels take the class that gains most by them, many at a time (`ascent`); prices on
+pixels bound what any labels can be worth, and steps along their subgradient lower the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from argmaxf.measures import Dice
+from argmaxf.torch.ascent import ascend
+from argmaxf.torch.engine import engine_for
+from argmaxf.torch.form import RowForm
+from argmaxf.torch.keys import ONE
+from argmaxf.torch.passes import NodeTilt
+from argmaxf.torch.sizes import Additions, best_size, mark_top
+
+ENOUGH = 1e-6  # the gap to stop at
+STEPS = 60  # price steps at most
+PATIENCE, HALVINGS = 4, 4  # steps that may fail in a row before they are halved, and how often
+EVEN = 1e-14  # a gain of this part of a class's value is rounding, and no reason to move
+NO_CLASS = -1
+
+
+class Classes(NamedTuple):
+    """The classes of an image: pixels, nodes, and what the empty set of each is worth."""
+
+    p: Tensor  # classes × pixels
+    u: Tensor
+    tilt: NodeTilt
+    log_a: Tensor  # log of c ω G / classes
+    nothing: Tensor
+    shift: Tensor  # the most positives that each class plausibly has
+    everywhere: bool  # every pixel has a class, or some may have none
+
+    @classmethod
+    def of(cls, p: Tensor, zero: float, everywhere: bool) -> Classes:
+        """Prepare the classes of one image; `zero` is the value of 0/0."""
+        count, n = p.shape
+        mean = p.sum(1, dtype=torch.float64)
+        reach = 9.0 * mean.sqrt()  # see `nodes.plausible_positives`
+        most = (mean + reach + 20.0).clamp(max=n)
+        dice = Dice().coefficients()
+        form = RowForm.of(dice, 1.0 + (mean - reach).clamp(min=0.0), n + most)
+        passes = engine_for(p).passes
+        log_a = passes.log_products(p, form.outside) + (dice.c / count * form.weight).log()
+        one = torch.ones_like(mean)[:, None]
+        none = passes.log_products(p, NodeTilt(one, 0.0 * one))[:, 0].exp()
+        return cls(p, form.u, form.inside, log_a, zero / count * none, most, everywhere)
+
+    def scale(self, size: Tensor) -> Tensor:
+        """a e^{-us} at the nodes."""
+        return (self.log_a - self.u * size[:, None]).exp()
+
+    def added(self, c: int, p: Tensor, scale: Tensor) -> Tensor:
+        """Σ_m scale_m π_im for some pixels of a class."""
+        tilt = NodeTilt(*(each[c : c + 1] for each in self.tilt))
+        found = engine_for(p).passes.reciprocals(p[None], (scale * tilt.x[0])[None], tilt)
+        return found[0].mul_(p)  # type: ignore[no-any-return]
+
+
+class Labelled(NamedTuple):
+    """Labels of all pixels, and what each class is worth under them."""
+
+    labels: Tensor
+    size: Tensor
+    pi: Tensor  # Σ π over each class, for each node
+    values: Tensor
+    value: float
+
+    @classmethod
+    def of(cls, classes: Classes, labels: Tensor) -> Labelled:
+        """Sum up the pixels of each class."""
+        passes = engine_for(classes.p).passes
+        lowest = torch.full((1,), -1, dtype=torch.int64, device=labels.device)
+        sums, sizes = [], []
+        for c in range(len(classes.p)):
+            own = classes.p[c][labels == c][None]
+            tilt = NodeTilt(*(each[c : c + 1] for each in classes.tilt))
+            sizes.append(own.shape[1])
+            if own.shape[1] == 0:
+                sums.append(torch.zeros_like(tilt.w))
+                continue
+            sums.append(passes.sums_between(own, lowest, lowest + ONE + 1, tilt, tilt, 1.0, 1.0)[0])
+        size, pi = torch.tensor(sizes, device=labels.device).double(), torch.cat(sums)
+        values = torch.where(size > 0, (classes.scale(size) * pi).sum(1), classes.nothing)
+        return cls(labels, size, pi, values, float(values.sum()))
+
+
+class Wishes(NamedTuple):
+    """For each pixel what its class gains by it, the best other class, and what that would gain."""
+
+    kept: Tensor
+    other: Tensor
+    left: Tensor
+
+
+def wishes(classes: Classes, state: Labelled) -> Wishes:
+    """Look at every class of every pixel; to have none gains nothing, if that is allowed."""
+    size, pi, nothing = state.size, state.pi, classes.nothing
+    now, joining = classes.scale(size), classes.scale(size + 1.0)
+    leaving = torch.where(size[:, None] > 0, classes.scale(size - 1.0), 0.0)
+    join = ((joining - now) * pi).sum(1) - torch.where(size == 0, nothing, 0.0)
+    stay = ((now - leaving) * pi).sum(1) - torch.where(size == 1, nothing, 0.0)
+    kept = torch.zeros(classes.p.shape[1], dtype=torch.float64, device=classes.p.device)
+    left = torch.full_like(kept, -math.inf if classes.everywhere else 0.0)
+    other = torch.full_like(state.labels, NO_CLASS)
+    for c, p in enumerate(classes.p):
+        own = state.labels == c
+        gain = join[c] + classes.added(c, p, joining[c])
+        kept[own] = stay[c] + classes.added(c, p[own], leaving[c]) + EVEN * state.values[c]
+        better = (gain > left) & ~own
+        left = torch.where(better, gain, left)
+        other = torch.where(better, c, other)
+    return Wishes(kept, other, left)
+
+
+def improved(classes: Classes, labels: Tensor) -> Labelled:
+    """Let pixels move from these labels until together they gain next to nothing."""
+    wanted = torch.empty_like(labels)
+
+    def gains(state: Labelled) -> Tensor:
+        kept, other, left = wishes(classes, state)
+        wanted.copy_(other)
+        return left - kept if len(classes.p) > 1 or not classes.everywhere else 0.0 * kept
+
+    def move(state: Labelled, places: Tensor) -> Labelled:
+        moved = state.labels.clone()
+        moved[places] = wanted[places]
+        return Labelled.of(classes, moved)
+
+    return ascend(Labelled.of(classes, labels), gains, move, ENOUGH / 100.0)
+
+
+class Proof(NamedTuple):
+    """What prices prove: a bound, what each class wants, and how many too few want each pixel."""
+
+    bound: float
+    wanted: Tensor
+    excess: Tensor
+
+
+def first_prices(classes: Classes, state: Labelled) -> Tensor:
+    """Return prices midway between what each pixel's class gains by it and the best other."""
+    kept, _, left = wishes(classes, state)
+    price = torch.where(left > -math.inf, (kept + left) / 2.0, kept - kept.abs())
+    return torch.where(state.labels == NO_CLASS, 0.0, price)
+
+
+def priced(classes: Classes, c: int, price: Tensor) -> Additions:
+    """Return what each pixel adds to a class, less its price, as a function of the set's size."""
+
+    def additions(t: float) -> Tensor:
+        scale = (classes.log_a[c] - classes.u[c] * t).exp()
+        return classes.added(c, classes.p[c], scale) - price
+
+    return additions
+
+
+def prove(classes: Classes, price: Tensor, sizes: list[int], slack: float) -> Proof:
+    """Bound the value of any labels by prices; `sizes` has guesses, and gets the best sizes."""
+    count, n = classes.p.shape
+    wanted = torch.empty(classes.p.shape, dtype=torch.bool, device=price.device)
+    bound = float(price.sum())
+    nothing, shift = classes.nothing.tolist(), classes.shift.tolist()
+    for c in range(count):
+        additions = priced(classes, c, price)
+        found = best_size(additions, n, shift[c], sizes[c], nothing[c], slack, 0.0)
+        bound, sizes[c] = bound + found.bound, found.size
+        wanted[c] = mark_top(additions(float(max(found.size, 1))), found.size)[0]
+    excess = 1.0 - wanted.sum(0).double()
+    if not classes.everywhere:  # a pixel that costs nothing may be left without a class
+        excess = torch.where((price == 0.0) & (excess > 0.0), 0.0, excess)
+    return Proof(bound, wanted, excess)
+
+
+def decide_image(p: Tensor, zero: float, everywhere: bool) -> tuple[Tensor, float]:
+    """Return the class of each pixel of one image (classes × pixels), and a bound on the mean Dice.
+
+    Stops at a gap of 1e-6, or as small a one as price steps make it. Holds about a dozen numbers
+    for each pixel, and a mark for each pixel and class.
+    """
+    classes = Classes.of(p, zero, everywhere)
+    best = improved(classes, p.argmax(0))
+    price, bound = first_prices(classes, best), math.inf
+    prices, length, failed, halved = price, 1.0, 0, 0
+    sizes = best.size.long().tolist()
+    slack = ENOUGH / 2.0 * best.value / len(p)
+    for _ in range(STEPS):
+        proof = prove(classes, price, sizes, slack)
+        failed = 0 if bound - proof.bound > 0.01 * (proof.bound - best.value) else failed + 1
+        if proof.bound < bound:
+            bound, prices = proof.bound, price
+        if bound - best.value > ENOUGH * bound:
+            other = improved(classes, _settled(proof.wanted, best.labels))
+            best = other if other.value > best.value else best
+        is_proven = bound - best.value <= ENOUGH * bound
+        if is_proven or halved == HALVINGS or not bool(proof.excess.any()):
+            break
+        if failed == PATIENCE:
+            length, failed, halved, price = length / 2.0, 0, halved + 1, prices
+        step = length * max(proof.bound - best.value, 0.0)
+        price = price - step / float(proof.excess @ proof.excess) * proof.excess
+        price = price if everywhere else price.clamp(min=0.0)
+    return best.labels, max(bound, best.value)
+
+
+def _settled(wanted: Tensor, labels: Tensor) -> Tensor:
+    """Return labels that follow what the classes want: of several, or none, the old one."""
+    count = wanted.sum(0)
+    return torch.where(count == 1, wanted.long().argmax(0), labels)

@@ -1,0 +1,178 @@
+r"""The best mask under an ensemble: one member is right, pixels are independent given which.
+
+Dice: a mask of k pixels has Σ_i Δ_i(k), the general F maximizer's form (`expected/dependent`), so
+that `sizes.best_size` finds the optimum. IoU has no such form: with h_z = E_z[1 / (k + R)], R the
+positives left out, a mask has Σ_z π_z h_z Σ_{i in} p_zi, and h_z depends on the mask, too. An
+ascent finds a mask that no single pixel can better, and a bound proves how good it is. Since h_z is
+highest for the k pixels most probable to member z, H_z(k), and H_z falls with k, masks of
+a ≤ k < b pixels have at most the sum of the b - 1 largest Σ_z π_z H_z(a) p_zi.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from argmaxf.measures import Coefficients
+from argmaxf.torch.ascent import ascend
+from argmaxf.torch.engine import engine_for
+from argmaxf.torch.form import RowForm
+from argmaxf.torch.passes import NodeTilt
+from argmaxf.torch.rows import decide, select, value_of
+from argmaxf.torch.sizes import best_size, mark_top, running_sums
+
+SLACK = 1e-12  # a range of sizes is closed where its bound is lower than the best by this part
+ENOUGH = 1e-4  # the gap of IoU to stop at
+RANGES = 60  # of sizes looked at, at most, for the bound of IoU
+
+
+class MixtureMask(NamedTuple):
+    """A mask, the lowest contribution in it, and a bound on what any mask is worth."""
+
+    chosen: Tensor
+    lowest: Tensor
+    bound: float
+
+
+class Members(NamedTuple):
+    """The pixels of one image × class as each member of an ensemble sees them, and nodes."""
+
+    p: Tensor  # members × pixels
+    weight: Tensor  # adding up to one
+    form: RowForm  # one row for each member, all the same
+    most: float  # positives that a member plausibly sees
+
+    @classmethod
+    def of(cls, p: Tensor, weight: Tensor, coefficients: Coefficients) -> Members:
+        """Choose nodes for every size of a mask and every member."""
+        mean = p.sum(1, dtype=torch.float64)
+        reach = 9.0 * mean.sqrt()  # see `nodes.plausible_positives`
+        most = (mean + reach + 20.0).clamp(max=p.shape[1]).amax().expand(len(p))
+        fewest = (mean - reach).clamp(min=0.0).amin().expand(len(p))
+        b_least, b_most = sorted(coefficients[1:3])
+        form = RowForm.of(coefficients, 1.0 + b_least * fewest, p.shape[1] + b_most * most)
+        return cls(p, weight, form, b_most * float(most[0]))
+
+    def log_products(self, p: Tensor, tilt: NodeTilt) -> Tensor:
+        """Σ log(1 - p w) of each member, at each node."""
+        return engine_for(p).passes.log_products(p.contiguous(), tilt)  # type: ignore[no-any-return]
+
+    def nothing_there(self) -> float:
+        """P(S = 0)."""
+        one = torch.ones_like(self.weight)[:, None]
+        log_none = self.log_products(self.p, NodeTilt(one, 0.0 * one))[:, 0]
+        return float(self.weight @ log_none.exp())
+
+
+def mixture_value(
+    p: Tensor, weight: Tensor, chosen: Tensor, coefficients: Coefficients, zero: float
+) -> tuple[Tensor, Tensor]:
+    """Return mean and standard deviation of a measure: those of each member, put together."""
+    mean, std = value_of(p, chosen.expand_as(p), coefficients, zero)
+    total = weight @ mean
+    return total, (weight @ (std**2 + (mean - total) ** 2)).sqrt()
+
+
+def best_dice(p: Tensor, weight: Tensor, coefficients: Coefficients, zero: float) -> MixtureMask:
+    """Return the mask with the highest expected Dice (F_β), of equal pixels the first."""
+    members = Members.of(p, weight, coefficients)
+    form, passes = members.form, engine_for(p).passes
+    g = members.log_products(p, form.outside).exp()
+    scale = coefficients.c * weight[:, None] * form.weight * g * form.inside.x
+
+    def additions(t: float) -> Tensor:
+        found = passes.reciprocals(p, scale * (-form.u * t).exp(), form.inside)
+        return found.mul_(p).sum(0)  # type: ignore[no-any-return]
+
+    guess = round(float(weight @ p.sum(1, dtype=torch.float64)))
+    nothing = zero * members.nothing_there() if zero > 0.0 else 0.0
+    found = best_size(additions, p.shape[1], members.most, guess, nothing, 0.0, SLACK)
+    chosen, lowest = mark_top(additions(float(max(found.size, 1))), found.size)
+    return MixtureMask(chosen, lowest, found.value)
+
+
+class Overlap(NamedTuple):
+    """A mask under a mixture, and what its IoU is made of."""
+
+    chosen: Tensor
+    k: int
+    inside: Tensor  # Σ p of the mask, for each member
+    scale: Tensor  # weight · ω Q at the nodes of each member, Q = Π_{out} (1 - p w)
+    value: float
+
+    @classmethod
+    def of(cls, members: Members, chosen: Tensor) -> Overlap:
+        """Sum up the pixels in and out of a mask."""
+        form, k = members.form, int(chosen.sum())
+        inside = (members.p * chosen).sum(1, dtype=torch.float64)
+        log_q = members.log_products(members.p.masked_fill(chosen, 0.0), form.outside)
+        scale = members.weight[:, None] * form.weight * log_q.exp()
+        value = float((scale * (-form.u * k).exp() * inside[:, None]).sum()) if k else 0.0
+        return cls(chosen, k, inside, scale, value)
+
+
+def flip_gains(members: Members, state: Overlap) -> Tensor:
+    """Return what each pixel would gain by joining the mask, or by leaving it."""
+    form, p, inside = members.form, members.p, state.inside[:, None]
+    joining = state.scale * (-form.u * (state.k + 1)).exp()
+    passes = engine_for(p).passes
+    join = passes.reciprocals(p, joining, form.outside).mul_(inside + p).sum(0)
+    leaving = state.scale * (-form.u * max(state.k - 1, 1)).exp()
+    total, tilted = leaving.sum(1)[:, None], (leaving * form.outside.w).sum(1)[:, None]
+    leave = ((total - p * tilted) * (inside - p)).sum(0) if state.k > 1 else 0.0
+    gain: Tensor = torch.where(state.chosen, leave, join) - state.value
+    return torch.where(gain > SLACK * state.value, gain, 0.0)
+
+
+def best_iou(
+    p: Tensor, weight: Tensor, coefficients: Coefficients, zero: float, start: Tensor
+) -> MixtureMask:
+    """Return a mask whose expected IoU no single pixel can better, and a bound on all masks.
+
+    The better of two ascents, from a given mask and from the best one for the mean probabilities;
+    or the empty mask.
+    """
+    members = Members.of(p, weight, coefficients)
+    mean = (weight @ p.double())[None].clamp(0.0, 1.0)
+    independent = select(mean, decide(mean, coefficients, 0.0))[0]
+
+    def move(state: Overlap, places: Tensor) -> Overlap:
+        chosen = state.chosen.clone()
+        chosen[places] = ~chosen[places]
+        return Overlap.of(members, chosen)
+
+    found = [
+        ascend(Overlap.of(members, mask), lambda state: flip_gains(members, state), move, 1e-9)
+        for mask in (start, independent)
+    ]
+    best = max(found, key=lambda state: state.value)
+    nothing = zero * members.nothing_there() if zero > 0.0 else 0.0
+    chosen = best.chosen & (best.value > nothing)
+    lowest = torch.where(chosen, mean[0], math.inf).amin()
+    return MixtureMask(chosen, lowest, iou_bound(members, max(best.value, nothing)))
+
+
+def iou_bound(members: Members, value: float) -> float:
+    """Bound the expected IoU of any mask by ranges of sizes, cut where the bound is highest."""
+    form, n = members.form, members.p.shape[1]
+    falling = members.p.sort(1, descending=True).values
+
+    def bound(first: int, stop: int) -> float:
+        log_q = members.log_products(falling[:, first:], form.outside) if first < n else 0.0
+        highest = (form.weight * (log_q - form.u * first).exp()).sum(1)
+        score = (members.weight * highest) @ members.p.double()
+        return float(running_sums(score.sort(descending=True).values)[stop - 2])
+
+    open_ranges = [(-bound(1, n + 1), 1, n + 1)]
+    for _ in range(RANGES):
+        high, first, stop = open_ranges[0]
+        if -high <= value * (1.0 + ENOUGH) or stop - first == 1:
+            break
+        middle = min(max(math.isqrt(first * stop), first + 1), stop - 1)
+        heapq.heapreplace(open_ranges, (-bound(first, middle), first, middle))
+        heapq.heappush(open_ranges, (-bound(middle, stop), middle, stop))
+    return max(-open_ranges[0][0], value)

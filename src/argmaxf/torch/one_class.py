@@ -1,0 +1,62 @@
+"""One class for each pixel: the classes of an image share its pixels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.measures import Dice
+from argmaxf.torch import engine
+from argmaxf.torch.exclusive import NO_CLASS, decide_image
+from argmaxf.torch.pixels import check_range, first_bad, mask_of
+from argmaxf.torch.records import Segmentation, shaped
+from argmaxf.torch.rows import Rows, value_of
+from argmaxf.torch.tensors import as_array
+from argmaxf.validation import NotAProbability
+
+
+def segment_exclusively(
+    probs: Tensor, pixels: Tensor, ignore: Tensor | None, background: bool, zero: float
+) -> Segmentation:
+    """Give each pixel to one class, or leave it to the background where that has no value."""
+    kept = pixels if background else pixels[:, 1:]
+    counted = torch.ones_like(kept[:, 0], dtype=torch.bool)
+    if ignore is not None:
+        counted = ~mask_of(ignore, probs).expand_as(probs).flatten(2)[:, 0]
+    labels = torch.full(counted.shape, NO_CLASS, device=probs.device)
+    bound = []
+    decide_cells = _cells_by_numpy if engine.by_numpy(kept) else decide_image
+    for image, where in enumerate(counted):
+        cells = kept[image] if ignore is None else kept[image][:, where]
+        try:
+            check_range(cells)
+        except NotAProbability:
+            raise first_bad(probs, ignore) from None
+        labels[image, where], best = decide_cells(cells, zero, background)
+        bound.append(best)
+    place = torch.arange(kept.shape[1], device=probs.device)[:, None]
+    rows, chosen = kept.flatten(0, 1), (labels[:, None] == place).flatten(0, 1)
+    mean, std = value_of(rows, chosen, Dice().coefficients(), zero)
+    lowest = torch.where(chosen, rows.double(), torch.inf).amin(1)
+    ties = torch.zeros_like(mean, dtype=torch.int64)
+    answer = shaped(probs, kept, Rows(chosen.sum(1), mean, std, lowest, ties, ties), chosen)
+    labels = (labels if background else labels + 1).masked_fill(~counted, -1)
+    return replace(
+        answer,
+        labels=labels.view(probs.shape[0], *probs.shape[2:]),
+        bound=torch.tensor(bound, dtype=torch.float64, device=probs.device),
+    )
+
+
+def _cells_by_numpy(cells: Tensor, zero: float, everywhere: bool) -> tuple[Tensor, float]:
+    """Return the class of each pixel, and the bound, by the decision for arrays."""
+    rule: dict[str, Any] = {"labels_per_row" if everywhere else "max_labels_per_row": 1}
+    p = as_array(cells).T.astype(np.float64)
+    found: Any = maximize_expected_f(p, average="macro", zero_division=zero, **rule)
+    labels = np.where(found.selected.any(1), found.selected.argmax(1), NO_CLASS)
+    return torch.from_numpy(labels), found.bound

@@ -1,0 +1,55 @@
+"""What is given: probabilities in the shape of images, and pixels that count nowhere."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from argmaxf.torch.keys import FINEST
+from argmaxf.validation import NotAProbability
+
+
+def pixels_of(probs: Tensor, ignore: Tensor | None) -> Tensor:
+    """Return batch × classes × pixels; ignored pixels have probability 0, which counts nowhere."""
+    if not isinstance(probs, Tensor) or probs.dtype not in FINEST:
+        kind = probs.dtype if isinstance(probs, Tensor) else type(probs).__name__
+        raise ValueError(f"probs must be a tensor of floating-point probabilities, got {kind}")
+    if probs.dim() < 3 or probs.numel() == 0:
+        shape = tuple(probs.shape)
+        raise ValueError(f"probs must be batch × classes × pixels, none empty; got shape {shape}")
+    p = probs.detach()
+    if ignore is not None:
+        p = p.masked_fill(mask_of(ignore, p), 0.0)
+    return p.flatten(2).contiguous()
+
+
+def check_range(p: Tensor) -> None:
+    """Raise NotAProbability if there is one that is none; NaN is the least and the largest."""
+    low, high = p.aminmax()
+    if not bool((low >= 0.0) & (high <= 1.0)):
+        raise NotAProbability
+
+
+def mask_of(ignore: Tensor, p: Tensor) -> Tensor:
+    """Return the ignored pixels in a shape that broadcasts to that of the probabilities."""
+    if not isinstance(ignore, Tensor) or ignore.dtype != torch.bool:
+        kind = ignore.dtype if isinstance(ignore, Tensor) else type(ignore).__name__
+        raise ValueError(f"ignore must be a tensor of booleans, got {kind}")
+    shapes = tuple(p.shape), (p.shape[0], *p.shape[2:]), (p.shape[0], 1, *p.shape[2:])
+    if tuple(ignore.shape) not in shapes:
+        raise ValueError(
+            f"ignore must have shape {shapes[0]} or {shapes[1]}, got {tuple(ignore.shape)}"
+        )
+    return ignore.unsqueeze(1) if ignore.dim() < p.dim() else ignore
+
+
+def first_bad(probs: Tensor, ignore: Tensor | None) -> ValueError:
+    """Describe the first value that is no probability; called once one is known to exist."""
+    p = probs.detach()
+    bad = ~((p >= 0.0) & (p <= 1.0))
+    if ignore is not None:
+        bad &= ~mask_of(ignore, p)
+    place = tuple(bad.nonzero()[0].tolist())
+    value = float(p[place])
+    hint = "" if value != value else "; are these logits? Use sigmoid or softmax first"
+    return ValueError(f"probs must be finite and in [0, 1], got {value!r} at {place}{hint}")

@@ -1,0 +1,60 @@
+"""Numbers in Triton kernels: keys and probabilities, logarithms that lose nothing, constants."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+ONE = tl.constexpr(2044 << 52)
+HALF = tl.constexpr(1022 << 52)
+
+
+@functools.lru_cache(maxsize=64)
+def numbers_on(numbers: tuple[float, ...], device: torch.device) -> Tensor:
+    """Numbers of full precision: as arguments they would be single."""
+    return torch.tensor([float(each) for each in numbers], dtype=torch.float64, device=device)
+
+
+@triton.jit
+def key_of(p):
+    """The key of a probability (see `keys`)."""
+    number = p.to(tl.float64) + 0.0
+    below = number < 0.5
+    bits = tl.where(below, number, 1.0 - number).to(tl.int64, bitcast=True)
+    return tl.where(below, bits, ONE - bits)
+
+
+@triton.jit
+def number_of(key):
+    """The probability of a key: a key from -1 to ONE + 2 has a value below, in or above [0, 1]."""
+    below = key < HALF
+    t = tl.where(below, tl.maximum(key, 0), ONE - key).to(tl.float64, bitcast=True)
+    number = tl.where(below, t, 1.0 - tl.where(key > ONE, -1.0, t))
+    return tl.where(key < 0, -1.0, number)
+
+
+@triton.jit
+def log_of(factor_less_one):
+    """log(1 + e) to full relative precision; a product that rounding took to 0 stays above it."""
+    u = tl.maximum(1.0 + factor_less_one, 1e-30)
+    exact = tl.where(u == 1.0, 1.0, u - 1.0)
+    return tl.where(u == 1.0, factor_less_one, tl.log(u) * (factor_less_one / exact))
+
+
+@triton.jit
+def expm1(y):
+    """e^y - 1 for y ≤ 0 to full relative precision."""
+    e = tl.exp(y)
+    log_e = tl.log(tl.maximum(e, 1e-30))
+    corrected = (e - 1.0) * (y / tl.where(log_e == 0.0, 1.0, log_e))
+    return tl.where(e == 1.0, y, tl.where(e < 1e-5, e - 1.0, corrected))
+
+
+@triton.jit
+def share_of(p, w, x):
+    """p / (1 - p w)."""
+    return p / tl.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
