@@ -7,8 +7,10 @@ decision for every type of number, two runs equal bit for bit, memory beside the
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -38,46 +40,73 @@ def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
     }
 
 
-def reference() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """Return the NumPy decision, or where numba is missing the plain torch passes on the CPU."""
-    try:
-        import numba  # noqa: F401
-    except ImportError:
-        return lambda p, measure, zero: _on_cpu(p, measure, zero)
-
-    def decide(p: torch.Tensor, measure: str, zero: float) -> tuple[np.ndarray, np.ndarray]:
-        rows = p.double().flatten(2).flatten(0, 1).numpy()
-        name = {"dice": "fbeta", "iou": "jaccard"}[measure]
-        found = maximize_expected_f(rows, measure=name, zero_division=zero, average="samples")
-        return np.asarray(found.k), found.selected
-
-    return decide
-
-
-def _on_cpu(p: torch.Tensor, measure: str, zero: float) -> tuple[np.ndarray, np.ndarray]:
-    with mock.patch.object(engine, "by_numpy", return_value=False):
-        found = segment(p, measure=measure, zero_division=zero)
-    return found.k.flatten().numpy(), found.masks.flatten(2).flatten(0, 1).numpy()
+def reference(p: torch.Tensor, **options: Any) -> Any:
+    """Return the decision on the CPU: NumPy's, or where numba is missing the plain torch passes."""
+    way = importlib.util.find_spec("numba") is not None
+    with mock.patch.object(engine, "by_numpy", return_value=way):
+        return segment(p.cpu(), **options)
 
 
 def checks(device: str) -> Iterator[tuple[str, bool, str]]:
     """Yield what was checked, whether it holds, and figures."""
-    decide = reference()
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
         for name, p in images(np.random.default_rng(0)).items():
             p = p.to(dtype)
             others = (("iou", 0.0), ("dice", 1.0)) if dtype == torch.float32 else ()
             for measure, zero in (("dice", 0.0), *others):
-                k, masks = decide(p, measure, zero)
-                found = segment(p.to(device), measure=measure, zero_division=zero)
-                same = np.array_equal(k, found.k.cpu().flatten().numpy())
-                same &= np.array_equal(masks, found.masks.cpu().flatten(2).flatten(0, 1).numpy())
-                yield f"{name}, {dtype}, {measure}, 0/0 = {zero:g}", same, f"k = {k[:3]}"
+                options = {"measure": measure, "zero_division": zero}
+                truth, found = reference(p, **options), segment(p.to(device), **options)
+                same = torch.equal(truth.k, found.k.cpu())
+                same &= torch.equal(truth.masks, found.masks.cpu())
+                figures = f"k = {truth.k.flatten()[:3].tolist()}"
+                yield f"{name}, {dtype}, {measure}, 0/0 = {zero:g}", same, figures
+    yield from one_class_each(device)
+    yield from ensembles(device)
     yield from functions(device)
     yield from repeated(device)
     if device == "cuda":
         yield from memory()
     yield from refusals(device)
+
+
+def one_class_each(device: str) -> Iterator[tuple[str, bool, str]]:
+    """Classes that share pixels: the labels, or at least the value, of the CPU, and its bound."""
+    generator = torch.Generator().manual_seed(3)
+    fields = torch.randn((1, 5, 96, 96), generator=generator)
+    fields = (9 * torch.nn.functional.avg_pool2d(fields, 9, 1, 4)).softmax(1)
+    rare = (fields.log() - 0.7 * torch.arange(5)[:, None, None]).softmax(1)
+    noise = torch.randn((2, 21, 64, 64), generator=generator).softmax(1)
+    for name, p in {"fields": fields, "rare": rare, "noise": noise}.items():
+        for background in (True, False):
+            options = {"exclusive": True, "include_background": background}
+            truth, found = reference(p, **options), segment(p.to(device), **options)
+            again = segment(p.to(device), **options)
+            mean, bound = found.mean.cpu(), found.bound.cpu()
+            same = bool(
+                (mean >= truth.mean * (1 - 2e-6)).all() & (bound <= mean * (1 + 2e-6)).all()
+            )
+            same &= torch.equal(found.labels, again.labels) & torch.equal(found.bound, again.bound)
+            equal = (found.labels.cpu() == truth.labels).double().mean().item()
+            gap = (1 - mean / bound).max().item()
+            yield f"one class each, {name}, {background}", same, f"{equal:.5f} equal, gap {gap:.1e}"
+
+
+def ensembles(device: str) -> Iterator[tuple[str, bool, str]]:
+    """Mixtures: the masks of the CPU for Dice, for IoU no worse a value and bound."""
+    generator = torch.Generator().manual_seed(4)
+    common = 3 * torch.randn((1, 2, 2, 64, 64), generator=generator) - 3
+    p = torch.sigmoid(common + torch.randn((4, 2, 2, 64, 64), generator=generator))
+    for zero in (0.0, 1.0):
+        truth = reference(p, ensemble=True, zero_division=zero)
+        found = segment(p.to(device), ensemble=True, zero_division=zero)
+        same = torch.equal(truth.k, found.k.cpu()) and torch.equal(truth.masks, found.masks.cpu())
+        yield f"ensemble, dice, 0/0 = {zero:g}", same, f"k = {found.k.flatten().tolist()}"
+    found, again = (segment(p.to(device), ensemble=True, measure="iou") for _ in range(2))
+    plain = reference(p, ensemble=True, measure="iou")
+    near = (found.expected.cpu() - plain.expected).abs().max().item()
+    gap = (1 - found.expected / found.bound).max().item()
+    same = near < 1e-6 and torch.equal(found.masks, again.masks) and gap >= 0
+    yield "ensemble, iou", same, f"{near:.1e} from the CPU's, gap {gap:.1e}"
 
 
 def functions(device: str) -> Iterator[tuple[str, bool, str]]:

@@ -12,7 +12,7 @@ from argmaxf.torch.triton_numbers import ONE, key_of, number_of
 
 LANES = 1024  # pixels read at a time
 PART = LANES * 16  # pixels of one program
-LEAST_ITEMS = 2048
+LEAST_ITEMS, MOST_ITEMS = 2048, 8192
 
 
 def table(
@@ -29,8 +29,8 @@ def table(
 
 
 def few(rows: int) -> int:
-    """How many items of a row are looked at one by one: as many as make tables of 80 MB."""
-    return min(32768, max(LEAST_ITEMS, (1 << 20) // rows))
+    """How many items of a row are looked at one by one: one program does, so that not too many."""
+    return min(MOST_ITEMS, max(LEAST_ITEMS, (1 << 20) // rows))
 
 
 def gather(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
