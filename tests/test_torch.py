@@ -253,6 +253,7 @@ def test_what_is_no_probability_is_named(bad, message):
         (torch.ones(1, 1, 3), {"measure": "mcc"}, "must be a ratio that is linear in the counts"),
         (torch.ones(1, 1, 3), {"measure": Jaccard(), "smooth": 1.0}, "smooth is for 'dice' and"),
         (torch.ones(1, 1, 3), {"weights": [1]}, "give ensemble=True"),
+        (torch.ones(1, 1, 3), {"include_background": False}, "needs a class beside class 0, got 1"),
         (torch.ones(1, 1, 3), {"ensemble": True}, "members × batch × classes × pixels, none empty"),
         (2 * torch.ones(1, 1, 1, 3), {"ensemble": True}, r"got 2.0 at \(0, 0, 0, 0\)"),
         (

@@ -15,7 +15,7 @@ from argmaxf.measures import Dice
 from argmaxf.question import Question
 from argmaxf.torch import engine
 from argmaxf.torch.mixtures import best_dice, best_iou, mixture_value
-from argmaxf.torch.pixels import check_range, first_bad, pixels_of
+from argmaxf.torch.pixels import check_range, first_bad, kept_of, pixels_of
 from argmaxf.torch.records import Segmentation, shaped, table_of
 from argmaxf.torch.rows import Rows
 from argmaxf.torch.tensors import as_array
@@ -38,7 +38,7 @@ def segment_ensemble(
             f"probs must be members × batch × classes × pixels, none empty; got shape {shape}"
         )
     pixels = torch.stack([pixels_of(member, ignore) for member in probs])
-    kept = pixels if background else pixels[:, :, 1:]
+    kept = kept_of(pixels, background)
     try:
         check_range(kept)
     except NotAProbability:

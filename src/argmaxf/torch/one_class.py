@@ -13,7 +13,7 @@ from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import Dice
 from argmaxf.torch import engine
 from argmaxf.torch.exclusive import NO_CLASS, decide_image
-from argmaxf.torch.pixels import check_range, first_bad, mask_of
+from argmaxf.torch.pixels import check_range, first_bad, kept_of, mask_of
 from argmaxf.torch.records import Segmentation, shaped
 from argmaxf.torch.rows import Rows, value_of
 from argmaxf.torch.tensors import as_array
@@ -24,7 +24,7 @@ def segment_exclusively(
     probs: Tensor, pixels: Tensor, ignore: Tensor | None, background: bool, zero: float
 ) -> Segmentation:
     """Give each pixel to one class, or leave it to the background where that has no value."""
-    kept = pixels if background else pixels[:, 1:]
+    kept = kept_of(pixels, background)
     counted = torch.ones_like(kept[:, 0], dtype=torch.bool)
     if ignore is not None:
         counted = ~mask_of(ignore, probs).expand_as(probs).flatten(2)[:, 0]

@@ -23,6 +23,13 @@ def pixels_of(probs: Tensor, ignore: Tensor | None) -> Tensor:
     return p.flatten(2).contiguous()
 
 
+def kept_of(pixels: Tensor, background: bool) -> Tensor:
+    """Return the pixels of the classes that count, … × classes × pixels: without the first one."""
+    if not background and pixels.shape[-2] < 2:
+        raise ValueError("include_background=False needs a class beside class 0, got 1 class")
+    return pixels if background else pixels[..., 1:, :]
+
+
 def check_range(p: Tensor) -> None:
     """Raise NotAProbability if there is one that is none; NaN is the least and the largest."""
     low, high = p.aminmax()

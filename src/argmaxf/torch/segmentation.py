@@ -16,7 +16,7 @@ from argmaxf.question import Question
 from argmaxf.torch import engine
 from argmaxf.torch.ensembles import segment_ensemble
 from argmaxf.torch.one_class import segment_exclusively
-from argmaxf.torch.pixels import first_bad, pixels_of
+from argmaxf.torch.pixels import first_bad, kept_of, pixels_of
 from argmaxf.torch.records import Segmentation, shaped
 from argmaxf.torch.rows import Rows, decide, select
 from argmaxf.validation import NotAProbability, check_not_negative, check_zero_division
@@ -123,12 +123,13 @@ def segment(
     zero = check_zero_division(zero_division)
     question = Question.of(1.0, _measure(measure, smooth), zero)
     given = f"without smoothing, got measure={measure!r}, smooth={smooth!r}"
-    if exclusive and question.coefficients != DICE:
+    coefficients = question.coefficients
+    if exclusive and coefficients != DICE:
         raise ValueError(f"exclusive=True is for Dice {given}")
     if ensemble:
         if exclusive:
             raise ValueError("exclusive=True and ensemble=True cannot be had together")
-        if question.coefficients not in (DICE, IoU().coefficients()):
+        if coefficients not in (DICE, IoU().coefficients()):
             raise ValueError(f"ensemble=True is for Dice and IoU {given}")
         return segment_ensemble(probs, ignore, weights, include_background, question)
     if weights is not None:
@@ -136,7 +137,7 @@ def segment(
     pixels = pixels_of(probs, ignore)
     if exclusive:
         return segment_exclusively(probs, pixels, ignore, include_background, zero)
-    kept = pixels if include_background else pixels[:, 1:]
+    kept = kept_of(pixels, include_background)
     rows = kept.reshape(-1, kept.shape[2])
     try:
         found, masks = (

@@ -1,0 +1,108 @@
+"""The Triton kernels without a GPU: Triton's interpreter runs them on the CPU."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+if "triton" not in sys.modules:
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # read where kernels are defined
+triton = pytest.importorskip("triton")
+
+from argmaxf import maximize_expected_f  # noqa: E402
+from argmaxf.torch import engine, passes, segment  # noqa: E402
+from argmaxf.torch.passes import NodeTilt  # noqa: E402
+
+if not triton.knobs.runtime.interpret:
+    pytest.skip("triton was imported before its interpreter was asked for", allow_module_level=True)
+
+from argmaxf.torch import triton_counts, triton_passes, triton_tables  # noqa: E402
+
+torch.set_num_threads(1)
+# The interpreter computes what a GPU does in both branches of a `where`, aloud.
+pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+
+
+@pytest.fixture(autouse=True)
+def kernels(monkeypatch):
+    """Tensors on the CPU go through the kernels."""
+    backend = engine.Backend(triton_passes, triton_tables, 1 << 20)
+    for module in list(sys.modules):
+        if module.startswith("argmaxf.torch.") and hasattr(sys.modules[module], "engine_for"):
+            monkeypatch.setattr(sys.modules[module], "engine_for", lambda p: backend)
+    monkeypatch.setattr(engine, "by_numpy", lambda pixels: False)
+
+
+def maps():
+    rng = np.random.default_rng(7)
+    return {
+        "blob": 1 / (1 + np.exp(4 - 3 * rng.standard_normal((1, 2, 200)))),
+        "8-bit": rng.integers(0, 256, (1, 1, 400)) / 255,
+        "one value": np.full((1, 1, 300), 0.3),
+        "zeros and ones": rng.integers(0, 2, (1, 1, 200)).astype(float),
+        "nothing": np.zeros((1, 1, 50)),
+        "absent": rng.random((1, 1, 400)) * 1e-6,
+        "small": rng.beta(0.5, 5, (2, 2, 15)),
+    }
+
+
+FAST = [("blob", "dice"), ("8-bit", "iou")]  # an interpreted decision takes a second or two
+CASES = [(name, measure) for name in maps() for measure in ("dice", "iou")]
+
+
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [pytest.param(*case, marks=() if case in FAST else pytest.mark.slow) for case in CASES],
+)
+def test_the_kernels_decide_as_numpy_does(name, measure):
+    p = torch.from_numpy(maps()[name]).to(torch.float32 if measure == "dice" else torch.float64)
+    rows = p.double().flatten(0, 1).numpy()
+    name_there = {"dice": "fbeta", "iou": "jaccard"}[measure]
+    truth = maximize_expected_f(rows, measure=name_there, average="samples")
+    found = segment(p, measure=measure)
+    assert found.k.flatten().tolist() == truth.k.tolist()
+    np.testing.assert_array_equal(found.masks.flatten(0, 1).numpy(), truth.selected)
+    np.testing.assert_allclose(found.expected.flatten(), truth.expected, rtol=1e-12)
+    np.testing.assert_allclose(found.std.flatten(), truth.std, rtol=1e-8, atol=1e-14)
+
+
+@pytest.mark.slow
+def test_smoothing_empty_images_and_few_items_at_a_time(monkeypatch):
+    p = torch.from_numpy(maps()["blob"])
+    truth = maximize_expected_f(p[0].numpy(), average="samples", zero_division=1.0)
+    monkeypatch.setattr(triton_counts, "LEAST_ITEMS", 4)
+    monkeypatch.setattr(triton_counts, "MOST_ITEMS", 4)  # closer windows instead
+    assert segment(p, zero_division=1.0).k[0].tolist() == truth.k.tolist()
+    monkeypatch.undo()
+    plain = segment(p, smooth=2.0)
+    assert (plain.expected > torch.from_numpy(truth.expected)).all()  # smoothing only adds
+
+
+def test_what_is_no_probability_is_counted():
+    p = torch.full((1, 1, 300), 0.25)
+    p[0, 0, 7] = torch.nan
+    with pytest.raises(ValueError, match=r"got nan at \(0, 0, 7\)"):
+        segment(p)
+
+
+def test_reciprocals_are_those_of_plain_torch():
+    rng = np.random.default_rng(1)
+    p = torch.from_numpy(rng.random((2, 700))).float()
+    u = torch.from_numpy(rng.random((2, 24)) * 3)
+    tilt, scale = NodeTilt(-torch.expm1(-u), (-u).exp()), torch.from_numpy(rng.random((2, 24)))
+    found, truth = (way.reciprocals(p, scale, tilt) for way in (triton_passes, passes))
+    np.testing.assert_allclose(found, truth, rtol=1e-14)
+
+
+@pytest.mark.slow
+def test_classes_and_ensembles_go_through_the_kernels():
+    rng = np.random.default_rng(2)
+    p = torch.from_numpy(rng.dirichlet([1, 1, 1], 60).T[None].copy())
+    truth = maximize_expected_f(p[0].numpy().T, average="macro", labels_per_row=1)
+    found = segment(p, exclusive=True)
+    assert found.mean.item() == pytest.approx(truth.expected, rel=1e-6)
+    assert found.bound.item() >= truth.expected * (1 - 1e-12)
+    same = segment(p[None].expand(2, 1, 3, 60), ensemble=True)  # members that agree
+    assert torch.equal(same.masks, segment(p).masks)
