@@ -1,7 +1,7 @@
 """Masks for segmentation beside sorting and RankSEG: time, and expected Dice lost.
 
-python -m benchmarks.segmentation [--device cuda] prints the table; RankSEG is put beside where it
-is installed, at its default (`pruning_prob=.5`) and at its best (0).
+python -m benchmarks.segmentation [--device cuda] prints the tables of docs/segmentation.md; RankSEG
+is put beside where it is installed, at its default (`pruning_prob=.5`) and at its best (0).
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ SHAPES = {
         "1×1×10⁸ blob",
     ],
 }
+LABELS = {
+    "cpu": ["1×5×96² fields", "1×21×64² softmax"],
+    "cuda": ["1×5×512² fields", "4×21×256² softmax"],
+}
 
 
 def maps(name: str, device: str) -> torch.Tensor:
@@ -42,6 +46,9 @@ def maps(name: str, device: str) -> torch.Tensor:
         sizes.append(sizes[-1])
     if kind == "blob":
         return torch.sigmoid(3 * normal(*sizes) - 5)
+    if kind == "fields":  # smooth ones, classes rarer and rarer
+        smooth = 9 * torch.nn.functional.avg_pool2d(normal(*sizes), 9, 1, 4)
+        return torch.softmax(smooth - 0.5 * torch.arange(sizes[1], device=device)[:, None, None], 1)
     return torch.softmax((8 if "sparse" in kind else 4) * normal(*sizes), 1)
 
 
@@ -49,25 +56,35 @@ def _number(text: str) -> int:
     return 10**8 if text == "10⁸" else int(text.rstrip("²"))
 
 
-def ways(p: torch.Tensor, slow: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield ours, sorting, and what RankSEG offers."""
-    yield "argmaxf", lambda: segment(p).masks
-    yield "argmaxf, IoU", lambda: segment(p, measure="iou").masks
-    yield "torch.sort", lambda: p.flatten(2).sort(-1)
-    if importlib.util.find_spec("rankseg") is None:
-        return
+RANKSEG: dict[str, dict[str, Any]] = {
+    "RankSEG RMA": {},
+    "RMA screened": {"safe_screening": "auto"},
+    "BA": {"solver": "BA"},
+}
+PRUNING = (0.5, 0.0)  # its default, and what never empties a mask
+LARGEST_BA = 1 << 24  # it takes minutes beyond
+
+
+def ours(p: torch.Tensor) -> dict[str, Callable[[], Any]]:
+    """Return what argmaxf offers, and sorting."""
+    return {
+        "argmaxf, Dice": lambda: segment(p).masks,
+        "argmaxf, IoU": lambda: segment(p, measure="iou").masks,
+        "torch.sort": lambda: p.flatten(2).sort(-1),
+    }
+
+
+def theirs(p: torch.Tensor, way: str, mode: str) -> list[Callable[[], Any]]:
+    """Return what RankSEG offers, at both settings; nothing if it is missing or takes too long."""
+    if importlib.util.find_spec("rankseg") is None or (way == "BA" and p.numel() >= LARGEST_BA):
+        return []
     from rankseg import RankSEG
 
-    for name, options in {
-        "RankSEG RMA": {},
-        "RankSEG RMA, pruning 0": {"pruning_prob": 0.0},
-        "RankSEG RMA screened": {"safe_screening": "auto"},
-        "RankSEG RMA screened, pruning 0": {"safe_screening": "auto", "pruning_prob": 0.0},
-        "RankSEG BA, pruning 0": {"solver": "BA", "pruning_prob": 0.0},
-    }.items():
-        if "BA" not in name or (slow and p.numel() < 1 << 24):
-            solver = RankSEG(metric="dice", output_mode="multilabel", **options)
-            yield name, lambda solver=solver: solver.predict(p)
+    solvers = [
+        RankSEG(metric="dice", output_mode=mode, pruning_prob=pruning, **RANKSEG[way])
+        for pruning in PRUNING
+    ]
+    return [lambda solver=solver: solver.predict(p) for solver in solvers]
 
 
 def timed(work: Callable[[], Any], device: str) -> float:
@@ -85,11 +102,9 @@ def timed(work: Callable[[], Any], device: str) -> float:
     return sorted(seconds)[len(seconds) // 2]
 
 
-def lost(p: torch.Tensor, masks: torch.Tensor) -> float:
-    """Return the mean part of the best expected Dice that masks lose."""
-    best = segment(p).expected
-    theirs = expected_dice(p, masks)
-    return float(((best - theirs) / best.clamp(min=1e-300)).mean())
+def lost(best: torch.Tensor, theirs: torch.Tensor) -> str:
+    """Return the mean part of the best expected Dice that others lose."""
+    return f"{float(((best - theirs) / best.clamp(min=1e-300)).mean()):.0e}"
 
 
 def expected_dice(p: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
@@ -100,27 +115,60 @@ def expected_dice(p: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
     return value_of(rows, chosen, (2.0, 1.0, 1.0, 0.0, 0.0), 0.0)[0].view(p.shape[:2])
 
 
+def masks_table(device: str, only: str) -> Iterator[str]:
+    """Yield the lines of the table of masks: milliseconds, and in brackets expected Dice lost."""
+    yield f"| maps, ms | argmaxf, Dice | argmaxf, IoU | torch.sort | {' | '.join(RANKSEG)} |"
+    yield "| --- |" + 6 * " ---: |"
+    for name in SHAPES[device]:
+        if only not in name:
+            continue
+        p = maps(name, device)
+        cells = [f"{1e3 * timed(work, device):.3g}" for work in ours(p).values()]
+        best = segment(p).expected
+        for way in RANKSEG:
+            works = theirs(p, way, "multilabel")
+            times = " / ".join(f"{1e3 * timed(work, device):.3g}" for work in works)
+            losses = " / ".join(lost(best, expected_dice(p, work())) for work in works)
+            cells.append(f"{times} ({losses})" if works else "")
+        yield f"| {name} | {' | '.join(cells)} |"
+        del p
+
+
+def labels_table(device: str) -> Iterator[str]:
+    """Yield the lines of the table of one class for each pixel: expected mean Dice lost."""
+    yield "| maps, ms | argmaxf | proven gap | argmax | RankSEG RMA |"
+    yield "| --- |" + 4 * " ---: |"
+    for name in LABELS[device]:
+        p = maps(name, device)
+        found = segment(p, exclusive=True)
+        seconds = timed(lambda p=p: segment(p, exclusive=True), device)
+        gap = (1.0 - found.mean / found.bound).clamp(min=0.0).max().item()
+        cells = [f"{1e3 * seconds:.3g}", f"{gap:.0e}"]
+        works = [lambda p=p: p.argmax(1), *theirs(p, "RankSEG RMA", "multiclass")]
+        values = [mean_dice(p, work()) for work in works]
+        times = [f"{1e3 * timed(work, device):.3g}" for work in works]
+        losses = [lost(found.mean, value) for value in values]
+        cells += [f"{times[0]} ({losses[0]})"]
+        cells += [f"{' / '.join(times[1:])} ({' / '.join(losses[1:])})"]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def mean_dice(p: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """E[mean Dice] of labels, for each image."""
+    place = torch.arange(p.shape[1], device=p.device).view(1, -1, *[1] * (p.dim() - 2))
+    return expected_dice(p, labels.unsqueeze(1) == place).mean(1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--regret", action="store_true", help="expected Dice lost, too")
-    parser.add_argument("--slow", action="store_true", help="BA, too")
-    parser.add_argument("--maps", help="only maps whose name has this")
+    parser.add_argument("--maps", default="", help="only masks of maps whose name has this")
     options = parser.parse_args()
-    print("| maps | way | ms | beside torch.sort | E[Dice] lost |\n|---|---|---:|---:|---:|")
-    for name in SHAPES[options.device]:
-        if options.maps and options.maps not in name:
-            continue
-        p = maps(name, options.device)
-        results = [(way, timed(work, options.device), work) for way, work in ways(p, options.slow)]
-        sort = next(seconds for way, seconds, _ in results if way == "torch.sort")
-        for way, seconds, work in results:
-            regret = ""
-            if options.regret and way.startswith("RankSEG"):
-                regret = f"{lost(p, work()):.1e}"
-            line = f"| {name} | {way} | {1e3 * seconds:.3g} | {seconds / sort:.2f} | {regret} |"
-            print(line, flush=True)
-        del p, results
+    for line in masks_table(options.device, options.maps):
+        print(line, flush=True)
+    print()
+    for line in labels_table(options.device) if not options.maps else ():
+        print(line, flush=True)
     return 0
 
 

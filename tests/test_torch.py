@@ -350,7 +350,7 @@ def mixture_iou(p, weights):
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=25)
-def test_the_iou_of_an_ensemble_is_the_best_of_all_masks_and_bounded(seed):
+def test_the_iou_of_an_ensemble_is_bounded_and_no_pixel_betters_it(seed):
     rng = np.random.default_rng(seed)
     p = rng.beta(0.5, 1.0, (rng.integers(1, 4), rng.integers(1, 7))).round(2)
     weights = rng.integers(1, 4, len(p)) / 1.0
@@ -360,7 +360,8 @@ def test_the_iou_of_an_ensemble_is_the_best_of_all_masks_and_bounded(seed):
     mask = found.masks.flatten().numpy()
     assert values[(labels == mask).all(1)] == pytest.approx(found.expected.item(), rel=1e-12)
     assert found.bound.item() >= values.max() * (1 - 1e-12)
-    assert found.expected.item() >= values.max() * 0.999  # no proof, but a good ascent
+    one_pixel_away = (labels != mask).sum(1) <= 1
+    assert found.expected.item() >= values[one_pixel_away].max() * (1 - 1e-11)
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)

@@ -133,12 +133,12 @@ def best_iou(
 ) -> MixtureMask:
     """Return a mask whose expected IoU no single pixel can better, and a bound on all masks.
 
-    The better of two ascents, from a given mask and from the best one for the mean probabilities;
-    or the empty mask.
+    The best of several ascents, from a given mask and from the best ones for the mean probabilities
+    and for each member; or the empty mask.
     """
     members = Members.of(p, weight, coefficients)
-    mean = (weight @ p.double())[None].clamp(0.0, 1.0)
-    independent = select(mean, decide(mean, coefficients, 0.0))[0]
+    mean = (weight @ p.double()).clamp(0.0, 1.0)[None]
+    alone = [select(rows, decide(rows, coefficients, 0.0)) for rows in (mean, p)]
 
     def move(state: Overlap, places: Tensor) -> Overlap:
         chosen = state.chosen.clone()
@@ -147,7 +147,7 @@ def best_iou(
 
     found = [
         ascend(Overlap.of(members, mask), lambda state: flip_gains(members, state), move, 1e-9)
-        for mask in (start, independent)
+        for mask in (start, *alone[0], *alone[1])
     ]
     best = max(found, key=lambda state: state.value)
     nothing = zero * members.nothing_there() if zero > 0.0 else 0.0

@@ -12,7 +12,7 @@ from argmaxf.torch.triton_numbers import ONE, key_of, number_of
 
 LANES = 1024  # pixels read at a time
 PART = LANES * 16  # pixels of one program
-LEAST_ITEMS, MOST_ITEMS = 2048, 8192
+LEAST_ITEMS, MOST_ITEMS = 2048, 16384
 
 
 def table(

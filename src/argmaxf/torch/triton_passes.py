@@ -23,7 +23,8 @@ LANES = 128  # pixels read at a time
 # Pixels whose factors are multiplied before a logarithm, a division, or division by a square: their
 # product must not underflow where it is divided by.
 LOGARITHM, DIVISION, DIVISIONS = 32, 16, 8
-PART = LANES * 128  # pixels of one program
+PART, LARGE_PART = LANES * 128, LANES * 512  # pixels of one program, and where there are many
+MANY = 1 << 24
 NODES = 8  # nodes of one program; their number is always a multiple of 8
 
 
@@ -33,7 +34,8 @@ def log_products(p: Tensor, tilt: NodeTilt) -> Tensor:
     if w.shape[1] % NODES:
         w = torch.nn.functional.pad(w, (0, -w.shape[1] % NODES))
     (out,) = _outputs(p, w, 1)
-    _log_products[_grid(p, w)](p, p.shape[1], w, out, w.shape[1], PART, LANES, LOGARITHM, NODES)
+    sizes = (w.shape[1], _part(p), LANES, LOGARITHM, NODES)
+    _log_products[_grid(p, w)](p, p.shape[1], w, out, *sizes)
     total: Tensor = out.sum(1)
     return total[:, : tilt.w.shape[1]]
 
@@ -50,7 +52,7 @@ def sums_between(
     """Σ π, and Σ log (1 - p w_in) / (1 - p w_out), over items whose key is in (low, high]."""
     two = b_in != b_out
     pi, ratio = _outputs(p, inside.w, 2)
-    sizes = (inside.w.shape[1], b_in != 0.0, two, PART, LANES, DIVISION, NODES)
+    sizes = (inside.w.shape[1], b_in != 0.0, two, _part(p), LANES, DIVISION, NODES)
     _sums_between[_grid(p, inside.w)](
         p, p.shape[1], low, high, *inside, outside.w, pi, ratio, *sizes
     )
@@ -63,7 +65,7 @@ def spread_sums(
     """Σ a π and Σ a² π (1 - π) of items whose key is not `cut`; how many are above and at it."""
     mean, variance = _outputs(p, tilt.w, 2)
     counts = torch.zeros(len(p), 2, dtype=torch.int64, device=p.device)
-    sizes = (tilt.w.shape[1], PART, LANES, DIVISIONS, NODES)
+    sizes = (tilt.w.shape[1], _part(p), LANES, DIVISIONS, NODES)
     weights = weight_in.contiguous(), weight_out.contiguous()
     _spread_sums[_grid(p, tilt.w)](
         p, p.shape[1], cut, *tilt, *weights, mean, variance, counts, *sizes
@@ -81,13 +83,18 @@ def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
     return out
 
 
+def _part(p: Tensor) -> int:
+    """How many pixels one program sums up: every processor must get some."""
+    return LARGE_PART if p.numel() >= MANY else PART
+
+
 def _grid(p: Tensor, w: Tensor) -> tuple[int, int, int]:
-    return triton.cdiv(p.shape[1], PART), len(p), w.shape[1] // NODES
+    return triton.cdiv(p.shape[1], _part(p)), len(p), w.shape[1] // NODES
 
 
 def _outputs(p: Tensor, w: Tensor, size: int) -> Tensor:
     """Room for the sums of every part of a row."""
-    shape = (size, len(p), triton.cdiv(p.shape[1], PART), w.shape[1])
+    shape = (size, len(p), triton.cdiv(p.shape[1], _part(p)), w.shape[1])
     return torch.empty(shape, dtype=torch.float64, device=p.device)
 
 
