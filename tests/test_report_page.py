@@ -258,6 +258,10 @@ def test_names_stay_text(browser, one_label):
 def test_readable_on_phone_and_desk_in_light_and_dark(browser, two_labels, width, scheme):
     browser.open(two_labels, width=width, scheme=scheme)
     assert browser.script("return document.documentElement.scrollWidth <= innerWidth")
+    assert browser.script(
+        "return [...document.querySelectorAll('.methods, svg, pre')]"
+        ".every(e => e.getBoundingClientRect().right <= innerWidth && e.scrollWidth <= innerWidth)"
+    )
     background = browser.script("return getComputedStyle(document.body).backgroundColor")
     assert (luminance(background) < 0.1) == (scheme == "dark")
     colours = browser.script(

@@ -19,6 +19,7 @@ from argmaxf.comparison.methods import Method
 from argmaxf.comparison.result import Comparison, Evidence, Standing
 from argmaxf.comparison.trial import Trial
 from argmaxf.comparison.words import notes, reason
+from argmaxf.constraints import priced
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.expected.counts.joint import refuse_many
 from argmaxf.measures import GMean
@@ -138,7 +139,7 @@ def _cost_here(made: Any, trial: Trial) -> str:
     cost = np.mean(free.decide(rows).expected - made.decide(rows).expected)
     if np.isnan(cost):  # the probabilities are known to be off
         return ""
-    return f"; for the rows held out that takes {cost:.3f} of expected {trial.recipe.asked.title}"
+    return f"; for the rows held out {priced(float(cost))} expected {trial.recipe.asked.title}"
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,8 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         if len(ax.get_legend_handles_labels()[1]) <= ROOM:
             ax.legend(frameon=False, loc="best")
         else:
-            ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+            below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 3.6}
+            ax.legend(frameon=False, ncols=2, **below)
 
     def _shown(self) -> NDArray[np.int64]:
         """Return the steps to draw: all, or as many as fit, even in rank and in score."""
@@ -237,12 +238,15 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         return [asked for asked in every if asked.limit is not None]
 
     def _shade(self, ax: Axes, asked: _Asked) -> None:
-        """Shade thresholds that miss a constraint."""
+        """Shade thresholds that miss a constraint; where that changes is all that is drawn."""
+        misses = asked.misses(asked.found)
+        changes = np.flatnonzero(np.diff(misses))
+        ends = np.unique([0, *changes, *(changes + 1), len(misses) - 1])
         ax.fill_between(
-            self.score,
+            self.score[ends],
             0,
             1.02,
-            where=asked.misses(asked.found).tolist(),
+            where=misses[ends].tolist(),
             step="pre",
             color=GREY,
             alpha=0.22,
