@@ -213,8 +213,8 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         if len(ax.get_legend_handles_labels()[1]) <= ROOM:
             ax.legend(frameon=False, loc="best")
         else:
-            below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 3.6}
-            ax.legend(frameon=False, ncols=2, **below)
+            below: dict[str, Any] = {"bbox_to_anchor": (0.5, 0.0), "borderaxespad": 3.6}
+            ax.legend(frameon=False, ncols=2, loc="upper center", **below)
 
     def _shown(self) -> NDArray[np.int64]:
         """Return the steps to draw: all, or as many as fit, even in rank and in score."""
