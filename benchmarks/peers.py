@@ -1,12 +1,12 @@
 """Other packages on the families where they fail: time, and expected F1 lost against the optimum.
 
 Runs what is installed: pip install --group peers. Regret is (best E[F1] - theirs) / best.
+`python -m benchmarks.peers` prints the table of docs/compared.md: regret and time for one set.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from argmaxf import expected_f, maximize_expected_f
 from argmaxf.expected.references import descending, ye_2012
-from benchmarks.harness import Row, best
+from benchmarks.harness import Row, best, figure
 
 ON_REQUEST = True
 SETS = 50  # sets of each family
@@ -41,13 +41,33 @@ def rows() -> Iterator[Row]:
     for family, every in families().items():
         for name, decide in peers().items():
             sets = every[: FEW.get(name, SETS)]
-            ours = best(lambda sets=sets: maximize_expected_f(sets, average="samples"), 3)
-            decide(sets[:1])  # what is loaded and compiled at the first call is not its work
-            start = time.perf_counter()
-            selected = decide(sets)
-            seconds = time.perf_counter() - start
-            note = f"loses {max(0.0, regret(sets, selected)):.2%} of E[F1]"
+            (ours, _), (seconds, lost) = measured(argmaxf, sets), measured(decide, sets)
+            note = f"loses {lost:.2%} of E[F1]"
             yield Row(f"{family}: {len(sets)} sets", ours, name, seconds, note=note)
+
+
+def measured(decide: Callable[[np.ndarray], np.ndarray], sets: np.ndarray) -> tuple[float, float]:
+    """Return the seconds that a package takes for all sets, and the part of E[F1] it loses."""
+    decide(sets[:1])  # what is loaded and compiled at the first call is not its work
+    return best(lambda: decide(sets), 3), max(0.0, regret(sets, decide(sets)))
+
+
+def argmaxf(sets: np.ndarray) -> np.ndarray:
+    return maximize_expected_f(sets, average="samples").selected
+
+
+def page() -> Iterator[str]:
+    """Yield the lines of the table: what is lost, and the time for one set."""
+    ways = {"argmaxf": argmaxf, **peers()}
+    yield "| sets of probabilities | " + " | ".join(ways) + " |"
+    yield "| --- |" + " ---: |" * len(ways)
+    for family, every in families().items():
+        cells = []
+        for name, decide in ways.items():
+            sets = every[: FEW.get(name, SETS)]
+            seconds, lost = measured(decide, sets)
+            cells.append(f"{lost:.2%}, {figure(seconds / len(sets), 's')}".replace("%", " %"))
+        yield f"| {family} | " + " | ".join(cells) + " |"
 
 
 def regret(sets: np.ndarray, selected: np.ndarray) -> float:
@@ -107,3 +127,7 @@ def xcolumns(sets: np.ndarray, **options: object) -> np.ndarray:
     answer = predict_optimizing_macro_f1_score_using_bc(columns, k=0, seed=0, **options)
     answer = answer[0] if isinstance(answer, tuple) else answer
     return np.asarray(answer).T.astype(bool)
+
+
+if __name__ == "__main__":
+    print(*page(), sep="\n")

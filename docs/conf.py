@@ -3,6 +3,8 @@
 import inspect
 from pathlib import Path
 
+from docutils import nodes
+
 import argmaxf
 
 project = "argmaxf"
@@ -47,12 +49,17 @@ suppress_warnings = ["toc.not_included"]  # a page without a place is built all 
 html_theme = "pydata_sphinx_theme"
 html_title = "argmaxf"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_sidebars = {"tutorial": []}  # one page, no section
 html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
     "use_edit_page_button": False,
+    # Pages of wide tables have the whole width.
+    "secondary_sidebar_items": {"**": ["page-toc"], "benchmarks": [], "compared": []},
 }
 
 # The reference is written from the public list, so that no name can be missing from it.
@@ -91,3 +98,16 @@ def write_reference():
 
 
 write_reference()
+
+
+def strip_examples(app, doctree):
+    """Take away the empty line that ends an example, which doctest needs and readers do not."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext():
+            block.rawsource = block.rawsource.rstrip()
+            block[:] = [nodes.Text(block.rawsource)]
+
+
+def setup(app):
+    """Hook into the build."""
+    app.connect("doctree-read", strip_examples)
