@@ -7,10 +7,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from argmaxf.constraints import Asked
-from argmaxf.measures import Coefficients, FBeta, Linear, Measure, MeasureLike, Ratio, as_measure
+from argmaxf.measures import (
+    MEASURES,
+    Coefficients,
+    FBeta,
+    Linear,
+    Measure,
+    MeasureLike,
+    Ratio,
+    as_measure,
+)
 from argmaxf.validation import check_choice, check_whole, check_zero_division
 
 NO_LIMIT = 2**62  # more items than there can be
+FROZEN = frozenset(MEASURES.values())  # measures that are what they are
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class Question:
     ) -> Question:
         """Check the options of a public function; the usual ones are checked once."""
         options = (beta, measure, zero_division, ties, min_selected, max_selected, asked)
-        if isinstance(measure, str):  # an object may change
+        if isinstance(measure, str) or type(measure) in FROZEN:  # others may change
             with suppress(TypeError):  # what cannot be hashed
                 return _kept(*options)
         return _checked(*options)

@@ -31,6 +31,11 @@ def check_beta(beta: float) -> float:
     return value
 
 
+def check_betas(betas: Iterable[float]) -> list[float]:
+    """Return many β as floats, each of them checked."""
+    return [check_beta(beta) for beta in betas]
+
+
 def check_positive(name: str, number: float) -> float:
     """Return a number that must be positive and finite as a float."""
     value = _check_real(name, number)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -84,12 +84,12 @@ class Trial:
         """Whether rows of a test set are rated, and not those held out."""
         return self.target_test is not None
 
-    @property
+    @cached_property
     def rated_target(self) -> NDArray[Any]:
         """The target of the rows to be rated."""
         return self.target if self.target_test is None else self.target_test
 
-    @property
+    @cached_property
     def truth(self) -> Bools:
         """The labels of the rows to be rated, one column for each."""
         return self.labels.columns(self.rated_target)
@@ -129,9 +129,12 @@ class Trial:
                 f"{rows.min()} of class {str(lonely)!r}"
             )
 
-    @property
+    @cached_property
     def table(self) -> Floats:
-        """What methods learn from: the classifier's scores, and the linear model's if blended."""
+        """What methods learn from: the classifier's scores, and the linear model's if blended.
+
+        To be asked for once all fits are run.
+        """
         return np.hstack([self.scores, self.linear_scores]) if self.blended else self.scores
 
     def method(self, name: str) -> Method:

@@ -15,7 +15,7 @@ from argmaxf.expected.evaluate import expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import shift_prior
-from argmaxf.theory import mean_kl
+from argmaxf.theory.mixture import mean_kl_of_rows
 from argmaxf.validation import as_real_array
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class PriorSensitivityDisplay(Measured, ProbabilityDisplay):
         return cls(
             assumed=rates,
             loss=1 - expected_f_curve(p, beta=beta, measure=measure)[best.k],
-            kl=np.array([mean_kl(p, q) for q in shifted]),
+            kl=mean_kl_of_rows(p, shifted),
             positive_rate=rate,
             beta=decision.beta,
             measure=measure,

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,12 +60,12 @@ class Labels:
         positive = _positive_class(classes, pos_label) if kind == "binary" else None
         return cls(kind, classes, positive)
 
-    @property
+    @cached_property
     def n_columns(self) -> int:
         """How many 0/1 columns the target has."""
         return 1 if self.kind == "binary" else len(self.classes)
 
-    @property
+    @cached_property
     def names(self) -> NDArray[Any]:
         """Return the value each column stands for."""
         return np.asarray([self.positive]) if self.kind == "binary" else self.classes

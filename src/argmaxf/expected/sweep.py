@@ -12,7 +12,8 @@ from argmaxf.arrays import Floats, Ints, contiguous
 from argmaxf.expected.evaluate import expected_f, expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.rows import SMALL, options_of, settled
-from argmaxf.measures import FBeta, MeasureLike
+from argmaxf.measures import MeasureLike
+from argmaxf.measures.fbeta import coefficients_of_betas
 from argmaxf.question import Question
 from argmaxf.validation import as_probabilities
 
@@ -81,4 +82,4 @@ def top_spreads(
 
 def _table(betas: Sequence[float]) -> Floats:
     """Return the coefficients of F_β, a row for each β."""
-    return np.array([FBeta(float(beta)).coefficients() for beta in betas])
+    return np.array(coefficients_of_betas(betas))

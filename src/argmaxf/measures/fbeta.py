@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from argmaxf.measures.ratio import Coefficients, Ratio
-from argmaxf.validation import check_beta, check_not_negative
+from argmaxf.validation import check_beta, check_betas, check_not_negative
 
 
 @dataclass(frozen=True)
@@ -52,5 +52,13 @@ class FBeta(Ratio):
 
     def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
         """c = 1+β², and β² for each positive inside and outside, since S = T + R."""
-        b2, smooth = number(self.beta) ** 2, number(self.smooth)
-        return Coefficients(c=1 + b2, b_in=b2, b_out=b2, s0=smooth, s1=smooth)
+        return _coefficients(number(self.beta) ** 2, number(self.smooth))
+
+
+def coefficients_of_betas(betas: Iterable[float]) -> list[Coefficients]:
+    """Return the coefficients of F_β for each of many β."""
+    return [_coefficients(beta**2, 0.0) for beta in check_betas(betas)]
+
+
+def _coefficients(b2: Any, smooth: Any) -> Coefficients:
+    return Coefficients(c=1 + b2, b_in=b2, b_out=b2, s0=smooth, s1=smooth)

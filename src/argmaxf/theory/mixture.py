@@ -49,7 +49,12 @@ def mean_kl(true: ArrayLike, assumed: ArrayLike) -> float:
     p, q = _check_probabilities("true", true), _check_probabilities("assumed", assumed)
     if p.shape != q.shape:
         raise ValueError(f"true and assumed must have one shape, got {p.shape} and {q.shape}")
-    return float(np.mean(rel_entr(p, q) + rel_entr(1.0 - p, 1.0 - q)))
+    return float(mean_kl_of_rows(p.reshape(-1), q.reshape(1, -1))[0])
+
+
+def mean_kl_of_rows(true: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean divergence from true to each row of assumed probabilities."""
+    return np.asarray((rel_entr(true, rows) + rel_entr(1.0 - true, 1.0 - rows)).mean(axis=1))
 
 
 @dataclass(frozen=True)
