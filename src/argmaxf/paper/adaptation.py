@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
 from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic
 from argmaxf.paper.published import columns, published
-from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
+from argmaxf.paper.reports import COLOURS, Record, Report, beside_paper, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
 
 if TYPE_CHECKING:
@@ -59,16 +59,7 @@ def report(outcomes: Sequence[Outcome]) -> Report:
     for method in columns("adaptation"):
         mean, sd = mean_sd(r[method] for r in results)
         paper = published("adaptation", "F1", method)
-        records.append(
-            {
-                "method": method,
-                "mean": mean,
-                "sd": sd,
-                "paper": paper,
-                "difference": mean - paper,
-                "within 2 sd": abs(mean - paper) <= 2 * sd,
-            }
-        )
+        records.append({"method": method, **beside_paper(mean, sd, paper)})
     findings: dict[str, Any] = {
         "seeds": len(results),
         "seeds where E beats δ": sum(

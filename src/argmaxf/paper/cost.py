@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from argmaxf.expected.evaluate import expected_f
 from argmaxf.paper.datasets import MultilabelData, load_mulan
 from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
-from argmaxf.paper.models import by_expectation, f1, logistic, with_dummy
+from argmaxf.paper.models import by_expectation, f1, logistic, targets, with_dummy
 from argmaxf.paper.reports import Record, Report, markdown_table
 from argmaxf.prior import shift_prior
 from argmaxf.theory import GaussianMixture, mean_kl
@@ -55,8 +55,7 @@ def run_mixture(rate: float, seed: int) -> list[dict[str, Any]]:
 def run_label(dataset: str, label: str, data_dir: str | None = None) -> list[dict[str, float]]:
     """Return the Figure 1 view of a real label: a fitted model, its positive rate assumed anew."""
     data = _data(dataset, data_dir)
-    column = data.labels.index(label)
-    y, y_test = (Y[:, column].astype(np.int64) for Y in (data.Y_train, data.Y_test))
+    y, y_test = targets(data, label)
     X, X_test = with_dummy(data.X_train), with_dummy(data.X_test)
     score = logistic(X, y, X_test, penalty=1.0, tol=1e-6).test
     proba, rate = expit(score), float(y.mean())

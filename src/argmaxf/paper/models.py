@@ -18,6 +18,7 @@ from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.metric import fbeta_from_counts
 from argmaxf.paper.clock import timed
+from argmaxf.paper.datasets import MultilabelData
 
 Array = NDArray[Any]
 
@@ -28,6 +29,12 @@ class TrainTestScores:
 
     train: Array
     test: Array
+
+
+def targets(data: MultilabelData, label: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return a label's 0/1 targets, of the training rows and of the test rows."""
+    column = data.labels.index(label)
+    return data.Y_train[:, column].astype(np.int64), data.Y_test[:, column].astype(np.int64)
 
 
 def with_dummy(X: Any) -> Any:

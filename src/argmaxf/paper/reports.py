@@ -35,6 +35,17 @@ class Report:
     draw: Callable[[], Figure]
 
 
+def beside_paper(mean: float, sd: float, paper: float) -> dict[str, Any]:
+    """Return a mean and its sd beside the paper's number, and whether they agree."""
+    return {
+        "mean": mean,
+        "sd": sd,
+        "paper": paper,
+        "difference": mean - paper,
+        "within 2 sd": abs(mean - paper) <= 2 * sd,
+    }
+
+
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table; all columns but the first are aligned right."""
     rule = ["---", *("---:" for _ in header[1:])]

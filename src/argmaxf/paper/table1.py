@@ -12,7 +12,7 @@ from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
 from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, soft_f
 from argmaxf.paper.paired import t_interval
 from argmaxf.paper.published import columns, published, rows
-from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
+from argmaxf.paper.reports import COLOURS, Record, Report, beside_paper, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
 
 if TYPE_CHECKING:
@@ -145,17 +145,8 @@ def _gap(outcomes: Sequence[Outcome], setting: str, a: str, b: str) -> tuple[flo
 
 
 def _record(setting: str, column: str, values: Sequence[float]) -> dict[str, Any]:
-    mean, sd = mean_sd(values)
-    paper = published("table1", setting, column)
-    return {
-        "setting": setting,
-        "method": column,
-        "mean": mean,
-        "sd": sd,
-        "paper": paper,
-        "difference": mean - paper,
-        "within 2 sd": abs(mean - paper) <= 2 * sd,
-    }
+    beside = beside_paper(*mean_sd(values), published("table1", setting, column))
+    return {"setting": setting, "method": column, **beside}
 
 
 def _agrees(value: float, setting: str) -> bool:

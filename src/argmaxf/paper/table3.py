@@ -21,6 +21,7 @@ from argmaxf.paper.models import (
     f1,
     logistic,
     soft_f,
+    targets,
     with_dummy,
 )
 from argmaxf.paper.paired import Difference, paired_difference
@@ -74,8 +75,7 @@ def _data(setup: str, data_dir: str | None) -> tuple[MultilabelData, Any, Any]:
 def run_topic(setup: str, topic: str, data_dir: str | None = None) -> dict[str, Any]:
     """Return F1 of every method on one topic, and how many positives there are."""
     data, X, X_test = _data(setup, data_dir)
-    column = data.labels.index(topic)
-    y, y_test = (Y[:, column].astype(np.int64) for Y in (data.Y_train, data.Y_test))
+    y, y_test = targets(data, topic)
     penalty = SETUPS[setup].penalty
     found = _judge("NB", naive_bayes(data.X_train, y, data.X_test), y, y_test)
     found |= _judge("LR", logistic(X, y, X_test, penalty=penalty, tol=1e-7), y, y_test)

@@ -18,6 +18,7 @@ from argmaxf.paper.models import (
     f1,
     logistic,
     soft_f,
+    targets,
     with_dummy,
 )
 from argmaxf.paper.paired import paired_difference
@@ -55,8 +56,7 @@ def run_label(
 ) -> dict[str, Any]:
     """Return F1 on one label's test part, by fold seed and with the penalty that suits the test."""
     data = _data(dataset, data_dir)
-    column = data.labels.index(label)
-    y, y_test = (Y[:, column].astype(np.int64) for Y in (data.Y_train, data.Y_test))
+    y, y_test = targets(data, label)
     X, X_test = with_dummy(data.X_train), with_dummy(data.X_test)
     models = [logistic(X, y, X_test, penalty=penalty, tol=1e-6) for penalty in PENALTIES]
     softs = [soft_f(X, y, X_test, penalty=penalty / len(y)) for penalty in PENALTIES]
