@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, settings
 
-from argmaxf.expected.large_kernels import decide_large
+from argmaxf.expected import large_jaccard_kernels, large_kernels
 
 # Timings never decide a test: a busy machine is no counterexample.
 settings.register_profile("argmaxf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -47,8 +47,9 @@ def _cluster_of(item):
 
 @pytest.fixture(autouse=True, scope="session")
 def compiled_loops():
-    """Run the loop for many items from the first call on, where users' first calls pass it over."""
-    decide_large.ready = True
+    """Run the loops for many items from the first call on; users' first calls pass them over."""
+    large_kernels.decide_large.ready = True
+    large_jaccard_kernels.decide_large.ready = True
 
 
 @pytest.fixture(autouse=True)

@@ -360,12 +360,12 @@ MANY = {
 
 
 @pytest.mark.parametrize("zero_division", [0.0, 1.0])
-@pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("measure", ["fbeta", FBeta(0.5), FBeta(3.0), "jaccard"], ids=str)
 @pytest.mark.parametrize("name", MANY)
-def test_the_loop_for_large_sets_decides_as_the_whole_search(name, beta, zero_division):
+def test_the_loop_for_large_sets_decides_as_the_whole_search(name, measure, zero_division):
     rng = np.random.default_rng(3)
     for p in (MANY[name](rng, 20_000), MANY[name](rng, 40_000).astype(np.float32)):
-        question = maximize.Question.of(beta, zero_division=zero_division)
+        question = maximize.Question.of(1.0, measure, zero_division)
         found, truth = decide_large(p, question), decide_by_search(p, question)
         assert (found.k, found.threshold) == (truth.k, truth.threshold)
         np.testing.assert_array_equal(found.selected, truth.selected)

@@ -22,6 +22,7 @@ from argmaxf.validation import NotAProbability
 
 AT_ONCE = 1 << 20  # so many items are decided by one compiled loop; more are read in chunks
 LEAST_B, LARGEST_B = 1e-4, 100.0  # beyond, the whole search has its own care for rounding
+BAD = -1  # instead of k: a value that is no probability
 NEAR_ONE = 0.98  # beyond, the loss must be searched: differences of f are lost
 
 
@@ -51,12 +52,23 @@ def decide_large_rows(p: NDArray[Any], question: Question) -> list[Decision]:
     return found
 
 
-def _is_plain(question: Question) -> bool:
-    """Whether the compiled loop knows the question: F_β, every k, equal items apart."""
-    if question.ratio is None or question.asked or not question.is_free:
-        return False
-    _, b_in, b_out, s0, s1 = question.ratio
-    return question.split_ties and LEAST_B <= b_in == b_out <= LARGEST_B and s0 == s1 == 0.0
+def _loop_for(question: Question) -> Any:
+    """Return the compiled loop that knows a question, or None.
+
+    There is one for F_β and one for Jaccard: every k, equal items apart, nothing promised.
+    """
+    if question.ratio is None or question.asked or not (question.is_free and question.split_ties):
+        return None
+    c, b_in, b_out, s0, s1 = question.ratio
+    if s0 == s1 == 0.0 and LEAST_B <= b_in == b_out <= LARGEST_B:
+        from argmaxf.expected import large_kernels
+
+        return large_kernels.decide_large
+    if (c, b_in, b_out, s0, s1) == (1.0, 0.0, 1.0, 0.0, 0.0):
+        from argmaxf.expected import large_jaccard_kernels
+
+        return large_jaccard_kernels.decide_large
+    return None
 
 
 def decide_at_once(p: NDArray[Any], question: Question) -> Decision | None:
@@ -64,15 +76,12 @@ def decide_at_once(p: NDArray[Any], question: Question) -> Decision | None:
 
     None too where it would have to be compiled first: the search does without in half the time.
     """
-    if not (_is_plain(question) and p.size <= AT_ONCE):
-        return None
-    from argmaxf.expected import large_kernels
-
+    loop = _loop_for(question) if p.size <= AT_ONCE else None
     items = contiguous(p)
-    if not large_kernels.decide_large.is_ready(items, question.coefficients):
+    if loop is None or not loop.is_ready(items, question.coefficients):
         return None
-    k, threshold, f, std = large_kernels.decide_large(items, question.coefficients)
-    if k == large_kernels.BAD:
+    k, threshold, f, std = loop(items, question.coefficients)
+    if k == BAD:
         raise NotAProbability
     if k < 0 or f > NEAR_ONE or question.zero_division * math.exp(-float(np.sum(items))) >= 0.5 * f:
         return None

@@ -72,7 +72,7 @@ def groups_of(table, rows, groups, moments):
 
 @kernel
 def useful(groups, moments, c):
-    """Σ p, and an upper bound on the best k (`row_kernels.largest_useful_k`)."""
+    """Σ p, what f reaches at least, and an upper bound on the best k (`largest_useful_k`)."""
     size = groups.shape[1]
     mean = 0.0
     for g in range(size):
@@ -81,9 +81,10 @@ def useful(groups, moments, c):
     for g in range(size):
         k += groups[0, g]
         mass += groups[1, g] * groups[0, g] + groups[3, g] * moments[g, 0]
-        best = max(best, c.c * mass / (k + c.b_in * (1.0 + mean)))
-    reach = c.c * mean / best - c.b_in * mean + 1.0 if best > 0.0 else k
-    return mean, min(k, reach)
+        middle = k + c.b_in * (1.0 + mass) + c.b_out * max(0.0, mean - mass)
+        best = max(best, c.c * mass / middle)
+    reach = c.c * mean / best - min(c.b_in, c.b_out) * mean + 1.0 if best > 0.0 else k
+    return mean, best, min(k, reach)
 
 
 @kernel
@@ -109,23 +110,33 @@ def band_of(groups, k, f, state, decay, u, w, x, c, reach):
     for g in range(1, size + 1):
         if k[g] <= reach:
             best = max(best, f[g])
-    first, stop = size, 0
-    risen = -1  # a group in which f only rises, with nothing but empty ones behind it so far
+    is_open, rises = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
     for g in range(size):
         if k[g] >= reach:
             break
         ceiling = 0.0
         for m in range(nodes):
             ceiling += decay[g, m] * kept[m] * state[g + 1, m]
-        is_open, rises = ceiling >= (1.0 - SLACK) * best, False
-        if is_open:
+        if ceiling >= (1.0 - SLACK) * best:
             ends = state[g : g + 2], decay[g : g + 2]
-            falls, rises = slopes(groups[4, g], groups[5, g], *ends, kept, lost, w, x, c)
-            is_open = not falls
-        if risen >= 0 and not rises:  # f may be best at the last item of that group
+            falls, rises[g] = slopes(groups[4, g], groups[5, g], *ends, kept, lost, w, x, c)
+            is_open[g] = not falls
+    return stretch(is_open, rises)
+
+
+@kernel
+def stretch(is_open, rises):
+    """Return the groups from the first open one to after the last.
+
+    One in which f only rises is left behind where f goes on rising in the next group.
+    """
+    first, stop = is_open.size, 0
+    risen = -1  # a group in which f only rises, with nothing but such behind it so far
+    for g in range(is_open.size):
+        if risen >= 0 and not rises[g]:  # f may be best at the last item of that group
             first, stop = min(first, risen), max(stop, risen + 1)
-        risen = g if rises and is_open else -1
-        if is_open and not rises:
+        risen = g if rises[g] and is_open[g] else -1
+        if is_open[g] and not rises[g]:
             first, stop = min(first, g), max(stop, g + 1)
     if risen >= 0:
         first, stop = min(first, risen), max(stop, risen + 1)
@@ -225,7 +236,7 @@ def decide_large(p, c):
         return WIDE, 0.0, 0.0, 0.0
     groups, moments = np.empty((6, rows.size)), np.empty((rows.size, 6))
     groups_of(table, rows, groups, moments)
-    mean, reach = useful(groups, moments, c)
+    mean, _, reach = useful(groups, moments, c)
     fewest, most = plausible(mean, p.size)
     u, weight = nodes_of(1.0 + c.b_in * fewest, reach + c.b_in * most)
     w, x = tilt(u, c.b_in)
