@@ -3,6 +3,7 @@
 import pytest
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.slow  # these packages take seconds to import
 
 from argmaxf.torch import segment  # noqa: E402
 

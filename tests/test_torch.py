@@ -242,6 +242,7 @@ def test_what_is_no_probability_is_named(bad, message):
             "floating-point probabilities, got torch.int64",
         ),
         ([[[0.5]]], {}, "got list"),
+        (torch.ones(1, 1, 3).to_sparse(), {}, "a dense tensor, got one of layout torch.sparse_coo"),
         (torch.ones(2, 3), {}, r"batch × classes × pixels, none empty; got shape \(2, 3\)"),
         (torch.ones(2, 0, 3), {}, r"got shape \(2, 0, 3\)"),
         (
@@ -273,6 +274,44 @@ def test_what_is_no_probability_is_named(bad, message):
 )
 def test_bad_input_is_named(p, options, message):
     with pytest.raises(ValueError, match=message):
+        segment(p, **options)
+
+
+WAYS = [{}, {"exclusive": True}, {"exclusive": True, "include_background": False}]
+WAYS += [{"ensemble": True}, {"ensemble": True, "measure": "iou"}]
+
+
+@pytest.mark.parametrize("way", ["passes", "arrays"], indirect=True)
+@pytest.mark.parametrize("options", WAYS, ids=lambda options: "-".join(options) or "each alone")
+def test_odd_tensors_are_decided_as_plain_ones(options):
+    """Types, strides, gradients, inference mode, one pixel, nothing, all, or all ignored."""
+    p = torch.rand(2, 3, 6, 5, generator=torch.Generator().manual_seed(8)).half()
+    if "ensemble" in options:
+        p = torch.stack([p, p**2])
+    truth = segment(p, **options)
+    last_axis_first = p.movedim(-1, 0).contiguous().movedim(0, -1)
+    with torch.inference_mode():
+        inferred = p.clone()
+        others = [p.float(), p.double(), p.clone().requires_grad_(), last_axis_first, inferred]
+        for other in others:
+            assert torch.equal(segment(other, **options).masks, truth.masks)
+    single = segment(p[..., :1, :1], **options)
+    assert single.masks.shape[-2:] == (1, 1)
+    assert not segment(p * 0, **options).expected.nan_to_num().any()
+    ones = segment(p * 0 + 1, **options)
+    assert ones.k.sum() == (60 if "exclusive" in options else ones.masks.numel())
+    ignore = torch.ones(2, 6, 5, dtype=torch.bool)
+    assert not segment(p, ignore=ignore, **options).masks.any()
+
+
+@pytest.mark.parametrize("options", WAYS, ids=lambda options: "-".join(options) or "each alone")
+def test_every_way_names_the_first_bad_pixel(options):
+    p = torch.full((2, 3, 6, 5), 0.25)
+    p[1, 2, 3, 4] = torch.nan
+    place = r"\(1, 2, 3, 4\)"
+    if "ensemble" in options:
+        p, place = torch.stack([p.nan_to_num(0.5), p]), r"\(1, 1, 2, 3, 4\)"
+    with pytest.raises(ValueError, match=f"got nan at {place}$"):
         segment(p, **options)
 
 

@@ -42,7 +42,7 @@ def segment_ensemble(
     try:
         check_range(kept)
     except NotAProbability:
-        raise first_bad(pixels, None) from None
+        raise first_bad(pixels.view(probs.shape), None) from None
     given = ones_unless(as_weights(weights, len(probs), "weights"), len(probs))
     is_dice = asked.coefficients == DICE
     decide_set = _set_by_numpy if is_dice and engine.by_numpy(pixels) else _set_in_place

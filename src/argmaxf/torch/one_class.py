@@ -33,6 +33,9 @@ def segment_exclusively(
     decide_cells = _cells_by_numpy if engine.by_numpy(kept) else decide_image
     for image, where in enumerate(counted):
         cells = kept[image] if ignore is None else kept[image][:, where]
+        if cells.shape[1] == 0:  # all pixels are ignored
+            bound.append(zero)
+            continue
         try:
             check_range(cells)
         except NotAProbability:

@@ -14,6 +14,8 @@ def pixels_of(probs: Tensor, ignore: Tensor | None) -> Tensor:
     if not isinstance(probs, Tensor) or probs.dtype not in FINEST:
         kind = probs.dtype if isinstance(probs, Tensor) else type(probs).__name__
         raise ValueError(f"probs must be a tensor of floating-point probabilities, got {kind}")
+    if probs.layout != torch.strided:
+        raise ValueError(f"probs must be a dense tensor, got one of layout {probs.layout}")
     if probs.dim() < 3 or probs.numel() == 0:
         shape = tuple(probs.shape)
         raise ValueError(f"probs must be batch × classes × pixels, none empty; got shape {shape}")

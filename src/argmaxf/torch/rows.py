@@ -17,6 +17,7 @@ from argmaxf.torch.tables import Found
 from argmaxf.validation import NotAProbability
 
 LEAST_ROOM = 1 << 27
+MOST_ROWS = 1 << 15  # a grid of programs has room for twice as many
 
 
 class Rows(NamedTuple):
@@ -37,7 +38,7 @@ def decide(p: Tensor, coefficients: Any, zero_division: float, split: bool = Tru
     that the tables stay small beside the pixels, or beside 100 MB.
     """
     room = max(LEAST_ROOM, p.element_size() * p.numel() // 2)
-    parts = torch.split(p, max(1, room // engine_for(p).row_bytes))
+    parts = torch.split(p, min(MOST_ROWS, max(1, room // engine_for(p).row_bytes)))
     found = [_decide(part, coefficients, zero_division, split) for part in parts]
     return found[0] if len(found) == 1 else Rows(*map(torch.cat, zip(*found, strict=True)))
 

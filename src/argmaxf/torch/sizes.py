@@ -74,7 +74,7 @@ def best_size(
     """
     guess = min(max(guess, 1), n)
     value = top_sums(additions, guess, guess, guess).at(guess)
-    best, size = max((nothing, 0), (value, guess))
+    best, size = max((nothing, 0), (value, guess), key=_by_value)
     reach, bound = _far_side(additions, n, guess, best)
     left, rights = top_sums(additions, 1, 1, reach), [top_sums(additions, reach, 1, reach)]
     best, size = max((best, size), (left.at(1), 1), (rights[0].at(reach), reach), key=_by_value)

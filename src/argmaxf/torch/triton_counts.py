@@ -20,7 +20,7 @@ def table(
 ) -> tuple[BinTable, Tensor]:
     """Count the items p > 0 in each bin of each window, and those that are no probabilities."""
     rows, n = p.shape
-    found = torch.zeros(rows, BINS + 2, dtype=torch.int32, device=p.device)
+    found = torch.zeros(rows, BINS + 2, dtype=torch.int64, device=p.device)
     _count[(triton.cdiv(n, PART), rows)](p, n, *window, found, BINS, PART, LANES)
     out = torch.empty(3, rows, BINS, dtype=torch.int64, device=p.device)
     there = found if active is None else active
@@ -62,8 +62,8 @@ def _count(p, n, top, shift, found, BINS: tl.constexpr, PART: tl.constexpr, LANE
         counts += tl.histogram(tl.where(key == 0, BINS - 1, bin).to(tl.int32), BINS)
     counts -= tl.where(bins == BINS - 1, tl.sum(zeros), 0)  # what is beyond the row was read as 0
     found += row * (BINS + 2)
-    tl.atomic_add(found + bins, counts, mask=counts != 0)
-    tl.atomic_add(found + BINS + 1, tl.sum(bad))
+    tl.atomic_add(found + bins, counts.to(tl.int64), mask=counts != 0)
+    tl.atomic_add(found + BINS + 1, tl.sum(bad).to(tl.int64))
 
 
 @triton.jit(do_not_specialize=["step"])
@@ -73,7 +73,7 @@ def _edges(
     """The bins of a window (`table_of`); of an inner one what is outside of it is left out."""
     row = tl.program_id(0).to(tl.int64)
     bin = tl.arange(0, BINS)
-    count = tl.load(found + row * (BINS + 2) + bin).to(tl.int64)
+    count = tl.load(found + row * (BINS + 2) + bin)
     if INNER:
         outside = (bin == 0) | (bin == BINS - 1) | (tl.load(active + row) == 0)
         count = tl.where(outside, 0, count)
