@@ -196,11 +196,11 @@ def draw(path: Path, data: Scenes, masks: dict[str, Tensor], shown: tuple[str, .
         pictures = [data.truth[row], first[row], second[row]]
         for axis, mask, name in zip(line[1:], pictures, ("truth", *shown), strict=True):
             score = dice(mask[None], data.truth[row][None])[0].tolist()
-            axis.imshow(_coloured(mask))
-            axis.contour(data.labels[row], [0.5, 1.5], colors="white", linewidths=0.8)
+            axis.imshow(_coloured(mask).numpy())
+            axis.contour(data.labels[row].numpy(), [0.5, 1.5], colors="white", linewidths=0.8)
             values = ", ".join(f"{each:.2f}" for each in score if each == each)
             axis.set_title(name if name == "truth" else f"{name}: {values}", fontsize=9)
-        line[0].imshow(data.images[row].movedim(0, -1).clamp(0, 1))
+        line[0].imshow(data.images[row].movedim(0, -1).clamp(0, 1).numpy())
         line[0].set_title("scene", fontsize=9)
     for axis in axes.flat:
         axis.set_axis_off()
