@@ -20,8 +20,8 @@ def jaccard(t, k, s, n):
 
 
 def value(formula, t, k, s, n, zero_division):
-    """A measure from counts, with the convention for 0/0."""
-    numerator, denominator = formula(t, k, s, n)
+    """A measure from counts, in many digits, with the convention for 0/0."""
+    numerator, denominator = formula(*map(mpmath.mpf, (t, k, s, n)))
     return numerator / denominator if denominator else mpmath.mpf(zero_division)
 
 
