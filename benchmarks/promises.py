@@ -107,7 +107,8 @@ class Outcome(NamedTuple):
     seconds: float  # of a draw
 
     def __str__(self) -> str:
-        return f"{self.held:.1%} · {self.found:.0%} · {self.part:.2f} · {self.seconds * 1e3:.2g} ms"
+        part = f"{self.part:.2f}" if self.found else "–"
+        return f"{self.held:.1%} · {self.found:.0%} · {part} · {self.seconds * 1e3:.2g} ms"
 
 
 Method = Callable[[np.ndarray, np.ndarray], float]
