@@ -126,6 +126,14 @@ def test_the_comparison_takes_only_methods_that_promise(rows):
         AutoFClassifier(LogisticRegression(), confidence=0.8).fit(X, y)
 
 
+@pytest.mark.parametrize(("methods", "set_size"), [(["plain", "soft"], None), (["expected"], 1)])
+def test_methods_that_cannot_promise_are_named(rows, methods, set_size):
+    X, y, *_ = rows
+    told = f"no method can keep a promise of min_precision=0.8 here, got '{methods[0]}'"
+    with pytest.raises(ValueError, match=told):
+        compare(X, y, LogisticRegression(), methods=methods, set_size=set_size, **PROMISE)
+
+
 RATE = {"max_selected_rate": 0.2, "confidence": 0.9}
 
 

@@ -67,9 +67,7 @@ class Trial:
         self.held_out = held_out_once(self.splits, len(columns))
         self.scores = np.full((len(columns), len(self.kinds) * columns.shape[1]), np.nan)
         self.test_scores: Floats | None = None
-        found = [m for m in self.methods if self._takes_part(m)]
-        keys = {m.key for m in found}
-        self.methods = [m for m in found if keys.issuperset(m.members)]
+        self.methods = self._taking_part()
         self.blended = {key for method in self.methods for key in method.members}
         shape = (len(self.rated_target), columns.shape[1])
         own = [m.name for m in self.methods if m.rests_on == "rows"]
@@ -158,6 +156,18 @@ class Trial:
             part = deal(columns[held_out], FEWEST_PARTS, self.recipe.random_state)
             parts = [held_out[part == i] for i in range(FEWEST_PARTS)]
         return [(np.setdiff1d(self.held_out, part), part) for part in parts]
+
+    def _taking_part(self) -> list[Method]:
+        """Return the methods that can be tried, with all that they blend; there must be one."""
+        found = [m for m in self.methods if self._takes_part(m)]
+        keys = {m.key for m in found}
+        able = [m for m in found if keys.issuperset(m.members)]
+        if not able:
+            names = ", ".join(repr(m.key) for m in self.methods)
+            sure = self.recipe.confidence is not None
+            what = f"keep a promise of {self.recipe.constraints}" if sure else "take part"
+            raise ValueError(f"no method can {what} here, got {names}")
+        return able
 
     def _takes_part(self, method: Method) -> bool:
         """Whether a method can be tried on this classifier and these rows; if not, say why."""
