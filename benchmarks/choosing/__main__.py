@@ -1,7 +1,7 @@
 """python -m benchmarks.choosing: the study, from the fits to the tables of docs/choosing.md.
 
 Needs the packages of the dependency group `study`. Everything that was fitted is kept in a folder,
-and a run that was stopped goes on from there; a full run takes about ten minutes of one core.
+and a run that was stopped goes on from there; a full run takes about twenty minutes of one core.
 `--synthetic` prints the smaller tables on the rows of the paper's Table 1 instead.
 """
 

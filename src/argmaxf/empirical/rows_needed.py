@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from argmaxf.empirical.ladder import (
 
 MOST_GROWTH = 1e3  # sample sizes beyond this many times the present one are not spelled out
 LOOKED_AT = 500  # cuts considered when the rows needed are estimated
-NEARNESS = 0.05  # that estimate is found to this part of itself
+WIDE, NEARNESS = 0.3, 0.05  # that estimate is found to the second part of itself, by the first
 LUCK = 0.6  # a cut that a precision just too low reaches more often than this says nothing,
 CHANCE = 0.05  # nor does one that labels without regard to the scores reach more often than this
 
@@ -47,12 +47,24 @@ def rows_needed(steps: Steps, constraints: Constraints, share: float) -> float:
         passed = _some_pass(steps, true * growth, false * growth, growth, constraints, share)
         return passed and walked.finds(growth)
 
-    rows = math.inf
-    for growth in np.geomspace(MOST_GROWTH, 1.0, math.ceil(math.log(MOST_GROWTH) / NEARNESS)):
-        if not enough(float(growth)):
+    return _least(enough) * steps.n
+
+
+def _least(enough: Callable[[float], bool]) -> float:
+    """Return the least growth from which on every larger one is enough, or infinity.
+
+    Growths are looked at downwards, first far apart and then close below the last that is enough.
+    """
+    least, high, low = math.inf, MOST_GROWTH, 1.0
+    for apart in (WIDE, NEARNESS):
+        for growth in np.geomspace(high, low, math.ceil(math.log(high / low) / apart) + 1).tolist():
+            if not enough(growth):
+                break
+            least = growth
+        if not math.isfinite(least):
             break
-        rows = float(growth) * steps.n
-    return rows
+        high, low = least, max(1.0, least * math.exp(-WIDE))
+    return least
 
 
 def _lucky(true: Ints, false: Ints, asked: float) -> NDArray[np.bool_]:
