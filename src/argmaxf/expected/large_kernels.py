@@ -29,7 +29,7 @@ from argmaxf.expected.value_kernels import BLOCK
 ROWS, COLUMNS, TINY_ROW = layout.ROWS, layout.COLUMNS, layout.TINY_ROW
 SLACK = 1e-12  # as in search.py
 DOUBT, ROUNDING = 1e-12, 4e-15
-WIDEST = 1 << 13  # items of a band at most
+WIDEST = 1 << 15  # items of a band at most: less work than a search of a million
 BAD, WIDE = -1, -2  # instead of k: a value that is no probability; the band is too wide
 
 
