@@ -77,8 +77,10 @@ def decide_at_once(p: NDArray[Any], question: Question) -> Decision | None:
     None too where it would have to be compiled first: the search does without in half the time.
     """
     loop = _loop_for(question) if p.size <= AT_ONCE else None
-    items = contiguous(p)
-    if loop is None or not loop.is_ready(items, question.coefficients):
+    if loop is None:
+        return None
+    items = contiguous(p)  # a copy where they are not of double precision
+    if not loop.is_ready(items, question.coefficients):
         return None
     k, threshold, f, std = loop(items, question.coefficients)
     if k == BAD:

@@ -15,12 +15,11 @@ from argmaxf.expected.kernels import factor, tilt
 from argmaxf.expected.large_kernels import (
     BAD,
     COLUMNS,
-    DOUBT,
-    ROUNDING,
     ROWS,
     SLACK,
     TINY_ROW,
     WIDE,
+    alone,
     gathered,
     groups_of,
     stretch,
@@ -114,10 +113,7 @@ def best_item(ascending, k0, f0, mass, q, u, w, x, reach, f):
         f[i] = value if k0 + i <= reach else -1.0
         if f[i] > f[top]:
             top = i
-    for i in range(1, n + 1):  # what is nearer than its error is left to others
-        if i != top and f[i] >= f[top] * (1.0 - DOUBT * abs(top - i) / (k0 + top) - ROUNDING):
-            return 0
-    return top
+    return alone(f, top, k0)
 
 
 @kernel

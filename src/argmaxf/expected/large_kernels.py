@@ -165,6 +165,15 @@ def gathered(p, first_row, last_row, low, high, out):
 
 
 @kernel
+def alone(f, top, k0):
+    """Return `top`, the best item of a band; 0 where another is nearer than its error."""
+    for i in range(1, f.size):
+        if i != top and f[i] >= f[top] * (1.0 - DOUBT * abs(top - i) / (k0 + top) - ROUNDING):
+            return 0
+    return top
+
+
+@kernel
 def best_item(ascending, k0, f0, a, scale, u, w, x, c, reach, f):
     """Fill f after each item of the band, by exact differences; return the best number, or 0.
 
@@ -191,10 +200,7 @@ def best_item(ascending, k0, f0, a, scale, u, w, x, c, reach, f):
         f[i] = value if k0 + i <= reach else -1.0
         if f[i] > f[top]:
             top = i
-    for i in range(1, n + 1):  # what is nearer than its error is left to others
-        if i != top and f[i] >= f[top] * (1.0 - DOUBT * abs(top - i) / (k0 + top) - ROUNDING):
-            return 0
-    return top
+    return alone(f, top, k0)
 
 
 @kernel
