@@ -58,17 +58,16 @@ def argmaxf(sets: np.ndarray) -> np.ndarray:
 
 
 def page() -> Iterator[str]:
-    """Yield the lines of the table: what is lost, and the time for one set."""
-    ways = {"argmaxf": argmaxf, **peers()}
-    yield "| sets of probabilities | " + " | ".join(ways) + " |"
-    yield "| --- |" + " ---: |" * len(ways)
-    for family, every in families().items():
-        cells = []
-        for name, decide in ways.items():
-            sets = every[: FEW.get(name, SETS)]
-            seconds, lost = measured(decide, sets)
-            cells.append(f"{lost:.2%}, {figure(seconds / len(sets), 's')}".replace("%", " %"))
-        yield f"| {family} | " + " | ".join(cells) + " |"
+    """Yield the lines of the table: what is lost, and below it the time for one set."""
+    sets = families()
+    yield "| | " + " | ".join(sets) + " |"
+    yield "| --- |" + " ---: |" * len(sets)
+    for name, decide in {"argmaxf": argmaxf, **peers()}.items():
+        found = [measured(decide, every[: FEW.get(name, SETS)]) for every in sets.values()]
+        times = [figure(seconds / FEW.get(name, SETS), "s") for seconds, _ in found]
+        lost = [f"{part:.2%}".replace("%", " %") for _, part in found]
+        cells = " | ".join(f"{a}<br>{b}" for a, b in zip(lost, times, strict=True))
+        yield f"| {name} | {cells} |"
 
 
 def regret(sets: np.ndarray, selected: np.ndarray) -> float:
