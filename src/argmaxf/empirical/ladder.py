@@ -6,7 +6,7 @@ starts, ranks fixed before any label is seen, each with a level of its own; whil
 levels add up; at the first cut that fails they are lost. Where many rows share a score the ladder
 may miss the cut that ends with them: so a small part of the level goes to walks from such cuts.
 docs/promises.md proves that no cut of a precision below c passes, with a probability of at least
-1 - the sum of the levels.
+1 - the sum of the levels, and says what ties leave open.
 """
 
 from __future__ import annotations
