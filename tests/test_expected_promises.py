@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from argmaxf import expected_f, fbeta_from_counts, maximize_expected_f
 from argmaxf.constraints import Asked, Constraints
-from argmaxf.expected.promises import Count, Windows, kept_sizes, odds_of, precision_odds
+from argmaxf.expected.counts.count import Count
+from argmaxf.expected.promises import Windows, kept_sizes, odds_of, precision_odds
 
 p_values = st.one_of(
     st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]), st.floats(0.8, 1)
@@ -91,7 +92,7 @@ def test_tails_have_thirteen_digits(family, limit):
 def test_a_count_of_equal_items_is_binomial():
     from scipy.stats import binom
 
-    count = Count.of(np.full(5000, 0.3))
+    count = Count.at_once(np.full(5000, 0.3))
     assert np.allclose(count.mass, binom.pmf(count.values, 5000, 0.3), rtol=0, atol=1e-14)
     assert count.mass.sum() == pytest.approx(1.0, abs=1e-13)
 

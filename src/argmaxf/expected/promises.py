@@ -8,17 +8,16 @@ for some k, and the task is to find the k that keep it. docs/promises.md has the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxf.arrays import Bools, Floats
 from argmaxf.constraints import Asked, Constraints, priced, sure
+from argmaxf.expected.counts.count import Count
 
 WINDOW = 512  # sizes whose odds are found together
 SLACK = 1e-12  # the rounding of a tail must not decide whether a promise is kept
@@ -116,7 +115,8 @@ def _joint_odds(above: Floats, items: Floats, below: Floats, limits: Constraints
     """
     from argmaxf.expected import count_kernels
 
-    inside, outside = Count.of(above), Count.of(below if limits.min_recall else below[:0])
+    inside = Count.at_once(above)
+    outside = Count.at_once(below if limits.min_recall else below[:0])
     odds = np.empty(items.size + 1)
     count_kernels.joint_odds(
         above.size, *inside, items, *outside,
@@ -145,35 +145,6 @@ class Windows:
             above, items, below = np.split(self._descending, ends)
             self._found[window] = _joint_odds(above, items, below, self._constraints)
         return float(self._found[window][place])
-
-
-class Count(NamedTuple):
-    """The distribution of a count of independent labels, where its odds are above e^{-37}."""
-
-    first: int
-    mass: Floats
-
-    @classmethod
-    def of(cls, p: Floats) -> Count:
-        """Return it from its characteristic function: O(60 n), and one FFT of the few values."""
-        from argmaxf.expected import count_kernels
-
-        mean, variance = float(p.sum()), float((p * (1.0 - p)).sum())
-        stray = count_kernels.reach(variance)
-        first, last = max(0, math.floor(mean - stray)), min(p.size, math.ceil(mean + stray))
-        width = last - first + 1
-        theta = 2.0 * math.pi * np.arange(width // 2 + 1) / width
-        theta = theta[variance * (1.0 - np.cos(theta)) <= count_kernels.NATS + 4.0]
-        real, imaginary = np.empty(theta.size), np.empty(theta.size)
-        count_kernels.characteristic(p, theta, real, imaginary)
-        wave = np.zeros(width // 2 + 1, np.complex128)
-        wave[: theta.size] = (real - 1j * imaginary) * np.exp(1j * theta * first)
-        return cls(first, np.maximum(np.fft.irfft(wave, width), 0.0))
-
-    @property
-    def values(self) -> NDArray[np.int64]:
-        """The values it may take."""
-        return np.arange(self.first, self.first + self.mass.size)
 
 
 class RecallMargin(NamedTuple):

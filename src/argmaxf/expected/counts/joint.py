@@ -13,41 +13,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from argmaxf.arrays import Floats
+from argmaxf.expected.counts.count import FEW, Count
 from argmaxf.measures import GMean, Measure
 
-LARGEST = 5_000  # items: every size is looked at, some seconds
+LARGEST = FEW  # items: every size is looked at, some seconds
 BLOCK = 1 << 19  # values of a measure that are held at a time
 RISING = 1e-9  # part of the values by which rounding may make them fall
 LEAST = 1e-22  # odds below this part of the largest are left out
-
-
-class Count(NamedTuple):
-    """How many of some labels are positive: the probabilities of `first`, `first` + 1, …"""
-
-    first: int
-    mass: Floats
-
-    @classmethod
-    def of(cls, p: Floats) -> Count:
-        """Return the distribution of the count: label by label, or of many from its transform."""
-        from argmaxf.expected.counts import kernels
-
-        if p.size > LARGEST:
-            from argmaxf.expected import promises  # takes SciPy
-
-            first, mass = promises.Count.of(p)
-            return cls(first, mass / mass.sum())
-        return cls(*kernels.masses(p))
-
-    @property
-    def values(self) -> Floats:
-        """The counts."""
-        return np.arange(self.first, self.first + self.mass.size, dtype=float)
 
 
 def prefix_counts(p: Floats) -> list[Count]:

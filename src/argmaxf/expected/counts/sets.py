@@ -12,7 +12,8 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 from argmaxf.arrays import Bools, Floats, Ints
-from argmaxf.expected.counts.joint import Count, joint_curve, value_of_counts
+from argmaxf.expected.counts.count import Count
+from argmaxf.expected.counts.joint import joint_curve, value_of_counts
 from argmaxf.expected.counts.law import Law, law_curve, needs_values
 from argmaxf.expected.counts.linear import linear_curve, linear_spread
 from argmaxf.expected.decision import ExpectedF
