@@ -97,3 +97,12 @@ def test_modules_and_functions_fit_in_a_head():
             if isinstance(node, ast.FunctionDef) and code_lines(node) > LONGEST_FUNCTION
         ]
     assert long == []
+
+
+def test_no_two_classes_have_one_name():
+    homes = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
