@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, settings
 
-from argmaxf.expected import large_jaccard_kernels, large_kernels
+from argmaxf.expected import large_gain_kernels, large_loss_kernels
 
 # Timings never decide a test: a busy machine is no counterexample.
 settings.register_profile("argmaxf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -48,8 +48,8 @@ def _cluster_of(item):
 @pytest.fixture(autouse=True, scope="session")
 def compiled_loops():
     """Run the loops for many items from the first call on; users' first calls pass them over."""
-    large_kernels.decide_large.ready = True
-    large_jaccard_kernels.decide_large.ready = True
+    large_gain_kernels.decide_large.ready = True
+    large_loss_kernels.decide_large.ready = True
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from judges import BETAS, best_k, curve_40_digits, families
+from scipy.signal import fftconvolve
 
 from argmaxf import expected_f, maximize_expected_f
 from argmaxf.expected import drive, maximize
@@ -17,7 +18,7 @@ from argmaxf.expected.large import decide_by_search, decide_large
 from argmaxf.expected.references import ye_2012
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.sources.base import Cut
-from argmaxf.measures import FBeta, Jaccard
+from argmaxf.measures import FBeta, Jaccard, Tversky
 from argmaxf.question import Question
 
 probabilities = st.one_of(
@@ -359,18 +360,74 @@ MANY = {
 }
 
 
-@pytest.mark.parametrize("zero_division", [0.0, 1.0])
-@pytest.mark.parametrize("measure", ["fbeta", FBeta(0.5), FBeta(3.0), "jaccard"], ids=str)
+ASKED = {
+    "F.5": {"beta": 0.5},
+    "F1, 0/0 = 1": {"beta": 1.0, "zero_division": 1.0},
+    "F3": {"beta": 3.0},
+    "F.001": {"beta": 1e-3},
+    "F1000": {"beta": 1e3},
+    "F1e9": {"beta": 1e9},
+    "Jaccard": {"measure": "jaccard"},
+    "Jaccard, 0/0 = 1": {"measure": "jaccard", "zero_division": 1.0},
+    "Tversky": {"measure": Tversky(0.3, 2.0)},
+    "Tversky, far apart": {"measure": Tversky(0.01, 500.0)},
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("name", MANY)
-def test_the_loop_for_large_sets_decides_as_the_whole_search(name, measure, zero_division):
+def test_the_loop_for_large_sets_decides_as_the_whole_search(name, asked):
     rng = np.random.default_rng(3)
+    question = maximize.Question.of(**ASKED[asked])
     for p in (MANY[name](rng, 20_000), MANY[name](rng, 40_000).astype(np.float32)):
-        question = maximize.Question.of(1.0, measure, zero_division)
         found, truth = decide_large(p, question), decide_by_search(p, question)
         assert (found.k, found.threshold) == (truth.k, truth.threshold)
         np.testing.assert_array_equal(found.selected, truth.selected)
-        assert found.expected == pytest.approx(truth.expected, rel=1e-12)
+        assert found.expected == pytest.approx(truth.expected, rel=1e-11)
         assert found.std == pytest.approx(truth.std, rel=1e-9, abs=1e-15)
+
+
+def count_law(p):
+    """P(S = s) by multiplying polynomials in pairs."""
+    laws = [np.array([1 - each, each]) for each in p]
+    while len(laws) > 1:
+        pairs = zip(laws[::2], [*laws[1::2], np.ones(1)][: len(laws[::2])], strict=True)
+        laws = [
+            fftconvolve(a, b) if min(a.size, b.size) > 64 else np.convolve(a, b) for a, b in pairs
+        ]
+    return np.abs(laws[0])
+
+
+@pytest.mark.parametrize(("seed", "beta"), [(5, 2e8), (9, 1e7), (10, 1e6)])
+@pytest.mark.parametrize("decide", [decide_large, decide_by_search])
+def test_the_loss_is_known_where_f_is_one_to_fourteen_digits(decide, seed, beta):
+    """Positives that are left out have odds of 1e-14: the loss is a sum over T with few of them."""
+    p = np.sort(1 / (1 + np.exp(-np.random.RandomState(seed).normal(0, 30, 24_000))))[::-1]
+    k = decide(p, maximize.Question.of(beta)).k
+    b, near = np.longdouble(beta) ** 2, range(k - 4, k + 5)
+    some = (p < 1 - 1e-16) & (p > 1e-9)
+    law, ones = count_law(p[some]), np.count_nonzero(p >= 1 - 1e-16)
+    t = (np.flatnonzero(law > 1e-25) + ones).astype(np.longdouble)
+    law = law[law > 1e-25].astype(np.longdouble)
+
+    def loss(size):
+        few, left = p[:size][p[:size] <= 1e-9].sum(), p[size:].astype(np.longdouble).sum()
+        inside = (1 - few) * (size - t) / (size + b * t) + few * (size - t - 1) / (
+            size + b * (t + 1)
+        )
+        return law @ ((1 - left) * inside + left * (size - t + b) / (size + b * (t + 1)))
+
+    assert p[k - 5] <= 1e-9  # so that the items around the cut are among the few
+    assert min(near, key=loss) == k
+
+
+@pytest.mark.parametrize("a", [0.002, 0.3, 0.9])
+def test_a_scale_that_grows_by_more_than_any_number(a):
+    """Tversky's index far from Dice, items near one: a group's factor of Q is e^{thousands}."""
+    p = 1 - 10.0 ** -np.random.default_rng(0).uniform(1, 17, 20_000)
+    found = maximize_expected_f(p, measure=Tversky(a, 500.0))
+    assert found.k == 20_000
+    assert 0.99 < found.expected < 1.0
 
 
 def test_large_rows_are_decided_each_alone():

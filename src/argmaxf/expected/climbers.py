@@ -88,7 +88,7 @@ class Gain:
         states = np.vstack([top, top + steps])
         a, scale = self._parts(states)
         phi = scale * a
-        rise = scale[:-1] * (gain + a[1:] * np.expm1(log_ratio))
+        rise = scale[:-1] * gain + a[1:] * _growth(scale, log_ratio)
         if form.outside.b > form.inside.b:
             return Climb(states, phi, rise, phi[:-1], phi[1:])
         return Climb(states, phi, rise, scale[1:] * a[:-1], scale[:-1] * a[1:])
@@ -134,12 +134,6 @@ class Loss:
     sign: float = -1.0
     offset: float = 1.0
 
-    @staticmethod
-    def suits(coefficients: Coefficients) -> bool:
-        """Whether the loss of such a measure is a sum of terms that are not negative."""
-        c, b_in, _, s0, s1 = coefficients
-        return bool(c == 1.0 + b_in and s1 >= s0)
-
     @property
     def u(self) -> Floats:
         """The nodes."""
@@ -164,7 +158,7 @@ class Loss:
         log_q = np.vstack([np.zeros((1, size)), log_ratio.cumsum(axis=0)]) + top[2 * size :]
         b_out, rest = form.coefficients.b_out, form.coefficients.s1 - form.coefficients.s0
         b, scale = false + b_out * missed + rest, form.scale(log_q)
-        rise = scale[:-1] * (negative - b_out * pi + b[1:] * np.expm1(log_ratio))
+        rise = scale[:-1] * (negative - b_out * pi) + b[1:] * _growth(scale, log_ratio)
         small, large = (false[:-1] + b_out * missed[1:], false[1:] + b_out * missed[:-1])
         ends = np.minimum(scale[:-1], scale[1:]), np.maximum(scale[:-1], scale[1:])
         states = np.hstack([false, missed, log_q])
@@ -201,3 +195,9 @@ class Loss:
             np.where(bottom > 0.0, least, most) * bottom,
             np.where(top > 0.0, most, least) * top,
         )
+
+
+def _growth(scale: Floats, log_ratio: Floats) -> Floats:
+    """How much the scale grows from border to border: exact where little, finite where much."""
+    grown: Floats = scale[1:] - scale[:-1]
+    return np.where(log_ratio < 1.0, scale[:-1] * np.expm1(np.minimum(log_ratio, 1.0)), grown)

@@ -107,7 +107,7 @@ def value_of_sets(chosen: Groups, rest: Groups, question: Question) -> ExpectedF
         return value_of_nothing(rest, question)
     if everything.mass.sum() == 0.0:
         return ExpectedF(float(question.measure.value(0.0, k, 0.0)), 0.0)
-    form = Form.of(everything, question.coefficients, k)
+    form = Form.of(everything, question.coefficients, k, start=k)
     mean = Gain(form).value(chosen)
     return ExpectedF(mean, form.spread(chosen, rest, mean))
 

@@ -34,6 +34,7 @@ from argmaxf.expected.nodes import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.expected.summary.groups import Groups, group_sums, group_variances
 from argmaxf.measures import Coefficients
 
+MARGIN = 1e-12  # of bounds on f, for their rounding
 LEAST_PART = -60.0  # log of the part of f below which a node is dropped
 
 
@@ -87,12 +88,17 @@ class Form:
     log_none: Floats  # log Q of the empty set
 
     @classmethod
-    def of(cls, groups: Groups, coefficients: Coefficients, reach: float) -> Form:
-        """Prepare the measure for all items, and sets of at most `reach` of them."""
+    def of(
+        cls, groups: Groups, coefficients: Coefficients, reach: float, start: float = 1.0
+    ) -> Form:
+        """Prepare the measure for all items, and sets of `start` to `reach` of them, or none."""
         _, b_in, b_out, _, s1 = coefficients
         mean = float(groups.mass.sum())
         fewest, most = plausible_positives(mean, int(groups.count.sum()))
-        least = (1.0 if reach else 0.0) + s1 + min(b_in, b_out) * fewest
+        # k ≥ T, so that x ≥ (1 + b_in) T + b_out R
+        least = s1 + max(
+            min(start, reach) + min(b_in, b_out) * fewest, min(1.0 + b_in, b_out) * fewest
+        )
         nodes = reciprocal_nodes(least, reach + s1 + max(b_in, b_out) * most)
         inside, outside = Tilt.of(nodes, b_in), Tilt.of(nodes, b_out)
         log_out = outside.sums(groups)[0]
@@ -125,11 +131,17 @@ class Form:
         u, weight = self.nodes
         decay = np.exp(log_in + log_out - u * (k + s1))
         # 1 - f = E[(k - (c - b_in) T + b_out R + s1 - s0) / x], summed anew: b_in multiplies it
-        missed = negative + (1.0 - (c - b_in)) * pi_in + b_out * pi_out + (s1 - s0)
-        inside, outside = (c - b_in) + b_in * (weight * decay @ missed), -f * b_out
+        suits = has_loss(self.coefficients)
+        own = 1.0 if suits else c - b_in
+        missed = negative + (1.0 - own) * pi_in + b_out * pi_out + (s1 - s0)
+        loss = weight * decay @ missed
+        inside, outside = own + b_in * loss, -f * b_out
         # Under the tilt numerator - f · denominator is a sum of independent labels. Its variance
         # and squared mean are all ≥ 0, and 1/x² = Σ ω u e^{-ux}: nothing cancels.
-        mean = inside * pi_in + outside * pi_out - f * k + (s0 - f * s1)
+        mean = inside * pi_in - f * k
+        if suits and f > (1.0 + b_in) * loss:  # the same by what is missed, of which there is less
+            mean = (1.0 + b_in) * loss * k - inside * negative
+        mean = mean + outside * pi_out + (s0 - f * s1)
         second = inside**2 * var_in + outside**2 * var_out + mean**2
         return float(np.sqrt(weight * u @ (decay * second)))
 
@@ -137,6 +149,12 @@ class Form:
         """ω e^{-u s1} Q."""
         scale: Floats = self.nodes.weight * np.exp(log_q - self.nodes.u * self.coefficients.s1)
         return scale
+
+
+def has_loss(coefficients: Coefficients) -> bool:
+    """Whether what a measure lacks to 1 is a sum of terms that are not negative."""
+    c, b_in, _, s0, s1 = coefficients
+    return bool(c == 1.0 + b_in and s1 >= s0)
 
 
 def value_at_least(groups: Groups, coefficients: Coefficients) -> float:
@@ -147,10 +165,23 @@ def value_at_least(groups: Groups, coefficients: Coefficients) -> float:
     return float(below.max())
 
 
-def largest_useful_k(groups: Groups, coefficients: Coefficients) -> float:
-    """An upper bound on the best k, by Jensen's inequality from both sides (see row_kernels)."""
+def useful_sizes(groups: Groups, coefficients: Coefficients) -> tuple[float, float]:
+    """Bound the best k from both sides: below and above, f cannot reach what some set is worth.
+
+    With M_k = Σ_{i≤k} p_i, Jensen's inequality, and S hardly ever below `fewest`,
+
+        f_k ≤ (c M_k + s0) / (k + s1 + b_in M_k)                         x ≥ k + s1 + b_in T
+        f_k ≤ (c M_k + s0) / (s1 + min(1 + b_in, b_out) fewest)          k ≥ T
+        f_k ≤ (c μ + s0) / (k + s1 + min(b_in, b_out) μ)                 all positives inside
+    """
     c, b_in, b_out, s0, s1 = coefficients
     mean, best = float(groups.mass.sum()), value_at_least(groups, coefficients)
     if best == 0.0:  # probabilities so small that the bound underflows
-        return math.inf
-    return float((c * mean + s0) / best - s1 - min(b_in, b_out) * mean + 1.0)
+        return 1.0, math.inf
+    fewest, _ = plausible_positives(mean, int(groups.count.sum()))
+    first, mass = np.cumsum(groups.count) - groups.count + 1.0, np.cumsum(groups.mass)
+    denominator = s1 + np.maximum(first + b_in * mass, min(1.0 + b_in, b_out) * fewest)
+    useful = np.flatnonzero(c * mass + s0 >= best * (1.0 - MARGIN) * denominator)
+    reach = (c * mean + s0) / best - s1 - min(b_in, b_out) * mean + 1.0
+    last = first[useful[-1]] + groups.count[useful[-1]] - 1.0
+    return float(first[useful[0]]), float(min(reach, last))

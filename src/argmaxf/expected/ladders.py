@@ -78,13 +78,25 @@ def climbed(foot: Foot, climber: Climber) -> Ladder:
     k = foot.borders()
     kept = np.exp(-np.multiply.outer(groups.count, u))
     lost = -np.expm1(-np.multiply.outer(groups.count, u))
+    decay = np.exp(-np.multiply.outer(k, u))
     # g_{i+1} - g_i = Σ e^{-u k_i} [e^{-uN} (Φ_{i+1} - Φ_i) - (1 - e^{-uN}) Φ_i]
-    steps = np.exp(-np.multiply.outer(k[:-1], u)) * (kept * rise - lost * phi[:-1])
-    if f0 is None:  # the rule is for k ≥ 1: this is its value at k = 0, not that of the empty set
-        f0 = climber.sign * float(phi[0].sum())
-    # One sum from f0 on: where it gets small, so does its rounding.
-    f = np.cumsum(np.concatenate([[f0], climber.sign * steps.sum(axis=1)]))
+    steps = climber.sign * (decay[:-1] * (kept * rise - lost * phi[:-1])).sum(axis=1)
+    if f0 is None:
+        f = _around_the_best(climber.sign * (decay * phi).sum(axis=1), steps)
+    else:
+        f = np.cumsum(np.concatenate([[f0], steps]))
     return Ladder(groups, k, f, states, low, high, foot.before, foot.after)
+
+
+def _around_the_best(values: Floats, steps: Floats) -> Floats:
+    """Sum steps from the best value on to both sides: where they are small, so is their rounding.
+
+    A loss that falls from 1 to 1e-14 would be lost in a sum that starts with the 1. The first value
+    is that of the rule for k ≥ 1 at k = 0, not of the empty set.
+    """
+    top = 1 + int(np.argmax(values[1:]))
+    above, below = np.cumsum(steps[:top][::-1])[::-1], np.cumsum(steps[top:])
+    return np.concatenate([values[top] - above, values[top : top + 1], values[top] + below])
 
 
 def open_groups(ladder: Ladder, climber: Climber, best: float, question: Question) -> Bools:

@@ -13,17 +13,15 @@ from argmaxf.arrays import contiguous
 from argmaxf.expected import drive
 from argmaxf.expected.counts.gmean import decide_gmean
 from argmaxf.expected.decision import Decision
+from argmaxf.expected.form import has_loss
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.sources.base import Cut
 from argmaxf.expected.threads import in_threads, threads_for
-from argmaxf.measures import GMean
+from argmaxf.measures import Coefficients, GMean
 from argmaxf.question import Question
 from argmaxf.validation import NotAProbability
 
 AT_ONCE = 1 << 20  # so many items are decided by one compiled loop; more are read in chunks
-LEAST_B, LARGEST_B = 1e-4, 100.0  # beyond, the whole search has its own care for rounding
-BAD = -1  # instead of k: a value that is no probability
-NEAR_ONE = 0.98  # beyond, the loss must be searched: differences of f are lost
 
 
 def decide_large(p: NDArray[Any], question: Question) -> Decision:
@@ -52,41 +50,41 @@ def decide_large_rows(p: NDArray[Any], question: Question) -> list[Decision]:
     return found
 
 
-def _loop_for(question: Question) -> Any:
-    """Return the compiled loop that knows a question, or None.
-
-    There is one for F_β and one for Jaccard: every k, equal items apart, nothing promised.
-    """
+def _is_plain(question: Question) -> bool:
+    """Whether the compiled loops know a question: no smoothing, every k, equal items apart."""
     if question.ratio is None or question.asked or not (question.is_free and question.split_ties):
-        return None
-    c, b_in, b_out, s0, s1 = question.ratio
-    if s0 == s1 == 0.0 and LEAST_B <= b_in == b_out <= LARGEST_B:
-        from argmaxf.expected import large_kernels
-
-        return large_kernels.decide_large
-    if (c, b_in, b_out, s0, s1) == (1.0, 0.0, 1.0, 0.0, 0.0):
-        from argmaxf.expected import large_jaccard_kernels
-
-        return large_jaccard_kernels.decide_large
-    return None
+        return False
+    _, b_in, b_out, s0, s1 = question.ratio
+    return bool(0.0 < b_out >= b_in and s0 == s1 == 0.0)
 
 
 def decide_at_once(p: NDArray[Any], question: Question) -> Decision | None:
-    """Decide by the compiled loop; None where it has no answer, or the empty set may be better.
+    """Decide by a compiled loop; None where it has no answer, or the empty set may be better.
 
     None too where it would have to be compiled first: the search does without in half the time.
     """
-    loop = _loop_for(question) if p.size <= AT_ONCE else None
-    if loop is None:
+    if p.size > AT_ONCE or not _is_plain(question):
         return None
-    items = contiguous(p)  # a copy where they are not of double precision
-    if not loop.is_ready(items, question.coefficients):
+    found = _by_loops(contiguous(p), question.coefficients)
+    if found is None or question.zero_division * math.exp(-float(np.sum(p))) >= 0.5 * found[2]:
         return None
-    k, threshold, f, std = loop(items, question.coefficients)
-    if k == BAD:
-        raise NotAProbability
-    if k < 0 or f > NEAR_ONE or question.zero_division * math.exp(-float(np.sum(items))) >= 0.5 * f:
-        return None
+    k, threshold, f, std = found
     selected = ArraySource(p).select({(): Cut(threshold, k)})
-    values = int(k), float(threshold), float(f), float(std)
-    return Decision(selected, *values, question.beta, p.size)
+    return Decision(selected, k, threshold, f, std, question.beta, p.size)
+
+
+def _by_loops(p: NDArray[Any], c: Coefficients) -> tuple[int, float, float, float] | None:
+    """Return k, threshold, mean and spread of the best set by the loop for f or for the loss."""
+    from argmaxf.expected import large_gain_kernels, large_kernels
+
+    if not large_gain_kernels.decide_large.is_ready(p, c):
+        return None
+    k, threshold, f, std = large_gain_kernels.decide_large(p, c)
+    if k == large_kernels.BAD:
+        raise NotAProbability
+    if k == large_kernels.ONE and has_loss(c):
+        from argmaxf.expected import large_loss_kernels
+
+        if large_loss_kernels.decide_large.is_ready(p, c):
+            k, threshold, f, std = large_loss_kernels.decide_large(p, c)
+    return (int(k), float(threshold), float(f), float(std)) if k > 0 else None

@@ -1,8 +1,13 @@
 """One set of many items, compiled from end to end: its summary, bounds, and the items of one band.
 
-The search of `search.py` in one pass, for what is asked most: F_β or Dice, every k allowed, nothing
-promised. Bounds on groups of the summary leave a band of neighbouring ones, whose items are sorted
-and looked at one by one. Where the band is wide, the whole search is done instead.
+The search of `search.py` in one pass, for what is asked most: a ratio of counts without smoothing
+(F_β, Jaccard), every k allowed, nothing promised. Bounds on groups of the summary leave a band of
+neighbouring ones, whose items are sorted and looked at one by one. Where the band is wide, or sets
+are too near for doubles, the whole search is done instead.
+
+`large_gain_kernels.py` climbs f, `large_loss_kernels.py` the loss, where f is near 1 (`form.py` has
+the formulas). What both share is here. Φ has a scale ω Q, one for all borders of groups where Q
+does not change (`two` = 0: b_in = b_out), or one for each (`two` = 1).
 """
 
 from __future__ import annotations
@@ -12,9 +17,8 @@ import math
 import numpy as np
 
 from argmaxf.compiled import kernel
-from argmaxf.expected.kernels import factor, tilt
-from argmaxf.expected.row_kernels import nodes_of, plausible
-from argmaxf.expected.spread_kernels import squared_deviation, tilted_sums
+from argmaxf.expected.kernels import tilt
+from argmaxf.expected.row_kernels import nodes_of, plausible, squared_deviation, tilted_sums
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.kernels import (
     group_terms,
@@ -24,13 +28,27 @@ from argmaxf.expected.summary.kernels import (
     upper_row,
 )
 from argmaxf.expected.summary.layout import HALF_KEY, HIGH_BASE, HIGH_ROWS, LOW_BASE, SHIFT, TINY
-from argmaxf.expected.value_kernels import BLOCK
 
 ROWS, COLUMNS, TINY_ROW = layout.ROWS, layout.COLUMNS, layout.TINY_ROW
 SLACK = 1e-12  # as in search.py
 DOUBT, ROUNDING = 1e-12, 4e-15
 WIDEST = 1 << 15  # items of a band at most: less work than a search of a million
-BAD, WIDE = -1, -2  # instead of k: a value that is no probability; the band is too wide
+FEW, CROWDED = 1 << 14, 8  # so few items are sooner looked at one by one where groups have fewer
+NEAR_ONE = 0.98  # beyond, the loss must be climbed: differences of f are lost
+# Instead of k: a value that is no probability; the band too wide or its best in doubt; f near 1
+BAD, WIDE, ONE = -1, -2, -3
+NO_ANSWER = WIDE, 0.0, 0.0, 0.0
+
+
+@kernel
+def summary_of(p):
+    """Return whether all are probabilities, and the rows of the summary with items as groups."""
+    table = np.zeros((ROWS, COLUMNS))
+    good = summarize(p, table)
+    rows = np.flatnonzero(table[: TINY_ROW + 1, 0])
+    groups, moments = np.empty((6, rows.size)), np.empty((rows.size, 6))
+    groups_of(table, rows, groups, moments)
+    return good, rows, groups, moments
 
 
 @kernel
@@ -72,75 +90,106 @@ def groups_of(table, rows, groups, moments):
 
 @kernel
 def useful(groups, moments, c):
-    """Σ p, what f reaches at least, and an upper bound on the best k (`largest_useful_k`)."""
+    """Σ p, the range of the best k, and what its value is at least (`form.useful_sizes`)."""
     size = groups.shape[1]
-    mean = 0.0
+    mean = total = 0.0
     for g in range(size):
         mean += groups[1, g] * groups[0, g] + groups[3, g] * moments[g, 0]
+        total += groups[0, g]
     k = mass = best = 0.0
     for g in range(size):
         k += groups[0, g]
         mass += groups[1, g] * groups[0, g] + groups[3, g] * moments[g, 0]
         middle = k + c.b_in * (1.0 + mass) + c.b_out * max(0.0, mean - mass)
         best = max(best, c.c * mass / middle)
-    reach = c.c * mean / best - min(c.b_in, c.b_out) * mean + 1.0 if best > 0.0 else k
-    return mean, best, min(k, reach)
-
-
-@kernel
-def slopes(low, high, state, decay, kept, lost, w, x, c):
-    """Whether f only falls or only rises in a group, between the states at its ends."""
-    a0, a1, a2 = factor(low, 1.0 - low)
-    b0, b1, b2 = factor(high, 1.0 - high)
-    most = down = least = down_most = 0.0
-    for m in range(w.size):
-        most += decay[0, m] * kept[m] * high * x[m] / (b0 + b1 * x[m] + b2 * w[m])
-        least += decay[1, m] * low * x[m] / (a0 + a1 * x[m] + a2 * w[m])
-        down += decay[1, m] / kept[m] * lost[m] * state[0, m]
-        down_most += decay[0, m] * lost[m] * state[1, m]
-    return c.c * most < (1.0 - SLACK) * down, c.c * least > (1.0 + SLACK) * down_most
-
-
-@kernel
-def band_of(groups, k, f, state, decay, u, w, x, c, reach):
-    """Return the groups from the first to before the last that may hold the optimum."""
-    size, nodes = groups.shape[1], u.size
-    kept, lost = np.exp(-u), -np.expm1(-u)
-    best = 0.0
-    for g in range(1, size + 1):
-        if k[g] <= reach:
-            best = max(best, f[g])
-    is_open, rises = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+    least, most = total, 1.0
+    fewest, _ = plausible(mean, total)
+    k = mass = 0.0
     for g in range(size):
-        if k[g] >= reach:
-            break
-        ceiling = 0.0
-        for m in range(nodes):
-            ceiling += decay[g, m] * kept[m] * state[g + 1, m]
-        if ceiling >= (1.0 - SLACK) * best:
-            ends = state[g : g + 2], decay[g : g + 2]
-            falls, rises[g] = slopes(groups[4, g], groups[5, g], *ends, kept, lost, w, x, c)
-            is_open[g] = not falls
-    return stretch(is_open, rises)
+        mass += groups[1, g] * groups[0, g] + groups[3, g] * moments[g, 0]
+        x = max(k + 1.0 + c.b_in * mass, min(1.0 + c.b_in, c.b_out) * fewest)
+        if c.c * mass >= best * (1.0 - SLACK) * x:
+            least = min(least, k + 1.0)
+            most = k + groups[0, g]
+        k += groups[0, g]
+    if best > 0.0:
+        most = min(most, c.c * mean / best - min(c.b_in, c.b_out) * mean + 1.0)
+    return mean, least, most, best
 
 
 @kernel
-def stretch(is_open, rises):
-    """Return the groups from the first open one to after the last.
+def nodes_for(mean, n, least, reach, c):
+    """Nodes for sets of `least` to `reach` items, and the tilts inside and outside of them."""
+    fewest, most = plausible(mean, n)
+    low = max(least + min(c.b_in, c.b_out) * fewest, min(1.0 + c.b_in, c.b_out) * fewest)
+    u, weight = nodes_of(low, reach + max(c.b_in, c.b_out) * most)
+    w_in, x_in = tilt(u, c.b_in)
+    w_out, x_out = (w_in, x_in) if c.b_in == c.b_out else tilt(u, c.b_out)
+    return u, weight, (w_in, x_in, w_out, x_out)
 
-    One in which f only rises is left behind where f goes on rising in the next group.
+
+@kernel
+def terms_of(groups, moments, w, x):
+    """Σ log(1 - p w) and Σ π of each group, at each node."""
+    shape = groups.shape[1], w.size
+    logs, pi = np.empty(shape), np.empty(shape)
+    group_terms(groups[0], groups[1], groups[2], groups[3], moments, w, x, logs, pi)
+    return logs, pi
+
+
+@kernel
+def variances_of(groups, moments, w, x):
+    """Σ π (1 - π) and Σ (1 - π) of each group, at each node."""
+    shape = groups.shape[1], w.size
+    variance, negative = np.empty(shape), np.empty(shape)
+    group_variances(groups[0], groups[1], groups[2], groups[3], moments, w, x, variance, negative)
+    return variance, negative
+
+
+@kernel
+def borders_of(groups, reach):
+    """How many items there are above each border of groups, and the last border worth a look."""
+    size = groups.shape[1]
+    k = np.zeros(size + 1)
+    last = size
+    for g in range(size):
+        k[g + 1] = k[g] + groups[0, g]
+        if k[g + 1] >= reach and last == size:
+            last = g + 1
+    return k, last
+
+
+@kernel
+def scales_of(log_in, log_out, weight, two):
+    """ω Q at the borders of groups: of one that stands for all where b_in = b_out.
+
+    What is outside is summed from below, so that nothing cancels.
     """
-    first, stop = is_open.size, 0
-    risen = -1  # a group in which f only rises, with nothing but such behind it so far
-    for g in range(is_open.size):
-        if risen >= 0 and not rises[g]:  # f may be best at the last item of that group
-            first, stop = min(first, risen), max(stop, risen + 1)
-        risen = g if rises[g] and is_open[g] else -1
-        if is_open[g] and not rises[g]:
-            first, stop = min(first, g), max(stop, g + 1)
-    if risen >= 0:
-        first, stop = min(first, risen), max(stop, risen + 1)
-    return first, stop
+    size, nodes = log_out.shape
+    scale = np.empty((two * size + 1, nodes))
+    log_q = np.zeros(nodes)
+    for g in range(size, -1, -1):
+        for m in range(nodes):
+            scale[two * g, m] = log_q[m]
+            if g > 0:
+                log_q[m] += log_out[g - 1, m]
+    log_q[:] = 0.0
+    for g in range(two * size + 1):
+        for m in range(nodes):
+            scale[g, m] = weight[m] * math.exp(log_q[m] + scale[g, m])
+            if g < two * size:
+                log_q[m] += log_in[g, m]
+    return scale
+
+
+@kernel
+def decays_of(k, last, u):
+    """e^{-uk} at the borders up to the last one."""
+    decay = np.empty((last + 1, u.size))
+    for g in range(last + 1):
+        for m in range(u.size):
+            decay[g, m] = math.exp(-u[m] * k[g])
+    return decay
 
 
 @kernel
@@ -165,117 +214,87 @@ def gathered(p, first_row, last_row, low, high, out):
 
 
 @kernel
-def alone(f, top, k0):
-    """Return `top`, the best item of a band; 0 where another is nearer than its error."""
-    for i in range(1, f.size):
-        if i != top and f[i] >= f[top] * (1.0 - DOUBT * abs(top - i) / (k0 + top) - ROUNDING):
+def items_of(p, rows, groups, k, first, stop):
+    """The items of the groups from the first to before the last, sorted; none if too many."""
+    if stop <= first or k[stop] - k[first] > WIDEST:
+        return np.empty(0)
+    items = np.empty(int(k[stop] - k[first]))
+    gathered(p, rows[first], rows[stop - 1], groups[4, stop - 1], groups[5, first], items)
+    items.sort()
+    return items
+
+
+@kernel
+def widen(band, g, is_open, rises, risen):
+    """Take a group into the band, if f may be best in it; return whether f has risen up to here.
+
+    In a group where f only rises it may be best at the last item, unless it rises in the next too.
+    """
+    first, stop = band
+    if risen >= 0 and not rises:
+        first, stop = min(first, risen), max(stop, risen + 1)
+    if is_open and not rises:
+        first, stop = min(first, g), max(stop, g + 1)
+    return (first, stop), g if is_open and rises else -1
+
+
+@kernel
+def best_of(value, k0, least, reach, shared):
+    """Return how many items of a band are best, given the value after each; 0 for near ties.
+
+    Sets share the terms of common items (`shared`) or, where the loss is climbed, none.
+    """
+    top = 0
+    for i in range(1, value.size):
+        if least <= k0 + i <= reach and (top == 0 or value[i] > value[top]):
+            top = i
+    if top == 0:
+        return 0
+    for i in range(1, value.size):
+        part = abs(top - i) / (k0 + max(top, i)) if shared else 1.0
+        error = abs(value[top]) * (DOUBT * part + ROUNDING)
+        if i != top and k0 + i <= reach and value[i] >= value[top] - error:
             return 0
     return top
 
 
 @kernel
-def best_item(ascending, k0, f0, a, scale, u, w, x, c, reach, f):
-    """Fill f after each item of the band, by exact differences; return the best number, or 0.
-
-    f_{k+1} - f_k = Σ ω G e^{-uk} [e^{-u} c π - (1 - e^{-u}) A_k]; 0 for near ties.
-    """
-    n, nodes = ascending.size, u.size
-    decay, kept, lost = np.empty(nodes), np.exp(-u), -np.expm1(-u)
-    total = a.copy()
-    value, top = f0, 0
-    f[0] = -1.0
-    for i in range(1, n + 1):
-        if (i - 1) % BLOCK == 0:
-            for m in range(nodes):
-                decay[m] = scale[m] * math.exp(-u[m] * (k0 + i - 1))
-        p = ascending[n - i]
-        a0, a1, a2 = factor(p, 1.0 - p)
-        step = 0.0
-        for m in range(nodes):
-            gain = c.c * p * x[m] / (a0 + a1 * x[m] + a2 * w[m])
-            step += decay[m] * (kept[m] * gain - lost[m] * total[m])
-            total[m] += gain
-            decay[m] *= kept[m]
-        value += step
-        f[i] = value if k0 + i <= reach else -1.0
-        if f[i] > f[top]:
-            top = i
-    return alone(f, top, k0)
+def chosen_pi(pi, items, cut, tilts):
+    """Σ π over the groups above a band and the best of its items."""
+    first, _, best = cut
+    total, variance = np.empty((2, pi.shape[1]))
+    tilted_sums(items[items.size - best :], tilts[0], tilts[1], total, variance)
+    for g in range(first):
+        total += pi[g]
+    return total
 
 
 @kernel
-def spread(groups, moments, pi, ascending, first, stop, best, k, f, c, u, weight, w, x, log_g):
-    """Standard deviation of the measure for the groups above a band and the best of its items."""
-    nodes = u.size
-    size = groups.shape[1]
-    variance, negative = np.empty((size, nodes)), np.empty((size, nodes))
-    group_variances(groups[0], groups[1], groups[2], groups[3], moments, w, x, variance, negative)
-    pi_in, var_in, pi_out, var_out = np.empty((4, nodes))
-    items = ascending.size
-    tilted_sums(ascending[items - best :], w, x, pi_in, var_in)
-    tilted_sums(ascending[: items - best], w, x, pi_out, var_out)
-    for g in range(size):
-        if g < first:
-            pi_in += pi[g]
-            var_in += variance[g]
-        elif g >= stop:
-            pi_out += pi[g]
-            var_out += variance[g]
-    outer = weight * np.exp(log_g - u * k)
-    inside, outside = c.c - c.b_in * f, -f * c.b_out
-    return math.sqrt(
-        squared_deviation(u, outer, -f * k, inside, outside, pi_in, var_in, pi_out, var_out)
-    )
+def spread(groups, moments, pi_out, items, cut, of, inside, scale, u, tilts):
+    """Standard deviation of the measure for the groups above a band and the best of its items.
+
+    `cut` are the band's groups and the best of its items, `of` are a, b and d where the numerator
+    less f times the denominator is, up to its sign, a times a sum over the chosen items (`inside`
+    is its tilted mean) and b R + d; `scale` is ω e^{-uk} Q.
+    """
+    w_in, x_in, w_out, x_out = tilts
+    first, stop, best = cut
+    ignored, chosen_var, rest_pi, rest_var = np.empty((4, u.size))
+    tilted_sums(items[items.size - best :], w_in, x_in, ignored, chosen_var)
+    tilted_sums(items[: items.size - best], w_out, x_out, rest_pi, rest_var)
+    var_in, _ = variances_of(groups[:, :first], moments[:first], w_in, x_in)
+    var_out, _ = variances_of(groups[:, stop:], moments[stop:], w_out, x_out)
+    for g in range(first):
+        chosen_var += var_in[g]
+    for g in range(stop, groups.shape[1]):
+        rest_pi += pi_out[g]
+        rest_var += var_out[g - stop]
+    a, b, d = of
+    return math.sqrt(squared_deviation(u, scale, d, a, b, inside, chosen_var, rest_pi, rest_var))
 
 
 @kernel
-def decide_large(p, c):
-    """Return k, the threshold, the expected value and its standard deviation.
-
-    For b_in = b_out and no smoothing. k is BAD or WIDE where there is no answer.
-    """
-    table = np.zeros((ROWS, COLUMNS))
-    if not summarize(p, table):
-        return BAD, 0.0, 0.0, 0.0
-    rows = np.flatnonzero(table[: TINY_ROW + 1, 0])
-    if rows.size == 0:
-        return WIDE, 0.0, 0.0, 0.0
-    groups, moments = np.empty((6, rows.size)), np.empty((rows.size, 6))
-    groups_of(table, rows, groups, moments)
-    mean, _, reach = useful(groups, moments, c)
-    fewest, most = plausible(mean, p.size)
-    u, weight = nodes_of(1.0 + c.b_in * fewest, reach + c.b_in * most)
-    w, x = tilt(u, c.b_in)
-    size, nodes = rows.size, u.size
-    logs, pi = np.empty((size, nodes)), np.empty((size, nodes))
-    group_terms(groups[0], groups[1], groups[2], groups[3], moments, w, x, logs, pi)
-    log_g = np.zeros(nodes)
-    state, decay = np.zeros((size + 1, nodes)), np.empty((size + 1, nodes))
-    k, f = np.zeros(size + 1), np.zeros(size + 1)
-    for g in range(size):
-        k[g + 1] = k[g] + groups[0, g]
-        for m in range(nodes):
-            log_g[m] += logs[g, m]
-            state[g + 1, m] = state[g, m] + c.c * pi[g, m]
-    scale = weight * np.exp(log_g)
-    for g in range(size + 1):
-        for m in range(nodes):
-            decay[g, m] = scale[m] * math.exp(-u[m] * k[g])
-            f[g] += decay[g, m] * state[g, m]
-        if k[g] >= reach:
-            break
-    first, stop = band_of(groups, k, f, state, decay, u, w, x, c, reach)
-    if stop <= first or k[stop] - k[first] > WIDEST:
-        return WIDE, 0.0, 0.0, 0.0
-    items = np.empty(int(k[stop] - k[first]))
-    gathered(p, rows[first], rows[stop - 1], groups[4, stop - 1], groups[5, first], items)
-    items.sort()
-    values = np.empty(items.size + 1)
-    best = best_item(items, k[first], f[first], state[first], scale, u, w, x, c, reach, values)
-    if best == 0:
-        return WIDE, 0.0, 0.0, 0.0
-    chosen, value = int(k[first]) + best, values[best]
-    std = spread(
-        groups, moments, pi, items, first, stop, best, chosen, value, c, u, weight, w, x, log_g
-    )
-    return chosen, items[items.size - best], value, std
+def is_lost(scale, first, stop, two):
+    """Whether Q at the top of a band is too small to be told from 0, and at its end is not."""
+    lost = (scale[two * first] < 1e-290) & (scale[two * stop] > 1e-290)
+    return bool(two) and lost.any()

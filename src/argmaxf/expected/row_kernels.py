@@ -68,7 +68,7 @@ def row_nodes(n, mean, c, first, reach):
     """
     fewest, most = plausible(mean, n)
     fewest = max(fewest, 1.0) if c.s0 == 0.0 else fewest
-    least = first + c.s1 + min(c.b_in, c.b_out) * fewest
+    least = c.s1 + max(first + min(c.b_in, c.b_out) * fewest, min(1.0 + c.b_in, c.b_out) * fewest)
     u, weight = nodes_of(least, reach + c.s1 + max(c.b_in, c.b_out) * most)
     w_in, x_in = tilt(u, c.b_in)
     w_out, x_out = (w_in, x_in) if c.b_in == c.b_out else tilt(u, c.b_out)

@@ -28,7 +28,7 @@ import numpy as np
 from argmaxf.arrays import Bools, Floats
 from argmaxf.expected.climbers import Climber, Gain, Loss
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.form import Form, largest_useful_k, value_at_least
+from argmaxf.expected.form import Form, has_loss, useful_sizes, value_at_least
 from argmaxf.expected.ladders import (
     PIECES,
     Foot,
@@ -74,6 +74,7 @@ class Search:
         self._stretches: list[Stretch] = []
         self._ladders: list[Ladder] = []
         self._best = -math.inf
+        self._least = 1.0  # items of a set that may be the best
         self._threshold: float | None = None
         if len(self.groups):
             self._start()
@@ -86,15 +87,16 @@ class Search:
         """Climb the groups up to the largest k that can be the best."""
         k = np.cumsum(self.groups.count)
         coefficients = self.question.coefficients
-        reach = max(largest_useful_k(self.groups, coefficients), float(self.question.least))
-        reach = min(reach, float(k[-1]))
+        least, reach = useful_sizes(self.groups, coefficients)
+        self._least = least if self.question.is_free else 1.0
+        reach = min(max(reach, float(self.question.least)), float(k[-1]))
         useful = int(np.searchsorted(k, reach)) + 1
         groups, rest = self.groups[:useful], self.groups[useful:]
-        self._form = Form.of(self.groups, coefficients, reach)
-        near_one = Loss.suits(coefficients) and value_at_least(self.groups, coefficients) > NEAR_ONE
+        self._form = Form.of(self.groups, coefficients, reach, self._least)
+        near_one = has_loss(coefficients) and value_at_least(self.groups, coefficients) > NEAR_ONE
         self._climber: Climber = Loss(self._form) if near_one else Gain(self._form)
         ladder = self._first(groups, rest)
-        if not near_one and ladder.f[1:].max() > NEAR_ONE and Loss.suits(coefficients):
+        if not near_one and ladder.f[1:].max() > NEAR_ONE and has_loss(coefficients):
             self._climber = Loss(self._form)
             ladder = self._first(groups, rest)
         self._climb([ladder])
@@ -121,11 +123,12 @@ class Search:
 
     def _open(self, ladder: Ladder) -> Bools:
         """Mark the groups of a ladder that may hold a better value."""
-        return open_groups(ladder, self._climber, self._best, self.question)
+        useful = ladder.k[1:] >= self._least
+        return useful & open_groups(ladder, self._climber, self._best, self.question)
 
     def _allowed(self, k: Floats) -> Bools:
         """Mark the numbers of items that may be selected, the empty set aside."""
-        return (k >= max(self.question.least, 1)) & (k <= self.question.most)
+        return (k >= max(self.question.least, self._least)) & (k <= self.question.most)
 
     def _inner(self, stretch: Stretch, finer: Groups) -> Ladder:
         """Climb finer groups in the place of a stretch."""
