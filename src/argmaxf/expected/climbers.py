@@ -10,7 +10,6 @@ import numpy as np
 from argmaxf.arrays import Floats
 from argmaxf.expected.form import Form
 from argmaxf.expected.summary.groups import Groups, group_variances
-from argmaxf.measures import Coefficients
 
 
 class Climb(NamedTuple):

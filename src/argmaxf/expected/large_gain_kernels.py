@@ -30,7 +30,7 @@ from argmaxf.expected.large_kernels import (
     useful,
     widen,
 )
-from argmaxf.expected.row_kernels import BLOCK
+from argmaxf.expected.value_kernels import BLOCK
 
 
 @kernel

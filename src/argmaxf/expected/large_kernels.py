@@ -18,7 +18,8 @@ import numpy as np
 
 from argmaxf.compiled import kernel
 from argmaxf.expected.kernels import tilt
-from argmaxf.expected.row_kernels import nodes_of, plausible, squared_deviation, tilted_sums
+from argmaxf.expected.row_kernels import nodes_of, plausible
+from argmaxf.expected.spread_kernels import squared_deviation, tilted_sums
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.kernels import (
     group_terms,

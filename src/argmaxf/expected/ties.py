@@ -57,7 +57,8 @@ def settle(descending: Floats, rivals: Iterable[int], question: Question) -> int
 def exact_coefficients(question: Question) -> Coefficients:
     """Return the coefficients of a ratio in decimals."""
     assert isinstance(question.measure, Ratio)
-    return question.measure.coefficients(Decimal)
+    with localcontext(prec=DIGITS):
+        return question.measure.coefficients(Decimal)
 
 
 def agrees(value: Decimal, best: Decimal) -> bool:
