@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from argmaxf.arrays import Floats, contiguous
-from argmaxf.measures import Coefficients, Ratio
+from argmaxf.measures import Coefficients, Measure, Ratio
 from argmaxf.question import Question
 
 DIGITS = 60
@@ -48,17 +48,17 @@ def settle(descending: Floats, rivals: Iterable[int], question: Question) -> int
         if positive.size > LARGEST:
             return candidates[0]
     p = [Decimal(v) for v in positive.tolist()]
-    coefficients = exact_coefficients(question)
+    coefficients = exact_coefficients(question.measure)
     return settle_values(
         candidates, lambda k: exact_value(p, k, coefficients, question.zero_division)
     )
 
 
-def exact_coefficients(question: Question) -> Coefficients:
+def exact_coefficients(measure: Measure) -> Coefficients:
     """Return the coefficients of a ratio in decimals."""
-    assert isinstance(question.measure, Ratio)
+    assert isinstance(measure, Ratio)
     with localcontext(prec=DIGITS):
-        return question.measure.coefficients(Decimal)
+        return measure.coefficients(Decimal)
 
 
 def agrees(value: Decimal, best: Decimal) -> bool:
@@ -116,7 +116,7 @@ def _two_doubles(descending: Floats, sizes: Sequence[int], question: Question) -
 
     ascending = contiguous(descending[::-1])
     with localcontext(prec=40):
-        c, b_in, b_out, s0, s1 = exact_coefficients(question)
+        c, b_in, b_out, s0, s1 = exact_coefficients(question.measure)
         by_rule = [k for k in sizes if k > 0 or s1 > 0]
         least = s1 + (1 if min(by_rule, default=1) else 0)
         high = len(ascending) * (1 + max(b_in, b_out)) + s1

@@ -20,7 +20,7 @@ from argmaxf.expected.form import Tilt
 from argmaxf.expected.nodes import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.expected.summary.groups import group_sums
 from argmaxf.expected.threads import in_threads, threads_for
-from argmaxf.expected.ties import exact_value
+from argmaxf.expected.ties import exact_coefficients, exact_value
 from argmaxf.measures import FBeta
 
 
@@ -92,7 +92,7 @@ class Mixture:
 
     def exact_value(self, instance: int, selected: Bools) -> Decimal:
         """Return Σ_z π_z E_z[F], summed over the positives inside and outside the set."""
-        coefficients = FBeta(self.beta).coefficients(Decimal)
+        coefficients = exact_coefficients(FBeta(self.beta))
         chosen_first = np.argsort(~selected, kind="stable")
         k = int(selected.sum())
         models = (list(map(Decimal, p[chosen_first].tolist())) for p in self.proba)
