@@ -210,7 +210,7 @@ def _best_worst(bands: Bands, question: Question) -> int:
     if bands.low.size > LARGEST:
         return _settle_in_two_doubles(bands, rivals, question)
     inside, outside = ([Decimal(v) for v in end[::-1].tolist()] for end in bands[:2])
-    exact = exact_coefficients(question)
+    exact = exact_coefficients(question.measure)
 
     def value(k: int) -> Decimal:
         return exact_value(inside[:k] + outside[k:], k, exact, question.zero_division)
