@@ -31,8 +31,14 @@ def pytest_collection_modifyitems(items):
     for item in items:
         cluster = _cluster_of(item)
         item.add_marker(pytest.mark.xdist_group(cluster or item.path.stem))
-        if cluster and item.get_closest_marker("slow_on_clusters"):
+        if (cluster and item.get_closest_marker("slow_on_clusters")) or _fits_for_long(item):
             item.add_marker(pytest.mark.slow)
+
+
+def _fits_for_long(item):
+    """Whether a check of scikit-learn fits a classifier of many models dozens of times."""
+    many = "AutoFClassifier" in item.name or "BlendFClassifier" in item.name
+    return many and "contract" in item.name and "sparse" in item.name
 
 
 CLUSTERS = {"pyspark": {"pyspark", "spark"}, "dask": {"dask", "dask_client"}}
