@@ -62,7 +62,7 @@ RANKSEG: dict[str, dict[str, Any]] = {
     "BA": {"solver": "BA"},
 }
 PRUNING = (0.5, 0.0)  # its default, and what never empties a mask
-LARGEST_BA = 1 << 24  # it takes minutes beyond
+LARGEST_BA = {"cpu": 1 << 19, "cuda": 1 << 24}  # it takes minutes beyond
 
 
 def ours(p: torch.Tensor) -> dict[str, Callable[[], Any]]:
@@ -76,7 +76,9 @@ def ours(p: torch.Tensor) -> dict[str, Callable[[], Any]]:
 
 def theirs(p: torch.Tensor, way: str, mode: str) -> list[Callable[[], Any]]:
     """Return what RankSEG offers, at both settings; nothing if it is missing or takes too long."""
-    if importlib.util.find_spec("rankseg") is None or (way == "BA" and p.numel() >= LARGEST_BA):
+    if importlib.util.find_spec("rankseg") is None or (
+        way == "BA" and p.numel() >= LARGEST_BA[p.device.type]
+    ):
         return []
     from rankseg import RankSEG
 

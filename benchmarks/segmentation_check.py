@@ -66,6 +66,7 @@ def checks(device: str) -> Iterator[tuple[str, bool, str]]:
     yield from repeated(device)
     if device == "cuda":
         yield from memory()
+        yield from huge()
     yield from refusals(device)
 
 
@@ -144,6 +145,15 @@ def memory() -> Iterator[tuple[str, bool, str]]:
         extra = (torch.cuda.max_memory_allocated() - before) / (p.numel() * 4)
         yield f"memory, {shape}", extra <= 3.0, f"{extra:.2f} × the input"
         del p, found
+
+
+def huge() -> Iterator[tuple[str, bool, str]]:
+    """More equal pixels than a 32-bit number counts: all are chosen."""
+    n = (1 << 31) + 12_345
+    found = segment(torch.full((1, 1, n), 0.25, dtype=torch.bfloat16, device="cuda"))
+    same = found.k.item() == n and abs(found.expected.item() - 0.4) < 1e-6  # 2 p / (1 + p)
+    same &= bool(found.masks.all())
+    yield f"{n} pixels in one set", same, f"k = {found.k.item()}"
 
 
 def refusals(device: str) -> Iterator[tuple[str, bool, str]]:

@@ -15,7 +15,7 @@ from argmaxf.measures import Dice, FBeta, Jaccard
 
 torch = pytest.importorskip("torch")
 
-from argmaxf.torch import engine, passes, rows, search, tensors  # noqa: E402
+from argmaxf.torch import engine, passes, rare, rows, search, tensors  # noqa: E402
 from argmaxf.torch.keys import ONE, keys, values  # noqa: E402
 from argmaxf.torch.segmentation import segment  # noqa: E402
 
@@ -335,6 +335,26 @@ def test_rows_in_parts_and_two_stretches_apart(monkeypatch):
     found = segment(p)
     assert torch.equal(found.masks, truth.masks)
     assert torch.equal(found.k, truth.k)
+
+
+@pytest.mark.parametrize("measure", ["dice", "iou"])
+@pytest.mark.parametrize("name", ["blob", "softmax", "absent", "8-bit", "two clusters", "nothing"])
+def test_rare_pixels_of_large_sets_stand_by_their_power_sums(monkeypatch, name, measure):
+    """Also where the threshold is among them."""
+    p = maps()[name].float()
+    monkeypatch.setattr(rows, "is_worth_parting", lambda p, table: True)
+    for row in p.flatten(0, 1):
+        one = row[None, None].flatten(2)
+        for zero in (0.0, 1.0):
+            truth = by_numpy(one, measure, zero_division=zero)
+            same_decision(segment(one, measure=measure, zero_division=zero), truth, one.shape)
+
+
+def test_rare_pixels_are_parted_where_most_are_rare(monkeypatch):
+    monkeypatch.setattr(rare, "LARGE", 1_000)
+    for p, is_worth in [(torch.full((1, 2_000), 0.01), True), (torch.full((1, 2_000), 0.1), False)]:
+        table, _ = passes.table(p, search.first_window(p), 29, None)
+        assert rare.is_worth_parting(p, table) == is_worth
 
 
 def test_torch_is_imported_only_when_asked_for():

@@ -80,6 +80,14 @@ def test_smoothing_empty_images_and_few_items_at_a_time(monkeypatch):
     assert (plain.expected > torch.from_numpy(truth.expected)).all()  # smoothing only adds
 
 
+@pytest.mark.parametrize("n", [5, 40_000])
+def test_rare_pixels_are_parted_as_by_plain_torch(n):
+    p = torch.from_numpy(np.random.default_rng(9).beta(0.1, 3.0, (1, n))).float()
+    found, truth = triton_passes.part_rare(p), passes.part_rare(p)
+    assert torch.equal(found[0], truth[0])
+    np.testing.assert_allclose(found[1].powers, truth[1].powers, rtol=1e-13)
+
+
 def test_what_is_no_probability_is_counted():
     p = torch.full((1, 1, 300), 0.25)
     p[0, 0, 7] = torch.nan

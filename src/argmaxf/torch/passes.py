@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from argmaxf.torch.keys import ONE, keys
+from argmaxf.torch.rare import part_rare as part_rare
 
 BINS = 512  # of one window: one above it, 510 inside, one below
 ITEMS = 512

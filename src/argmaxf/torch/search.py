@@ -17,6 +17,7 @@ from argmaxf.torch.engine import engine_for
 from argmaxf.torch.form import RowForm, State
 from argmaxf.torch.keys import FINEST, ONE, values
 from argmaxf.torch.passes import BINS, BinTable, KeyWindow
+from argmaxf.torch.rare import LEAST_KEY
 from argmaxf.torch.tables import Found, OpenBins
 
 HELD = 16  # items are copied out once they are fewer than 1/HELD of all
@@ -39,9 +40,11 @@ class PixelSearch:
     """
 
     def __init__(
-        self, p: Tensor, form: RowForm, log_none: Tensor, reach: Tensor, split: bool
-    ) -> None:
+        self, p: Tensor, form: RowForm, log_none: Tensor, reach: Tensor, split: bool,
+        frequent: Tensor | None = None,
+    ) -> None:  # fmt: skip
         self.p, self.form, self.reach, self.split = p, form, reach, split
+        self.frequent = frequent  # the items of `p` that are not rare, if they are parted
         self.passes, self.tables, _ = engine_for(p)
         self.finest, self.few = FINEST[p.dtype], self.passes.few(len(p))
         a = torch.full_like(form.u, form.coefficients[3])
@@ -51,7 +54,7 @@ class PixelSearch:
         self.floor = torch.zeros_like(reach)  # some set is known to be worth this much
 
     def run(self, table: BinTable) -> Found:
-        """PixelSearch from the table of the first window."""
+        """Search from the table of the first window."""
         self._explore(table, self.start, torch.full_like(self.found.lowest, ONE))
         return self.found
 
@@ -67,7 +70,11 @@ class PixelSearch:
             items = int(band.items.amax())
             if items == 0:
                 return
+            all_items = self.p
+            if self.frequent is not None and not bool((band.low < LEAST_KEY).any()):
+                self.p = self.frequent  # no other is in the band, or above it
             self._closer(band, items, start, top)
+            self.p = all_items
             stop = torch.maximum(stop, band.stop)
 
     def _closer(self, band: OpenBins, items: int, start: State, top: Tensor) -> None:
@@ -80,7 +87,6 @@ class PixelSearch:
         if items <= self.few:
             self._one_by_one(self.passes.gather(self.p, band.low, band.high, items), state)
             return
-        all_items = self.p
         if HELD * items <= self.p.shape[1]:  # from here on only these are read, in a fixed order
             kept = self.passes.gather(self.p, band.low, band.high, items).sort(1).values
             self.p = values(kept).to(self.p.dtype)
@@ -91,8 +97,9 @@ class PixelSearch:
         if bool((shift == self.finest).all()):
             self._single_values(table, state)
         else:
+            frequent, self.frequent = self.frequent, None
             self._explore(table, state, band.high)
-        self.p = all_items
+            self.frequent = frequent
 
     def _one_by_one(self, key: Tensor, start: State) -> None:
         """Take the best border of single items."""

@@ -16,8 +16,18 @@ from torch import Tensor
 from argmaxf.torch.passes import NodeTilt
 from argmaxf.torch.triton_counts import few, gather, table
 from argmaxf.torch.triton_numbers import log_of, number_of
+from argmaxf.torch.triton_rare import part_rare
 
-__all__ = ["few", "gather", "log_products", "reciprocals", "spread_sums", "sums_between", "table"]
+__all__ = [
+    "few",
+    "gather",
+    "log_products",
+    "part_rare",
+    "reciprocals",
+    "spread_sums",
+    "sums_between",
+    "table",
+]
 
 LANES = 128  # pixels read at a time
 # Pixels whose factors are multiplied before a logarithm, a division, or division by a square: their
