@@ -90,18 +90,26 @@ def theirs(p: torch.Tensor, way: str, mode: str) -> list[Callable[[], Any]]:
 
 
 def timed(work: Callable[[], Any], device: str) -> float:
-    """Return the median seconds of 20 runs, or of as many as take two, after a warm one."""
-    work()
+    """Return the median seconds of 20 runs, or of as many as take two, after .3 seconds of them.
+
+    A GPU that has idled takes that long to reach its clock.
+    """
     seconds: list[float] = []
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < 0.3:
+        run_once(work, device)
     while len(seconds) < 20 and sum(seconds) < 2.0:
-        if device == "cuda":
-            torch.cuda.synchronize()
-        start = time.perf_counter()
-        work()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - start)
+        seconds.append(run_once(work, device))
     return sorted(seconds)[len(seconds) // 2]
+
+
+def run_once(work: Callable[[], Any], device: str) -> float:
+    """Return the seconds of one run."""
+    start = time.perf_counter()
+    work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
 
 
 def lost(best: torch.Tensor, theirs: torch.Tensor) -> str:
