@@ -3,8 +3,6 @@
 The public names stand in `__init__.pyi`; each is imported when it is first asked for.
 """
 
-from importlib import import_module
-
 __version__ = "0.1.0"
 
 # Nothing else is imported here, so that Ctrl-C is answered by the command from its first moment on.
@@ -17,14 +15,15 @@ def __getattr__(name: str) -> object:
     """Import a public name from its home."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     home = _HOMES[name]
-    found = import_module(f"{home}.{name}") if home == __name__ else _member(home, name)
+    if home == __name__:
+        found = import_module(f"{home}.{name}")
+    else:
+        found = getattr(import_module(home), name)
     globals()[name] = found  # asked for once
     return found
-
-
-def _member(home: str, name: str) -> object:
-    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:
