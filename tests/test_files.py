@@ -403,15 +403,17 @@ def test_no_progress_bar_when_piped_and_one_on_a_terminal(files):
     main, terminal = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
     environment.pop("NO_COLOR", None)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=terminal, env=environment)
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": terminal}
+    process = subprocess.Popen(command, env=environment, **pipes)
     os.close(terminal)
     shown = b""
-    while True:
+    while True:  # while it runs: a terminal that nobody reads holds a few kilobytes, then it waits
         try:
             shown += os.read(main, 1 << 16)
         except OSError:
             break
     os.close(main)
+    assert process.wait() == 0
     assert b"reading" in shown
     assert b"writing" in shown
     assert b"20,000 rows" in shown
