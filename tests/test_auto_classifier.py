@@ -404,3 +404,24 @@ def test_a_model_without_numbers_is_named():
     for method in (AutoFClassifier, ExpectedFClassifier, ThresholdFClassifier):
         with pytest.raises(ValueError, match=r"GaussianNB must give .* got NaN in row 0"):
             method(GaussianNB()).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"candidates": {"expected F": GaussianNB()}}, "own, and 'expected F' is a method's"),
+        ({"candidates": {"expected": GaussianNB()}}, "own, and 'expected' is a method's"),
+        ({"candidates": {"soft": GaussianNB()}}, "own, and 'soft' is a method's"),
+        ({"candidates": [1]}, r"candidates must be a dict of name: classifier, got \[1\]"),
+        ({"candidates": {"mine": 1}}, r"dict of name: classifier, got {'mine': 1}"),
+        ({"set_size": 0}, "set_size must be a whole number of at least 1, got 0"),
+        ({"set_size": -1}, "set_size must be a whole number of at least 1, got -1"),
+        ({"set_size": 1.5}, "set_size must be a whole number of at least 1, got 1.5"),
+        ({"set_size": "x"}, "set_size must be a whole number of at least 1, got 'x'"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(rare, change, message):
+    with pytest.raises(ValueError, match=message):
+        AutoFClassifier(LogisticRegression(), **change).fit(*rare)
+    with pytest.raises(ValueError, match=message):
+        compare(*rare, LogisticRegression(), **change)

@@ -59,6 +59,11 @@ def check_count(name: str, number: Any) -> int:
     return int(number)
 
 
+def check_count_if_given(name: str, number: Any) -> int | None:
+    """Return a whole number that must be at least 1, or None."""
+    return None if number is None else check_count(name, number)
+
+
 def check_whole(name: str, number: Any) -> int:
     """Return a whole number that must not be negative."""
     if isinstance(number, bool) or not isinstance(number, Integral) or number < 0:

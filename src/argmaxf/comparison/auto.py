@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from argmaxf.comparison.compare import names_of
 from argmaxf.comparison.judge import judge
 from argmaxf.comparison.learned import fitted
-from argmaxf.comparison.methods import METHODS, Recipe, taking_part
+from argmaxf.comparison.methods import METHODS, Recipe, checked_candidates, taking_part
 from argmaxf.comparison.result import nothing_compared
 from argmaxf.comparison.trial import Trial, nothing_to_tell
 from argmaxf.constraints import Constraints
@@ -24,6 +24,7 @@ from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.shift import Familiar
 from argmaxf.estimators.wrapping import MetaFClassifier, Training
 from argmaxf.measures import MeasureLike
+from argmaxf.validation import check_count_if_given
 
 
 class AutoFClassifier(MetaFClassifier):
@@ -58,7 +59,7 @@ class AutoFClassifier(MetaFClassifier):
         is a stream: methods are compared by the F of all rows, each decided alone, and the one
         chosen decides so.
     candidates : dict of str to estimator, default=None
-        Further classifiers to compare, by name.
+        Further classifiers to compare, by names that no method of ours has.
     min_precision : float, default=None
         The least precision to be promised: only methods that can promise take part.
     min_recall : float, default=None
@@ -128,6 +129,8 @@ class AutoFClassifier(MetaFClassifier):
 
     def _fit(self, rows: Training) -> None:
         self._check_rate()
+        check_count_if_given("set_size", self.set_size)
+        checked_candidates(self.candidates)
         recipe = self._recipe()
         if nothing_to_tell(self._labels, rows.target, rows.weight):
             self._fit_plain(rows, recipe)

@@ -19,7 +19,7 @@ from argmaxf.constraints import Constraints
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.plain import PlainClassifier
 from argmaxf.measures import MeasureLike
-from argmaxf.validation import as_weights
+from argmaxf.validation import as_weights, check_count_if_given
 
 
 def compare(
@@ -72,7 +72,7 @@ def compare(
         Keys of `argmaxf.comparison.METHODS`: "plain", "threshold", "expected", "soft", "margin",
         "cost", "blend", "uncalibrated". By default the first four and the blend.
     candidates : dict of str to estimator, default=None
-        Further classifiers to compare, by name.
+        Further classifiers to compare, by names that no method of ours has.
     cv : int, float, splitter object or list of splits, default=5
         How rows are held out. A share such as 0.2 holds out that part of them once, and the
         classifier that predicts is trained on the others alone.
@@ -130,6 +130,7 @@ def compare(
             "nothing to learn"
         )
     check_consistent_length(X, y)
+    check_count_if_given("set_size", set_size)
     weight = as_weights(sample_weight, np.shape(y)[0])
     promise = (Constraints(min_precision, min_recall, max_selected_rate), confidence)
     options = (beta, measure, _plain(labels.positive), cv, n_jobs, random_state)

@@ -280,7 +280,23 @@ def taking_part(
         if method not in knowing:
             known = ", ".join(repr(each.key) for each in knowing)
             raise ValueError(f"methods for {measure} are {known}; got {method.key!r}")
-    return [*found, *(added_method(*candidate) for candidate in (candidates or {}).items())]
+    return [*found, *(added_method(*each) for each in checked_candidates(candidates).items())]
+
+
+def checked_candidates(candidates: Any) -> Mapping[str, Any]:
+    """Return the classifiers that the user adds, by names that no method of ours has."""
+    if candidates is None:
+        return {}
+    named = isinstance(candidates, Mapping) and all(
+        isinstance(name, str) and hasattr(added, "fit") for name, added in candidates.items()
+    )
+    if not named:
+        raise ValueError(f"candidates must be a dict of name: classifier, got {candidates!r}")
+    taken = {*METHODS, *(method.name for method in METHODS.values())}
+    for name in candidates:
+        if name in taken:
+            raise ValueError(f"candidates must have names of their own, and {name!r} is a method's")
+    return dict(candidates)
 
 
 def added_method(name: str, classifier: Any) -> Method:
