@@ -72,7 +72,9 @@ def keys(rng, code, without=()):
         "text": lambda: pa.array([f"{i:0{1 + i % 3}}" if i % 2 else f"{i} " for i in number]),
         "large text": lambda: pa.array([f"{'{' * (i % 4)}{i}" for i in number], pa.large_string()),
         "dictionary": lambda: pa.array([f"c{i}" for i in number[::-1]]).dictionary_encode(),
-        "decimal": lambda: pa.array([Decimal(int(i)).scaleb(-20) for i in number]),
+        "decimal": lambda: pa.array(
+            [Decimal(int(i)).scaleb(-20) for i in number], pa.decimal128(38, 20)
+        ),
         "unsigned": lambda: pa.array([2**64 - 1 - int(i) for i in number], pa.uint64()),
         "large": lambda: pa.array(2**53 + number),
         "float": lambda: pa.array(1.0 + number * 2.0**-52),

@@ -422,6 +422,15 @@ def test_the_loss_is_known_where_f_is_one_to_fourteen_digits(decide, seed, beta)
     assert min(near, key=loss) == k
 
 
+@pytest.mark.parametrize("p", [0.06, 0.3])
+@pytest.mark.parametrize("n", [8_200, 32_000])
+def test_a_long_band_does_not_drift(n, p):
+    """T / (k + R / 2 - T / 2), all alike: Tversky(1, .5) of everything is p."""
+    found = decide_large(np.full(n, p), maximize.Question.of(measure=Tversky(1.0, 0.5)))
+    assert found.k == n
+    assert found.expected == pytest.approx(p, rel=2e-13)
+
+
 @pytest.mark.parametrize("a", [0.002, 0.3, 0.9])
 def test_a_scale_that_grows_by_more_than_any_number(a):
     """Tversky's index far from Dice, items near one: a group's factor of Q is e^{thousands}."""

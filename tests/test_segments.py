@@ -197,6 +197,15 @@ def test_unhashable_values_are_refused_by_name_on_dask(dask_client):
             decide(frame, "p", by="key")
 
 
+def test_decimals_that_dask_cannot_make_up_are_refused_by_name(dask_client):
+    import dask.dataframe as dd
+
+    keys = pa.array([Decimal(int(c)).scaleb(-20) for c in CODE], pa.decimal128(20, 20))
+    frame = pd.DataFrame({"p": P, "key": pd.Series(keys, dtype=pd.ArrowDtype(keys.type))})
+    with pytest.raises(ValueError, match=r"of types that dask can group, got key \(Decimal"):
+        decide(dd.from_pandas(frame, npartitions=2), "p", by="key")
+
+
 def test_keys_for_people():
     frame = pl.DataFrame({"p": [0.5, 0.5]}).with_columns(
         zone=pl.Series([1_729_989_000_000_000, 1_729_992_600_000_000])

@@ -21,6 +21,7 @@ from argmaxf.measures import Coefficients, GMean
 from argmaxf.question import Question
 from argmaxf.validation import NotAProbability
 
+LEAST_VALUE = 1e-290  # errors of smaller ones underflow
 AT_ONCE = 1 << 20  # so many items are decided by one compiled loop; more are read in chunks
 
 
@@ -87,4 +88,5 @@ def _by_loops(p: NDArray[Any], c: Coefficients) -> tuple[int, float, float, floa
 
         if large_loss_kernels.decide_large.is_ready(p, c):
             k, threshold, f, std = large_loss_kernels.decide_large(p, c)
-    return (int(k), float(threshold), float(f), float(std)) if k > 0 else None
+    known = k > 0 and f > LEAST_VALUE
+    return (int(k), float(threshold), float(f), float(std)) if known else None

@@ -23,6 +23,7 @@ from argmaxf.expected.large_kernels import (
     is_lost,
     items_of,
     nodes_for,
+    scale_at,
     scales_of,
     spread,
     summary_of,
@@ -146,7 +147,7 @@ def best_set(p, rows, groups, moments, mean, least, reach, c):
     chosen = int(k[first]) + best
     top, end = a[first].copy(), scale[two * first].copy()
     climb(items[items.size - best :], k[first], f[first], top, end, u, tilts, c)
-    end *= np.exp(-u * chosen)
+    end = scale_at(scale[two * first], items, best, tilts, two) * np.exp(-u * chosen)
     value = np.sum(end * top)
     of = c.c - c.b_in * value, -c.b_out * value, -chosen * value
     cut = first, stop, best

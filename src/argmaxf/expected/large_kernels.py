@@ -18,6 +18,7 @@ import numpy as np
 
 from argmaxf.compiled import kernel
 from argmaxf.expected.kernels import tilt
+from argmaxf.expected.product_kernels import log_product
 from argmaxf.expected.row_kernels import nodes_of, plausible
 from argmaxf.expected.spread_kernels import squared_deviation, tilted_sums
 from argmaxf.expected.summary import layout
@@ -257,6 +258,19 @@ def best_of(value, k0, least, reach, shared):
         if i != top and k0 + i <= reach and value[i] >= value[top] - error:
             return 0
     return top
+
+
+@kernel
+def scale_at(scale, items, best, tilts, two):
+    """ω Q after the best of a band's items, afresh: products of thousands of factors drift."""
+    if not two:
+        return scale.copy()
+    w_in, x_in, w_out, x_out = tilts
+    chosen = items[items.size - best :]
+    inside, outside = np.empty(w_in.size), np.empty(w_in.size)
+    log_product(chosen, w_in, x_in, inside)
+    log_product(chosen, w_out, x_out, outside)
+    return scale * np.exp(inside - outside)
 
 
 @kernel

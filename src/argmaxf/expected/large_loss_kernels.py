@@ -22,6 +22,7 @@ from argmaxf.expected.large_kernels import (
     is_lost,
     items_of,
     nodes_for,
+    scale_at,
     scales_of,
     spread,
     summary_of,
@@ -186,7 +187,7 @@ def best_set(p, rows, groups, moments, mean, least, reach, c):
     chosen = int(k[first]) + best
     start, end = false[first].copy(), scale[two * first].copy()
     climb(items[items.size - best :], k[first], loss[first], start, below, end, u, tilts, c)
-    end *= np.exp(-u * chosen)
+    end = scale_at(scale[two * first], items, best, tilts, two) * np.exp(-u * chosen)
     value = np.sum(end * (start + c.b_out * below[best]))
     f, inside = 1.0 - value, 1.0 + c.b_in * value
     cut = first, stop, best

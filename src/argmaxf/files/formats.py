@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import glob
 import gzip
+import signal
 import sys
+import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -160,8 +162,16 @@ def spilled_input(stream: IO[bytes], stack: ExitStack) -> Input:
         return Input(copy, _sniffed(file.readline(COPY)), "standard input", Path("/dev/stdin"))
 
 
+def _heed_interrupts() -> None:
+    """Let Ctrl-C end a read that waits: with the handler that Polars installs, it would go on."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
+
+
 def _spilled(stream: IO[bytes], stack: ExitStack) -> Path:
     """Copy a stream to a temporary file, which is gone when the stack is closed."""
+    _heed_interrupts()
     with spilling():
         copy = stack.enter_context(temporary_file(Path(gettempdir()), "argmaxf-stdin", mode=0o600))
         spill = stack.enter_context(copy.open("wb", buffering=0))
