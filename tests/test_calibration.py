@@ -101,6 +101,24 @@ def test_plain_models_are_not_doubted(rare):
             assert ExpectedFClassifier(FrozenEstimator(model.fit(X, y))).fit(X, y).doubt_ is None
 
 
+def test_a_reweighted_model_is_accused_only_where_its_total_is_off(rare):
+    X, y = rare
+    alike = LogisticRegression(class_weight={0: 1, 1: 1})
+    half = np.r_[np.flatnonzero(y == 1), np.flatnonzero(y == 0)[: y.sum()]]  # nothing to balance
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for model in (
+            CalibratedClassifierCV(BALANCED),
+            make_pipeline(CalibratedClassifierCV(BALANCED)),
+        ):
+            assert ExpectedFClassifier(model).fit(X, y).decide(X).expected > 0
+        assert ExpectedFClassifier(alike, calibrate=None).fit(X, y).doubt_ is None
+        assert ExpectedFClassifier(BALANCED, calibrate=None).fit(X[half], y[half]).doubt_ is None
+    forest = RandomForestClassifier(25, class_weight="balanced", random_state=0)
+    with pytest.warns(CalibrationWarning, match="class_weight='balanced'"):
+        ExpectedFClassifier(forest, calibrate=None).fit(X, y)
+
+
 def test_what_reweights_is_named():
     assert list(reweighting(LogisticRegression())) == []
     assert list(reweighting(make_pipeline(StandardScaler(), BALANCED))) == [

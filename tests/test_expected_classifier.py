@@ -185,3 +185,19 @@ def test_bad_options_are_named(rare):
         ExpectedFClassifier(LogisticRegression(), average="weighted").fit(*rare)
     with pytest.raises(ValueError, match="beta must be positive and finite, got 0"):
         ExpectedFClassifier(LogisticRegression(), beta=0).fit(*rare)
+
+
+@pytest.mark.filterwarnings("ignore:y has one class only")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("only", [0, 1])
+def test_of_one_class_the_decision_is_that_of_predict(only, weighted):
+    X, y = make_classification(100, random_state=0)
+    weight = (y == only).astype(float) if weighted else None
+    y = y if weighted else np.full(100, only)
+    fitted = ExpectedFClassifier(LogisticRegression()).fit(X, y, sample_weight=weight)
+    assert fitted.classes_.tolist() == [only]
+    assert np.array_equal(fitted.predict(X), np.full(100, only))
+    decision = fitted.decide(X)
+    assert np.array_equal(decision.selected, np.full(100, only == 1))
+    assert decision.expected == pytest.approx(only)
+    assert np.array_equal(fitted.predict_proba(X), np.ones((100, 1)))

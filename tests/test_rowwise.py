@@ -122,3 +122,23 @@ def test_a_small_batch_is_said_once_with_the_remedy(rare):
         fitted.freeze().predict(X[:1])
         X, Y = make_multilabel_classification(300, n_classes=4, random_state=0)
         ExpectedFClassifier(LogisticRegression(), average="samples").fit(X, Y).predict(X[:1])
+
+
+@pytest.mark.parametrize(("rate", "n", "small"), [(0.01, 100, True), (0.2, 40, False)])
+def test_a_batch_is_small_at_the_rate_in_use(rare, rate, n, small):
+    X, y = rare
+    fitted = ExpectedFClassifier(LogisticRegression(), deploy_rate=rate).fit(X, y)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fitted.predict(X[:n])
+    assert [w.category for w in said] == [SmallBatchWarning] * small
+
+
+def test_a_small_reference_is_said(rare):
+    X, y = rare
+    fitted = ExpectedFClassifier(LogisticRegression()).fit(X, y)
+    with pytest.warns(SmallBatchWarning, match="give freeze\\(\\) more rows"):
+        fitted.freeze(X[:1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.freeze(X[:500])

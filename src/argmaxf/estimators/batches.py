@@ -15,7 +15,11 @@ from argmaxf.constraints import most_of
 from argmaxf.estimators.calibration import taken_as_they_are
 from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.doubts import CalibrationWarning
-from argmaxf.estimators.rowwise import RowwiseFClassifier, SmallBatches
+from argmaxf.estimators.rowwise import (
+    RowwiseFClassifier,
+    SmallBatches,
+    warn_of_small_reference,
+)
 from argmaxf.estimators.sides import boundary, decided_gain, signed
 from argmaxf.estimators.wrapping import MetaFClassifier
 from argmaxf.expected.decision import Decision
@@ -97,7 +101,7 @@ class BatchFClassifier(MetaFClassifier):
         check_is_fitted(self)
         margin = self._margin(X)
         if self._average() != "samples":
-            self._small.warn(len(margin), self._deployed.train[self._deployed.usual])
+            self._small.warn(len(margin), self._deployed.usual_rates)
         return self._labels.decode(margin)
 
     def freeze(self, X_reference: Any = None) -> RowwiseFClassifier:
@@ -106,8 +110,9 @@ class BatchFClassifier(MetaFClassifier):
         Parameters
         ----------
         X_reference : array-like, default=None
-            Rows like those to come, without labels: the threshold is that of their decision. By
-            default the training rows, with the probabilities they got while held out.
+            Rows like those to come, without labels: the threshold is that of their decision, with a
+            warning where they hold fewer than three positives on average. By default the training
+            rows, with the probabilities they got while held out.
 
         Returns
         -------
@@ -122,7 +127,10 @@ class BatchFClassifier(MetaFClassifier):
                 "a batch, and a row that comes alone has none"
             )
         if X_reference is not None:
-            return self._frozen_like(self._scorer.predict(X_reference))
+            reference = self._scorer.predict(X_reference)
+            if self._average() != "samples":
+                warn_of_small_reference(len(reference), self._deployed.usual_rates)
+            return self._frozen_like(reference)
         if self._reference is None or self._deployed.by_batch or self._moves_rows():
             raise ValueError(
                 "freeze needs X_reference, rows like those to come: without calibration there are "

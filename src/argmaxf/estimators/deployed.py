@@ -47,6 +47,12 @@ class Deployed:
         """Which labels have both positives and negatives in training."""
         return (self.train > 0.0) & (self.train < 1.0)
 
+    @property
+    def usual_rates(self) -> Floats:
+        """The rates to reckon with before a batch is seen, of labels that vary in training."""
+        rates = self.train if self.asked is None or self.by_batch else self.rates(self.train)
+        return np.asarray(rates[self.usual])
+
     def estimated(self, proba: Floats) -> Any:
         """Return the most likely rates of a batch: intervals, or the shares of many classes.
 

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import BaseEstimator
+from sklearn.calibration import CalibratedClassifierCV
 
 FAR = np.log(2.0)  # log-odds between the mean probability and the rate of positives
 SURE = 5.0  # standard errors between them
+LESS_FAR, LESS_SURE = np.log(1.2), 3.0  # the same where the model is known to be reweighted
 NEUTRAL_WEIGHTS = {  # options that weigh classes, and their values that leave them alone
     "class_weight": (None,),
     "scale_pos_weight": (None, 1, 1.0),
@@ -37,39 +39,50 @@ def doubt(
     causes = " and ".join(reweighting(estimator))
     weight = np.ones(len(columns)) if weight is None else weight
     expected, found = weight @ proba, weight @ columns
-    off = _far(expected, found, weight.sum(), (weight**2) @ (proba * (1 - proba)))
+    limits = (LESS_FAR, LESS_SURE) if causes else (FAR, SURE)
+    off = _far(expected, found, weight.sum(), (weight**2) @ (proba * (1 - proba)), *limits)
     if off.any():
         worst = int(np.argmax(np.where(off, np.abs(expected - found), -1.0)))
         said = f"expect {expected[worst]:.0f} positives where there are {found[worst]:.0f}"
         return f"the probabilities {said}{f' ({causes})' if causes else ''}: {REMEDY}"
-    if causes:
-        return f"the model was trained with {causes}, which moves its probabilities: {REMEDY}"
     return None
 
 
-def _far(expected: Any, found: Any, total: float, variance: Any) -> NDArray[np.bool_]:
+def _far(
+    expected: Any, found: Any, total: float, variance: Any, far: float = FAR, sure: float = SURE
+) -> NDArray[np.bool_]:
     """Whether each label's mean probability is far from its rate, beyond chance."""
     inside = np.clip([expected, found], 0.5, total - 0.5) / total  # half a row from 0 and from 1
     distance = np.abs(logit(inside[0]) - logit(inside[1]))
     chance = np.sqrt(np.maximum(variance, 1.0))
-    return np.asarray((distance > FAR) & (np.abs(expected - found) > SURE * chance))
+    return np.asarray((distance > far) & (np.abs(expected - found) > sure * chance))
 
 
 def reweighting(estimator: Any) -> Iterator[str]:
     """Name each option or step of a classifier that makes it see other classes than the data."""
     for name, value in _parts(estimator):
         option = name.rpartition("__")[2]
-        if option in NEUTRAL_WEIGHTS and not _among(value, NEUTRAL_WEIGHTS[option]):
+        neutral = NEUTRAL_WEIGHTS.get(option)
+        if neutral is not None and not (_among(value, neutral) or _all_alike(value)):
             yield f"{option}={value!r}" if isinstance(value, str | int | float) else option
         if hasattr(value, "fit_resample"):
             yield f"{type(value).__name__} in the pipeline"
 
 
 def _parts(estimator: Any) -> Iterator[tuple[str, Any]]:
-    """Give all parameters, those of nested estimators too."""
-    if isinstance(estimator, BaseEstimator):
-        yield from estimator.get_params(deep=True).items()
+    """Give all parameters, those of nested estimators too, but not of those that are calibrated."""
+    if not isinstance(estimator, BaseEstimator) or isinstance(estimator, CalibratedClassifierCV):
+        return
+    parts = estimator.get_params(deep=True)
+    calibrated = [f"{k}__" for k, v in parts.items() if isinstance(v, CalibratedClassifierCV)]
+    yield from ((k, v) for k, v in parts.items() if not k.startswith(tuple(calibrated)))
 
 
 def _among(value: Any, neutral: tuple[Any, ...]) -> bool:
     return any(value is one or (np.isscalar(value) and value == one) for one in neutral)
+
+
+def _all_alike(value: Any) -> bool:
+    """Whether weights, by class or in the order of classes, are all the same."""
+    weights = list(value.values()) if isinstance(value, dict) else value
+    return isinstance(weights, list | tuple) and len(set(weights)) == 1

@@ -109,11 +109,12 @@ class Labels:
         return (scores if self.positive == self.classes[-1] else -scores)[:, None]
 
     def both(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return probabilities as `predict_proba` does: binary ones for both classes."""
+        """Return probabilities as `predict_proba` does: binary ones for each class there is."""
         if self.kind != "binary":
             return proba
         both = np.column_stack([1 - proba, proba])
-        return both if self.positive == self.classes[-1] else both[:, ::-1]
+        both = both if self.positive == self.classes[-1] else both[:, ::-1]
+        return both[:, -len(self.classes) :]
 
     def warn_of_constants(self, columns: NDArray[np.bool_]) -> None:
         """Say which labels have no positives, or nothing else, in training."""
@@ -135,7 +136,13 @@ class Labels:
 
 
 def _positive_class(classes: NDArray[Any], pos_label: Any) -> Any:
-    """Return the class F counts: `pos_label`, or else the last in sorted order."""
+    """Return the class F counts: `pos_label`, or else the last in sorted order.
+
+    A target of zeros, or of -1, has no positives: the class F counts is 1, as everywhere.
+    """
     if pos_label is not None and pos_label not in classes and len(classes) == 2:
         raise ValueError(f"pos_label must be one of {classes.tolist()}, got {pos_label!r}")
-    return classes[-1] if pos_label is None else pos_label
+    if pos_label is not None:
+        return pos_label
+    lacks_positives = len(classes) == 1 and classes.dtype.kind in "biuf" and classes[0] in (0, -1)
+    return classes.dtype.type(1) if lacks_positives else classes[-1]

@@ -30,7 +30,7 @@ class SmallBatches:
 
     def warn(self, n: int, rates: Floats) -> None:
         """Warn the caller's caller that n rows hold too few positives at these rates."""
-        few = FEW / np.median(rates) if rates.size else 0.0
+        few = least_rows(rates)
         if self.said or n >= few:
             return
         self.said = True
@@ -38,6 +38,24 @@ class SmallBatches:
             f"a batch of fewer than {np.ceil(few):.0f} rows holds fewer than {FEW:.0f} positives "
             "on average, and rows are selected that no larger batch would select; for rows as they "
             "come, freeze() gives a classifier that decides each alone",
+            SmallBatchWarning,
+            stacklevel=3,
+        )
+
+
+def least_rows(rates: Floats) -> float:
+    """Return how many rows hold enough positives on average, at the median of these rates."""
+    return float(FEW / np.median(rates)) if rates.size else 0.0
+
+
+def warn_of_small_reference(n: int, rates: Floats) -> None:
+    """Warn the caller's caller that a threshold comes from too few rows."""
+    few = least_rows(rates)
+    if n < few:
+        warnings.warn(
+            f"a reference of fewer than {np.ceil(few):.0f} rows holds fewer than {FEW:.0f} "
+            "positives on average, and its threshold selects rows that no larger one would select; "
+            "give freeze() more rows, without labels",
             SmallBatchWarning,
             stacklevel=3,
         )
