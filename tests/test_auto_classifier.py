@@ -121,6 +121,7 @@ TRUTH = np.arange(100)[:, None] % 2 == 0
     [
         (np.full((100, 1), 0.5), "agree with what was held out"),  # as calibrated as can be
         (np.full((100, 1), 0.9), "they expect 90 positives, there are 50"),
+        (np.where(TRUTH, 0.6, 0.4), "squared error is 0.16, and would be 0.24 if they were right"),
         (None, "no predict_proba"),
     ],
 )
@@ -230,6 +231,8 @@ def test_without_probabilities_and_with_frozen_models(rare):
     model = LogisticRegression().fit(X[:700], y[:700])
     frozen = AutoFClassifier(FrozenEstimator(model)).fit(X[700:], y[700:])
     assert list(frozen.report_.scores) == ["cut at 0.5", "tuned threshold", "expected F"]
+    assert "on the rows given, which must be new to it" in frozen.report_.verdict
+    assert "on rows it was not trained on" in ridge.report_.verdict
 
 
 def test_texts_frames_sparse_and_missing_numbers():
@@ -425,3 +428,10 @@ def test_what_cannot_be_compared_is_named(rare, change, message):
         AutoFClassifier(LogisticRegression(), **change).fit(*rare)
     with pytest.raises(ValueError, match=message):
         compare(*rare, LogisticRegression(), **change)
+
+
+def test_one_positive_is_not_called_many():
+    truth = np.arange(10)[:, None] == 0
+    alike = {"tuned threshold": held(0.8, 0.0)}
+    said = " ".join(notes(truth, None, choose(alike, truth, None)))
+    assert "There is only 1 positive: thresholds" in said

@@ -51,6 +51,23 @@ def test_it_prints_as_a_table_with_the_choice_and_why(found):
     assert f"{found.chosen}: F1 {found.method.score.value:.3f}" in found.verdict
 
 
+def test_what_stands_behind_a_plus_or_minus_is_said(found):
+    """Half of a 95 % interval, as in the command's table."""
+    head, first = str(found).splitlines()[:2]
+    assert "behind (± 95 %)" in head
+    plain = found.methods[0]
+    assert f"{plain.behind:.4f} ± {1.959964 * plain.std_error:.4f}" in first
+
+
+def test_words_for_classes_say_which_one_counts(rare):
+    X, y = rare
+    words = np.where(y == 1, "bad", "ok")
+    found = argmaxf.compare(X, words, LogisticRegression(), pos_label="bad", methods=["plain"])
+    assert found.score_name == "F1 of 'bad'"
+    assert "F1 of 'bad'" in str(found)
+    assert "F1 of 'bad'" in found.verdict
+
+
 def test_a_notebook_shows_names_as_text(found):
     html = found._repr_html_()
     assert "<script>" not in html

@@ -236,8 +236,8 @@ def _table(comparison: Comparison) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
     table.add_column("method", no_wrap=True)
     for heading in (
-        f"{comparison.score_name} [dim]95 %[/dim]",
-        f"less {escape(comparison.chosen)}",
+        f"{escape(comparison.score_name)} [dim]95 %[/dim]",
+        f"less {escape(comparison.chosen)}, ± 95 %",
         "found",
         "false",
         "missed",

@@ -72,9 +72,15 @@ def _unless_led(rated: Mapping[str, Rated], safe: str) -> str:
 
 def calibration_error(truth: Bools, proba: Floats) -> float:
     """Return the worse z of two tests of calibration: of the total, and Spiegelhalter's (1986)."""
-    variance = proba * (1 - proba)
-    z = [
-        abs(np.sum(a * (truth - proba))) / max(np.sqrt(np.sum(a**2 * variance)), 1e-12)
-        for a in (np.ones_like(proba), 1 - 2 * proba)
-    ]
-    return float(max(z))
+    return max(total_error(truth, proba), _z(truth, proba, 1 - 2 * proba))
+
+
+def total_error(truth: Bools, proba: Floats) -> float:
+    """Return how far the number of positives is from the one expected, in standard errors."""
+    return _z(truth, proba, np.ones_like(proba))
+
+
+def _z(truth: Bools, proba: Floats, a: Floats) -> float:
+    """Return how far a weighted sum of truth - p is from 0, in standard errors."""
+    error = np.sqrt(np.sum(a**2 * proba * (1 - proba)))
+    return float(abs(np.sum(a * (truth - proba))) / max(error, 1e-12))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
 from argmaxf.arrays import Bools, Floats
 from argmaxf.comparison.choice import Choice, choose
@@ -16,17 +16,18 @@ from argmaxf.comparison.contest import Contest, Rated, Said
 from argmaxf.comparison.fits import without_advice
 from argmaxf.comparison.learned import learned
 from argmaxf.comparison.methods import Method
-from argmaxf.comparison.result import Comparison, Evidence, Standing
+from argmaxf.comparison.result import REACH, Comparison, Evidence, Standing
 from argmaxf.comparison.trial import Trial
 from argmaxf.comparison.words import notes, reason
 from argmaxf.constraints import priced
 from argmaxf.empirical.interval import Interval, f_interval
+from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.scores import last_step
 from argmaxf.expected.counts.joint import refuse_many
 from argmaxf.measures import GMean
 from argmaxf.question import Question
 
 NAMES = ("X", "X_test")
-REACH = NormalDist().inv_cdf(0.975)  # standard errors to each side of a 95 % interval
 
 
 def judge(
@@ -65,7 +66,14 @@ def judge(
         ),
         estimator=trial.method(choice.chosen).make(trial.estimator, trial.recipe),
         evidence=evidence,
+        prefit=isinstance(last_step(trial.estimator), FrozenEstimator),
+        positive=_word(trial.labels),
     )
+
+
+def _word(labels: Labels) -> str | None:
+    """Return the class that F counts, where it is a word: numbers 0 and 1 speak for themselves."""
+    return str(labels.positive) if isinstance(labels.positive, str) else None
 
 
 def _leave_out_unable(contest: Contest) -> None:

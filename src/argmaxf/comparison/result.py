@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
+from statistics import NormalDist
 from typing import Any
 
 from argmaxf.arrays import Bools, Floats
@@ -14,6 +15,8 @@ from argmaxf.comparison.words import NOTHING, aligned, listed, selection, shown
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected.evaluate import expected_f
 from argmaxf.measures import Measure
+
+REACH = NormalDist().inv_cdf(0.975)  # standard errors to each side of a 95 % interval
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,10 @@ class Comparison:
         The method to use, not fitted.
     evidence : Evidence or None
         The rows rated, for pictures of them; None where they were not kept.
+    prefit : bool
+        Whether the classifier came fitted: no one knows which rows it has seen.
+    positive : str or None
+        The class that F counts, where the two classes are words.
     """
 
     measure: Measure
@@ -105,6 +112,8 @@ class Comparison:
     notes: tuple[str, ...]
     estimator: Any = field(repr=False)
     evidence: Evidence | None = field(repr=False)
+    prefit: bool = False
+    positive: str | None = None
 
     @property
     def method(self) -> Standing:
@@ -133,8 +142,9 @@ class Comparison:
 
     @property
     def score_name(self) -> str:
-        """What is compared: F1, or macro F1 of several labels."""
-        return ("macro " if len(self.labels) > 1 else "") + self.measure.title
+        """What is compared: F1, F1 of 'ok' where classes are words, or macro F1 of labels."""
+        counted = "" if self.positive is None else f" of {self.positive!r}"
+        return ("macro " if len(self.labels) > 1 else "") + self.measure.title + counted
 
     @property
     def verdict(self) -> str:
@@ -142,10 +152,16 @@ class Comparison:
         if self.choice is None:
             return self.reason
         tie = f"Too close to call: {listed(self.choice.close, 'or')} would do. Take"
-        known = f"{self.score_name} {shown(self.method.score)} on rows it was not trained on"
+        known = f"{self.score_name} {shown(self.method.score)} {self._where()}"
         if self.evidence is not None:
             known += f"; {selection(self.evidence.predictions[self.chosen])}{self._expects()}"
         return f"{tie if len(self.choice.close) > 1 else 'Use'} {self.chosen}: {known}."
+
+    def _where(self) -> str:
+        """Say on which rows: only of a model that is fitted here is it known what it has seen."""
+        if self.prefit and self.method.method.rests_on != "rows":
+            return "on the rows given, which must be new to it"
+        return "on rows it was not trained on"
 
     def _expects(self) -> str:
         """Return what the model expects, where the method rests on it and it can be trusted."""
@@ -157,7 +173,7 @@ class Comparison:
         selected = self.evidence.predictions[self.chosen][:, 0]
         proba = self.evidence.scores[self.chosen][:, 0]
         expected = expected_f(proba, selected, measure=self.measure)
-        promise = f"{expected.mean:.3f} ± {max(0.0, expected.std):.3f}"
+        promise = f"{expected.mean:.3f} (std {max(0.0, expected.std):.3f})"
         return f", where the model expects {self.measure} {promise}"
 
     def __str__(self) -> str:
@@ -166,12 +182,12 @@ class Comparison:
                 "*" if standing.name == self.chosen else "",
                 standing.name,
                 f"{standing.score.value:.4f}",
-                f"behind by {standing.behind:.4f} ± {standing.std_error:.4f}",
+                f"{standing.behind:.4f} ± {REACH * standing.std_error:.4f}",
                 standing.method.symbol,
             )
             for standing in self.methods
         ]
-        head = ("", "", self.score_name, "", "")
+        head = ("", "", self.score_name, "behind (± 95 %)", "")
         table = aligned([head, *rows], (False, False, True, False, False)) if rows else []
         verdict = [] if self.choice is None else [self.verdict]
         return "\n".join([*table, *verdict, self.reason, *self.notes])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from argmaxf.arrays import Bools, Floats
-from argmaxf.comparison.choice import OURS, Choice
+from argmaxf.comparison.choice import DOUBT, OURS, Choice, total_error
 from argmaxf.empirical.interval import Interval
 
 FEW = 100  # positives below which a tuned threshold is shaky
@@ -39,9 +41,9 @@ def notes(truth: Bools, proba: Floats | None, choice: Choice) -> Iterator[str]:
     fewest = int(positives[positives > 0].min())
     if fewest < FEW:
         of = " of the rarest label" if len(positives) > 1 else ""
+        only = "is only 1 positive" if fewest == 1 else f"are only {fewest} positives"
         yield (
-            f"There are only {fewest} positives{of}: thresholds, and the scores above, would be "
-            "others on other rows."
+            f"There {only}{of}: thresholds, and the scores above, would be others on other rows."
         )
     if proba is None:
         yield "The classifier has no predict_proba; its scores were calibrated for expected F."
@@ -49,10 +51,19 @@ def notes(truth: Bools, proba: Floats | None, choice: Choice) -> Iterator[str]:
         yield "The classifier's own probabilities agree with what was held out."
     else:
         yield (
-            "The classifier's own probabilities do not agree with what was held out (they expect "
-            f"{proba.sum():,.0f} positives, there are {truth.sum():,}); calibrate them before you "
-            "use them for anything else."
+            "The classifier's own probabilities do not agree with what was held out "
+            f"({_disagreement(truth, proba)}); calibrate them before you use them for anything "
+            "else."
         )
+
+
+def _disagreement(truth: Bools, proba: Floats) -> str:
+    """Return by what probabilities were found off: the number of positives, or single rows."""
+    expected, there = f"{proba.sum():,.0f}", f"{truth.sum():,}"
+    if total_error(truth, proba) >= DOUBT and expected != there:
+        return f"they expect {expected} positives, there are {there}"
+    error, right = np.mean((truth - proba) ** 2), np.mean(proba * (1 - proba))
+    return f"their mean squared error is {error:.4g}, and would be {right:.4g} if they were right"
 
 
 def listed(names: Sequence[str], word: str = "and") -> str:
