@@ -77,6 +77,41 @@ def test_bad_rates_are_named():
         estimate_rate([0.5], train_rate=0.5, method="moments", reference=[0.5, 0.5])
 
 
+@pytest.mark.parametrize(
+    ("p", "train", "deploy", "message"),
+    [
+        ([0.5], [0.5, 0.4], 0.1, r"one for each column, got 2 for p of shape \(1,\)"),
+        ([0.5, 0.4, 0.3], [0.5, 0.4], 0.1, r"one for each column, got 2 for p of shape \(3,\)"),
+        (0.5, [0.5, 0.4], 0.1, r"one for each column, got 2 for p of shape \(\)"),
+        ([0.5, 0.4], [0.5, 0.4], [0.1, 0.2, 0.3], "as many each, got 2 and 3"),
+        ([0.5], "0.5", 0.1, "train_rate must be above 0 and below 1, got '0.5'"),
+        ([0.5, 0.4], 0.5, ["0.5", 0.4], "deploy_rate must be above 0 and below 1, got"),
+    ],
+)
+def test_rates_that_do_not_fit_are_named(p, train, deploy, message):
+    with pytest.raises(ValueError, match=message):
+        shift_prior(p, train_rate=train, deploy_rate=deploy)
+
+
+@pytest.mark.parametrize("rates", [(1e-300, 0.999999999999), (1 - 1e-16, 5e-324)])
+def test_the_most_extreme_rates_keep_0_and_1(rates):
+    for before, after in (rates, rates[::-1]):
+        moved = shift_prior([0, 0.5, 1], train_rate=before, deploy_rate=after)
+        assert moved[[0, 2]].tolist() == [0, 1]
+        assert moved[1] == pytest.approx(float(after > before), abs=1e-11)
+
+
+def test_a_prior_may_be_an_array():
+    p = [0.5, 0.2, 0.1]
+    got = maximize_expected_f(p, prior=np.array([0.5, 0.1]))
+    assert got.expected == maximize_expected_f(p, prior=(0.5, 0.1)).expected
+    frame = pd.DataFrame({"p": p})
+    got, want = (decide(frame, "p", prior=each) for each in (np.array([0.5, 0.1]), (0.5, 0.1)))
+    assert got.equals(want)
+    with pytest.raises(ValueError, match="one for each column, got 2 for proba"):
+        maximize_expected_f(p, prior=([0.5, 0.4], 0.1))
+
+
 def test_it_is_where_em_ends():
     """The published algorithm, run until it stands still."""
     there = GaussianMixture(S=2.0, positive_rate=0.07)

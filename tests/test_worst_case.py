@@ -1,6 +1,7 @@
 """Bands instead of points: the best worst case, the least worst regret, and their display."""
 
 import itertools
+import math
 
 import mpmath
 import numpy as np
@@ -213,3 +214,16 @@ def test_near_ties_are_settled_at_every_size(steps, zeros):
     low, high, best = nearly_tied(steps)
     padded = [np.concatenate([end, np.zeros(zeros)]) for end in (low, high)]
     assert maximize_worst_case_f(*padded).k == best
+
+
+def test_words_and_numbers_are_plain():
+    with pytest.raises(ValueError, match=r"low must not be above high, got 0\.5 and 0\.4 at 0"):
+        maximize_worst_case_f([0.5], [0.4])
+    assert math.copysign(1.0, maximize_worst_case_f([0.0], [0.0]).std) == 1.0
+    assert math.copysign(1.0, maximize_expected_f([0.0]).std) == 1.0
+
+
+def test_there_is_nothing_to_regret_where_all_is_certain():
+    sure = maximize_worst_case_f([0.0, 1.0, 1.0], [0.0, 1.0, 1.0], regret=True)
+    assert sure.selected.tolist() == [False, True, True]
+    assert sure.regret == 0.0

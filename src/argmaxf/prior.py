@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from argmaxf.arrays import Floats
 from argmaxf.validation import as_probabilities
 
+SMALLEST, LARGEST = np.finfo(np.float64).tiny, np.finfo(np.float64).max  # odds factors
+
 
 def shift_prior(p: ArrayLike, *, train_rate: ArrayLike, deploy_rate: ArrayLike) -> Floats:
     """Return what probabilities become where the rate of positives is another one.
@@ -24,9 +26,10 @@ def shift_prior(p: ArrayLike, *, train_rate: ArrayLike, deploy_rate: ArrayLike) 
     p : array-like of float
         Probabilities of being positive, learned where the rate was `train_rate`.
     train_rate : float or array-like of float
-        The rate of positives in training, between 0 and 1; one for each column, or one for all.
+        The rate of positives in training, between 0 and 1; one for all, or one for each column of a
+        table, or for each probability of a single row.
     deploy_rate : float or array-like of float
-        The rate where the probabilities are used.
+        The rate where the probabilities are used, likewise.
 
     Returns
     -------
@@ -44,24 +47,53 @@ def shift_prior(p: ArrayLike, *, train_rate: ArrayLike, deploy_rate: ArrayLike) 
     array([0.1, 0.5])
     """
     proba = as_probabilities("p", p).astype(np.float64)
-    return np.asarray(move_odds(proba, odds_factor(train_rate, deploy_rate)))
+    factor = odds_factor(train_rate, deploy_rate)
+    check_fits(factor, "p", proba.shape)
+    return np.asarray(move_odds(proba, factor))
 
 
 def odds_factor(train_rate: ArrayLike, deploy_rate: ArrayLike) -> Any:
-    """Return what odds are multiplied by when the rate of positives moves."""
+    """Return what odds are multiplied by when the rate of positives moves.
+
+    It is a number above 0, however extreme the rates: probabilities of 0 and 1 stay what they are.
+    """
     train, deploy = (
         check_rate(*rate) for rate in (("train_rate", train_rate), ("deploy_rate", deploy_rate))
     )
-    return deploy * (1.0 - train) / (train * (1.0 - deploy))
+    if train.ndim and deploy.ndim and train.shape != deploy.shape:
+        raise ValueError(
+            "train_rate and deploy_rate must be one rate, or as many each, got "
+            f"{train.size} and {deploy.size}"
+        )
+    with np.errstate(over="ignore", divide="ignore"):
+        factor = deploy * (1.0 - train) / (train * (1.0 - deploy))
+    return np.clip(factor, SMALLEST, LARGEST)
+
+
+def check_fits(factor: Any, name: str, shape: tuple[int, ...]) -> None:
+    """Refuse rates that are neither one for all nor one for each column."""
+    rates = np.shape(factor)
+    if rates and rates not in (shape, shape[-1:]):
+        raise ValueError(
+            "train_rate and deploy_rate must be one rate, or one for each column, got "
+            f"{np.size(factor)} for {name} of shape {shape}"
+        )
 
 
 def factor_of(prior: Any) -> Any:
     """Return what odds are multiplied by, given the rate in training and the one in use."""
-    if not (isinstance(prior, tuple | list) and len(prior) == 2):
+    if not is_pair(prior):
         raise ValueError(
             f"prior must be two rates, in training and where it is decided, got {prior!r}"
         )
     return odds_factor(*prior)
+
+
+def is_pair(prior: Any) -> bool:
+    """Whether it holds two things: a tuple, a list or an array."""
+    if isinstance(prior, np.ndarray):
+        return bool(prior.shape[:1] == (2,))
+    return isinstance(prior, tuple | list) and len(prior) == 2
 
 
 def move_odds(p: Any, factor: Any) -> Any:
@@ -77,6 +109,8 @@ def check_rate(name: str, rate: ArrayLike) -> Any:
     """Return a rate, or one for each column, that lies strictly between 0 and 1."""
     try:
         values = np.asarray(rate, dtype=np.float64)
+        if any(isinstance(each, str | bytes) for each in np.asarray(rate, dtype=object).flat):
+            raise TypeError("text")
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be above 0 and below 1, got {rate!r}") from None
     wrong = ~((values > 0.0) & (values < 1.0))

@@ -23,7 +23,7 @@ from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
 from argmaxf.expected.sparse import decide_sparse
 from argmaxf.measures import MeasureLike
-from argmaxf.prior import factor_of, move_odds
+from argmaxf.prior import check_fits, factor_of, move_odds
 from argmaxf.question import Question
 from argmaxf.validation import (
     NotAProbability,
@@ -215,6 +215,7 @@ def _read(proba: Any) -> Any:
 def _moved(p: Any, prior: Any) -> Any:
     """Return the probabilities under the second of two rates of positives."""
     factor = factor_of(prior)
+    check_fits(factor, "proba", np.shape(p))
     if not is_sparse(p):
         return move_odds(as_probabilities("proba", p).astype(np.float64), factor)
     csr = as_csr("proba", p).copy()

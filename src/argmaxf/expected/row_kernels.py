@@ -88,7 +88,7 @@ def nothing_selected(ascending, mean, c, zero_division):
     if zero_division > 0.0 and c.b_out > 0.0:
         for p in ascending:
             log_none += math.log1p(-p)
-    spread = zero_division * math.sqrt(math.exp(log_none) * -math.expm1(log_none))
+    spread = zero_division * math.sqrt(math.exp(log_none) * abs(math.expm1(log_none)))
     return zero_division * math.exp(log_none), spread
 
 

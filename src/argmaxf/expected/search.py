@@ -281,7 +281,7 @@ def value_of_nothing(groups: Groups, question: Question) -> ExpectedF:
         sums = None if certain else group_sums(groups, np.ones(1), np.zeros(1))
         log_none = -math.inf if sums is None else float(sums[0].sum())
     zero = question.zero_division
-    spread = math.sqrt(math.exp(log_none) * -math.expm1(log_none))
+    spread = math.sqrt(math.exp(log_none) * abs(math.expm1(log_none)))
     return ExpectedF(zero * math.exp(log_none), zero * spread)
 
 

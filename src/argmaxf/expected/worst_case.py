@@ -75,7 +75,7 @@ class Bands(NamedTuple):
             raise ValueError("low must hold at least one probability, got none")
         if (a > b).any():
             i = int(np.argmax(a > b))
-            raise ValueError(f"low must not be above high, got {a[i]!r} and {b[i]!r} at {i}")
+            raise ValueError(f"low must not be above high, got {a[i]} and {b[i]} at {i}")
         order = _ascending(a, b)
         found = cls(readonly(a[order]), readonly(b[order]), order)
         wrong = band_kernels.first_out_of_order(found.low)
@@ -147,8 +147,9 @@ def maximize_worst_case_f(
     -------
     WorstCase
         A `Decision`; `threshold` is the lowest `low` of the set, and `expected` the expected F of
-        the worst case. Exact: near ties of up to 300 items are settled in decimals, of up to 16,384
-        in two doubles, and a tie goes to the smaller set.
+        the worst case (`low` inside, `high` outside), with `regret` too. Exact: near ties of up to
+        300 items are settled in decimals, of up to 16,384 in two doubles, and a tie goes to the
+        smaller set.
 
     Notes
     -----
@@ -247,8 +248,10 @@ def common_factor(bands: Bands) -> float:
     """Return what the odds of `low` are multiplied by to give those of `high`, everywhere."""
     inside = (bands.low > 0.0) & (bands.high < 1.0)
     sure = (bands.low == bands.high) & ~inside  # 0 and 1 have all factors
-    if not (inside | sure).all() or not inside.any():
+    if not (inside | sure).all():
         raise ValueError("regret=True needs bands of one odds factor, got ends at 0 or 1")
+    if not inside.any():  # nothing is unknown
+        return 1.0
     low, high = bands.low[inside], bands.high[inside]
     widths = np.log(high) - np.log1p(-high) - np.log(low) + np.log1p(-low)
     if np.ptp(widths) > SAME:
