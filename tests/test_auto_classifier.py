@@ -266,6 +266,7 @@ def test_pipelines_search_pickle_and_wrapping(rare):
     assert np.array_equal(wrapped[:, 0], alone)
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight moves the rate")
 def test_weights_count_in_the_comparison(rare):
     X, y = rare
     weight = np.where(y == 1, 4.0, 1.0)

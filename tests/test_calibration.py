@@ -19,8 +19,14 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_sample_weight
 
-from argmaxf import ExpectedFClassifier, ThresholdFClassifier, maximize_expected_f
+from argmaxf import (
+    AutoFClassifier,
+    ExpectedFClassifier,
+    ThresholdFClassifier,
+    maximize_expected_f,
+)
 from argmaxf.estimators import CalibrationWarning
 from argmaxf.estimators.calibration import VennAbers, apart
 from argmaxf.estimators.doubts import reweighting
@@ -117,6 +123,29 @@ def test_a_reweighted_model_is_accused_only_where_its_total_is_off(rare):
     forest = RandomForestClassifier(25, class_weight="balanced", random_state=0)
     with pytest.warns(CalibrationWarning, match="class_weight='balanced'"):
         ExpectedFClassifier(forest, calibrate=None).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [ExpectedFClassifier, AutoFClassifier])
+def test_balanced_rows_are_said_to_promise_the_f_of_balanced_rows(rare, kind):
+    X, y = rare
+    weight = compute_sample_weight("balanced", y)
+    said = (
+        r"from 0\.0\d+ to 0\.5: the F promised is that of the weighted population; .*deploy_rate="
+    )
+    with pytest.warns(CalibrationWarning, match=said):
+        kind(LogisticRegression(), cv=2).fit(X, y, sample_weight=weight)
+
+
+def test_weights_with_their_rate_known_or_kept_are_not_doubted(rare):
+    X, y = rare
+    weight = compute_sample_weight("balanced", y)[:2000]
+    fitted = ExpectedFClassifier(LogisticRegression(), deploy_rate=y[:2000].mean())
+    decision = fitted.fit(X[:2000], y[:2000], sample_weight=weight).decide(X[2000:])
+    assert abs(f1_score(y[2000:], decision.selected) - decision.expected) < 3 * decision.std
+    uneven = np.random.default_rng(0).exponential(size=2000)
+    for weight in (uneven, (np.arange(2000) % 2).astype(float)):
+        fitted = ExpectedFClassifier(LogisticRegression(), cv=2)
+        assert fitted.fit(X[:2000], y[:2000], sample_weight=weight).doubt_ is None
 
 
 def test_what_reweights_is_named():
@@ -241,6 +270,7 @@ def test_saturated_naive_bayes_is_ordered_by_its_log_odds():
     assert f1_score(y[1000:], tuned.predict(X[1000:])) > want - 0.02
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight moves the rate")
 def test_sample_weights_count_in_the_curves(rare):
     X, y = rare
     constant = DummyClassifier()  # all that is learned is the rate

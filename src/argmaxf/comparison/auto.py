@@ -19,6 +19,7 @@ from argmaxf.comparison.result import nothing_compared
 from argmaxf.comparison.trial import Trial, nothing_to_tell
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.deployed import check_deploy_rate
+from argmaxf.estimators.doubts import warn_of_weights
 from argmaxf.estimators.labels import constants_said
 from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.shift import Familiar
@@ -131,6 +132,7 @@ class AutoFClassifier(MetaFClassifier):
         self._check_rate()
         check_count_if_given("set_size", self.set_size)
         checked_candidates(self.candidates)
+        warn_of_weights(rows.columns, rows.weight, self.deploy_rate)
         recipe = self._recipe()
         if nothing_to_tell(self._labels, rows.target, rows.weight):
             self._fit_plain(rows, recipe)

@@ -1,7 +1,8 @@
-"""Whether probabilities are known to be off: a total that is wrong, a model that was reweighted."""
+"""Whether a promise can be kept: totals that are wrong, models and rows that were reweighted."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,7 +30,10 @@ REMEDY = (
 
 
 class CalibrationWarning(UserWarning):
-    """The probabilities are known to be off, so what is expected of a decision does not hold."""
+    """What is expected of a decision does not hold, or not for the rows one may think of.
+
+    The probabilities are known to be off, are those of weighted rows, or rest on few positives.
+    """
 
 
 def doubt(
@@ -46,6 +50,24 @@ def doubt(
         said = f"expect {expected[worst]:.0f} positives where there are {found[worst]:.0f}"
         return f"the probabilities {said}{f' ({causes})' if causes else ''}: {REMEDY}"
     return None
+
+
+def warn_of_weights(columns: NDArray[np.bool_], weight: Any, deploy_rate: Any) -> None:
+    """Warn the caller's caller's caller of weights that move the rate of positives far."""
+    if weight is None or deploy_rate is not None:
+        return
+    total, found = np.count_nonzero(weight > 0), columns[weight > 0].sum(axis=0)
+    weighted = total * np.average(columns, axis=0, weights=weight)
+    off = _far(weighted, found, total, found * (1 - found / total)) & (found > 0) & (found < total)
+    if off.any():
+        worst = int(np.argmax(np.where(off, np.abs(weighted - found), -1.0)))
+        warnings.warn(
+            f"sample_weight moves the rate of positives from {found[worst] / total:.3g} to "
+            f"{weighted[worst] / total:.3g}: the F promised is that of the weighted population; "
+            "for rows as they come leave the weights out, or pass their rate as deploy_rate=",
+            CalibrationWarning,
+            stacklevel=4,
+        )
 
 
 def _far(

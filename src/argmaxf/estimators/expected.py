@@ -12,11 +12,11 @@ from argmaxf.constraints import Asked, Constraints
 from argmaxf.estimators.batches import BatchFClassifier
 from argmaxf.estimators.calibration import check_form, cross_fit, from_folds, taken_as_they_are
 from argmaxf.estimators.deployed import Deployed
-from argmaxf.estimators.doubts import CalibrationWarning, doubt
+from argmaxf.estimators.doubts import CalibrationWarning, doubt, warn_of_weights
 from argmaxf.estimators.folds import folds, lonely
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.rowwise import SmallBatches
-from argmaxf.estimators.scores import PREFERRED, LabelScorer, response_method
+from argmaxf.estimators.scores import PREFERRED, LabelScorer, is_given, response_method
 from argmaxf.estimators.wrapping import Training
 from argmaxf.question import Question
 from argmaxf.validation import check_choice
@@ -103,7 +103,9 @@ class ExpectedFClassifier(BatchFClassifier):
     probability are ordered by the classifier's own score (they differ by a billionth), so that a
     set that takes only some of them takes the best. A model that was reweighted or resampled
     (`class_weight`, `scale_pos_weight`, a sampler in the pipeline) is repaired by calibration, as
-    rows held out are neither; without calibration, `fit` warns.
+    rows held out are neither; without calibration, `fit` warns. Rows that are weighted are another
+    matter: F is then that of the weighted population, and `fit` warns where its rate of positives
+    is far from that of the rows, unless `deploy_rate` says which one is meant.
 
     Examples
     --------
@@ -161,6 +163,8 @@ class ExpectedFClassifier(BatchFClassifier):
         check_choice("average", self.average, ("macro", "micro", "samples"))
         self._check_alone(question)
         self._deployed = Deployed.of(self.deploy_rate, self._labels, rows.columns, rows.weight)
+        if not is_given(self.estimator):  # a comparison says it once
+            warn_of_weights(rows.columns, rows.weight, self.deploy_rate)
         self.calibrate_ = self._form(rows.columns)
         params = self._fit_params(rows.weight, rows.params)
         if self.calibrate_ is None:
