@@ -56,7 +56,7 @@ def warn_of_weights(columns: NDArray[np.bool_], weight: Any, deploy_rate: Any) -
     """Warn the caller's caller's caller of weights that move the rate of positives far."""
     if weight is None or deploy_rate is not None:
         return
-    total, found = np.count_nonzero(weight > 0), columns[weight > 0].sum(axis=0)
+    total, found = float(np.sum(weight > 0)), columns[weight > 0].sum(axis=0)
     weighted = total * np.average(columns, axis=0, weights=weight)
     off = _far(weighted, found, total, found * (1 - found / total)) & (found > 0) & (found < total)
     if off.any():
