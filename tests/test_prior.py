@@ -108,6 +108,8 @@ def test_a_prior_may_be_an_array():
     frame = pd.DataFrame({"p": p})
     got, want = (decide(frame, "p", prior=each) for each in (np.array([0.5, 0.1]), (0.5, 0.1)))
     assert got.equals(want)
+    with pytest.raises(ValueError, match="one for each column, got 2"):
+        decide(frame, "p", prior=([0.5, 0.4], 0.1))
     with pytest.raises(ValueError, match="one for each column, got 2 for proba"):
         maximize_expected_f(p, prior=([0.5, 0.4], 0.1))
 

@@ -253,3 +253,19 @@ def test_a_frozen_threshold_of_a_known_rate_needs_no_new_rows():
     assert f1_score(y_new, single) > f1_score(y_new, batch) - 0.05
     assert fitted.freeze().threshold_ == pytest.approx(fitted.freeze(X_new).threshold_, abs=0.1)
     assert fitted.freeze().expected_ == pytest.approx(fitted.freeze(X_new).expected_, abs=0.1)
+
+
+def test_the_estimator_of_the_rate_can_be_chosen():
+    X, y, X_new, _ = moved_prior(1)
+    fitted = ExpectedFClassifier(MODEL).fit(X, y)
+    likely, moments = (fitted.estimate_rate(X_new, method=m) for m in ("likelihood", "moments"))
+    assert likely == fitted.estimate_rate(X_new)
+    assert moments != likely
+    assert abs(moments.value - DEPLOY) < 0.03
+    narrow = fitted.estimate_rate(X_new, level=0.5)
+    assert likely.low < narrow.low < narrow.value < narrow.high < likely.high
+    with pytest.raises(ValueError, match="method must be one of 'likelihood', 'moments'; got 'x'"):
+        fitted.estimate_rate(X_new, method="x")
+    plain = ExpectedFClassifier(MODEL, calibrate=None).fit(X, y)
+    with pytest.raises(ValueError, match="needs reference, held-out probabilities of training"):
+        plain.estimate_rate(X_new, method="moments")

@@ -188,23 +188,29 @@ class BatchFClassifier(MetaFClassifier):
         most = most_of(self.max_selected_rate, sizes[self._average()])
         return most if self.max_selected is None else min(most, self.max_selected)
 
-    def estimate_rate(self, X: Any) -> Any:
+    def estimate_rate(self, X: Any, *, method: str = "likelihood", level: float = 0.95) -> Any:
         """Return the rate of positives in a batch, if rows of each class look as in training.
 
         Parameters
         ----------
         X : array-like
             The rows, without labels.
+        method : {"likelihood", "moments"}, default="likelihood"
+            The estimator, as in `argmaxf.estimate_rate`. `"moments"` rests on the probabilities of
+            training rows while held out, which are there after calibration.
+        level : float, default=0.95
+            Confidence of the interval.
 
         Returns
         -------
         Interval, list of Interval or ndarray of float
-            The most likely rate with its 95 % interval, one for each label of a multilabel target
+            The rate with its interval, one for each label of a multilabel target
             (None for a label that training saw always or never); of a multiclass target the most
             likely share of each class.
         """
         check_is_fitted(self)
-        found = self._deployed.estimated(self._scorer.predict(X))
+        proba = self._scorer.predict(X)
+        found = self._deployed.estimated(proba, method, level, self._reference)
         return found[0] if self._labels.kind == "binary" else found
 
     def _proba(self, X: Any) -> NDArray[np.float64]:

@@ -53,16 +53,28 @@ class Deployed:
         rates = self.train if self.asked is None or self.by_batch else self.rates(self.train)
         return np.asarray(rates[self.usual])
 
-    def estimated(self, proba: Floats) -> Any:
-        """Return the most likely rates of a batch: intervals, or the shares of many classes.
+    def estimated(
+        self,
+        proba: Floats,
+        method: str = "likelihood",
+        level: float = 0.95,
+        reference: Floats | None = None,
+    ) -> Any:
+        """Return the rates of a batch: intervals, or the most likely shares of many classes.
 
-        None stands for a label that training saw always or never.
+        None stands for a label that training saw always or never. `reference` are probabilities of
+        training rows, got while they were held out.
         """
         if self.labels.kind == "multiclass":
+            check_choice("method of a multiclass target", method, ("likelihood",))
             return most_likely_shares(proba, self.train)
+        columns = proba.T
+        known = [None] * len(columns) if reference is None else reference.T
         found: list[Interval | None] = [
-            estimate_rate(p, train_rate=float(rate)) if usual else None
-            for p, rate, usual in zip(proba.T, self.train, self.usual, strict=True)
+            estimate_rate(p, train_rate=float(rate), reference=seen, method=method, level=level)
+            if usual
+            else None
+            for p, seen, rate, usual in zip(columns, known, self.train, self.usual, strict=True)
         ]
         return found
 

@@ -14,7 +14,7 @@ from argmaxf.frames.base import Frame, Numbered
 from argmaxf.frames.engines import engine_of
 from argmaxf.frames.grouping import SEGMENT, P
 from argmaxf.frames.keys import Key, python_keys
-from argmaxf.prior import factor_of, move_odds
+from argmaxf.prior import check_fits, factor_of, move_odds
 from argmaxf.validation import check_choice
 
 
@@ -107,7 +107,9 @@ class Table:
 
 def _factors(prior: Any, columns: int) -> tuple[float, ...]:
     """Return what the odds of each column are multiplied by."""
-    return tuple(np.broadcast_to(factor_of(prior), columns).tolist())
+    factor = factor_of(prior)
+    check_fits(factor, "columns", (columns,))
+    return tuple(np.broadcast_to(factor, columns).tolist())
 
 
 def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
