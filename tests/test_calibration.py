@@ -324,3 +324,14 @@ def test_venn_abers_says_which_package_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "venn_abers", None)
     with pytest.raises(ImportError, match="pip install venn-abers"):
         VennAbers().fit(np.zeros(2), np.array([0.0, 1.0]))
+
+
+@pytest.mark.parametrize(("k", "said"), [(1, "1 positive in"), (7, "7 positives in"), (10, "")])
+def test_a_promise_that_rests_on_few_positives_says_so(rare, k, said):
+    X, y = rare
+    rows = np.r_[np.flatnonzero(y == 1)[:k], np.flatnonzero(y == 0)[:300]]
+    fitted = ExpectedFClassifier(LogisticRegression()).fit(X[rows], y[rows])
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        fitted.decide(X)
+    assert [f"the F promised rests on {said}" in str(w.message) for w in found] == [True] * (k < 10)

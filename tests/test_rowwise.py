@@ -14,7 +14,12 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from argmaxf import ExpectedFClassifier, maximize_expected_f
+from argmaxf import (
+    AutoFClassifier,
+    ExpectedFClassifier,
+    ThresholdFClassifier,
+    maximize_expected_f,
+)
 from argmaxf.estimators import SmallBatchWarning
 
 one_at_a_time = pytest.mark.filterwarnings("ignore:a batch of fewer than")
@@ -142,3 +147,36 @@ def test_a_small_reference_is_said(rare):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted.freeze(X[:500])
+
+
+def test_a_frozen_threshold_is_shown(rare):
+    X, y = rare
+    tuned = ThresholdFClassifier(LogisticRegression()).fit(X, y)
+    frozen = tuned.freeze()
+    assert frozen.threshold_ == tuned.threshold_
+    assert np.array_equal(frozen.predict(X), tuned.predict(X))
+    assert np.isnan(frozen.expected_)  # not the F it was tuned to
+
+
+@pytest.mark.parametrize(("flipped", "by_batch"), [(0.02, False), (0.1, True)])
+def test_a_stream_is_frozen_with_what_it_knows(flipped, by_batch):
+    """Trained for F has a threshold of its own; a blend also knows the F to expect."""
+    X, y = make_classification(
+        4000,
+        weights=[0.95 - 0.05 * by_batch],
+        class_sep=0.8,
+        flip_y=flipped,
+        random_state=1 - by_batch,
+    )
+    auto = AutoFClassifier(LogisticRegression(), set_size=1, cv=2).fit(X, y)
+    frozen = auto.freeze()
+    assert isinstance(frozen.threshold_, float)
+    assert np.array_equal(frozen.predict(X), auto.predict(X))
+    assert np.isfinite([frozen.expected_, frozen.std_]).all() == by_batch
+    assert isinstance(auto.freeze(X[:2000]).threshold_, float)
+
+
+@pytest.mark.filterwarnings("ignore:y has one class only")
+def test_the_classifier_as_it_is_shows_its_own_threshold(rare):
+    X, _ = rare
+    assert AutoFClassifier(LogisticRegression()).fit(X, np.ones(len(X))).freeze().threshold_ == 0.5

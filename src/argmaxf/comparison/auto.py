@@ -250,13 +250,20 @@ class AutoFClassifier(MetaFClassifier):
         Returns
         -------
         RowwiseFClassifier
-            The method chosen, with `threshold_` where it has one.
+            The method chosen, with `threshold_` where it has one, and `expected_` and `std_` where
+            they are known.
         """
         check_is_fitted(self)
-        if not hasattr(self.classifier_, "freeze"):
-            return RowwiseFClassifier.of(self)
-        frozen = self.classifier_.freeze(X_reference)
-        return frozen if isinstance(frozen, RowwiseFClassifier) else RowwiseFClassifier.of(frozen)
+        chosen = self.classifier_
+        if isinstance(chosen, RowwiseFClassifier) and X_reference is not None:
+            chosen = chosen.estimator  # of a stream, by other rows than those of training
+        if hasattr(chosen, "freeze"):
+            chosen = chosen.freeze(X_reference)
+        if isinstance(chosen, RowwiseFClassifier):
+            return chosen
+        frozen = RowwiseFClassifier.of(self)
+        frozen.threshold_ = getattr(chosen, "threshold_", None)
+        return frozen
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
         """Return the chosen method's margins; of one that has none, the side it decides for."""

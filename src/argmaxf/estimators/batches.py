@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from argmaxf.constraints import most_of
 from argmaxf.estimators.calibration import taken_as_they_are
 from argmaxf.estimators.deployed import Deployed
-from argmaxf.estimators.doubts import CalibrationWarning
+from argmaxf.estimators.doubts import CalibrationWarning, warn_of_few
 from argmaxf.estimators.rowwise import (
     RowwiseFClassifier,
     SmallBatches,
@@ -70,11 +70,14 @@ class BatchFClassifier(MetaFClassifier):
         -------
         Decision
             Expected F and its spread are NaN, with a warning, where the probabilities are known to
-            be off (`doubt_`): the set is the best for them, but what they promise does not hold.
+            be off (`doubt_`): the set is the best for them, but what they promise does not hold. A
+            warning also says where they rest on fewer than ten positives in training.
         """
         check_is_fitted(self)
         if self.doubt_ is not None:
             warnings.warn(f"no F can be promised: {self.doubt_}", CalibrationWarning, stacklevel=2)
+        else:
+            warn_of_few(self._deployed.fewest, len(self._deployed.train))
         return self._promise(self._decide(self._proba(X)))
 
     def _promise(self, decision: Decision) -> Decision:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class Deployed:
     labels: Labels
     train: Floats
     asked: Any  # None, a number, one for each label or class, or "estimate"
+    fewest: int | None = None  # positives in training, of the rarest label that varies there
 
     @classmethod
     def of(
@@ -35,7 +36,10 @@ class Deployed:
     ) -> Deployed:
         """Check the rate that was asked for, and take those of the training rows."""
         check_deploy_rate(deploy_rate, labels)
-        return cls(labels, np.average(columns, axis=0, weights=weight), deploy_rate)
+        known = cls(labels, np.average(columns, axis=0, weights=weight), deploy_rate)
+        seen = columns if weight is None else columns[weight > 0]
+        positives = seen.sum(axis=0)[known.usual]
+        return replace(known, fewest=int(positives.min()) if positives.size else None)
 
     @property
     def by_batch(self) -> bool:

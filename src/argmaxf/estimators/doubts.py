@@ -14,6 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 
 FAR = np.log(2.0)  # log-odds between the mean probability and the rate of positives
 SURE = 5.0  # standard errors between them
+FEW = 10  # positives in training below which a promise is not worth much
 LESS_FAR, LESS_SURE = np.log(1.2), 3.0  # the same where the model is known to be reweighted
 NEUTRAL_WEIGHTS = {  # options that weigh classes, and their values that leave them alone
     "class_weight": (None,),
@@ -68,6 +69,19 @@ def warn_of_weights(columns: NDArray[np.bool_], weight: Any, deploy_rate: Any) -
             CalibrationWarning,
             stacklevel=4,
         )
+
+
+def warn_of_few(positives: int | None, n_labels: int) -> None:
+    """Warn the caller's caller that a promise rests on few positives."""
+    if positives is None or positives >= FEW:
+        return
+    of = " of the rarest label" if n_labels > 1 else ""
+    warnings.warn(
+        f"the F promised rests on {positives} positive{'s' * (positives != 1)}{of} in training: "
+        "it would be another with other rows",
+        CalibrationWarning,
+        stacklevel=3,
+    )
 
 
 def _far(

@@ -23,5 +23,10 @@ class PlainClassifier(MetaFClassifier):
         params = self._fit_params(rows.weight, rows.all_params())
         self._fit_scorer(rows, params, tuple(NEUTRAL))
 
+    @property
+    def threshold_(self) -> float:
+        """The threshold on the scores, the same for all labels."""
+        return NEUTRAL[self._scorer.method]
+
     def _margin(self, X: Any) -> NDArray[np.float64]:
-        return np.asarray(self._scorer.predict(X) - NEUTRAL[self._scorer.method])
+        return np.asarray(self._scorer.predict(X) - self.threshold_)

@@ -76,10 +76,13 @@ class RowwiseFClassifier(MetaEstimatorMixin, FClassifier):
     Attributes
     ----------
     threshold_ : float, ndarray or None
-        The probability from which a label is predicted, one for each label where F is macro; None
-        where the classifier decides each row alone by itself, over its labels.
+        The probability from which a label is predicted, one for each label where F is macro. Of a
+        classifier that has a threshold already it is that one, on the scores it cuts
+        (`response_method_`). None where each row is decided over its labels, by no threshold.
     expected_ : float or ndarray
-        The F to expect on rows like the reference, NaN where nothing can be promised.
+        The F to expect on rows like the reference, NaN where nothing can be promised: of a tuned
+        threshold, too, as the F it reached (`estimator.f_`) is the best of many on the same rows,
+        and new rows fall short of it.
     std_ : float or ndarray
         Standard deviation of F on a set of the reference's size.
     classes_ : ndarray
@@ -89,6 +92,7 @@ class RowwiseFClassifier(MetaEstimatorMixin, FClassifier):
     threshold_: Any = None
     expected_: Any = np.nan
     std_: Any = np.nan
+    _cuts: bool = False  # whether the thresholds here decide, and not the classifier itself
     _gain: Any = 1.0  # what a margin is worth to each class, where classes compete for a row
 
     def __init__(self, estimator: Any) -> None:
@@ -100,6 +104,7 @@ class RowwiseFClassifier(MetaEstimatorMixin, FClassifier):
         frozen = cls(fitted)
         frozen._labels, frozen.classes_ = fitted._labels, fitted.classes_
         frozen.expected_, frozen.std_ = expected, std
+        frozen.threshold_ = getattr(fitted, "threshold_", None)
         return frozen
 
     def cut_like(self, decision: Decision, proba: NDArray[np.float64], average: str) -> Self:
@@ -108,7 +113,7 @@ class RowwiseFClassifier(MetaEstimatorMixin, FClassifier):
         one = self._labels.kind == "binary" or average == "micro"
         middle = np.squeeze(boundary(proba, selected, average), axis=0)
         threshold = np.where(selected.any(axis=None if average == "micro" else 0), middle, np.inf)
-        self.threshold_ = float(threshold[0]) if one else threshold
+        self.threshold_, self._cuts = float(threshold[0]) if one else threshold, True
         if self._labels.kind == "multiclass":
             self._gain = decided_gain(proba, selected, self.estimator._asked())
         return self
@@ -131,7 +136,7 @@ class RowwiseFClassifier(MetaEstimatorMixin, FClassifier):
         return self
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
-        if self.threshold_ is None:
+        if not self._cuts:
             return np.asarray(self.estimator._margin(X))
         return margin(self.estimator._proba(X), self.threshold_, self._gain)
 
