@@ -177,7 +177,7 @@ def test_the_sentence_promises_only_what_the_method_rests_on(found):
     rows = found.evidence
     proba, selected = (each["expected F"][:, 0] for each in (rows.scores, rows.predictions))
     expected = argmaxf.expected_f(proba, selected)
-    assert f"the model expects F1 {expected.mean:.3f} ± {expected.std:.3f}" in on_proba
+    assert f"the model expects F1 {expected.mean:.3f} (std {expected.std:.3f})" in on_proba
     assert "expects" not in replace(found, chosen="trained for F").verdict
 
 

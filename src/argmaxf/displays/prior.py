@@ -14,7 +14,7 @@ from argmaxf.displays.drawing import BLUE, GREY, ORANGE, tidy
 from argmaxf.expected.evaluate import expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import MeasureLike
-from argmaxf.prior import shift_prior
+from argmaxf.prior import move_odds, odds_factor
 from argmaxf.theory.mixture import mean_kl_of_rows
 from argmaxf.validation import as_real_array
 
@@ -72,7 +72,7 @@ class PriorSensitivityDisplay(Measured, ProbabilityDisplay):
         if not 0 < rate < 1:
             raise ValueError(f"proba must not be all 0 or all 1, got a mean of {rate:g}")
         rates = _around(rate) if assumed is None else np.sort(np.asarray(assumed, dtype=float))
-        shifted = shift_prior(p[:, None], train_rate=rate, deploy_rate=rates).T
+        shifted = move_odds(p[:, None], odds_factor(rate, rates)).T
         # A shift keeps the order of the items: its best set is a top-k set of the true p, too.
         best = maximize_expected_f(shifted, beta=beta, measure=measure, average="samples")
         return cls(
