@@ -91,11 +91,14 @@ def test_whole_curve_and_optimum_equal_40_digits(name, measure):
 @everywhere
 @given(small_sets, zeros)
 @example(p=[1.5e-48, 1.5e-48], zero_division=0.0)
+@example(p=[7e-219, 7e-219], zero_division=0.0)
 @settings(max_examples=40)
 def test_no_draw_beats_the_optimum(measure, p, zero_division):
     truth = curve_40_digits(p, formula=ALL[measure], zero_division=zero_division)
     decision = maximize_expected_f(p, measure=measure, zero_division=zero_division)
-    assert decision.k == best_k(truth)
+    alike = p.count(max(p))  # Jaccard rises among equal items at the top, by p² if that is little
+    best = best_k(truth[alike:]) + alike if isinstance(measure, Jaccard) else best_k(truth)
+    assert decision.k == (best if truth[best] > truth[0] else best_k(truth))
     assert decision.expected == pytest.approx(float(truth[decision.k]), rel=1e-12, abs=1e-300)
     _, std = definition(p, decision.selected, formula=ALL[measure], zero_division=zero_division)
     assert decision.std == pytest.approx(float(std), rel=1e-9, abs=2e-14)
