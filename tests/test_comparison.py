@@ -135,7 +135,7 @@ def test_many_labels_are_compared_by_macro_f():
     [
         ({"beta": -1.0}, "beta must be positive and finite, got -1.0"),
         ({"methods": ["magic"]}, "methods must be one of 'plain', 'threshold'"),
-        ({"y": np.zeros(900, dtype=int)}, "target '0' of X is always 0: nothing to learn"),
+        ({"y": np.zeros(900, dtype=int)}, "target '1' of X is always 0: nothing to learn"),
         ({"y": np.arange(900) < 3}, "has 3 positive rows in X, too few for one in each of 5"),
         ({"X_test": np.ones((2, 20)), "y_test": [0, 7]}, "X_test has the class '7', never seen"),
     ],
