@@ -32,7 +32,7 @@ from argmaxf import (
 from argmaxf.comparison import METHODS, learned
 from argmaxf.comparison.choice import choose
 from argmaxf.comparison.contest import Rated, rate_rows, rate_sets
-from argmaxf.comparison.methods import Recipe
+from argmaxf.comparison.recipe import Recipe
 from argmaxf.comparison.trial import Trial
 from argmaxf.comparison.words import notes, reason
 from argmaxf.estimators import ShiftWarning
@@ -159,10 +159,40 @@ def test_a_method_of_the_user_needs_half_the_lead():
     blend, close = held(0.60, 0.01), held(0.62, 0.0)
     assert choose({"blended F": blend, "trained for F": close}, TRUTH, None).chosen == "blended F"
     assert choose({"blended F": blend, "mine": close}, TRUTH, None).chosen == "mine"
-    both = {"blended F": blend, "mine": close, "trained for F": held(0.621, 0.0)}
+    both = {"blended F": blend, "mine": close, "trained for F": held(0.621, 0.002)}
     choice = choose(both, TRUTH, None)
     assert choice.chosen == "mine"
     assert "mine, which you added, leads our own choice" in reason(choice)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_is_too_close_to_call_is_what_the_table_shows(seed):
+    """A method is named beside the one chosen where the 95 % interval of its difference holds 0,
+    and none that is chosen is led clearly: not by the blend, and not by a third."""
+    rng = np.random.default_rng(seed)
+    names = ("cut at 0.5", "tuned threshold", "expected F", "trained for F", "blended F", "mine")
+    rated = {n: Rated(rng.normal(0.6, 0.05), rng.normal(0, 0.02, size=3), 1.0) for n in names}
+    choice = choose(rated, TRUTH, None)
+    chosen = rated[choice.chosen]
+    for name, each in rated.items():
+        difference, reach = each.value - chosen.value, 1.959964 * each.std_error(chosen)
+        assert (name in choice.close) == (abs(difference) <= reach)
+        assert difference <= reach
+    words = reason(choice)
+    assert ("scored highest" in words) == (choice.chosen == choice.best)
+    assert ("lost least" in words) == (choice.best != choice.chosen == "blended F")
+
+
+def test_a_method_of_the_user_that_is_led_clearly_is_left_for_the_one_that_leads():
+    """It leads the blend by 1.5 standard errors, and is led by 2.5: errors are paired."""
+    rated = {
+        "blended F": Rated(0.50, np.array([0.0, 0.02]), 1.0),
+        "mine": Rated(0.53, np.array([0.0, 0.0]), 1.0),
+        "trained for F": Rated(0.535, np.array([0.002, 0.0]), 1.0),
+    }
+    assert choose(rated, TRUTH, None).chosen == "trained for F"
+    del rated["trained for F"]
+    assert choose(rated, TRUTH, None).chosen == "mine"
 
 
 def test_without_a_blend_expected_f_is_safe():

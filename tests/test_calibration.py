@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from imblearn.ensemble import BalancedRandomForestClassifier
 from imblearn.over_sampling import RandomOverSampler
 from imblearn.pipeline import make_pipeline as resampling_pipeline
 from sklearn.calibration import CalibratedClassifierCV
@@ -15,10 +16,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
 from argmaxf import (
@@ -125,6 +128,40 @@ def test_a_reweighted_model_is_accused_only_where_its_total_is_off(rare):
         ExpectedFClassifier(forest, calibrate=None).fit(X, y)
 
 
+BY_HEART = [
+    DecisionTreeClassifier(class_weight="balanced", random_state=0),
+    make_pipeline(StandardScaler(), DecisionTreeClassifier(class_weight={0: 1, 1: 20})),
+    resampling_pipeline(RandomOverSampler(random_state=0), DecisionTreeClassifier()),
+    GridSearchCV(DecisionTreeClassifier(), {"class_weight": ["balanced"]}, cv=2),
+    DecisionTreeClassifier(random_state=0),
+    KNeighborsClassifier(1),
+]
+
+
+@pytest.mark.parametrize("model", BY_HEART, ids=range(len(BY_HEART)))
+def test_a_model_that_knows_its_rows_by_heart_promises_nothing(rare, model):
+    """Its total is right on the rows it was trained on, and its promise would be F = 1."""
+    X, y = rare
+    plain = ExpectedFClassifier(model, calibrate=None)
+    with pytest.warns(CalibrationWarning, match="trained on.*calibrate them"):
+        plain.fit(X[:2000], y[:2000])
+    assert plain.predict_proba(X[:2000])[:, 1].sum() == pytest.approx(y[:2000].sum(), rel=0.01)
+    with pytest.warns(CalibrationWarning, match="no F can be promised"):
+        assert np.isnan(plain.decide(X[2000:]).expected)
+    assert np.isnan(plain.freeze(X[2000:]).expected_)
+    repaired = ExpectedFClassifier(model).fit(X[:2000], y[:2000]).decide(X[2000:])
+    assert repaired.expected < f1_score(y[2000:], repaired.selected) + 3 * repaired.std
+
+
+def test_a_frozen_model_is_judged_by_rows_it_may_not_have_seen(rare):
+    X, y = rare
+    tree = DecisionTreeClassifier(class_weight="balanced", min_samples_leaf=40, random_state=0)
+    with pytest.warns(CalibrationWarning, match="expect"):
+        ExpectedFClassifier(FrozenEstimator(tree.fit(X[:2000], y[:2000]))).fit(X[2000:], y[2000:])
+    pipeline = make_pipeline(StandardScaler(), FrozenEstimator(DummyClassifier().fit(X, y)))
+    assert ExpectedFClassifier(pipeline).fit(X[2000:], y[2000:]).doubt_ is None
+
+
 @pytest.mark.parametrize("kind", [ExpectedFClassifier, AutoFClassifier])
 def test_balanced_rows_are_said_to_promise_the_f_of_balanced_rows(rare, kind):
     X, y = rare
@@ -160,6 +197,11 @@ def test_what_reweights_is_named():
     assert list(reweighting(lightgbm.LGBMClassifier(is_unbalance=True))) == ["is_unbalance=True"]
     sampled = resampling_pipeline(RandomOverSampler(), LogisticRegression())
     assert list(reweighting(sampled)) == ["RandomOverSampler in the pipeline"]
+    forest = BalancedRandomForestClassifier()
+    assert list(reweighting(forest)) == ["BalancedRandomForestClassifier, which resamples"]
+    frozen = make_pipeline(StandardScaler(), FrozenEstimator(BALANCED))
+    assert list(reweighting(frozen)) == ["class_weight='balanced'"]
+    assert list(reweighting(make_pipeline(CalibratedClassifierCV(BALANCED)))) == []
 
 
 @pytest.mark.parametrize("wrap", [lambda m: m, lambda m: make_pipeline(StandardScaler(), m)])

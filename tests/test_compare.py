@@ -21,7 +21,7 @@ from argmaxf.commands.app import run
 from argmaxf.commands.rare import nines, rare_digits
 from argmaxf.commands.tables import read_table, split_like, split_table
 from argmaxf.comparison import METHODS
-from argmaxf.comparison.methods import Recipe
+from argmaxf.comparison.recipe import Recipe
 from argmaxf.report.code import code
 
 N = 400

@@ -52,11 +52,11 @@ def test_it_prints_as_a_table_with_the_choice_and_why(found):
 
 
 def test_what_stands_behind_a_plus_or_minus_is_said(found):
-    """Half of a 95 % interval, as in the command's table."""
+    """Half of a 95 % interval of the difference from the method chosen, as in the command."""
     head, first = str(found).splitlines()[:2]
-    assert "behind (± 95 %)" in head
-    plain = found.methods[0]
-    assert f"{plain.behind:.4f} ± {1.959964 * plain.std_error:.4f}" in first
+    assert f"less {found.chosen} (± 95 %)" in head
+    difference = found.methods[0].difference
+    assert f"{difference.value:+.4f} ± {difference.high - difference.value:.4f}" in first
 
 
 def test_words_for_classes_say_which_one_counts(rare):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from scipy.stats import binom
 
 from argmaxf import (
@@ -246,7 +247,7 @@ def test_frames_are_moved_to_the_rate_of_their_rows():
         assert np.array_equal(labelled[f"{name}_label"].to_numpy(), want.selected)
     (found,) = decisions(frame, "p", prior=(0.2, "estimate")).values()
     assert found.k == labelled["p_label"].sum()
-    with pytest.raises(ValueError, match="deploy_rate must be above 0 and below 1, got 'guess'"):
+    with pytest.raises(ValueError, match="deploy_rate must be a rate or 'estimate', got 'guess'"):
         decide(frame, "p", prior=(0.2, "guess"))
 
 
@@ -285,3 +286,44 @@ def test_shares_of_classes_are_where_the_likelihood_is_highest():
     two = np.column_stack([mixed(), 1 - mixed()])
     want = estimate_rate(two[:, 0], train_rate=0.2).value
     assert most_likely_shares(two, np.array([0.2, 0.8]))[0] == pytest.approx(want, abs=1e-5)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_rate_is_estimated_where_it_is_asked_for(sparse):
+    """As `estimate_rate` says it, of all items or of each column."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.5, 3, size=(400, 3)) * (rng.random((400, 3)) < 0.7)
+    one = maximize_expected_f(p[:, 0], prior=(0.2, "estimate"))
+    rates = [estimate_rate(column, train_rate=0.2).value for column in p.T]
+    want = maximize_expected_f(p[:, 0], prior=(0.2, rates[0]))
+    assert one.k == want.k
+    assert one.threshold == want.threshold
+    table = csr_array(p) if sparse else p
+    for average in ("macro", "micro", "samples"):
+        got = maximize_expected_f(table, average=average, prior=(0.2, "estimate"))
+        known = maximize_expected_f(table, average=average, prior=(0.2, rates))
+        assert np.array_equal(got.k, known.k)
+        assert np.allclose(got.expected, known.expected, rtol=1e-12)
+    apart = maximize_expected_f(table, average="macro", prior=([0.2, 0.3, 0.4], "estimate"))
+    last = estimate_rate(p[:, 2], train_rate=0.4).value
+    assert apart.k[2] == maximize_expected_f(p[:, 2], prior=(0.4, last)).k
+
+
+def test_frames_and_arrays_take_the_same_priors():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.5, 3, size=(300, 2))
+    frame = pl.DataFrame(p, schema=["a", "b"])
+    for prior in [(0.2, "estimate"), ([0.2, 0.3], "estimate"), (0.2, 0.1), ([0.2, 0.3], 0.1)]:
+        got = decide(frame, ["a", "b"], prior=prior, ties="split")
+        want = maximize_expected_f(p, average="macro", prior=prior).selected
+        assert np.array_equal(got.select("a_label", "b_label").to_numpy(), want)
+    for call in (
+        lambda prior: maximize_expected_f(p[:, 0], prior=prior),
+        lambda prior: decide(frame, "a", prior=prior),
+    ):
+        with pytest.raises(ValueError, match="deploy_rate must be a rate or 'estimate', got 'x'"):
+            call((0.2, "x"))
+        with pytest.raises(ValueError, match="train_rate must be above 0 and below 1"):
+            call(("estimate", 0.2))
+        with pytest.raises(ValueError, match=r"train_rate must be above 0 and below 1, got 1\.5"):
+            call((1.5, "estimate"))

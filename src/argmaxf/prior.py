@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +14,8 @@ from numpy.typing import ArrayLike
 from argmaxf.arrays import Floats
 from argmaxf.validation import as_probabilities
 
+ESTIMATE = "estimate"  # stands for a rate that the probabilities themselves shall show
+EDGE = 1e-12  # how close to 0 and 1 a rate is looked for
 SMALLEST, LARGEST = np.finfo(np.float64).tiny, np.finfo(np.float64).max  # odds factors
 
 
@@ -94,6 +100,77 @@ def is_pair(prior: Any) -> bool:
     if isinstance(prior, np.ndarray):
         return bool(prior.shape[:1] == (2,))
     return isinstance(prior, tuple | list) and len(prior) == 2
+
+
+def is_estimated(prior: Any) -> bool:
+    """Whether the rate in use is to be estimated from the probabilities."""
+    if not is_pair(prior) or not isinstance(prior[1], str):
+        return False
+    if prior[1] != ESTIMATE:
+        raise ValueError(f"deploy_rate must be a rate or {ESTIMATE!r}, got {prior[1]!r}")
+    return True
+
+
+@dataclass(frozen=True)
+class RateLikelihood:
+    """How likely probabilities are under each rate π: Σ log(π p/π₀ + (1-π)(1-p)/(1-π₀)).
+
+    They were learned where the rate was π₀, `before`; `count` says how many rows have each. The sum
+    is concave in π, and its maximum is where the EM algorithm of Saerens et al. ends.
+    """
+
+    p: Floats
+    count: Any
+    before: float
+
+    @cached_property
+    def negative(self) -> Floats:
+        """The part that is there at every rate."""
+        return np.asarray((1.0 - self.p) / (1.0 - self.before))
+
+    @cached_property
+    def gain(self) -> Floats:
+        """What is added to it with the rate."""
+        return self.p / self.before - self.negative
+
+    def value(self, rate: float) -> float:
+        """Return the logarithm of the likelihood."""
+        return float(np.sum(self.count * np.log(self.negative + rate * self.gain)))
+
+    def best(self) -> float:
+        """Return the rate where it is highest: the root of its slope, or the end it points to."""
+        from scipy.optimize import brentq  # takes .3 s to load
+
+        def slope(rate: float) -> float:
+            return float(np.sum(self.count * self.gain / (self.negative + rate * self.gain)))
+
+        if slope(EDGE) <= 0:
+            return EDGE
+        if slope(1.0 - EDGE) >= 0:
+            return 1.0 - EDGE
+        return float(brentq(slope, EDGE, 1.0 - EDGE, xtol=1e-15))
+
+
+def likely_rates(proba: Any, train_rate: ArrayLike) -> Any:
+    """Return the most likely rate of all probabilities, or of each column of a table.
+
+    Cells that a sparse matrix does not store are probabilities of 0.
+    """
+    before = check_rate("train_rate", train_rate)
+    check_fits(before, "proba", proba.shape)
+    if proba.ndim == 1:
+        return RateLikelihood(proba, 1.0, float(before)).best()
+    columns = _stored(proba.tocsc()) if hasattr(proba, "tocsc") else ((p, 1.0) for p in proba.T)
+    pairs = zip(columns, np.broadcast_to(before, proba.shape[1]), strict=True)
+    return np.array([RateLikelihood(*column, float(rate)).best() for column, rate in pairs])
+
+
+def _stored(csc: Any) -> Iterator[tuple[Floats, Floats]]:
+    """Give the stored probabilities of each column, and 0, with how many there are of each."""
+    for start, end in pairwise(csc.indptr):
+        count = np.ones(end - start + 1)
+        count[-1] = csc.shape[0] - (end - start)
+        yield np.append(csc.data[start:end], 0.0), count
 
 
 def move_odds(p: Any, factor: Any) -> Any:

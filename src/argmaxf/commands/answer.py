@@ -22,7 +22,8 @@ from argmaxf.commands.output import console, print_json, print_whole
 from argmaxf.commands.tables import LabelledTable, class_named
 from argmaxf.comparison.compare import compare
 from argmaxf.comparison.fits import Fit
-from argmaxf.comparison.methods import METHODS, UNLIMITED, Recipe, taking_part
+from argmaxf.comparison.methods import METHODS, taking_part
+from argmaxf.comparison.recipe import UNLIMITED, Recipe
 from argmaxf.comparison.result import Comparison, Standing
 from argmaxf.comparison.words import shown
 from argmaxf.constraints import Constraints

@@ -27,7 +27,7 @@ from argmaxf.expected.promises import ModelPromise
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.files import Options, decide_files, estimate_files, label_files
 from argmaxf.frames.deciding import Decisions
-from argmaxf.frames.rates import ESTIMATE, is_estimated
+from argmaxf.prior import ESTIMATE, is_estimated
 
 SKETCH = ".argmaxf"
 PIPE = Path("-")

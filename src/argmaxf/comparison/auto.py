@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from argmaxf.comparison.compare import names_of
 from argmaxf.comparison.judge import judge
 from argmaxf.comparison.learned import fitted
-from argmaxf.comparison.methods import METHODS, Recipe, checked_candidates, taking_part
+from argmaxf.comparison.methods import METHODS, checked_candidates, taking_part
+from argmaxf.comparison.recipe import Recipe
 from argmaxf.comparison.result import nothing_compared
 from argmaxf.comparison.trial import Trial, nothing_to_tell
 from argmaxf.constraints import Constraints

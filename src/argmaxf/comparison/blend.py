@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.comparison.methods import METHODS, Recipe
+from argmaxf.comparison.methods import METHODS
+from argmaxf.comparison.recipe import Recipe
 from argmaxf.estimators.batches import BatchFClassifier
 from argmaxf.estimators.folds import lonely
 from argmaxf.estimators.labels import Labels, constants_said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from argmaxf.comparison.methods import METHODS
 # What is used unless another method leads it clearly: the blend, or expected F without one.
 SAFE = (METHODS["blend"].name, METHODS["expected"].name)
 OURS = tuple(method.name for method in METHODS.values())
-CLEAR = 2.0  # standard errors of the paired difference by which a method must lead
+REACH = NormalDist().inv_cdf(0.975)  # standard errors to each side of a 95 % interval: the tables
+# show it for each difference, and a method leads clearly where that interval lies above 0
 YOURS = 1.0  # the same for a method that the user added: it is there for a reason
 DOUBT = 3.0  # standard errors of calibration from which probabilities are doubted
 
@@ -23,13 +25,16 @@ DOUBT = 3.0  # standard errors of calibration from which probabilities are doubt
 class Choice:
     """The method to use, and what it was chosen by.
 
+    `safe` is the method that is used unless another leads it clearly, None where there is none.
     `behind` is how far each method is behind the best, `std_error` the standard error of that
-    difference, paired over the same rows, and `close` those too close to the best to tell apart.
-    `calibration` is how far the held-out probabilities are off, in standard errors.
+    difference, paired over the same rows. `close` are those that cannot be told apart from the one
+    chosen: the 95 % interval of the difference, as the tables show it, holds 0. `calibration` is
+    how far the held-out probabilities are off, in standard errors.
     """
 
     chosen: str
     best: str
+    safe: str | None
     behind: dict[str, float]
     std_error: dict[str, float]
     close: tuple[str, ...]
@@ -45,29 +50,41 @@ def choose(rated: Mapping[str, Rated], truth: Bools, proba: Floats | None) -> Ch
     """Return the choice among methods rated on the same rows.
 
     The blend is used unless another method leads it by more than two standard errors, or one that
-    the user added by more than one; without a blend, expected F in the same way; without both, the
-    method with the highest score. The regret that measures this rule is in docs/choosing.md.
+    the user added by more than one, if that is not led in turn. Without a blend it is expected F
+    that must be led; without both, the method with the highest score is used. The regret that
+    measures this rule is in docs/choosing.md.
     `proba` are the classifier's held-out probabilities, None where it has none.
     """
     best = max(rated, key=lambda name: rated[name].value)
     behind = {name: rated[best].value - r.value for name, r in rated.items()}
     error = {name: r.std_error(rated[best]) for name, r in rated.items()}
-    close = tuple(name for name in rated if behind[name] <= CLEAR * error[name])
     calibration = np.inf if proba is None else calibration_error(truth, proba)
     safe = next((name for name in SAFE if name in rated), None)
     chosen = best if safe is None else _unless_led(rated, safe)
-    return Choice(chosen, best, behind, error, close, float(calibration))
+    close = tuple(name for name in rated if _cannot_be_told(rated[name], rated[chosen]))
+    return Choice(chosen, best, safe, behind, error, close, float(calibration))
+
+
+def _cannot_be_told(one: Rated, other: Rated) -> bool:
+    """Whether the 95 % interval of their difference holds 0."""
+    return abs(one.value - other.value) <= REACH * one.std_error(other)
 
 
 def _unless_led(rated: Mapping[str, Rated], safe: str) -> str:
-    """Return the safe method, or the best of those that lead it clearly."""
+    """Return the safe method, or the best of those that lead it clearly, unless that is led too.
+
+    Only a method of the user can be, which needs a smaller lead: two clear leads add up to one.
+    """
 
     def leads(name: str) -> bool:
-        clear = CLEAR if name in OURS else YOURS
+        clear = REACH if name in OURS else YOURS
         lead = rated[name].value - rated[safe].value
         return lead > clear * rated[name].std_error(rated[safe])
 
-    return max(filter(leads, rated), key=lambda name: rated[name].value, default=safe)
+    leaders = list(filter(leads, rated))
+    if not leaders:
+        return safe
+    return _unless_led(rated, max(leaders, key=lambda name: rated[name].value))
 
 
 def calibration_error(truth: Bools, proba: Floats) -> float:

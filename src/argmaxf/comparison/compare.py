@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_consistent_length
 
 from argmaxf.comparison.fits import Fit
 from argmaxf.comparison.judge import NAMES, judge
-from argmaxf.comparison.methods import Recipe, taking_part
+from argmaxf.comparison.methods import taking_part
+from argmaxf.comparison.recipe import Recipe
 from argmaxf.comparison.result import Comparison
 from argmaxf.comparison.trial import Trial
 from argmaxf.constraints import Constraints

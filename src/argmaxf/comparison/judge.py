@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from argmaxf.arrays import Bools, Floats
-from argmaxf.comparison.choice import Choice, choose
+from argmaxf.comparison.choice import REACH, Choice, choose
 from argmaxf.comparison.contest import Contest, Rated, Said
 from argmaxf.comparison.fits import without_advice
 from argmaxf.comparison.learned import learned
 from argmaxf.comparison.methods import Method
-from argmaxf.comparison.result import REACH, Comparison, Evidence, Standing
+from argmaxf.comparison.result import Comparison, Evidence, Standing
 from argmaxf.comparison.trial import Trial
 from argmaxf.comparison.words import notes, reason
 from argmaxf.constraints import priced

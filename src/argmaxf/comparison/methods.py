@@ -15,57 +15,15 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from argmaxf.constraints import Constraints
+from argmaxf.comparison.recipe import Recipe
 from argmaxf.estimators.cost_sensitive import CostSensitiveFClassifier
 from argmaxf.estimators.expected import ExpectedFClassifier
 from argmaxf.estimators.margin import MarginFClassifier
 from argmaxf.estimators.plain import PlainClassifier
 from argmaxf.estimators.softf import SoftFClassifier
 from argmaxf.estimators.threshold import ThresholdFClassifier
-from argmaxf.measures import FBeta, Measure, MeasureLike, Ratio, as_measure
+from argmaxf.measures import FBeta, Measure, Ratio
 from argmaxf.validation import check_choice
-
-UNLIMITED = Constraints()
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What every method of one comparison is made with."""
-
-    beta: float = 1.0
-    measure: MeasureLike = "fbeta"
-    pos_label: Any = None
-    cv: Any = 5
-    n_jobs: int | None = None
-    random_state: Any = 0
-    constraints: Constraints = UNLIMITED
-    confidence: float | None = None
-    deploy_rate: Any = None  # where it will predict: rates, or "estimate"
-
-    def checked(self) -> Recipe:
-        """Return it if it can be followed: a promise says both what and how surely."""
-        if (self.confidence is None) != (not self.constraints.given()):
-            raise ValueError(
-                "a promise needs both a constraint and a confidence, got "
-                f"{str(self.constraints) or 'none'} and confidence={self.confidence}"
-            )
-        return self
-
-    @property
-    def asked(self) -> Measure:
-        """The measure to be maximized."""
-        return as_measure(self.measure, self.beta)
-
-    @property
-    def goal(self) -> dict[str, Any]:
-        """What is to be maximized, as the estimators are told."""
-        other = {} if self.measure == "fbeta" else {"measure": self.measure}
-        return {"beta": self.beta, "pos_label": self.pos_label, **other}
-
-    @property
-    def tuning(self) -> dict[str, Any]:
-        """How held-out scores come about."""
-        return {"cv": self.cv, "n_jobs": self.n_jobs, "random_state": self.random_state}
 
 
 @dataclass(frozen=True)

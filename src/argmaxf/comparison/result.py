@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
-from statistics import NormalDist
 from typing import Any
 
 from argmaxf.arrays import Bools, Floats
@@ -15,8 +14,6 @@ from argmaxf.comparison.words import NOTHING, aligned, listed, selection, shown
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected.evaluate import expected_f
 from argmaxf.measures import Measure
-
-REACH = NormalDist().inv_cdf(0.975)  # standard errors to each side of a 95 % interval
 
 
 @dataclass(frozen=True)
@@ -182,12 +179,12 @@ class Comparison:
                 "*" if standing.name == self.chosen else "",
                 standing.name,
                 f"{standing.score.value:.4f}",
-                f"{standing.behind:.4f} ± {REACH * standing.std_error:.4f}",
+                "" if standing.name == self.chosen else _paired(standing.difference),
                 standing.method.symbol,
             )
             for standing in self.methods
         ]
-        head = ("", "", self.score_name, "behind (± 95 %)", "")
+        head = ("", "", self.score_name, f"less {self.chosen} (± 95 %)", "")
         table = aligned([head, *rows], (False, False, True, False, False)) if rows else []
         verdict = [] if self.choice is None else [self.verdict]
         return "\n".join([*table, *verdict, self.reason, *self.notes])
@@ -215,6 +212,11 @@ class Comparison:
             "" if used else f"{difference.low:+.3f} to {difference.high:+.3f}",
             standing.method.symbol,
         )
+
+
+def _paired(difference: Interval) -> str:
+    """Return a difference and how far its interval reaches to either side."""
+    return f"{difference.value:+.4f} ± {difference.high - difference.value:.4f}"
 
 
 def nothing_compared(measure: Measure, kind: str, chosen: str) -> Comparison:

@@ -22,7 +22,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.comparison.fits import LINEAR, Fit, read_predictions, read_scores
-from argmaxf.comparison.methods import Method, Recipe
+from argmaxf.comparison.methods import Method
+from argmaxf.comparison.recipe import Recipe
 from argmaxf.estimators.calibration import settled
 from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.folds import deal, folds, held_out_once, is_share, lonely

@@ -32,6 +32,8 @@ def _why(choice: Choice) -> str:
         lead = f"{choice.best} and {chosen} scored equal to four digits"
     if chosen not in OURS:
         return f"{lead}; {chosen}, which you added, leads our own choice."
+    if chosen != choice.safe:
+        return f"{lead}; {chosen} leads {choice.safe}, our usual choice."
     return f"{lead}; of methods so close, {chosen} lost least on real data."
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,10 +11,9 @@ from scipy.optimize import brentq
 
 from argmaxf.arrays import Floats
 from argmaxf.empirical.interval import Interval
-from argmaxf.prior import check_rate
+from argmaxf.prior import EDGE, RateLikelihood, check_rate
 from argmaxf.validation import as_probabilities, check_choice, check_unit_interval
 
-EDGE = 1e-12  # how close to 0 and 1 a rate is looked for
 STEPS, CLOSE = 2000, 1e-9  # of the climb to the shares of many classes: at most, and to be enough
 
 
@@ -75,32 +74,24 @@ def estimate_rate(
     before = float(check_rate("train_rate", train_rate))
     check_unit_interval("level", level)
     if check_choice("method", method, ("likelihood", "moments")) == "likelihood":
-        return most_likely_rate(proba, np.ones_like(proba), before, level)
+        return most_likely_rate(proba, 1.0, before, level)
     if reference is None:
         raise ValueError("method='moments' needs reference, held-out probabilities of training")
     known = as_probabilities("reference", reference, ndim=1).astype(np.float64)
     return _matching(proba, known, level)
 
 
-def most_likely_rate(p: Floats, count: Floats, before: float, level: float = 0.95) -> Interval:
-    """Maximize Σ log(π p/π₀ + (1-π)(1-p)/(1-π₀)), concave in π; cut it at the χ² quantile.
+def most_likely_rate(p: Floats, count: Any, before: float, level: float = 0.95) -> Interval:
+    """Return the rate of the highest likelihood, cut at the χ² quantile for its interval.
 
     `count` says how many rows have each probability.
     """
-    positive, negative = p / before, (1.0 - p) / (1.0 - before)
-    gain = positive - negative
-
-    def slope(rate: float) -> float:
-        return float(np.sum(count * gain / (negative + rate * gain)))
-
-    def likelihood(rate: float) -> float:
-        return float(np.sum(count * np.log(negative + rate * gain)))
-
-    best = _root(slope)
-    lowest = likelihood(best) - _reach(level) ** 2 / 2.0
+    likely = RateLikelihood(p, count, before)
+    best = likely.best()
+    lowest = likely.value(best) - _reach(level) ** 2 / 2.0
 
     def above(rate: float) -> float:
-        return float(likelihood(rate) - lowest)
+        return likely.value(rate) - lowest
 
     low = EDGE if above(EDGE) > 0 else float(brentq(above, EDGE, best))
     high = 1.0 - EDGE if above(1.0 - EDGE) > 0 else float(brentq(above, best, 1.0 - EDGE))
@@ -120,15 +111,6 @@ def most_likely_shares(proba: Floats, before: Floats) -> Floats:
         if np.abs(share - last).max() < CLOSE:
             break
     return share
-
-
-def _root(slope: Callable[[float], float]) -> float:
-    """Return where a falling slope is 0, or the end it points to."""
-    if slope(EDGE) <= 0:
-        return EDGE
-    if slope(1.0 - EDGE) >= 0:
-        return 1.0 - EDGE
-    return float(brentq(slope, EDGE, 1.0 - EDGE, xtol=1e-15))
 
 
 def _matching(p: Floats, reference: Floats, level: float) -> Interval:

@@ -11,10 +11,9 @@ from argmaxf.arrays import Bools, Floats, Ints
 from argmaxf.empirical.interval import Interval
 from argmaxf.empirical.rates import estimate_rate, most_likely_shares
 from argmaxf.estimators.labels import Labels
-from argmaxf.prior import check_rate, shift_prior
+from argmaxf.prior import ESTIMATE, check_rate, shift_prior
 from argmaxf.validation import check_choice
 
-ESTIMATE = "estimate"
 WHOLE = 1e-6  # by which the shares of all classes may miss a total of one
 
 

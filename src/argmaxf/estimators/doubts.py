@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
 
 FAR = np.log(2.0)  # log-odds between the mean probability and the rate of positives
 SURE = 5.0  # standard errors between them
@@ -24,10 +25,9 @@ NEUTRAL_WEIGHTS = {  # options that weigh classes, and their values that leave t
     "auto_class_weights": (None, "None"),
     "class_weights": (None,),
 }
-REMEDY = (
-    "calibrate them (calibrate='isotonic', on rows the model has not seen), or train without "
-    "weights: the decision needs none"
-)
+RESAMPLES = "sampling_strategy"  # the option by which ensembles that resample are known
+CALIBRATE = "calibrate them (calibrate='isotonic', on rows the model has not seen)"
+REMEDY = f"{CALIBRATE}, or train without weights: the decision needs none"
 
 
 class CalibrationWarning(UserWarning):
@@ -38,10 +38,19 @@ class CalibrationWarning(UserWarning):
 
 
 def doubt(
-    estimator: Any, proba: NDArray[np.float64], columns: NDArray[np.bool_], weight: Any = None
+    models: list[Any],
+    proba: NDArray[np.float64],
+    columns: NDArray[np.bool_],
+    weight: Any = None,
+    *,
+    learned_here: bool = False,
 ) -> str | None:
-    """Return why the probabilities cannot be taken at their word, or None if nothing speaks so."""
-    causes = " and ".join(reweighting(estimator))
+    """Return why the probabilities cannot be taken at their word, or None if nothing speaks so.
+
+    `learned_here` says that the fitted models were trained on these very rows, on which a model
+    that learned them by heart is right whatever weights it was trained with.
+    """
+    causes = " and ".join(dict.fromkeys(cause for model in models for cause in reweighting(model)))
     weight = np.ones(len(columns)) if weight is None else weight
     expected, found = weight @ proba, weight @ columns
     limits = (LESS_FAR, LESS_SURE) if causes else (FAR, SURE)
@@ -50,7 +59,34 @@ def doubt(
         worst = int(np.argmax(np.where(off, np.abs(expected - found), -1.0)))
         said = f"expect {expected[worst]:.0f} positives where there are {found[worst]:.0f}"
         return f"the probabilities {said}{f' ({causes})' if causes else ''}: {REMEDY}"
+    if causes and learned_here and _uneven(columns, weight):
+        return (
+            f"the probabilities are those of a reweighted model ({causes}), and the rows it was "
+            f"trained on cannot show how far they are off: {REMEDY}"
+        )
+    if learned_here and _by_heart(proba, columns, weight):
+        return (
+            "the probabilities of all rows the model was trained on are 0 or 1, as they are "
+            f"labelled, which says nothing of how sure it may be of others: {CALIBRATE}"
+        )
     return None
+
+
+def _uneven(columns: NDArray[np.bool_], weight: Any) -> bool:
+    """Whether classes that were made even would have other shares than they have."""
+    shares = np.average(columns, axis=0, weights=weight)
+    exclusive = len(shares) > 1 and bool((columns.sum(axis=1) == 1).all())
+    even = 1.0 / len(shares) if exclusive else 0.5
+    varied = shares[(shares > 0.0) & (shares < 1.0)]
+    return bool((np.abs(logit(varied) - logit(even)) > LESS_FAR).any())
+
+
+def _by_heart(proba: NDArray[np.float64], columns: NDArray[np.bool_], weight: Any) -> bool:
+    """Whether of some label that varies every row is certain, and right."""
+    counted = weight > 0
+    seen, said = columns[counted], proba[counted]
+    varies = seen.any(axis=0) & ~seen.all(axis=0)
+    return bool((varies & (said == seen).all(axis=0)).any())
 
 
 def warn_of_weights(columns: NDArray[np.bool_], weight: Any, deploy_rate: Any) -> None:
@@ -94,24 +130,49 @@ def _far(
     return np.asarray((distance > far) & (np.abs(expected - found) > sure * chance))
 
 
-def reweighting(estimator: Any) -> Iterator[str]:
+def reweighting(model: Any) -> Iterator[str]:
     """Name each option or step of a classifier that makes it see other classes than the data."""
-    for name, value in _parts(estimator):
+    for name, value in _parts(model):
         option = name.rpartition("__")[2]
         neutral = NEUTRAL_WEIGHTS.get(option)
         if neutral is not None and not (_among(value, neutral) or _all_alike(value)):
             yield f"{option}={value!r}" if isinstance(value, str | int | float) else option
         if hasattr(value, "fit_resample"):
             yield f"{type(value).__name__} in the pipeline"
+        elif _resamples(value):
+            yield f"{type(value).__name__}, which resamples"
 
 
-def _parts(estimator: Any) -> Iterator[tuple[str, Any]]:
-    """Give all parameters, those of nested estimators too, but not of those that are calibrated."""
-    if not isinstance(estimator, BaseEstimator) or isinstance(estimator, CalibratedClassifierCV):
+def _parts(model: Any) -> Iterator[tuple[str, Any]]:
+    """Give a classifier and all parameters, those of nested estimators too.
+
+    What stands inside a calibration is left out. Of a search it is the classifier that was found.
+    """
+    if isinstance(model, CalibratedClassifierCV) or not isinstance(model, BaseEstimator):
         return
-    parts = estimator.get_params(deep=True)
+    inside = _hidden(model)
+    if inside is not None:
+        yield from _parts(inside)
+        return
+    parts = {"": model, **model.get_params(deep=True)}
     calibrated = [f"{k}__" for k, v in parts.items() if isinstance(v, CalibratedClassifierCV)]
-    yield from ((k, v) for k, v in parts.items() if not k.startswith(tuple(calibrated)))
+    for name, value in parts.items():
+        if not name.startswith(tuple(calibrated)):
+            yield name, value
+            yield from _parts(_hidden(value))
+
+
+def _hidden(value: Any) -> Any:
+    """Return the classifier inside a frozen one, or that a search has found; None in others."""
+    if isinstance(value, FrozenEstimator):
+        return value.estimator
+    return getattr(value, "best_estimator_", None)
+
+
+def _resamples(value: Any) -> bool:
+    """Whether it is a classifier that resamples rows by itself, as those of imbalanced-learn."""
+    known = isinstance(value, BaseEstimator) and is_classifier(value)
+    return known and RESAMPLES in value.get_params(deep=False)
 
 
 def _among(value: Any, neutral: tuple[Any, ...]) -> bool:

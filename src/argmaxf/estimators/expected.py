@@ -16,7 +16,7 @@ from argmaxf.estimators.doubts import CalibrationWarning, doubt, warn_of_weights
 from argmaxf.estimators.folds import folds, lonely
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.rowwise import SmallBatches
-from argmaxf.estimators.scores import PREFERRED, LabelScorer, is_given, response_method
+from argmaxf.estimators.scores import PREFERRED, LabelScorer, is_given, last_step, response_method
 from argmaxf.estimators.wrapping import Training
 from argmaxf.question import Question
 from argmaxf.validation import check_choice
@@ -197,7 +197,9 @@ class ExpectedFClassifier(BatchFClassifier):
         self._fit_scorer(rows, params, ("predict_proba",))
         proba = self._scorer.predict(rows.X)
         self._reference = proba if isinstance(self.estimator, FrozenEstimator) else None
-        self.doubt_ = doubt(self.estimator, proba, rows.columns, rows.weight)
+        here = not isinstance(last_step(self.estimator), FrozenEstimator)
+        models = self._scorer.models_
+        self.doubt_ = doubt(models, proba, rows.columns, rows.weight, learned_here=here)
         if self.doubt_ is not None:
             warnings.warn(self.doubt_, CalibrationWarning, stacklevel=4)
 

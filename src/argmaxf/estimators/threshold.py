@@ -9,22 +9,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from argmaxf.arrays import Floats
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.promises import Promise
-from argmaxf.empirical.records import Threshold
-from argmaxf.empirical.spread import threshold_std
-from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.folds import folds, is_share, lonely
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.scores import PREFERRED, LabelScorer, is_given, response_method
-from argmaxf.estimators.sides import macro_gain, margin, tune
-from argmaxf.estimators.tuned_rows import TunedRows
+from argmaxf.estimators.sides import macro_gain, margin
+from argmaxf.estimators.tuning import TunedRows, Tuning
 from argmaxf.estimators.wrapping import MetaFClassifier, Training
 from argmaxf.validation import check_choice
 
@@ -177,11 +172,12 @@ class ThresholdFClassifier(MetaFClassifier):
     def _check_constraints(self, limits: dict[str, float]) -> None:
         """Refuse constraints on classes that compete for rows, and promises at another rate."""
         check_choice("average", self.average, ("macro", "micro", "samples"))
-        if self._together and self._labels.kind != "multilabel-indicator":
+        together = self.average != "macro"
+        if together and self._labels.kind != "multilabel-indicator":
             raise ValueError(
                 f"average={self.average!r} is for multilabel targets, got a {self._labels.kind} one"
             )
-        if self._together and self.deploy_rate is not None:
+        if together and self.deploy_rate is not None:
             raise ValueError(f"deploy_rate is for average='macro', got {self.average!r}")
         if self.confidence is not None and self.deploy_rate is not None:
             raise ValueError(
@@ -217,57 +213,23 @@ class ThresholdFClassifier(MetaFClassifier):
 
     def _set_thresholds(self, rows: TunedRows, limits: dict[str, float]) -> None:
         """Keep the thresholds, and what they reach on the scores they were tuned on."""
-        threshold, promises = self._tuned(rows, limits)
-        counts = rows.counts(threshold)
-        reached = np.asarray(self._asked().quotient(*counts))
-        self._gain, self._limits = self._class_gain(counts), limits
+        tuning = self._tuning = self._how(limits)
+        threshold, promises = tuning.thresholds(rows)
+        self._gain = self._class_gain(rows.counts(threshold))
         binary = self._labels.kind == "binary"
+        reached = tuning.reached(rows, threshold)
         self.f_ = float(reached[0]) if binary else reached
-        if self._together:
-            self.f_ = self._best(rows, limits).value
         self.threshold_ = float(threshold[0]) if binary else threshold
         self.promise_ = promises[0] if promises and binary else promises
 
+    def _how(self, limits: dict[str, float]) -> Tuning:
+        """Return how thresholds are found on rows with their scores."""
+        return Tuning(self._asked(), self.average, self.confidence, limits)
+
     def _set_spread(self, rows: TunedRows) -> None:
         """Keep how far the thresholds would move on other data of this size."""
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        measure = self._asked()
-        std = [
-            threshold_std(y[:, 0], score[:, 0], rng, measure=measure, weight=weight)
-            for y, score, weight in rows.labels()
-        ]
-        if self._together:  # the labels' own thresholds are not the one they share
-            std = [np.nan] * len(std)
+        std = self._tuning.spread(rows, self.random_state)
         self.threshold_std_ = std[0] if self._labels.kind == "binary" else np.array(std)
-
-    def _tuned(self, rows: TunedRows, limits: dict[str, float]) -> tuple[Any, list[Promise] | None]:
-        """Return the best threshold of each label, and what is promised of it."""
-        if self._together:
-            best = self._best(rows, limits)
-            return np.full(rows.columns.shape[1], best.threshold), None
-        if rows.weight is not None and rows.weight.ndim == 2:
-            return np.concatenate([self._tuned(label, limits)[0] for label in rows.labels()]), None
-        if self.confidence is None and not limits:
-            return tune(rows.columns, rows.scores, self._asked(), rows.weight), None
-        best = self._best(rows, limits)
-        return best.threshold, None if self.confidence is None else best.promise.tolist()
-
-    @property
-    def _together(self) -> bool:
-        """Whether all labels have one threshold."""
-        return self.average != "macro"
-
-    def _best(self, rows: TunedRows, limits: dict[str, float]) -> Threshold:
-        """Return the best threshold of each label, or of all labels."""
-        return maximize_empirical_f(
-            rows.columns,
-            rows.scores,
-            measure=self._asked(),
-            average=self.average,
-            sample_weight=rows.weight,
-            confidence=self.confidence,
-            **limits,
-        )
 
     def _class_gain(self, counts: tuple[Any, Any, Any, Any]) -> Any:
         """Return what a margin is worth to each class when classes compete for a row."""
@@ -280,7 +242,7 @@ class ThresholdFClassifier(MetaFClassifier):
         if not self._deployed.by_batch:
             return margin(scores, self.threshold_, self._gain)
         rows = self._rows.at(self._deployed, self._deployed.rates(self._curves.of([scores])))
-        threshold = self._tuned(rows, self._limits)[0]
+        threshold = self._tuning.thresholds(rows)[0]
         return margin(scores, threshold, self._class_gain(rows.counts(threshold)))
 
     def freeze(self, X_reference: Any = None) -> RowwiseFClassifier:
@@ -304,5 +266,5 @@ class ThresholdFClassifier(MetaFClassifier):
                 raise ValueError("freeze needs X_reference: rows like those to come show the rate")
             rates = self._deployed.rates(self._curves.of([self._scorer.predict(X_reference)]))
             frozen._deployed = replace(self._deployed, asked=rates)
-            frozen._set_thresholds(self._rows.at(self._deployed, rates), self._limits)
+            frozen._set_thresholds(self._rows.at(self._deployed, rates), self._tuning.limits)
         return RowwiseFClassifier.of(frozen)

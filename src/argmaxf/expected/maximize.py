@@ -23,7 +23,7 @@ from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
 from argmaxf.expected.sparse import decide_sparse
 from argmaxf.measures import MeasureLike
-from argmaxf.prior import check_fits, factor_of, move_odds
+from argmaxf.prior import check_fits, factor_of, is_estimated, likely_rates, move_odds
 from argmaxf.question import Question
 from argmaxf.validation import (
     NotAProbability,
@@ -43,7 +43,7 @@ def maximize_expected_f(
     average: str | None = None,
     zero_division: float = 0.0,
     ties: str = "split",
-    prior: tuple[ArrayLike, ArrayLike] | None = None,
+    prior: tuple[ArrayLike, ArrayLike | str] | None = None,
     min_precision: float | None = None,
     min_recall: float | None = None,
     odds: float | None = None,
@@ -88,7 +88,8 @@ def maximize_expected_f(
     prior : tuple of two array-like, optional
         ``(train_rate, deploy_rate)``: the rate of positives where the probabilities were learned
         and where they are used, each a number or one for each column. They are moved there first
-        (`shift_prior`), and the threshold is one of the moved probabilities.
+        (`shift_prior`), and the threshold is one of the moved probabilities. A `deploy_rate` of
+        ``"estimate"`` is the most likely one (`estimate_rate`) of all items, or of each column.
     min_precision : float, optional
         Only sets whose precision is at least this, with the probability `odds` under the model.
         Selecting nothing keeps any precision, so one out of reach selects nothing (a threshold for
@@ -214,13 +215,25 @@ def _read(proba: Any) -> Any:
 
 def _moved(p: Any, prior: Any) -> Any:
     """Return the probabilities under the second of two rates of positives."""
+    if is_sparse(p):
+        return _moved_cells(p, prior)
+    given = as_probabilities("proba", p).astype(np.float64)
+    if is_estimated(prior):
+        prior = prior[0], likely_rates(given, prior[0])
     factor = factor_of(prior)
-    check_fits(factor, "proba", np.shape(p))
-    if not is_sparse(p):
-        return move_odds(as_probabilities("proba", p).astype(np.float64), factor)
+    check_fits(factor, "proba", given.shape)
+    return move_odds(given, factor)
+
+
+def _moved_cells(p: Any, prior: Any) -> Any:
+    """Return the stored cells of a sparse matrix moved; those that are not stored stay 0."""
     csr = as_csr("proba", p).copy()
-    moved = np.broadcast_to(factor, csr.shape[1])[csr.indices]
-    csr.data = move_odds(as_probabilities("proba", csr.data).astype(np.float64), moved)
+    csr.data = as_probabilities("proba", csr.data).astype(np.float64)
+    if is_estimated(prior):
+        prior = prior[0], likely_rates(csr, prior[0])
+    factor = factor_of(prior)
+    check_fits(factor, "proba", p.shape)
+    csr.data = move_odds(csr.data, np.broadcast_to(factor, csr.shape[1])[csr.indices])
     return type(p)(csr)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import narwhals as nw
+import numpy as np
 
 from argmaxf.constraints import Asked
 from argmaxf.expected.decision import Decision
@@ -14,10 +15,11 @@ from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.frames.grouped import checked, sketch_table
 from argmaxf.frames.grouping import summarized
 from argmaxf.frames.keys import Key
-from argmaxf.frames.rates import is_estimated, rate_of
+from argmaxf.frames.rates import rate_of
 from argmaxf.frames.segments import BITS, LEAST, Answers, FrameSource, decide_segments
 from argmaxf.frames.table import Table, names_of
 from argmaxf.measures import MeasureLike
+from argmaxf.prior import check_fits, check_rate, is_estimated
 from argmaxf.question import Question
 
 T = TypeVar("T")
@@ -241,8 +243,11 @@ def _settled(frame: Any, column: Any, nulls: str, prior: Any) -> Any:
     """Return both rates, that of the rows estimated if that was asked for."""
     if not is_estimated(prior):
         return prior
-    sketches = [summarize(frame, name, nulls=nulls) for name in names_of(column)]
-    return prior[0], [rate_of(sketch, prior[0]).value for sketch in sketches]
+    before = check_rate("train_rate", prior[0])
+    names = names_of(column)
+    check_fits(before, "columns", (len(names),))
+    pairs = zip(names, np.broadcast_to(before, len(names)).tolist(), strict=True)
+    return prior[0], [rate_of(summarize(frame, n, nulls=nulls), rate).value for n, rate in pairs]
 
 
 def solve(table: Table, question: Question) -> Solved:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.prior import check_rate
-
-ESTIMATE = "estimate"
 
 
 def rate_of(sketch: ProbabilitySketch, train_rate: float) -> Interval:
@@ -24,9 +20,3 @@ def rate_of(sketch: ProbabilitySketch, train_rate: float) -> Interval:
     groups = sketch.groups_with_zeros()
     before = float(check_rate("train_rate", train_rate))
     return most_likely_rate(groups.mass / groups.count, groups.count, before)
-
-
-def is_estimated(prior: Any) -> bool:
-    """Whether the rate in use is to be estimated from the rows."""
-    pair = isinstance(prior, tuple | list) and len(prior) == 2
-    return pair and isinstance(prior[1], str) and prior[1] == ESTIMATE
