@@ -1,11 +1,13 @@
 """argmaxf.compare: the public door for arrays, frames and pipelines, and what its result shows."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import make_classification, make_multilabel_classification
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import ShuffleSplit, TimeSeriesSplit
@@ -145,3 +147,28 @@ def test_bad_input_is_one_sentence(rare, change, message):
     arguments = {"X": X, "y": y, "estimator": LogisticRegression(), **change}
     with pytest.raises(ValueError, match=message):
         argmaxf.compare(**arguments)
+
+
+class OnAnyScale(LogisticRegression):
+    """Logistic regression whose scores are moved by what rows it saw: their order stays."""
+
+    def decision_function(self, X):
+        return super().decision_function(X) + 40 * np.sin(1e3 * self.coef_.sum())
+
+
+def test_models_of_folds_that_score_on_other_scales_are_noticed(rare):
+    X, y = rare
+    usual = argmaxf.compare(X, y, LogisticRegression(), methods=["threshold"])
+    moved = argmaxf.compare(X, y, OnAnyScale(), methods=["threshold"])
+    tuned = "tuned threshold"
+    assert moved.scores[tuned] < usual.scores[tuned] - 0.1
+    (note,) = [note for note in moved.notes if "do not score on one scale" in note]
+    assert f"{tuned} reaches F1 {moved.scores[tuned]:.3f}" in note
+    by_share = float(re.search(r"would reach (0\.\d+)", note)[1])
+    assert by_share == pytest.approx(usual.scores[tuned], abs=0.1)
+    for quiet in (
+        usual,
+        argmaxf.compare(X, y, FrozenEstimator(OnAnyScale().fit(X, y)), methods=["threshold"]),
+        argmaxf.compare(X, y, OnAnyScale(), methods=["threshold"], X_test=X, y_test=y),
+    ):
+        assert "one scale" not in str(quiet)

@@ -20,14 +20,16 @@ from rich.table import Table
 from argmaxf.commands.models import behind_preprocessing, make_classifier
 from argmaxf.commands.output import console, print_json, print_whole
 from argmaxf.commands.tables import LabelledTable, class_named
+from argmaxf.comparison.choice import REACH
 from argmaxf.comparison.compare import compare
+from argmaxf.comparison.contest import Rated, rate_rows
 from argmaxf.comparison.fits import Fit
 from argmaxf.comparison.methods import METHODS, taking_part
 from argmaxf.comparison.recipe import UNLIMITED, Recipe
 from argmaxf.comparison.result import Comparison, Standing
 from argmaxf.comparison.words import shown
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.interval import Interval, f_interval
+from argmaxf.empirical.interval import Interval
 from argmaxf.estimators.labels import Labels
 from argmaxf.measures import MeasureLike, as_measure
 from argmaxf.whole import written_whole
@@ -95,17 +97,28 @@ class Request:
             warnings.simplefilter("ignore")
             labels = [model.fit(self.train.X, self.train.y).predict(apart.X) for model in models]
         target = Labels.of(self.train.y, class_named(self.train, self.positive))
-        tables = [target.columns(each) for each in (apart.y, *labels)]
-        best, *others = (
-            f_interval(tables[0], table, measure=comparison.measure, average="macro").value
-            for table in tables[1:]
-        )
+        truth, *tables = (target.columns(each) for each in (apart.y, *labels))
+        best, *others = (rate_rows(truth, each, comparison.measure, None) for each in tables)
         beaten = " and ".join(
-            f"{best - other:+.3f} against {method.name} ({other:.3f})"
+            f"{_gain(best, other)} against {_both(method.name, other, comparison)}"
             for method, other in zip(usual, others, strict=True)
         )
-        name = f"{comparison.measure} {best:.3f}"
+        name = f"{comparison.measure} {best.value:.3f} ({_on_folds(comparison.chosen, comparison)})"
         return f"On {len(apart.y):,} {apart.name}, {comparison.chosen} reaches {name}: {beaten}."
+
+
+def _gain(best: Rated, other: Rated) -> str:
+    """Return by how much a method beats another, with half of the 95 % interval."""
+    return f"{best.value - other.value:+.3f} ± {REACH * best.std_error(other):.3f}"
+
+
+def _both(name: str, rated: Rated, comparison: Comparison) -> str:
+    """Return a method with its F on other rows, and on those it was compared on."""
+    return f"{name} ({rated.value:.3f}, {_on_folds(name, comparison)})"
+
+
+def _on_folds(name: str, comparison: Comparison) -> str:
+    return f"{comparison.scores[name]:.3f} on the folds"
 
 
 def answer(

@@ -17,6 +17,7 @@ from argmaxf.comparison.fits import without_advice
 from argmaxf.comparison.learned import learned
 from argmaxf.comparison.methods import Method
 from argmaxf.comparison.result import Comparison, Evidence, Standing
+from argmaxf.comparison.scales import TUNED, off_scale
 from argmaxf.comparison.trial import Trial
 from argmaxf.comparison.words import notes, reason
 from argmaxf.constraints import priced
@@ -62,6 +63,7 @@ def judge(
             *promised(trial, choice.chosen),
             *moved(trial),
             *trial.notes,
+            *(off_scale(contest, said[TUNED], rated[TUNED]) if TUNED in said else ()),
             *notes(truth, proba, choice),
         ),
         estimator=trial.method(choice.chosen).make(trial.estimator, trial.recipe),

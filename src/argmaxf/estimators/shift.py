@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
+from argmaxf.arrays import Floats
 from argmaxf.estimators.scores import LabelScorer
 
 SURE = 1e-3  # chance of a false alarm, over all labels together
@@ -27,6 +27,25 @@ READINGS = (
 )
 
 
+class Distance(NamedTuple):
+    """How far two tables of scores differ, in the label in which they do most."""
+
+    largest: float  # Kolmogorov and Smirnov's
+    chance: float  # of a distance like it between like tables, Bonferroni over all looks
+
+    @classmethod
+    def between(cls, one: Floats, other: Floats, looks: int = 1) -> Self:
+        """Compare the scores of each label; `looks` is how many such pairs of tables there are."""
+        tests = [ks_2samp(*pair, method="asymp") for pair in zip(one.T, other.T, strict=True)]
+        chance = min(1.0, looks * len(tests) * min(test.pvalue for test in tests))
+        return cls(max(test.statistic for test in tests), chance)
+
+    @property
+    def matters(self) -> bool:
+        """Whether it is more than chance, and large."""
+        return self.chance < SURE and self.largest > LARGE
+
+
 class ShiftWarning(UserWarning):
     """The batch to be predicted is unlike the training data."""
 
@@ -40,21 +59,20 @@ class Familiar:
     """
 
     models: list[LabelScorer]
-    scores: NDArray[np.float64]
+    scores: Floats
 
     def warn_if_unlike(self, X: Any, chosen: str) -> None:
-        """Warn where a label's scores differ (Kolmogorov-Smirnov, Bonferroni over labels)."""
+        """Warn where a label's scores differ, more than by chance, and much."""
         shares = [m.predict(X)[i :: len(self.models)] for i, m in enumerate(self.models)]
-        pairs = zip(self.scores.T, np.concatenate(shares).T, strict=True)
-        tests = [ks_2samp(*pair, method="asymp") for pair in pairs]
-        distance = max(test.statistic for test in tests)
-        chance = min(1.0, len(tests) * min(test.pvalue for test in tests))
-        if chance < SURE and distance > LARGE:
-            seen = f"its scores differ by {distance:.2f} (Kolmogorov-Smirnov, p = {chance:.1g})"
-            message = (
-                f"this batch is unlike the training data: {seen}. {READINGS} {_advice(chosen)}"
+        found = Distance.between(self.scores, np.concatenate(shares))
+        if found.matters:
+            warnings.warn(
+                "this batch is unlike the training data: its scores differ by "
+                f"{found.largest:.2f} (Kolmogorov-Smirnov, p = {found.chance:.1g}). {READINGS} "
+                f"{_advice(chosen)}",
+                ShiftWarning,
+                stacklevel=3,
             )
-            warnings.warn(message, ShiftWarning, stacklevel=3)
 
 
 def _advice(chosen: str) -> str:
