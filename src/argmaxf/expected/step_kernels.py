@@ -20,27 +20,11 @@ import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor
+from argmaxf.expected.spread_kernels import tilted_sums
 
 BLOCK = 64  # steps between two fresh evaluations of e^{-uk}
 # A step's parts are known to 2e-12 by the nodes, and to 2e-12 by rounding of 16,384 factors of G.
 STEP_ERROR = 1e-11
-
-
-@reordering_kernel
-def tilted_mean(ascending, w, x, total):
-    """Fill Σ π over all items, for each node."""
-    total[:] = 0.0
-    for i in range(0, ascending.size, 2):
-        p1 = ascending[i]
-        p2 = ascending[i + 1] if i + 1 < ascending.size else 0.0
-        a1, b1, c1 = factor(p1, 1.0 - p1)
-        a2, b2, c2 = factor(p2, 1.0 - p2)
-        for m in range(w.size):
-            f1 = a1 + b1 * x[m] + c1 * w[m]
-            f2 = a2 + b2 * x[m] + c2 * w[m]
-            total[m] += (p1 * f2 + p2 * f1) / (f1 * f2)
-    for m in range(w.size):
-        total[m] *= x[m]
 
 
 @reordering_kernel
@@ -85,7 +69,7 @@ def candidates(ascending, first, c, u, weight, log_g, tilts, rivals):
     n = ascending.size
     w, x, _, _ = tilts
     mean, outer = np.empty(u.size), np.empty(u.size)
-    tilted_mean(ascending, w, x, mean)
+    tilted_sums(ascending, w, x, mean, np.empty(u.size))
     decay, lost = np.exp(-u), -np.expm1(-u)
     inverse, excess = np.ones(u.size), np.full(u.size, c.s0 / c.c)
     held, ahead, error = np.empty_like(rivals), np.empty(rivals.size), np.empty(rivals.size)

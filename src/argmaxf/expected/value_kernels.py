@@ -77,24 +77,26 @@ def one_tilt_values(ascending, first, u, weight, log_g, w, x, c, mean, stop_earl
 
 
 @reordering_kernel
-def two_tilt_values(ascending, first, u, weight, log_g, tilts, c, mean, stop_early, f):
+def two_tilt_values(inside, outside, first, u, weight, log_g, tilts, c, mean, stop_early, f):
     """Fill f[k] for k = first, …, where b_in and b_out differ; return the last k evaluated.
 
     f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k, A_k = c Σ_{i≤k} π_i + s0. Each step multiplies e^{-uk} Q_k by
-    e^{-u} (1 - p_k w_in) / (1 - p_k w_out); after a block it is computed afresh.
+    e^{-u} (1 - p_k w_in) / (1 - p_k w_out); after a block it is computed afresh. Items may have one
+    probability inside the set and another outside, both ascending in the same order: the ends of
+    bands (worst_case.py). Then `log_g` is of those outside, `mean` the sum of those inside.
     """
-    n = ascending.size
+    n = inside.size
     nodes = u.size
     w_in, x_in, w_out, x_out = tilts
     log_outer = np.log(weight) + log_g - u * (c.s1 + first - 1)
     if first > 1:
-        p = ascending[-1]
+        p, q = inside[-1], outside[-1]
         for m in range(nodes):
             log_in = log_factor(p, 1.0 - p, w_in[m], x_in[m])
-            log_out = log_factor(p, 1.0 - p, w_out[m], x_out[m])
+            log_out = log_factor(q, 1.0 - q, w_out[m], x_out[m])
             log_outer[m] += (first - 1) * (log_in - log_out)
     outer = np.empty(nodes)
-    total = c.s0 + c.c * (first - 1) * tilted(ascending[-1], w_in, x_in)
+    total = c.s0 + c.c * (first - 1) * tilted(inside[-1], w_in, x_in)
     lost = np.zeros(nodes)
     block = np.zeros(nodes)
     decay = np.exp(-u)
@@ -106,12 +108,13 @@ def two_tilt_values(ascending, first, u, weight, log_g, tilts, c, mean, stop_ear
         for m in range(nodes):
             outer[m] = math.exp(log_outer[m])
         for k in range(start + 1, stop + 1):
-            p = ascending[n - k]
+            p, q = inside[n - k], outside[n - k]
             a0, a1, a2 = factor(p, 1.0 - p)
+            b0, b1, b2 = factor(q, 1.0 - q)
             value = 0.0
             for m in range(nodes):
                 f_in = a0 + a1 * x_in[m] + a2 * w_in[m]
-                f_out = a0 + a1 * x_out[m] + a2 * w_out[m]
+                f_out = b0 + b1 * x_out[m] + b2 * w_out[m]
                 inverse = 1.0 / (f_in * f_out)
                 block[m] += c.c * p * x_in[m] * f_out * inverse
                 outer[m] *= decay[m] * f_in * f_in * inverse
@@ -120,9 +123,8 @@ def two_tilt_values(ascending, first, u, weight, log_g, tilts, c, mean, stop_ear
             best = max(best, value)
             if stop_early and no_better(k + 1, mean, c, best):
                 return k
-        items = ascending[n - stop : n - start]
-        log_product(items, w_in, x_in, logs_in)
-        log_product(items, w_out, x_out, logs_out)
+        log_product(inside[n - stop : n - start], w_in, x_in, logs_in)
+        log_product(outside[n - stop : n - start], w_out, x_out, logs_out)
         for m in range(nodes):
             log_outer[m] += logs_in[m] - logs_out[m] - u[m] * (stop - start)
     return n
@@ -150,4 +152,6 @@ def top_values(ascending, first, c, u, weight, log_g, tilts, mean, stop_early, f
     w, x, _, _ = tilts
     if c.b_in == c.b_out:
         return one_tilt_values(ascending, first, u, weight, log_g, w, x, c, mean, stop_early, f)
-    return two_tilt_values(ascending, first, u, weight, log_g, tilts, c, mean, stop_early, f)
+    return two_tilt_values(
+        ascending, ascending, first, u, weight, log_g, tilts, c, mean, stop_early, f
+    )

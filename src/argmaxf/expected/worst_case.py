@@ -182,9 +182,9 @@ def maximize_worst_case_f(
 
 def worst_case_curve(bands: Bands, question: Question) -> Floats:
     """Return the worst case of the top 0 … n items; -1 where no set can be the best."""
-    from argmaxf.expected import band_kernels
     from argmaxf.expected.kernels import tilt
     from argmaxf.expected.product_kernels import log_product
+    from argmaxf.expected.value_kernels import two_tilt_values
 
     c, n = question.coefficients, bands.low.size
     f = np.full(n + 1, -1.0)
@@ -198,7 +198,7 @@ def worst_case_curve(bands: Bands, question: Question) -> Floats:
     tilts = (*tilt(u, c.b_in), *tilt(u, c.b_out))
     log_g = np.empty(u.size)
     log_product(bands.high, tilts[2], tilts[3], log_g)
-    band_kernels.band_values(bands.low, bands.high, u, weight, log_g, tilts, c, mean, f)
+    two_tilt_values(bands.low, bands.high, 1, u, weight, log_g, tilts, c, mean, True, f)
     return f
 
 

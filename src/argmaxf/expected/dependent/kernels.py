@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
-from argmaxf.expected.kernels import factor, largest
+from argmaxf.expected.kernels import factor
+from argmaxf.expected.size_kernels import highest_chord, mark_largest, sums_of_largest
 
 NEAR = 256  # items whose rows of B stay in the processor's cache
 SLACK = 1e-12  # a bound must lie below the best value by this part of it to close a range
@@ -68,38 +69,9 @@ def contributions(b, decay, out):
 @kernel
 def top_sums(b, u, t, low, high):
     """V(k, t), the sum of the k largest Δ at t, for k = low … high."""
-    n = b.shape[0]
-    delta = np.empty(n)
+    delta = np.empty(b.shape[0])
     contributions(b, np.exp(-u * t), delta)
-    top = np.sort(delta if high == n else largest(delta, high))
-    sums = np.empty(high - low + 1)
-    total = 0.0
-    lost = 0.0  # what rounding drops is carried along (Kahan)
-    for k in range(1, high + 1):
-        y = top[high - k] - lost
-        longer = total + y
-        lost = (longer - total) - y
-        total = longer
-        if k >= low:
-            sums[k - low] = total
-    return sums
-
-
-@kernel
-def ceiling(left, left_sums, left_low, right, right_sums, right_low):
-    """The highest bound on f_k strictly between two k whose V is known, and where it is.
-
-    V(k, t) is convex in t, so its chord lies above it: f_k = V(k, k) ≤ (1-λ) V(k, a) + λ V(k, b).
-    """
-    highest = -1.0
-    where = left
-    for k in range(left + 1, right):
-        share = (k - left) / (right - left)
-        bound = (1.0 - share) * left_sums[k - left_low] + share * right_sums[k - right_low]
-        if bound > highest:
-            highest = bound
-            where = k
-    return highest, where
+    return sums_of_largest(delta, low, high)
 
 
 @kernel
@@ -137,7 +109,7 @@ def search(b, u, guess, floor, f):
     best = max(best, f[1], f[reach])
     while len(rights) > 0:
         right, right_low, sums = rights[-1], right_lows[-1], right_sums[-1]
-        bound, k = ceiling(left, left_sums, left_low, right, sums, right_low)
+        bound, k = highest_chord(left, left_sums, left_low, right, sums, right_low, np.inf)
         if right - left < 2 or bound <= 0.0 or bound < best * (1.0 - SLACK):
             left, left_low, left_sums = rights.pop(), right_lows.pop(), right_sums.pop()
             continue
@@ -149,25 +121,6 @@ def search(b, u, guess, floor, f):
         right_sums.append(sums)
         f[k] = sums[k - left]
         best = max(best, f[k])
-
-
-@kernel
-def select_top(delta, k, out):
-    """Mark the k largest, of those that agree to 13 digits the first; return the smallest."""
-    out[:] = False
-    if k == 0:
-        return np.inf
-    cut = largest(delta, k)[0]
-    high, low = cut * (1.0 + CONTEST), cut * (1.0 - CONTEST)
-    ties = k - np.sum(delta > high)
-    smallest = np.inf
-    for i in range(delta.size):
-        tied = low <= delta[i] <= high
-        if delta[i] > high or (tied and ties > 0):
-            out[i] = True
-            ties -= tied
-            smallest = min(smallest, delta[i])
-    return smallest
 
 
 @kernel
@@ -186,4 +139,4 @@ def decide_instances(b, u, guess, nothing, k, rivals, delta, threshold, selected
 def take(b, u, k, delta, selected, threshold):
     """Mark the best set of k items of one instance."""
     contributions(b, np.exp(-u * max(k, 1)), delta)
-    threshold[0] = select_top(delta, k, selected)
+    threshold[0] = mark_largest(delta, k, CONTEST, selected)

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
-from argmaxf.expected.kernels import factor, largest
+from argmaxf.expected.kernels import factor
+from argmaxf.expected.size_kernels import highest_chord, mark_largest, sums_of_largest
 
 CUT = 8  # a range of sizes is cut at least this part of its length from its ends
 
@@ -65,30 +66,7 @@ def reduced(t, priced):
 def top_sums(t, low, high, priced):
     """V(k, t), the sum of the k largest Δ_i(t) - λ_i, for k = low … high."""
     reduced(float(t), priced)
-    n = priced.out.size
-    top = np.sort(priced.out if high == n else largest(priced.out, high))
-    sums = np.empty(high - low + 1)
-    total = 0.0
-    for k in range(1, high + 1):
-        total += top[high - k]
-        if k >= low:
-            sums[k - low] = total
-    return sums
-
-
-@kernel
-def ceiling(left, left_sums, left_low, right, right_sums, right_low, shift):
-    """The highest bound on V(k, k) strictly between two sizes whose V is known, and where it is.
-
-    V(k, t) is convex in 1 / (t + shift), so that its chord lies above it.
-    """
-    highest, where = -np.inf, left
-    for k in range(left + 1, right):
-        share = (k - left) * (right + shift) / ((right - left) * (k + shift))
-        bound = (1.0 - share) * left_sums[k - left_low] + share * right_sums[k - right_low]
-        if bound > highest:
-            highest, where = bound, k
-    return highest, where
+    return sums_of_largest(priced.out, low, high)
 
 
 @kernel
@@ -131,7 +109,7 @@ def best_size(guess, nothing, slack, priced):
             best, size = value, k
     while len(rights) > 0:
         right, right_low, sums = rights[-1], right_lows[-1], right_sums[-1]
-        high, k = ceiling(left, left_sums, left_low, right, sums, right_low, priced.shift)
+        high, k = highest_chord(left, left_sums, left_low, right, sums, right_low, priced.shift)
         if right - left < 2 or high <= best + slack:
             bound = max(bound, high)
             left, left_low, left_sums = rights.pop(), right_lows.pop(), right_sums.pop()
@@ -150,18 +128,9 @@ def best_size(guess, nothing, slack, priced):
 @kernel
 def mark_best(size, priced, out):
     """Mark the best set of a size; of equal cells the first are taken."""
-    out[:] = False
-    if size == 0:
-        return
-    reduced(float(size), priced)
-    n = priced.out.size
-    least = largest(priced.out, size)[0]
-    ties = size - np.sum(priced.out > least)
-    for i in range(n):
-        out[i] = priced.out[i] > least
-        if priced.out[i] == least and ties > 0:
-            out[i] = True
-            ties -= 1
+    if size > 0:
+        reduced(float(size), priced)
+    mark_largest(priced.out, size, 0.0, out)
 
 
 @kernel
