@@ -5,7 +5,7 @@ PIP := .venv/bin/python -m pip install --quiet --disable-pip-version-check
 # Windows keeps the programs of an environment elsewhere.
 WHEEL_PYTHON = $(firstword $(wildcard .venv-wheel/bin/python .venv-wheel/Scripts/python.exe))
 # Tests of one file stay on one core, since they share what is slow to set up (tests/conftest.py).
-ON_ALL_CORES := -q -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+ON_ALL_CORES := -q -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 PYTEST := .venv/bin/python -m pytest $(ON_ALL_CORES)
 
 .PHONY: demo test test-slow fuzz test-lowest test-wheel coverage lint workflows bench results docs package clean

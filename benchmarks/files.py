@@ -10,7 +10,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +35,7 @@ print(time.perf_counter() - start)
 """
 SUM = TIMED.format("pl.scan_{0}(sys.argv[1]).select(pl.col('p').sum()).collect()")
 COPY = TIMED.format("pl.scan_{0}(sys.argv[1]).sink_{0}(sys.argv[2])")
-# The kernel counts what a process holds before it becomes the command, which is what this one holds.
+# A process that becomes a command counts what it held before, which for a benchmark is much.
 WATCHED = """
 import os, subprocess, sys, time
 start = time.perf_counter()
@@ -114,7 +113,8 @@ def polars(code: str, kind: str, *arguments: object) -> float:
 def once(command: list[str]) -> Run:
     """Run a command; its time and peak memory, taken by a process that is small itself."""
     watched = [sys.executable, "-c", WATCHED, *command]
-    seconds, peak = subprocess.run(watched, check=True, capture_output=True, text=True).stdout.split()
+    done = subprocess.run(watched, check=True, capture_output=True, text=True)
+    seconds, peak = done.stdout.split()
     return Run(float(seconds), int(peak) * 1024)
 
 

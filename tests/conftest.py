@@ -21,16 +21,37 @@ settings.register_profile("argmaxf", deadline=None, suppress_health_check=[Healt
 settings.load_profile("argmaxf")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Keep tests of a file on one core, and those of Spark and of Dask, which start slowly.
+CLUSTERS = {"spark": {"pyspark", "spark"}, "dask": {"dask", "dask_client"}}
 
-    The clusters come first: at the end one core would wait for them.
-    """
-    items.sort(key=lambda item: _cluster_of(item) is None)
+
+def group_of(nodeid):
+    """Tests that share what is slow to set up: a cluster, which their names tell, or a file."""
+    path, _, name = nodeid.partition("::")
+    return next((cluster for cluster in CLUSTERS if cluster in name), path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Keep the tests of a group on one core."""
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class InGroups(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid)
+
+    return InGroups(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)  # before marks choose
+def pytest_collection_modifyitems(items):
+    """Put clusters first, which start slowly: at the end one core would wait for them."""
+    items.sort(key=lambda item: group_of(item.nodeid) not in CLUSTERS)
     for item in items:
         cluster = _cluster_of(item)
-        item.add_marker(pytest.mark.xdist_group(cluster or item.path.stem))
+        if cluster and group_of(item.nodeid) != cluster:
+            raise pytest.UsageError(f"{item.nodeid} starts {cluster}: its name must say so")
         if (cluster and item.get_closest_marker("slow_on_clusters")) or _fits_for_long(item):
             item.add_marker(pytest.mark.slow)
 
@@ -39,9 +60,6 @@ def _fits_for_long(item):
     """Whether a check of scikit-learn fits a classifier of many models dozens of times."""
     many = "AutoFClassifier" in item.name or "BlendFClassifier" in item.name
     return many and "contract" in item.name and "sparse" in item.name
-
-
-CLUSTERS = {"pyspark": {"pyspark", "spark"}, "dask": {"dask", "dask_client"}}
 
 
 def _cluster_of(item):

@@ -1,11 +1,13 @@
 """Independent judges of expected values: the definition, 40-digit arithmetic, and the families."""
 
 import itertools
+from functools import cache
 
 import mpmath
 import numpy as np
 
 mpmath.mp.dps = 70  # so that sets whose values differ in the 48th digit are still told apart
+number = cache(mpmath.mpf)  # of counts, which come again and again
 
 
 def fbeta(beta=1.0):
@@ -21,7 +23,7 @@ def jaccard(t, k, s, n):
 
 def value(formula, t, k, s, n, zero_division):
     """A measure from counts, in many digits, with the convention for 0/0."""
-    numerator, denominator = formula(*map(mpmath.mpf, (t, k, s, n)))
+    numerator, denominator = formula(*map(number, (t, k, s, n)))
     return numerator / denominator if denominator else mpmath.mpf(zero_division)
 
 
@@ -42,9 +44,14 @@ def definition(p, selected, beta=1.0, *, formula=None, zero_division=0.0):
 
 def curve_40_digits(p, beta=1.0, *, formula=None, zero_division=0.0):
     """f_0 … f_n by the sum over true positives and positives left out, in 40 digits."""
+    return _curve(tuple(sorted(map(float, p), reverse=True)), beta, formula, zero_division)
+
+
+@cache  # several tests ask about the same probabilities
+def _curve(falling, beta, formula, zero_division):
     formula = formula or fbeta(beta)
-    p = [mpmath.mpf(float(v)) for v in sorted(p, reverse=True)]
-    n = len(p)
+    n = len(falling)
+    p = list(map(mpmath.mpf, falling))
     after = [[mpmath.mpf(1)]]
     for v in reversed(p):
         after.append(one_more_label(after[-1], v))
@@ -57,10 +64,11 @@ def curve_40_digits(p, beta=1.0, *, formula=None, zero_division=0.0):
                 inside[t] * outside[r] * value(formula, t, k, t + r, n, zero_division)
                 for t in range(k + 1)
                 for r in range(n - k + 1)
+                if inside[t] and outside[r]
             )
         )
         inside = one_more_label(inside, p[k]) if k < n else inside
-    return f
+    return tuple(f)
 
 
 def best_k(curve):
