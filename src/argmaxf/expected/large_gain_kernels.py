@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from argmaxf.compiled import kernel
@@ -18,20 +16,17 @@ from argmaxf.expected.large_kernels import (
     SLACK,
     WIDE,
     best_of,
-    borders_of,
-    decays_of,
+    chosen_pi,
+    climbed_by,
     is_lost,
     items_of,
-    nodes_for,
+    renew,
     scale_at,
-    scales_of,
     spread,
     summary_of,
-    terms_of,
     useful,
     widen,
 )
-from argmaxf.expected.value_kernels import BLOCK
 
 
 @kernel
@@ -90,7 +85,7 @@ def band_of(groups, k, f, a, scale, decay, two, u, tilts, c, least, reach):
 
 @kernel
 def climb(items, k0, f0, a, scale, u, tilts, c):
-    """Return f after each item of the band, by exact differences; A and ω Q are moved on.
+    """Return f after each item of the band, by exact differences; A and ω Q are used up.
 
     f_k - f_{k-1} = Σ ω Q e^{-u(k-1)} [e^{-u} (g + (r - 1) (A + g)) - (1 - e^{-u}) A]; the item
     adds g to A and multiplies Q by r = (1 - p w_in) / (1 - p w_out).
@@ -101,9 +96,7 @@ def climb(items, k0, f0, a, scale, u, tilts, c):
     f = np.empty(n + 1)
     f[0] = f0
     for i in range(1, n + 1):
-        if (i - 1) % BLOCK == 0:
-            for m in range(nodes):
-                outer[m] = math.exp(-u[m] * (k0 + i - 1))
+        renew(outer, u, k0 + i - 1, i - 1)
         p = items[n - i]
         a0, a1, a2 = factor(p, 1.0 - p)
         step = 0.0
@@ -122,17 +115,13 @@ def climb(items, k0, f0, a, scale, u, tilts, c):
 @kernel
 def best_set(p, rows, groups, moments, mean, least, reach, c):
     """Return k, the threshold, the expected value and its standard deviation, or NO_ANSWER."""
-    u, weight, tilts = nodes_for(mean, p.size, least, reach, c)
-    w_in, x_in, w_out, x_out = tilts
-    two = int(c.b_in != c.b_out)
-    log_in, pi_in = terms_of(groups, moments, w_in, x_in)
-    log_out, pi_out = terms_of(groups, moments, w_out, x_out) if two else (log_in, pi_in)
-    k, last = borders_of(groups, reach)
-    a = np.zeros((last + 1, u.size))
-    for g in range(last):
+    u, tilts, two, pi_in, pi_out, k, scale, decay = climbed_by(
+        groups, moments, mean, p.size, least, reach, c
+    )
+    a = np.zeros_like(decay)
+    for g in range(len(decay) - 1):
         for m in range(u.size):
             a[g + 1, m] = a[g, m] + c.c * pi_in[g, m]
-    scale, decay = scales_of(log_in, log_out, weight, two), decays_of(k, last, u)
     f = values_of(a, scale, decay, two)
     first, stop = band_of(groups, k, f, a, scale, decay, two, u, tilts, c, least, reach)
     items = items_of(p, rows, groups, k, first, stop)
@@ -145,13 +134,12 @@ def best_set(p, rows, groups, moments, mean, least, reach, c):
     if best == 0:
         return NO_ANSWER
     chosen = int(k[first]) + best
-    top, end = a[first].copy(), scale[two * first].copy()
-    climb(items[items.size - best :], k[first], f[first], top, end, u, tilts, c)
-    end = scale_at(scale[two * first], items, best, tilts, two) * np.exp(-u * chosen)
-    value = np.sum(end * top)
-    of = c.c - c.b_in * value, -c.b_out * value, -chosen * value
     cut = first, stop, best
-    std = spread(groups, moments, pi_out, items, cut, of, top / c.c, end, u, tilts)
+    inside = chosen_pi(pi_in, items, cut, tilts)
+    end = scale_at(scale[two * first], items, best, tilts, two) * np.exp(-u * chosen)
+    value = c.c * np.sum(end * inside)
+    of = c.c - c.b_in * value, -c.b_out * value, -chosen * value
+    std = spread(groups, moments, pi_out, items, cut, of, inside, end, u, tilts)
     return chosen, items[items.size - best], value, std
 
 

@@ -30,6 +30,7 @@ from argmaxf.expected.summary.kernels import (
     upper_row,
 )
 from argmaxf.expected.summary.layout import HALF_KEY, HIGH_BASE, HIGH_ROWS, LOW_BASE, SHIFT, TINY
+from argmaxf.expected.value_kernels import BLOCK
 
 ROWS, COLUMNS, TINY_ROW = layout.ROWS, layout.COLUMNS, layout.TINY_ROW
 SLACK = 1e-12  # as in search.py
@@ -182,6 +183,30 @@ def scales_of(log_in, log_out, weight, two):
             if g < two * size:
                 log_q[m] += log_in[g, m]
     return scale
+
+
+@kernel
+def climbed_by(groups, moments, mean, n, least, reach, c):
+    """What both climbs start from: nodes, tilts, π inside and outside, k, scale and decay.
+
+    The groups go to the last border worth a look, `len(decay) - 1`.
+    """
+    u, weight, tilts = nodes_for(mean, n, least, reach, c)
+    w_in, x_in, w_out, x_out = tilts
+    two = int(c.b_in != c.b_out)
+    log_in, pi_in = terms_of(groups, moments, w_in, x_in)
+    log_out, pi_out = terms_of(groups, moments, w_out, x_out) if two else (log_in, pi_in)
+    k, last = borders_of(groups, reach)
+    scale, decay = scales_of(log_in, log_out, weight, two), decays_of(k, last, u)
+    return u, tilts, two, pi_in, pi_out, k, scale, decay
+
+
+@kernel
+def renew(outer, u, k, i):
+    """Compute e^{-uk} afresh for every item i that begins a block: rounding cannot build up."""
+    if i % BLOCK == 0:
+        for m in range(u.size):
+            outer[m] = math.exp(-u[m] * k)
 
 
 @kernel

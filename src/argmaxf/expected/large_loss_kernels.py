@@ -6,8 +6,6 @@ of positives outside; the latter is summed from below, so that little is not los
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from argmaxf.compiled import kernel
@@ -16,22 +14,18 @@ from argmaxf.expected.large_kernels import (
     NO_ANSWER,
     SLACK,
     best_of,
-    borders_of,
     chosen_pi,
-    decays_of,
+    climbed_by,
     is_lost,
     items_of,
-    nodes_for,
+    renew,
     scale_at,
-    scales_of,
     spread,
     summary_of,
-    terms_of,
     useful,
     variances_of,
     widen,
 )
-from argmaxf.expected.value_kernels import BLOCK
 
 
 @kernel
@@ -127,8 +121,19 @@ def missed_of(items, missed, w, x):
 
 
 @kernel
+def negatives(items, w, x):
+    """Σ (1 - π) over items, for each node."""
+    total = np.zeros(w.size)
+    for p in items:
+        a0, a1, a2 = factor(p, 1.0 - p)
+        for m in range(w.size):
+            total[m] += (1.0 - p) / (a0 + a1 * x[m] + a2 * w[m])
+    return total
+
+
+@kernel
 def climb(items, k0, loss0, false, missed, scale, u, tilts, c):
-    """Return the loss after each item of the band, by exact differences; ω Q is moved on.
+    """Return the loss after each item of the band, by exact differences; `false`, ω Q are used up.
 
     loss_k - loss_{k-1} = Σ ω Q e^{-u(k-1)} [e^{-u} (1 - p - b_out p x_out + p (w_out - w_in) B') /
     (1 - p w_out) - (1 - e^{-u}) B], where B' is B without the item.
@@ -139,9 +144,7 @@ def climb(items, k0, loss0, false, missed, scale, u, tilts, c):
     loss = np.empty(n + 1)
     loss[0] = loss0
     for i in range(1, n + 1):
-        if (i - 1) % BLOCK == 0:
-            for m in range(nodes):
-                outer[m] = math.exp(-u[m] * (k0 + i - 1))
+        renew(outer, u, k0 + i - 1, i - 1)
         p = items[n - i]
         a0, a1, a2 = factor(p, 1.0 - p)
         step = 0.0
@@ -162,15 +165,12 @@ def climb(items, k0, loss0, false, missed, scale, u, tilts, c):
 @kernel
 def best_set(p, rows, groups, moments, mean, least, reach, c):
     """Return k, the threshold, the expected value and its standard deviation, or NO_ANSWER."""
-    u, weight, tilts = nodes_for(mean, p.size, least, reach, c)
+    u, tilts, two, pi_in, pi_out, k, scale, decay = climbed_by(
+        groups, moments, mean, p.size, least, reach, c
+    )
     w_in, x_in, w_out, x_out = tilts
-    two = int(c.b_in != c.b_out)
-    log_in, pi_in = terms_of(groups, moments, w_in, x_in)
-    log_out, pi_out = terms_of(groups, moments, w_out, x_out) if two else (log_in, pi_in)
     _, negative = variances_of(groups, moments, w_in, x_in)
-    k, last = borders_of(groups, reach)
-    false, missed = errors_of(negative, pi_out, last)
-    scale, decay = scales_of(log_in, log_out, weight, two), decays_of(k, last, u)
+    false, missed = errors_of(negative, pi_out, len(decay) - 1)
     loss = losses_of(false, missed, scale, decay, two, c.b_out)
     first, stop = band_of(
         groups, k, loss, false, missed, scale, decay, two, u, tilts, c, least, reach
@@ -179,20 +179,19 @@ def best_set(p, rows, groups, moments, mean, least, reach, c):
     if items.size == 0 or is_lost(scale, first, stop, two):
         return NO_ANSWER
     below = missed_of(items, missed[stop], w_out, x_out)
-    start, end = false[first].copy(), scale[two * first].copy()
-    values = climb(items, k[first], loss[first], start, below, end, u, tilts, c)
+    start = false[first].copy(), below, scale[two * first].copy()
+    values = climb(items, k[first], loss[first], *start, u, tilts, c)
     best = best_of(-values, k[first], least, reach, False)
     if best == 0:
         return NO_ANSWER
     chosen = int(k[first]) + best
-    start, end = false[first].copy(), scale[two * first].copy()
-    climb(items[items.size - best :], k[first], loss[first], start, below, end, u, tilts, c)
+    false_chosen = false[first] + negatives(items[items.size - best :], w_in, x_in)
     end = scale_at(scale[two * first], items, best, tilts, two) * np.exp(-u * chosen)
-    value = np.sum(end * (start + c.b_out * below[best]))
+    value = np.sum(end * (false_chosen + c.b_out * below[best]))
     f, inside = 1.0 - value, 1.0 + c.b_in * value
     cut = first, stop, best
     if f > (1.0 + c.b_in) * value:  # inside T - f k by what is missed, of which there is less
-        of, of_chosen = (-inside, -c.b_out * f, (1.0 + c.b_in) * value * chosen), start
+        of, of_chosen = (-inside, -c.b_out * f, (1.0 + c.b_in) * value * chosen), false_chosen
     else:
         of, of_chosen = (inside, -c.b_out * f, -f * chosen), chosen_pi(pi_in, items, cut, tilts)
     std = spread(groups, moments, pi_out, items, cut, of, of_chosen, end, u, tilts)
