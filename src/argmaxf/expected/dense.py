@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import contiguous
+from argmaxf.arrays import Bools, contiguous
 from argmaxf.expected.counts.gmean import BoundedDecision
 from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.decision import Decision
@@ -101,9 +101,11 @@ def _decide_rows(p: NDArray[Any], question: Question) -> Decision:
         return _of_nothing(p.shape, (rows,), question)
     if question.asked:
         promised = [_decide_promised(row, question) for row in p]
-        return replace(_stacked(promised), promise=[each.promise for each in promised])
+        selected = np.stack([each.selected for each in promised])
+        promises = [each.promise for each in promised]
+        return replace(_stacked(promised, selected), promise=promises)
     if n > _most_items(question):
-        return _stacked(decide_large_rows(p, question))
+        return _stacked(*decide_large_rows(p, question))
     proba = contiguous(p)
     if question.ratio is not None:
         return decide_rows(proba, question)
@@ -118,10 +120,10 @@ def _most_items(question: Question) -> int:
     return LARGEST if isinstance(question.measure, GMean) else SMALL
 
 
-def _stacked(decisions: list[Decision]) -> Decision:
+def _stacked(decisions: list[Decision], selected: Bools) -> Decision:
     """Put together the decisions about many sets, with their bounds where they have them."""
     stacked = Decision(
-        selected=np.stack([np.asarray(d.selected) for d in decisions]),
+        selected=selected,
         k=np.array([d.k for d in decisions]),
         threshold=np.array([d.threshold for d in decisions]),
         expected=np.array([d.expected for d in decisions]),

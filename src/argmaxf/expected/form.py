@@ -172,6 +172,7 @@ def useful_sizes(groups: Groups, coefficients: Coefficients) -> tuple[float, flo
 
         f_k ≤ (c M_k + s0) / (k + s1 + b_in M_k)                         x ≥ k + s1 + b_in T
         f_k ≤ (c M_k + s0) / (s1 + min(1 + b_in, b_out) fewest)          k ≥ T
+        f_k ≤ (c M_k + s0) / (k + s1 + min(b_in, b_out) fewest)
         f_k ≤ (c μ + s0) / (k + s1 + min(b_in, b_out) μ)                 all positives inside
     """
     c, b_in, b_out, s0, s1 = coefficients
@@ -180,7 +181,8 @@ def useful_sizes(groups: Groups, coefficients: Coefficients) -> tuple[float, flo
         return 1.0, math.inf
     fewest, _ = plausible_positives(mean, int(groups.count.sum()))
     first, mass = np.cumsum(groups.count) - groups.count + 1.0, np.cumsum(groups.mass)
-    denominator = s1 + np.maximum(first + b_in * mass, min(1.0 + b_in, b_out) * fewest)
+    size = np.maximum(first + b_in * mass, first + min(b_in, b_out) * fewest)
+    denominator = s1 + np.maximum(size, min(1.0 + b_in, b_out) * fewest)
     useful = np.flatnonzero(c * mass + s0 >= best * (1.0 - MARGIN) * denominator)
     reach = (c * mean + s0) / best - s1 - min(b_in, b_out) * mean + 1.0
     last = first[useful[-1]] + groups.count[useful[-1]] - 1.0

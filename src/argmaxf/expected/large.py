@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.arrays import contiguous
+from argmaxf.arrays import Bools, contiguous
 from argmaxf.expected import drive
 from argmaxf.expected.counts.gmean import decide_gmean
 from argmaxf.expected.decision import Decision
@@ -21,7 +21,10 @@ from argmaxf.measures import Coefficients, GMean
 from argmaxf.question import Question
 from argmaxf.validation import NotAProbability
 
+Found = tuple[int, float, float, float]  # k, threshold, mean and spread
+
 LEAST_VALUE = 1e-290  # errors of smaller ones underflow
+SHARE = 1 << 16  # items of rows that are worth a thread
 AT_ONCE = 1 << 20  # so many items are decided by one compiled loop; more are read in chunks
 
 
@@ -39,16 +42,19 @@ def decide_by_search(p: NDArray[Any], question: Question) -> Decision:
     return replace(search.decision(p.size), selected=source.select({(): search.cut}))
 
 
-def decide_large_rows(p: NDArray[Any], question: Question) -> list[Decision]:
-    """Decide each row of a matrix, rows shared out among threads."""
+def decide_large_rows(p: NDArray[Any], question: Question) -> tuple[list[Decision], Bools]:
+    """Decide each row of a matrix, rows shared out among threads; mark what is selected."""
     found: list[Any] = [None] * len(p)
+    selected = np.empty(p.shape, np.bool_)
 
     def work(part: slice) -> None:
         for r in range(part.start, part.stop):
-            found[r] = decide_large(p[r], question)
+            decision = decide_large(p[r], question)
+            selected[r] = decision.selected
+            found[r] = replace(decision, selected=None)
 
-    in_threads(work, len(p), threads_for(p.size) if p.shape[1] <= AT_ONCE else 1)
-    return found
+    in_threads(work, len(p), threads_for(p.size, SHARE) if p.shape[1] <= AT_ONCE else 1)
+    return found, selected
 
 
 def _is_plain(question: Question) -> bool:
@@ -67,26 +73,39 @@ def decide_at_once(p: NDArray[Any], question: Question) -> Decision | None:
     if p.size > AT_ONCE or not _is_plain(question):
         return None
     found = _by_loops(contiguous(p), question.coefficients)
-    if found is None or question.zero_division * math.exp(-float(np.sum(p))) >= 0.5 * found[2]:
+    if found is None:
         return None
     k, threshold, f, std = found
+    zero = question.zero_division
+    if zero > 0.0 and zero * math.exp(-float(np.sum(p))) >= 0.5 * f:
+        return None
     selected = ArraySource(p).select({(): Cut(threshold, k)})
     return Decision(selected, k, threshold, f, std, question.beta, p.size)
 
 
-def _by_loops(p: NDArray[Any], c: Coefficients) -> tuple[int, float, float, float] | None:
-    """Return k, threshold, mean and spread of the best set by the loop for f or for the loss."""
+def _by_loops(p: NDArray[Any], c: Coefficients) -> Found | None:
+    """Return k, threshold, mean and spread of the best set, by coarser rows or the finest ones."""
+    from argmaxf.expected import large_gain_kernels
+    from argmaxf.expected.large_summary_kernels import FINEST, layout_for
+
+    if not large_gain_kernels.decide_large.is_ready(p, c, FINEST):
+        return None
+    layout = layout_for(p, c)
+    found = _by_loop(p, c, layout)
+    return _by_loop(p, c, FINEST) if found is None and layout != FINEST else found
+
+
+def _by_loop(p: NDArray[Any], c: Coefficients, layout: Any) -> Found | None:
+    """Decide by the loop for f, or for the loss where that is near 0."""
     from argmaxf.expected import large_gain_kernels, large_kernels
 
-    if not large_gain_kernels.decide_large.is_ready(p, c):
-        return None
-    k, threshold, f, std = large_gain_kernels.decide_large(p, c)
+    k, threshold, f, std = large_gain_kernels.decide_large(p, c, layout)
     if k == large_kernels.BAD:
         raise NotAProbability
     if k == large_kernels.ONE and has_loss(c):
         from argmaxf.expected import large_loss_kernels
 
-        if large_loss_kernels.decide_large.is_ready(p, c):
-            k, threshold, f, std = large_loss_kernels.decide_large(p, c)
+        if large_loss_kernels.decide_large.is_ready(p, c, layout):
+            k, threshold, f, std = large_loss_kernels.decide_large(p, c, layout)
     known = k > 0 and f > LEAST_VALUE
     return (int(k), float(threshold), float(f), float(std)) if known else None

@@ -27,6 +27,7 @@ from argmaxf.expected.large_kernels import (
     useful,
     widen,
 )
+from argmaxf.expected.large_summary_kernels import resolves
 
 
 @kernel
@@ -40,8 +41,11 @@ def values_of(a, scale, decay, two):
 
 
 @kernel
-def slopes(low, high, a, scale, decay, kept, lost, tilts, c):
-    """Whether f only falls or only rises in a group, between what holds at its two borders."""
+def slopes(low, high, a, scale, before, after, kept, lost, tilts, c):
+    """Whether f only falls or only rises in a group, between what holds at its two borders.
+
+    `before` and `after` are e^{-uk} there, or `before` at a k inside from which on sets matter.
+    """
     w_in, x_in, w_out, x_out = tilts
     a0, a1, a2 = factor(low, 1.0 - low)
     b0, b1, b2 = factor(high, 1.0 - high)
@@ -50,11 +54,11 @@ def slopes(low, high, a, scale, decay, kept, lost, tilts, c):
         pull = w_out[m] - w_in[m]
         share_low = low / (a0 + a1 * x_out[m] + a2 * w_out[m])
         share_high = high / (b0 + b1 * x_in[m] + b2 * w_in[m])
-        after = scale[-1, m] * decay[0, m]
-        least += decay[1, m] * scale[0, m] * share_low * (c.c * x_in[m] + pull * a[0, m])
-        most += after * kept[m] * share_high * (c.c * x_in[m] + pull * a[1, m])
-        down += decay[1, m] / kept[m] * lost[m] * scale[0, m] * a[0, m]
-        down_most += after * lost[m] * a[1, m]
+        most_scale = scale[-1, m] * before[m]
+        least += after[m] * scale[0, m] * share_low * (c.c * x_in[m] + pull * a[0, m])
+        most += most_scale * kept[m] * share_high * (c.c * x_in[m] + pull * a[1, m])
+        down += after[m] / kept[m] * lost[m] * scale[0, m] * a[0, m]
+        down_most += most_scale * lost[m] * a[1, m]
     return most < (1.0 - SLACK) * down, least > (1.0 + SLACK) * down_most
 
 
@@ -71,12 +75,13 @@ def band_of(groups, k, f, a, scale, decay, two, u, tilts, c, least, reach):
     for g in range(last):
         if k[g + 1] < least:
             continue
+        before = decay[g] if k[g] >= least - 1.0 else np.exp(-u * (least - 1.0))
         ceiling = 0.0
         for m in range(u.size):
-            ceiling += decay[g, m] * kept[m] * scale[two * (g + 1), m] * a[g + 1, m]
+            ceiling += before[m] * kept[m] * scale[two * (g + 1), m] * a[g + 1, m]
         is_open, rises = ceiling >= (1.0 - SLACK) * best, False
         if is_open:
-            here = a[g : g + 2], scale[two * g : two * (g + 1) + 1], decay[g : g + 2]
+            here = a[g : g + 2], scale[two * g : two * (g + 1) + 1], before, decay[g + 1]
             falls, rises = slopes(groups[4, g], groups[5, g], *here, kept, lost, tilts, c)
             is_open = not falls
         band, risen = widen(band, g, is_open, rises, risen)
@@ -113,18 +118,20 @@ def climb(items, k0, f0, a, scale, u, tilts, c):
 
 
 @kernel
-def best_set(p, rows, groups, moments, mean, least, reach, c):
+def best_set(p, layout, rows, groups, moments, mean, least, reach, c):
     """Return k, the threshold, the expected value and its standard deviation, or NO_ANSWER."""
     u, tilts, two, pi_in, pi_out, k, scale, decay = climbed_by(
         groups, moments, mean, p.size, least, reach, c
     )
+    if not resolves(layout, max(tilts[0].max(), tilts[2].max())):
+        return NO_ANSWER
     a = np.zeros_like(decay)
     for g in range(len(decay) - 1):
         for m in range(u.size):
             a[g + 1, m] = a[g, m] + c.c * pi_in[g, m]
     f = values_of(a, scale, decay, two)
     first, stop = band_of(groups, k, f, a, scale, decay, two, u, tilts, c, least, reach)
-    items = items_of(p, rows, groups, k, first, stop)
+    items = items_of(p, layout, rows, groups, k, first, stop)
     if items.size == 0 or is_lost(scale, first, stop, two):
         return NO_ANSWER
     values = climb(
@@ -144,9 +151,9 @@ def best_set(p, rows, groups, moments, mean, least, reach, c):
 
 
 @kernel
-def decide_large(p, c):
+def decide_large(p, c, layout):
     """Decide p by climbing f; BAD, WIDE or ONE instead of k where that gives no answer."""
-    good, rows, groups, moments = summary_of(p)
+    good, rows, groups, moments = summary_of(p, layout)
     if not good:
         return BAD, 0.0, 0.0, 0.0
     if rows.size == 0 or (p.size <= FEW and rows.size * CROWDED > p.size):
@@ -154,7 +161,7 @@ def decide_large(p, c):
     mean, least, reach, floor = useful(groups, moments, c)
     if floor > NEAR_ONE:
         return ONE, 0.0, 0.0, 0.0
-    k, threshold, f, std = best_set(p, rows, groups, moments, mean, least, reach, c)
+    k, threshold, f, std = best_set(p, layout, rows, groups, moments, mean, least, reach, c)
     if f > NEAR_ONE or (k == WIDE and floor > 0.5):
         return ONE, 0.0, 0.0, 0.0
     return k, threshold, f, std

@@ -18,21 +18,18 @@ import numpy as np
 
 from argmaxf.compiled import kernel
 from argmaxf.expected.kernels import tilt
+from argmaxf.expected.large_summary_kernels import (
+    frames_of,
+    gathered,
+    groups_of,
+    table_of,
+)
 from argmaxf.expected.product_kernels import log_product
 from argmaxf.expected.row_kernels import nodes_of, plausible
 from argmaxf.expected.spread_kernels import squared_deviation, tilted_sums
-from argmaxf.expected.summary import layout
-from argmaxf.expected.summary.kernels import (
-    group_terms,
-    group_variances,
-    lower_row,
-    summarize,
-    upper_row,
-)
-from argmaxf.expected.summary.layout import HALF_KEY, HIGH_BASE, HIGH_ROWS, LOW_BASE, SHIFT, TINY
+from argmaxf.expected.summary.kernels import group_terms, group_variances
 from argmaxf.expected.value_kernels import BLOCK
 
-ROWS, COLUMNS, TINY_ROW = layout.ROWS, layout.COLUMNS, layout.TINY_ROW
 SLACK = 1e-12  # as in search.py
 DOUBT, ROUNDING = 1e-12, 4e-15
 WIDEST = 1 << 15  # items of a band at most: less work than a search of a million
@@ -44,51 +41,11 @@ NO_ANSWER = WIDE, 0.0, 0.0, 0.0
 
 
 @kernel
-def summary_of(p):
+def summary_of(p, layout):
     """Return whether all are probabilities, and the rows of the summary with items as groups."""
-    table = np.zeros((ROWS, COLUMNS))
-    good = summarize(p, table)
-    rows = np.flatnonzero(table[: TINY_ROW + 1, 0])
-    groups, moments = np.empty((6, rows.size)), np.empty((rows.size, 6))
-    groups_of(table, rows, groups, moments)
-    return good, rows, groups, moments
-
-
-@kernel
-def number(key):
-    """The number whose bit pattern is a key with zeros behind it."""
-    bits = np.empty(1, np.int64)
-    bits[0] = key << SHIFT
-    return bits.view(np.float64)[0]
-
-
-@kernel
-def groups_of(table, rows, groups, moments):
-    """Fill count, centre, 1 - centre, half width, low and high end of the groups, by falling p."""
-    for g in range(rows.size):
-        row = rows[g]
-        groups[0, g] = table[row, 0]
-        moments[g, 0] = table[row, 1] + table[row, 2]
-        for j in range(5):
-            moments[g, j + 1] = table[row, j + 3]
-        if row == 0:
-            groups[1:, g] = 1.0
-            groups[2, g] = groups[3, g] = 0.0
-        elif row == TINY_ROW:
-            groups[1:, g] = 0.0
-            groups[2, g], groups[3, g], groups[5, g] = 1.0, TINY, TINY
-        elif row <= HIGH_ROWS:
-            key = row - 1 + HIGH_BASE
-            low, high = number(key), number(key + 1)
-            middle = 0.5 * (low + high)
-            groups[1, g], groups[2, g], groups[3, g] = 1.0 - middle, middle, low - middle
-            groups[4, g], groups[5, g] = max(1.0 - high, 0.5), 1.0 - low
-        else:
-            key = HIGH_ROWS + HALF_KEY - row
-            low, high = number(key), number(key + 1)
-            middle = 0.5 * (low + high)
-            groups[1, g], groups[2, g], groups[3, g] = middle, 1.0 - middle, middle - low
-            groups[4, g], groups[5, g] = low, high
+    frames = frames_of(layout)
+    good, table = table_of(p, layout, frames)
+    return good, *groups_of(table, frames, layout)
 
 
 @kernel
@@ -105,19 +62,34 @@ def useful(groups, moments, c):
         mass += groups[1, g] * groups[0, g] + groups[3, g] * moments[g, 0]
         middle = k + c.b_in * (1.0 + mass) + c.b_out * max(0.0, mean - mass)
         best = max(best, c.c * mass / middle)
-    least, most = total, 1.0
+    least, most = np.inf, 1.0
     fewest, _ = plausible(mean, total)
+    floor = best * (1.0 - SLACK)
     k = mass = 0.0
     for g in range(size):
+        above = mass
         mass += groups[1, g] * groups[0, g] + groups[3, g] * moments[g, 0]
         x = max(k + 1.0 + c.b_in * mass, min(1.0 + c.b_in, c.b_out) * fewest)
-        if c.c * mass >= best * (1.0 - SLACK) * x:
-            least = min(least, k + 1.0)
+        rest = min(c.b_in, c.b_out) * fewest
+        if c.c * mass >= floor * max(x, k + 1.0 + rest):
+            if least == np.inf:
+                least = first_useful(k, above, groups[5, g], c.c, floor, rest)
             most = k + groups[0, g]
         k += groups[0, g]
     if best > 0.0:
         most = min(most, c.c * mean / best - min(c.b_in, c.b_out) * mean + 1.0)
-    return mean, least, most, best
+    return mean, min(least, total), most, best
+
+
+@kernel
+def first_useful(k, mass, high, c, floor, rest):
+    """The first size in a group, after k items, that may reach a value: items add `high` at most.
+
+    c (M + (i - k) high) ≥ floor (i + rest).
+    """
+    if c * high <= floor:
+        return k + 1.0
+    return max(k + 1.0, math.floor((floor * rest - c * (mass - k * high)) / (c * high - floor)))
 
 
 @kernel
@@ -220,33 +192,13 @@ def decays_of(k, last, u):
 
 
 @kernel
-def gathered(p, first_row, last_row, low, high, out):
-    """Copy the items whose rows of the summary are between two to `out`; return how many."""
-    t = np.empty(1)
-    bits = t.view(np.int64)
-    filled = 0
-    for i in range(p.size):
-        v = p[i]
-        if low <= v <= high and v > 0.0:
-            t[0] = 1.0 - v if v >= 0.5 else v
-            key = bits[0] >> SHIFT
-            if v >= 0.5:
-                row = upper_row(key) if key >= HIGH_BASE else 0
-            else:
-                row = lower_row(key) if key >= LOW_BASE else TINY_ROW
-            if first_row <= row <= last_row:
-                out[filled] = v
-                filled += 1
-    return filled
-
-
-@kernel
-def items_of(p, rows, groups, k, first, stop):
+def items_of(p, layout, rows, groups, k, first, stop):
     """The items of the groups from the first to before the last, sorted; none if too many."""
     if stop <= first or k[stop] - k[first] > WIDEST:
         return np.empty(0)
     items = np.empty(int(k[stop] - k[first]))
-    gathered(p, rows[first], rows[stop - 1], groups[4, stop - 1], groups[5, first], items)
+    ends = groups[4, stop - 1], groups[5, first]
+    gathered(p, rows[first], rows[stop - 1], *ends, layout, items)
     items.sort()
     return items
 

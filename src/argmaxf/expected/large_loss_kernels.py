@@ -26,6 +26,7 @@ from argmaxf.expected.large_kernels import (
     variances_of,
     widen,
 )
+from argmaxf.expected.large_summary_kernels import resolves
 
 
 @kernel
@@ -53,7 +54,7 @@ def losses_of(false, missed, scale, decay, two, b_out):
 
 
 @kernel
-def slopes(low, high, false, missed, scale, decay, kept, lost, tilts, c):
+def slopes(low, high, false, missed, scale, before, after, kept, lost, tilts, c):
     """Whether the loss only falls or only rises in a group (`form.Loss.steps`)."""
     w_in, _, w_out, x_out = tilts
     a0, a1, a2 = factor(low, 1.0 - low)
@@ -70,10 +71,10 @@ def slopes(low, high, false, missed, scale, decay, kept, lost, tilts, c):
         bottom += pull * low * factor_low * fewest
         top = factor_low * (1.0 - low - low * c.b_out * x_out[m])
         top += pull * high * factor_high * largest
-        start, one = decay[0, m], decay[0, m] * kept[m]
+        start, one = before[m], before[m] * kept[m]
         up_most += one * large * max(top, 0.0)
-        down_least += decay[1, m] * (lost[m] / kept[m] * small * fewest - small * min(top, 0.0))
-        up_least += decay[1, m] * small * max(bottom, 0.0)
+        down_least += after[m] * (lost[m] / kept[m] * small * fewest - small * min(top, 0.0))
+        up_least += after[m] * small * max(bottom, 0.0)
         down_most += start * lost[m] * large * largest - one * large * min(bottom, 0.0)
     return up_most < (1.0 - SLACK) * down_least, up_least > (1.0 + SLACK) * down_most
 
@@ -98,7 +99,8 @@ def band_of(groups, k, loss, false, missed, scale, decay, two, u, tilts, c, leas
         is_open, rises = floor <= (1.0 + SLACK) * best, False
         if is_open:
             errors = false[g : g + 2], missed[g : g + 2]
-            here = scale[two * g : two * (g + 1) + 1], decay[g : g + 2]
+            before = decay[g] if k[g] >= least - 1.0 else np.exp(-u * (least - 1.0))
+            here = scale[two * g : two * (g + 1) + 1], before, decay[g + 1]
             ends = groups[4, g], groups[5, g]
             rises, falls = slopes(*ends, *errors, *here, kept, lost, tilts, c)
             is_open = not falls  # f falls where the loss rises
@@ -163,19 +165,21 @@ def climb(items, k0, loss0, false, missed, scale, u, tilts, c):
 
 
 @kernel
-def best_set(p, rows, groups, moments, mean, least, reach, c):
+def best_set(p, layout, rows, groups, moments, mean, least, reach, c):
     """Return k, the threshold, the expected value and its standard deviation, or NO_ANSWER."""
     u, tilts, two, pi_in, pi_out, k, scale, decay = climbed_by(
         groups, moments, mean, p.size, least, reach, c
     )
     w_in, x_in, w_out, x_out = tilts
+    if not resolves(layout, max(w_in.max(), w_out.max())):
+        return NO_ANSWER
     _, negative = variances_of(groups, moments, w_in, x_in)
     false, missed = errors_of(negative, pi_out, len(decay) - 1)
     loss = losses_of(false, missed, scale, decay, two, c.b_out)
     first, stop = band_of(
         groups, k, loss, false, missed, scale, decay, two, u, tilts, c, least, reach
     )
-    items = items_of(p, rows, groups, k, first, stop)
+    items = items_of(p, layout, rows, groups, k, first, stop)
     if items.size == 0 or is_lost(scale, first, stop, two):
         return NO_ANSWER
     below = missed_of(items, missed[stop], w_out, x_out)
@@ -199,8 +203,8 @@ def best_set(p, rows, groups, moments, mean, least, reach, c):
 
 
 @kernel
-def decide_large(p, c):
+def decide_large(p, c, layout):
     """Decide p by climbing the loss, c being 1 + b_in; WIDE instead of k where in doubt."""
-    _, rows, groups, moments = summary_of(p)
+    _, rows, groups, moments = summary_of(p, layout)
     mean, least, reach, _ = useful(groups, moments, c)
-    return best_set(p, rows, groups, moments, mean, least, reach, c)
+    return best_set(p, layout, rows, groups, moments, mean, least, reach, c)

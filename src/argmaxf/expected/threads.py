@@ -14,10 +14,10 @@ from argmaxf.arrays import Ints
 CHUNK = 1 << 18  # items read at a time: their sums are added apart, so rounding cannot build up
 
 
-def threads_for(n: int) -> int:
-    """Return how many threads to use on n items."""
+def threads_for(n: int, share: int = 2 * CHUNK) -> int:
+    """Return how many threads to use on n items, each at least a share of them."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on every platform
-    wanted = n // (2 * CHUNK)
+    wanted = n // share
     if wanted <= 1:
         return 1
     return min(len(affinity(0)) if affinity else os.cpu_count() or 1, wanted)
@@ -42,7 +42,9 @@ def sets_in_threads(work: Callable[[slice], None], offsets: Ints, threads: int) 
 
 
 def _in_parts(work: Callable[[slice], None], cuts: list[int]) -> None:
-    """Do the work between each two neighbouring cuts, each part in a thread of its own."""
-    parts = [slice(a, b) for a, b in itertools.pairwise(cuts) if a < b]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        list(pool.map(work, parts))
+    """Do the work between each two neighbouring cuts: the first part here, others in threads."""
+    first, *others = [slice(a, b) for a, b in itertools.pairwise(cuts) if a < b]
+    with ThreadPoolExecutor(max(1, len(others))) as pool:
+        done = pool.map(work, others)
+        work(first)
+        list(done)

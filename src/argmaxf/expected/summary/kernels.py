@@ -12,7 +12,7 @@ from argmaxf.expected.kernels import factor, log_factor
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.layout import HIGH_BASE, LOW_BASE, SHIFT, TINY, TINY_ROW, ZERO_ROW
 
-FEW_TERMS = 2.0**-10  # below, seven terms of log(1 - p w) are exact to the last digit
+FEW_TERMS = 2.0**-10  # p w below this: seven terms of log(1 - p w) are exact to the last digit
 
 upper_row, lower_row = kernel(layout.upper_row), kernel(layout.lower_row)
 
@@ -118,6 +118,7 @@ def group_terms(count, centre, rest, half, moments, w, x, log_terms, pi):
         Σ log(1 - p w) = N log B - Σ_j ζ^j s_j / j
         Σ p / (1 - p w) = (c Σ_j ζ^j s_j + h Σ_j ζ^j s_{j+1}) / B
     """
+    steepest = w.max()
     for i in range(count.size):
         n, h = count[i], half[i]
         c, q = centre[i], rest[i]
@@ -131,7 +132,7 @@ def group_terms(count, centre, rest, half, moments, w, x, log_terms, pi):
             log_terms[i, m] = -z * (s1 + z * (s2 / 2 + z * tail))
             series = s1 + z * (s2 + z * (s3 + z * (s4 + z * (s5 + z * s6))))
             pi[i, m] = x[m] * inverse * (c * (n + z * series) + h * series)
-        if c < FEW_TERMS:
+        if c * steepest < FEW_TERMS:
             for m in range(w.size):
                 y = c * w[m]
                 rest_of = 1 / 4 + y * (1 / 5 + y * (1 / 6 + y / 7))
