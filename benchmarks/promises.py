@@ -4,6 +4,7 @@
     python -m benchmarks.promises                  how often promises hold
     python -m benchmarks.promises --mapie --page docs/promises.md
                                                    the table of that page (group "peers")
+    python -m benchmarks.promises --decimals 1     the same with scores that many rows share
 
 Each draw is a labelled sample of n rows; its threshold is judged on the population, whose precision
 is known at every threshold. The ladder of starts was chosen on normal scores; these are others.
@@ -77,10 +78,14 @@ def beside_mapie(rng: np.random.Generator) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Population:
-    """Rows whose score p ~ Beta(s π, s (1-π)) is the probability of their label; s the spread."""
+    """Rows whose score p ~ Beta(s π, s (1-π)) is the probability of their label; s the spread.
+
+    With `decimals` it is rounded.
+    """
 
     rate: float
     spread: float
+    decimals: int | None = None
 
     @cached_property
     def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -92,11 +97,14 @@ class Population:
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         p = rng.beta(self.spread * self.rate, self.spread * (1 - self.rate), n)
-        return rng.random(n) < p, p
+        return rng.random(n) < p, p if self.decimals is None else p.round(self.decimals)
 
     def judge(self, threshold: float) -> tuple[float, float]:
         """Precision and F1 of a threshold in the population; above every p nothing is wrong."""
         t, precision, f = self.table
+        if self.decimals is not None:  # the least p that is rounded to the threshold or above
+            unit = 10.0**-self.decimals
+            threshold = max(0.0, (np.ceil(threshold / unit - 1e-6) - 0.5) * unit)
         if threshold > t[-1]:
             return 1.0, 0.0
         return float(np.interp(threshold, t, precision)), float(np.interp(threshold, t, f))
@@ -205,14 +213,14 @@ def _outcome(judged: list[tuple[float, float]], draws: int, best: float) -> Outc
     return Outcome(1 - broken / draws, len(judged) / draws, part)
 
 
-def study(draws: int, methods: dict[str, Method]) -> Iterable[str]:
+def study(draws: int, methods: dict[str, Method], decimals: int | None = None) -> Iterable[str]:
     """Yield the lines of a table in Markdown."""
     yield "| n | positive | scores | " + " | ".join(methods) + " |"
     yield "| ---: | ---: | --- | " + " | ".join("---" for _ in methods) + " |"
     for n in SIZES:
         for rate in RATES:
             for name, spread in SPREADS.items():
-                found = simulate(Population(rate, spread), n, draws, methods)
+                found = simulate(Population(rate, spread, decimals), n, draws, methods)
                 yield (
                     f"| {n:,} | {rate:.0%} | {name} | "
                     + " | ".join(map(str, found.values()))
@@ -223,6 +231,7 @@ def study(draws: int, methods: dict[str, Method]) -> Iterable[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.promises", description=__doc__)
     parser.add_argument("--draws", type=int, default=2_000)
+    parser.add_argument("--decimals", type=int, help="round the scores")
     parser.add_argument("--page", type=Path, help="write the table into this page, between marks")
     parser.add_argument("--mapie", action="store_true", help="beside MAPIE, where it is installed")
     parser.add_argument("--split", action="store_true", help="its slow split sequence as well")
@@ -237,7 +246,7 @@ def main() -> None:
     if options.split:
         methods["MAPIE, split sequence"] = mapie("split_fixed_sequence")
     lines = []
-    for line in study(options.draws, methods):
+    for line in study(options.draws, methods, options.decimals):
         print(line, flush=True)
         lines.append(line)
     if options.page:

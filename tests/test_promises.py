@@ -13,9 +13,10 @@ from scipy.stats import multinomial
 
 from argmaxf import maximize_empirical_f, maximize_expected_f
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.ladder import TIED, Steps, rungs, tail, walk
+from argmaxf.empirical.ladder import ORDER, TOP, Steps, rungs, tail, walk
 from argmaxf.empirical.promises import (
     PromiseError,
+    _precise,
     least_true,
     low_limit,
     most_selected,
@@ -26,28 +27,23 @@ from argmaxf.empirical.rows_needed import rows_needed
 
 def walked_plainly(y, score, limit, alpha):
     """The walks as docs/promises.md states them: every distinct cut in turn, {(T, F): level}."""
-    cuts = [(int(y[score >= s].sum()), int((score >= s).sum())) for s in np.unique(score)[::-1]]
-    own = [0.0] * len(cuts)
-    for rank, level in rungs(limit, alpha * (1 - TIED), len(y)):
-        held = [i for i, (_, size) in enumerate(cuts) if size <= rank]
-        if held:
-            own[held[-1]] += level
-    walks = [own]
-    few, part = 0, alpha * TIED * 0.7
-    while few < len(y):
-        i, size = next((i, size) for i, (_, size) in enumerate(cuts) if size > few)
-        negatives = (comb(size, j) * (1 - limit) ** j * limit ** (size - j) for j in range(few + 1))
-        if sum(negatives) <= 0.2 * part:
-            walks.append([0.8 * part if j == i else 0.0 for j in range(len(cuts))])
-        few, part = max(3, 3 * few), 0.3 * part
+    ties = [y[score == s] for s in np.unique(score)[::-1]]
+    labels = np.concatenate([np.random.default_rng(ORDER).permutation(tie) for tie in ties])
+    true = [int(labels[:k].sum()) for k in range(len(y) + 1)]
+    ends = np.cumsum([len(tie) for tie in ties]).tolist()
     passed = {}
-    for own in walks:
-        level = 0.0
-        for (true, size), added in zip(cuts, own, strict=True):
-            level += added
-            level = level if level > 0 and tail(true, size - true, limit) <= level else 0.0
+    for starts in [dict(rungs(limit, alpha * (1 - TOP), len(y))), {ends[0]: alpha * TOP}]:
+        level, last = 0.0, 0
+        for size in ends:
+            for rank, own in starts.items():
+                if last < rank <= size and tail(true[rank], rank - true[rank], limit) <= own:
+                    level += own
+            if tail(true[size], size - true[size], limit) > level:
+                level = 0.0
             if level:
-                passed[true, size - true] = max(level, passed.get((true, size - true), 0.0))
+                cut = true[size], size - true[size]
+                passed[cut] = max(level, passed.get(cut, 0.0))
+            last = size
     return passed
 
 
@@ -68,12 +64,11 @@ def test_the_walk_is_the_plain_one(rng, n, limit, alpha, distinct):
     score = np.round(score * distinct) if distinct else score
     steps = Steps.of(y, score)
     plain = walked_plainly(y, score, limit, alpha)
-    passed = {}
-    for begin, end in walk(steps, limit, alpha):
-        counts = [(int(steps.true[begin.step]), begin.false)]
-        counts += [(int(steps.true[i]), int(steps.false[i])) for i in range(begin.step + 1, end)]
-        for cut in counts:
-            passed[cut] = max(begin.level, passed.get(cut, 0.0))
+    cuts = _precise(steps, limit, alpha)
+    counts = zip(cuts.true.tolist(), cuts.false.tolist(), strict=True)
+    passed = dict(zip(counts, cuts.level, strict=True))
+    edges = dict(zip(passed, cuts.edge, strict=True))
+    assert all(cut == (y[score >= e].sum(), (~y[score >= e]).sum()) for cut, e in edges.items())
     at_steps = set(zip(steps.true.tolist(), steps.false.tolist(), strict=True))
     assert {cut for cut in plain if cut in at_steps} <= set(passed) <= set(plain)
     assert all(plain[cut] == pytest.approx(level) for cut, level in passed.items())
@@ -115,7 +110,7 @@ def test_negatives_that_a_sample_may_miss_do_not_break_it(part, spread):
         for tie in range(n + 1 - above):
             score = np.repeat([2.0, 1.0, 0.0], [above, tie, n - above - tie])
             score[:above] += spread * np.arange(above)
-            if walk(Steps.of(score == 1.0, score), limit, share / (1 + share)):
+            if walk(Steps.of(score == 1.0, score), limit, share):
                 broken += multinomial.pmf(
                     [above, tie, n - above - tie], n, [p_above, p_tie, 1 - p_above - p_tie]
                 )
@@ -188,20 +183,55 @@ def test_a_large_tie_of_positives_is_evidence_wherever_the_ladder_falls(n, above
 
 def test_one_score_for_all_rows_is_one_test():
     best = maximize_empirical_f(
-        np.arange(200) < 100, np.zeros(200), min_precision=0.4, confidence=0.9
+        np.arange(400) < 200, np.zeros(400), min_precision=0.4, confidence=0.9
     )
-    assert (best.k, best.precision) == (200, 0.5)
+    assert (best.k, best.precision) == (400, 0.5)
+
+
+@pytest.mark.parametrize("values", [1, 2])
+@pytest.mark.parametrize("n", [1, 2, 28, 29, 100])
+def test_a_few_scores_of_rows_that_are_all_alike(n, values):
+    """All positive: promised from 29 rows on, the fewest with .9 ** rows <= .05."""
+    score = np.arange(n) % values
+    if n < 29:
+        with pytest.raises(PromiseError, match=f"from {n} labelled rows; about "):
+            maximize_empirical_f(np.ones(n), score, min_precision=0.9, confidence=0.95)
+    else:
+        best = maximize_empirical_f(np.ones(n), score, min_precision=0.9, confidence=0.95)
+        assert (best.k, best.value) == (n, 1.0)
+    with pytest.raises(PromiseError, match="would not do"):
+        maximize_empirical_f(np.zeros(n), score, min_precision=0.9, confidence=0.95)
+
+
+@pytest.mark.parametrize("sorted_by_label", [np.sort, lambda y: np.sort(y)[::-1]])
+def test_rows_sorted_by_label_lend_nothing_to_equal_scores(sorted_by_label):
+    """Half of any tie is positive: so is about half of its first rows, within six deviations."""
+    for size in (300, 1_000, 20_000):
+        y = sorted_by_label(np.arange(size) % 2 == 0)
+        found = Steps.of(y, np.zeros(size)).top(100)
+        assert abs(found - 50) <= 30
+
+
+def test_a_start_among_equal_scores_counts_as_many_rows_as_it_has():
+    """Every rank of mixed ties: one row more holds one positive more or none, borders are exact."""
+    rng = np.random.default_rng(0)
+    y, score = rng.random(200) < 0.6, rng.integers(0, 6, 200)
+    steps = Steps.of(y, score)
+    true = np.array([steps.top(rank) for rank in range(1, 201)])
+    assert set(np.diff(true)) == {0, 1}
+    for s in range(6):
+        assert true[(score >= s).sum() - 1] == y[score >= s].sum()
 
 
 def test_the_rows_said_to_be_enough_are_enough_with_ties():
     """The same rows several times over: from the number given on, a threshold is found."""
-    y, score = np.arange(80) % 2 == 0, np.arange(80) % 2 == 0
+    y, score = np.arange(60) % 2 == 0, np.arange(60) % 2 == 0
     with pytest.raises(PromiseError) as error:
         promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
     assert error.value.rows < 400
-    for times in range(int(np.ceil(error.value.rows / 80)), 60):
+    for times in range(int(np.ceil(error.value.rows / 60)), 80):
         steps = Steps.of(np.tile(y, times), np.tile(score, times))
-        assert promised_cuts(steps, Constraints(0.9), 0.95).true.max() == 40 * times
+        assert promised_cuts(steps, Constraints(0.9), 0.95).true.max() == 30 * times
 
 
 def test_no_number_of_rows_is_named_where_labels_ignore_the_scores():
@@ -461,13 +491,19 @@ def test_a_constraint_of_zero_costs_nothing():
     assert best.promise.cost == 0.0
 
 
-def test_the_order_of_rows_does_not_matter():
+def test_the_order_of_rows_does_not_matter_but_where_a_start_splits_a_tie():
     y, score = sample(2000)
-    score = score.round(1)
     both = {"min_precision": 0.9, "confidence": 0.95}
     assert maximize_empirical_f(y, score, **both) == maximize_empirical_f(
         y[::-1], score[::-1], **both
     )
+    order = np.lexsort((y, score.round(1)))
+    found = [
+        maximize_empirical_f(labels, scores.round(1), **both)
+        for labels, scores in [(y, score), (y, score), (y[order], score[order])]
+    ]
+    assert found[0] == found[1]
+    assert found[0].k == pytest.approx(found[2].k, rel=0.05)
 
 
 def test_float32_and_infinite_scores_are_taken_as_they_are():

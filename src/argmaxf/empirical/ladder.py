@@ -1,19 +1,21 @@
 """Which cuts have the precision asked for in the population: exact tests, walked from a ladder.
 
-Cuts are tested one after another, from high scores to low. A cut with T positives in k rows passes
-at a level A where the exact binomial tail P(Bin(k, c) ≥ T) ≤ A. The walk may begin at the ladder's
-starts, ranks fixed before any label is seen, each with a level of its own; while every cut passes,
-levels add up; at the first cut that fails they are lost. Where many rows share a score the ladder
-may miss the cut that ends with them: so a small part of the level goes to walks from such cuts.
+A cut with T positives in k rows passes at a level A where the exact binomial tail
+P(Bin(k, c) ≥ T) ≤ A. The ladder's starts are ranks fixed before any label is seen, each with a
+level of its own; a start that passes at its level adds it to A. Cuts are tested at A one after
+another, from high scores to low; at the first that fails A is lost. A start may fall among rows of
+one score, which are then taken in an order that does not look at their labels; a cut never splits
+them. A second walk begins with all rows of the highest score, however many they are.
 docs/promises.md proves that no cut of a precision below c passes, with a probability of at least
-1 - the sum of the levels, and says what ties leave open.
+1 - the sum of the levels.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -25,9 +27,9 @@ Ints = NDArray[np.int64]
 
 KEPT = 0.3  # of the level not yet spent, what each start leaves for the later ones
 RATIO = 3  # each start is so many times as far down as the one before
-TIED = 0.06  # of the level, what is kept for walks from large ties
-TESTED = 0.8  # of that, the level of their tests; the rest pays for choosing cuts by the scores
+TOP = 0.05  # of the level, what is kept for the walk from the rows of the highest score
 BLOCK = 1 << 13  # cuts looked at before asking whether one has failed
+ORDER = 0  # the seed of the order of equal scores: fixed, so that nobody tries another
 
 
 def tail(true: Any, false: Any, limit: Any) -> Any:
@@ -44,6 +46,8 @@ class Steps:
     false: Ints  # negatives of at least `edge`
     above: Ints  # negatives above `edge`
     negative: NDArray[Any]  # all negatives' scores, rising
+    labels: NDArray[np.bool_]  # of the rows as they came
+    score: NDArray[Any]  # of these rows
 
     @classmethod
     def of(cls, y: NDArray[np.bool_], score: NDArray[Any]) -> Steps:
@@ -58,6 +62,8 @@ class Steps:
             false=negative.size - np.searchsorted(negative, edge),
             above=negative.size - np.searchsorted(negative, edge, side="right"),
             negative=negative,
+            labels=y,
+            score=score,
         )
 
     @property
@@ -65,20 +71,56 @@ class Steps:
         """How many rows there are."""
         return int(self.true[-1] if self.true.size else 0) + self.negative.size
 
+    @cached_property
+    def size(self) -> Ints:
+        """Rows of at least each `edge`."""
+        return self.true + self.false
+
+    def first_of(self, rank: int) -> int:
+        """Return the first step of at least so many rows, or the number of steps."""
+        return int(np.searchsorted(self.size, rank))
+
+    def before(self, step: int) -> tuple[int, int]:
+        """Return the positives and negatives above a step, or of all rows after the last."""
+        true = int(self.true[step - 1]) if step else 0
+        return true, int(self.above[step]) if step < self.edge.size else self.negative.size
+
+    def top(self, rank: int) -> int:
+        """Return the positives among the first `rank` rows, equal scores shuffled.
+
+        Any order will do that does not look at labels; rows may come sorted by them.
+        """
+        step = self.first_of(rank)
+        true, false = self.before(step)
+        inside = rank - true - false
+        if inside <= 0:
+            return true
+        if rank == self.size[step]:
+            return int(self.true[step])
+        equal = self.labels[self.score == self.edge[step]]
+        shuffled = np.random.default_rng(ORDER).permutation(equal)
+        return true + int(np.count_nonzero(shuffled[:inside]))
+
 
 class Start(NamedTuple):
-    """A place where the walk may begin: the largest cut of at most so many rows."""
+    """A place where the walk may begin: so many rows from the top."""
 
-    after: int  # the last step it holds
-    false: int  # its negatives
-    level: float  # what it adds to the level
+    rank: int
+    true: int  # the positives among them
+    level: float  # what it adds to the level, if it passes
+
+    @property
+    def cut(self) -> tuple[int, int]:
+        """The positives and negatives it holds."""
+        return self.true, self.rank - self.true
 
 
 class Passed(NamedTuple):
-    """A cut that passed: the step that ends it, or the negatives it holds beyond that step."""
+    """Cuts that passed: all of at least `rank` rows that end above the step `end`."""
 
-    step: int
-    false: int
+    rank: int  # the start
+    first: int  # the first step of at least so many rows
+    end: int  # the step at which the walk ended
     level: float
 
 
@@ -102,134 +144,85 @@ def least_rows(limit: float, level: float) -> float:
     return math.inf if limit == 1 else max(1, math.ceil(math.log(level) / math.log(limit)))
 
 
-def starts(steps: Steps, limit: float, alpha: float) -> list[Start]:
-    """Place the rungs on the cuts: equal scores are never split."""
-    size = steps.true + steps.false
-    found: dict[tuple[int, int], float] = {}  # rungs that fall on one cut add up their levels
+def walk(steps: Steps, limit: float, alpha: float) -> list[Passed]:
+    """Return the stretches of cuts that passed, from high scores to low.
+
+    That of the rows of the highest score comes last, and may overlap with others.
+    """
+    ladder = _ladder(steps, limit, alpha * (1 - TOP))
+    return _walked(steps, ladder, limit) + _walked(steps, _highest(steps, alpha * TOP), limit)
+
+
+def _ladder(steps: Steps, limit: float, alpha: float) -> Iterator[Start]:
+    """Count the positives at each rung."""
     for rank, level in rungs(limit, alpha, steps.n):
-        step = int(np.searchsorted(size, rank, side="right")) - 1
-        if step >= 0:
-            wanted = int(steps.false[step]) + rank - int(size[step])
-            cut = step, _whole_run(steps, step, wanted)
-            found[cut] = found.get(cut, 0.0) + level
-    return [Start(*cut, level) for cut, level in found.items()]
+        yield Start(rank, steps.top(rank), level)
 
 
-def _whole_run(steps: Steps, step: int, wanted: int) -> int:
-    """Return at most `wanted` negatives, before the next step and without splitting equal ones."""
-    negative, last = steps.negative, step + 1 == steps.edge.size
-    wanted = min(wanted, negative.size if last else int(steps.above[step + 1]))
-    held = negative[negative.size - wanted :]
-    if wanted == steps.false[step] or wanted == negative.size or negative[-wanted - 1] < held[0]:
-        return wanted
-    return int(negative.size - np.searchsorted(negative, held[0], side="right"))
+def _highest(steps: Steps, alpha: float) -> Iterator[Start]:
+    """Yield the rows of the highest score, if some are positive: others would not pass."""
+    if steps.edge.size and not steps.above[0]:
+        yield Start(int(steps.size[0]), int(steps.true[0]), alpha)
 
 
-def walk(steps: Steps, limit: float, alpha: float) -> list[tuple[Passed, int]]:
-    """Return the stretches of cuts that passed: the cut each begins with, and where it ends.
-
-    A stretch holds its first cut and every later step before its end. Those of large ties come last
-    and may overlap with others.
-    """
-    ladder = starts(steps, limit, alpha * (1 - TIED))
-    return _from_ladder(steps, ladder, limit) + _from_ties(steps, limit, alpha * TIED)
-
-
-def _from_ties(steps: Steps, limit: float, alpha: float) -> list[tuple[Passed, int]]:
-    """Return the stretches that begin with a large tie that has few rows above it."""
-    size = steps.true + steps.false
-    before = np.append(0, steps.true[:-1]) + steps.above  # rows above each step's tie
-    stretches = []
-    for few, level in few_above(alpha, steps.n):
-        i = int(np.searchsorted(size, few, side="right"))
-        if i == size.size or before[i] > few or not is_large(size[i], few, limit, level):
-            continue
-        begin = Passed(i, int(steps.false[i]), level * TESTED)
-        if tail(steps.true[i], begin.false, limit) <= begin.level:
-            end = _first_failure(steps, i + 1, size.size, limit, begin.level)
-            stretches.append((begin, end))
+def _walked(steps: Steps, starts: Iterable[Start], limit: float) -> list[Passed]:
+    """Return the stretches of one walk."""
+    stretches: list[Passed] = []
+    carried = 0.0  # the level that is left where a start is reached
+    passed = [start for start in starts if _passes(start, limit)]
+    for start, following in zip_longest(passed, passed[1:]):
+        first, level = steps.first_of(start.rank), carried + start.level
+        goal = steps.edge.size if following is None else steps.first_of(following.rank)
+        end = _first_failure(steps, start, goal, limit, level)
+        stretches.append(Passed(start.rank, first, end, level))
+        kept = end == goal and _reaches(steps, start, following, limit, level)
+        carried = level if kept else 0.0
     return stretches
 
 
-def few_above(alpha: float, n: int) -> Iterator[tuple[int, float]]:
-    """Yield how many rows may lie above a large tie, with levels: 0, 3, 9, 27, …"""
-    few, level = 0, alpha * (1 - KEPT)
-    while few < n and level > 0:
-        yield few, level
-        few, level = max(3, few * RATIO), level * KEPT
+def _passes(start: Start, limit: float) -> bool:
+    """Return whether a start passes at its own level."""
+    return bool(tail(*start.cut, limit) <= start.level)
 
 
-def is_large(size: Any, few: int, limit: float, level: float) -> Any:
-    """Return whether so many rows hardly ever have at most `few` negatives: a chance of the rest.
+def _last_before(steps: Steps, start: Start, step: int) -> tuple[int, int]:
+    """Return the cut just above a step, or the start where that lies among the step's rows."""
+    true, false = steps.before(step)
+    return (true, false) if true + false >= start.rank else start.cut
 
-    So the choice of a cut, which is made by the scores, adds no more than that rest to the risk.
+
+def _reaches(
+    steps: Steps, start: Start, following: Start | None, limit: float, level: float
+) -> bool:
+    """Return whether the last cut before the following start passes.
+
+    A following start among negatives has more of them than that cut, and passed at a lower level.
     """
-    return tail(size - few, few, limit) <= level * (1 - TESTED)
+    if following is None:
+        return False
+    step = steps.first_of(following.rank)
+    if sum(steps.before(step)) >= following.rank:
+        return True
+    return bool(tail(*_last_before(steps, start, step), limit) <= level)
 
 
-def _from_ladder(steps: Steps, ladder: list[Start], limit: float) -> list[tuple[Passed, int]]:
-    """Return the stretches that begin at the starts of the ladder."""
-    stretches: list[tuple[Passed, int]] = []
-    carried, reached = 0.0, -1  # the level that is left, and the step where it ended
-    for start, following in zip_longest(ladder, ladder[1:]):
-        begin = _begin(steps, start, limit, carried if reached == start.after else 0.0)
-        if begin.level == 0.0:
-            carried = 0.0
-            continue
-        goal = steps.edge.size if following is None else _goal(steps, following)
-        end = _first_failure(steps, start.after + 1, goal, limit, begin.level)
-        stretches.append((begin, end))
-        carried, reached = _carry(steps, end, goal, following, limit, begin.level)
-    return stretches
-
-
-def _begin(steps: Steps, start: Start, limit: float, carried: float) -> Passed:
-    """Return the start as a cut that passed, or at level 0 where it fails."""
-    true = steps.true[start.after]
-    level = carried + start.level
-    passed = tail(true, start.false, limit) <= level
-    return Passed(start.after, start.false, level if passed else 0.0)
-
-
-def _goal(steps: Steps, following: Start) -> int:
-    """Return the first step that is not tested before the following start."""
-    on_step = following.false == steps.false[following.after]
-    return following.after if on_step else following.after + 1
-
-
-def _carry(
-    steps: Steps, end: int, goal: int, following: Start | None, limit: float, level: float
-) -> tuple[float, int]:
-    """Return the level taken along to the following start, where every cut before it passed.
-
-    The last cut before it is tested as if it held one negative less than the start does, or, where
-    the start ends at a positive, as the cut just before that one.
-    """
-    if following is None or end < goal:
-        return 0.0, -1
-    step = following.after
-    if goal == step:
-        true, false = steps.true[step - 1] if step else 0, steps.above[step]
-    else:
-        true, false = steps.true[step], following.false - 1
-    return (level, step) if tail(true, false, limit) <= level else (0.0, -1)
-
-
-def _first_failure(steps: Steps, begin: int, goal: int, limit: float, level: float) -> int:
-    """Return the first step in [begin, goal) that fails, or `goal`.
+def _first_failure(steps: Steps, start: Start, goal: int, limit: float, level: float) -> int:
+    """Return the first step from the start on, and before `goal`, that fails, or `goal`.
 
     A step fails where the cut that ends with it does, or the one just before it.
     """
-    size = BLOCK
+    begin, size = steps.first_of(start.rank), BLOCK
+    held, missed = _last_before(steps, start, begin)
     while begin < goal:
         stop = min(goal, begin + size)
-        here = slice(begin, stop)
-        before = steps.true[begin - 1 : stop - 1]
-        failed = _fails(before, steps.above[here], limit, level)
-        failed |= _fails(steps.true[here], steps.false[here], limit, level)
+        before = np.append(held, steps.true[begin : stop - 1])
+        above = np.append(missed, steps.above[begin + 1 : stop])
+        failed = _fails(before, above, limit, level)
+        failed |= _fails(steps.true[begin:stop], steps.false[begin:stop], limit, level)
         if failed.any():
             return begin + int(np.argmax(failed))
         begin, size = stop, 2 * size
+        held, missed = steps.before(begin)
     return goal
 
 

@@ -8,6 +8,7 @@ population. docs/promises.md has the proof.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from scipy.special import betaincinv
 from scipy.stats import binom
 
 from argmaxf.constraints import Constraints, check_strictly_between, priced, sure
-from argmaxf.empirical.ladder import Ints, Steps, walk
+from argmaxf.empirical.ladder import Ints, Passed, Steps, tail, walk
 from argmaxf.empirical.rows_needed import rows_needed
 
 
@@ -75,12 +76,11 @@ class Promised(NamedTuple):
             self.edge[chosen], self.true[chosen], self.false[chosen], self.level[chosen]
         )
 
-    def once(self) -> Promised:
-        """Return each cut once, shortest first, at the highest level at which it passed."""
-        size = self.true + self.false
-        order = np.lexsort((-self.level, size))
-        new = np.append(True, np.diff(size[order]) > 0)[: size.size]
-        return Promised(*(each[order[new]] for each in self))
+    def with_more(self, cuts: list[tuple[Any, int, int, float]]) -> Promised:
+        """Return these cuts and others, shortest first."""
+        columns = [np.append(*each) for each in zip(self, zip(*cuts, strict=True), strict=True)]
+        order = np.argsort(columns[1] + columns[2], kind="stable")
+        return Promised(*(column[order] for column in columns))
 
 
 def check_confidence(confidence: float) -> float:
@@ -114,24 +114,26 @@ def _precise(steps: Steps, limit: float | None, share: float) -> Promised:
     if not limit:
         level = np.zeros(steps.true.size)
         return Promised(steps.edge, steps.true, steps.false, level)
-    # Levels that add up to s/(1+s) keep the risk below s for any population: see docs/promises.md.
-    parts = [_stretch(steps, *found) for found in walk(steps, limit, share / (1.0 + share))]
-    nothing = Promised(steps.edge[:0], steps.true[:0], steps.false[:0], np.zeros(0))
-    found = Promised(*map(np.concatenate, zip(nothing, *parts, strict=True)))
-    return found.once() if len(parts) > 1 else found
+    stretches = walk(steps, limit, share)
+    level = np.zeros(steps.edge.size)
+    for each in stretches:
+        np.maximum(level[each.first : each.end], each.level, out=level[each.first : each.end])
+    found = Promised(steps.edge, steps.true, steps.false, level).where(level > 0)
+    between = [cut for each in stretches for cut in _among_negatives(steps, each, limit)]
+    return found.with_more(between) if between else found
 
 
-def _stretch(steps: Steps, begin: Any, end: int) -> Promised:
-    """Return the cuts of one stretch of the walk; its first may end at a negative."""
-    first, rest = begin.step, slice(begin.step + 1, end)
-    own = begin.false == steps.false[first]
-    edge = steps.edge[first] if own else steps.negative[-begin.false]
-    return Promised(
-        edge=np.append(edge, steps.edge[rest]),
-        true=np.append(steps.true[first], steps.true[rest]),
-        false=np.append(begin.false, steps.false[rest]),
-        level=np.full(max(1, end - first), begin.level),
-    )
+def _among_negatives(
+    steps: Steps, stretch: Passed, limit: float
+) -> Iterator[tuple[Any, int, int, float]]:
+    """Yield the first cut of a stretch that starts among negatives, equal scores unsplit."""
+    held, above = steps.before(stretch.first)
+    if held + above < stretch.rank:
+        return
+    edge = steps.negative[held - stretch.rank]
+    false = steps.negative.size - int(np.searchsorted(steps.negative, edge))
+    if tail(held, false, limit) <= stretch.level:
+        yield edge, held, false, stretch.level
 
 
 def least_true(steps: Steps, min_recall: float | None, share: float) -> float:
@@ -207,11 +209,11 @@ class Limits(NamedTuple):
 def _levels(steps: Steps, size: Ints, limit: float, share: float) -> NDArray[np.float64]:
     """Return the levels at which the walk tests cuts of these sizes, NaN where it does not come."""
     level = np.full(size.size, np.nan)
-    for begin, end in walk(steps, limit, share / (1.0 + share)):
-        first = int(steps.true[begin.step]) + begin.false
-        last = size.max() if end == steps.edge.size else int(steps.true[end] + steps.false[end]) - 1
-        here = (size >= first) & (size <= last)
-        level[here] = np.fmax(level[here], begin.level)
+    for stretch in walk(steps, limit, share):
+        end = stretch.end
+        last = size.max() if end == steps.edge.size else int(steps.size[end]) - 1
+        here = (size >= stretch.rank) & (size <= last)
+        level[here] = np.fmax(level[here], stretch.level)
     return level
 
 

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.ladder import (
-    KEPT,
-    TESTED,
-    TIED,
-    Ints,
-    Steps,
-    few_above,
-    is_large,
-    least_rows,
-    rungs,
-    tail,
-)
+from argmaxf.empirical.ladder import KEPT, TOP, Ints, Steps, least_rows, rungs, tail
 
 MOST_GROWTH = 1e3  # sample sizes beyond this many times the present one are not spelled out
 LOOKED_AT = 500  # cuts considered when the rows needed are estimated
@@ -41,7 +30,7 @@ def rows_needed(steps: Steps, constraints: Constraints, share: float) -> float:
         return math.inf
     some = np.unique(np.linspace(0, steps.true.size - 1, LOOKED_AT).astype(np.int64))
     true, false = steps.true[some], steps.false[some]
-    walked = _Walked.of(steps, constraints.min_precision, share / (1.0 + share))
+    walked = _Walked.of(steps, constraints.min_precision, share)
 
     def enough(growth: float) -> bool:
         passed = _some_pass(steps, true * growth, false * growth, growth, constraints, share)
@@ -108,26 +97,21 @@ class _Walked(NamedTuple):
         return cls(asked, alpha, true + false, _lifted(precision, true, false))
 
     def finds(self, growth: float) -> bool:
-        """Return whether some start would pass: then, and only then, the walk finds a cut."""
+        """Return whether some start would pass, and the first cut that holds it: a cut is found.
+
+        A start among rows of one score has its part of their positives. A row alone at the top is
+        not taken to share its score.
+        """
         if not self.limit:
             return True
-        size = self.size * growth
-        ranks = rungs(self.limit, self.alpha * (1 - TIED), int(size[-1]))
-        cuts = [(int(np.searchsorted(size, rank, side="right")) - 1, a) for rank, a in ranks]
-        cuts[-1] = size.size - 1, cuts[-1][1]
-        cuts += self._ties(size)
-        at, level = np.array([cut for cut in cuts if cut[0] >= 0]).T
-        at = at.astype(np.int64)
-        true = self.precision[at] * size[at]
-        return bool((tail(true, size[at] - true, self.limit) <= level).any())
-
-    def _ties(self, size: Any) -> Iterator[tuple[int, float]]:
-        """Yield the large ties with their levels; a row alone is not taken to share its score."""
-        for few, level in few_above(self.alpha * TIED, int(size[-1])):
-            i = int(np.searchsorted(size, few, side="right"))
-            alone = self.size[i] - (self.size[i - 1] if i else 0) == 1
-            if not alone and is_large(size[i], few, self.limit, level):
-                yield i, level * TESTED
+        size, true = self.size * growth, self.precision * self.size * growth
+        ranks = rungs(self.limit, self.alpha * (1 - TOP), int(size[-1]))
+        rank, level = np.array(list(ranks)).T
+        held = np.interp(rank, np.append(0, size), np.append(0, true))
+        cut = np.searchsorted(size, rank)
+        p = tail(true, size - true, self.limit)
+        passed = (tail(held, rank - held, self.limit) <= level) & (p[cut] <= level)
+        return bool(passed.any() or (self.size[0] > 1 and p[0] <= self.alpha * TOP))
 
 
 def _some_pass(
@@ -139,7 +123,7 @@ def _some_pass(
     if limit := constraints.min_precision:
         precision = (true / growth + limit) / ((true + false) / growth + 1)
         size = true + false
-        level = share / (1.0 + share) * (1.0 - KEPT)
+        level = share * (1.0 - KEPT)
         passed &= tail(precision * size, size - precision * size, limit) <= level
     if limit := constraints.min_recall:
         passed &= tail(true, positives - true, limit) <= share
