@@ -61,3 +61,19 @@ def test_examples_in_docstrings(name):
 def test_links_lead_somewhere(page):
     links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_warning_stands_in_the_table():
+    """Each begins as the table says; a place that warns anew has to be added there, and here."""
+    table = (ROOT / "docs" / "warnings.md").read_text(encoding="utf-8").split("## What a comp")[0]
+    begins = re.findall(r"\| [^|]* \| (\"[^|]+) \|", table)
+    source = "".join(
+        path.read_text(encoding="utf-8") for path in Path(argmaxf.__file__).parent.rglob("*.py")
+    )
+    joined = re.sub(r'"\s*f?"', "", source)  # literals that stand one after the other
+    for phrase in [quoted for cell in begins for quoted in re.findall(r'"([^"]+)"', cell)]:
+        parts = re.split(r"[\d.]+|LinearDiscriminantAnalysis|(?<=labels with) ", phrase)
+        assert all(part.strip() in joined for part in parts), phrase
+    assert (
+        len(begins) == source.count("warnings.warn(") + 2
+    )  # a place that warns may have several reasons

@@ -57,8 +57,9 @@ def doubt(
     off = _far(expected, found, weight.sum(), (weight**2) @ (proba * (1 - proba)), *limits)
     if off.any():
         worst = int(np.argmax(np.where(off, np.abs(expected - found), -1.0)))
-        said = f"expect {expected[worst]:.0f} positives where there are {found[worst]:.0f}"
-        return f"the probabilities {said}{f' ({causes})' if causes else ''}: {REMEDY}"
+        said = f"{expected[worst]:.0f} positives where there are {found[worst]:.0f}"
+        because = f" ({causes})" if causes else ""
+        return f"the probabilities expect {said}{because}: {REMEDY}"
     if causes and learned_here and _uneven(columns, weight):
         return (
             f"the probabilities are those of a reweighted model ({causes}), and the rows it was "
