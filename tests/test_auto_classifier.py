@@ -20,6 +20,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import LinearSVC
 
 from argmaxf import (
     AutoFClassifier,
@@ -466,3 +467,16 @@ def test_one_positive_is_not_called_many():
     alike = {"tuned threshold": held(0.8, 0.0)}
     said = " ".join(notes(truth, None, choose(alike, truth, None)))
     assert "There is only 1 positive: thresholds" in said
+
+
+def test_probabilities_are_there_where_the_method_chosen_has_them(rare):
+    X, y = rare
+    fitted = AutoFClassifier(LinearSVC()).fit(X, y)
+    assert fitted.chosen_ == "blended F"
+    assert fitted.predict_proba(X).shape == (len(y), 2)
+    assert not hasattr(AutoFClassifier(LinearSVC()), "predict_proba")
+
+
+@pytest.mark.filterwarnings("ignore:y has one class only")
+def test_one_row_brings_no_warning_of_other_packages():
+    assert AutoFClassifier(LogisticRegression()).fit([[1.0]], [1]).predict([[2.0]]) == [1]

@@ -26,6 +26,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from argmaxf import (
     AutoFClassifier,
+    BlendFClassifier,
     ExpectedFClassifier,
     ThresholdFClassifier,
     maximize_expected_f,
@@ -171,6 +172,14 @@ def test_balanced_rows_are_said_to_promise_the_f_of_balanced_rows(rare, kind):
     )
     with pytest.warns(CalibrationWarning, match=said):
         kind(LogisticRegression(), cv=2).fit(X, y, sample_weight=weight)
+
+
+def test_a_blend_says_it_once(rare):
+    X, y = rare
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        BlendFClassifier(LogisticRegression(), cv=2).fit(X, y, compute_sample_weight("balanced", y))
+    assert ["sample_weight moves" in str(each.message) for each in found] == [True]
 
 
 def test_weights_with_their_rate_known_or_kept_are_not_doubted(rare):
@@ -331,7 +340,7 @@ def test_the_decision_is_the_best_for_the_calibrated_probabilities(rare):
 
 
 def test_unknown_forms_are_named(rare):
-    with pytest.raises(ValueError, match="calibrate must be one of 'auto', 'isotonic', 'sigmoid'"):
+    with pytest.raises(ValueError, match=r"one of 'auto', .*, a regressor or None, got 'platt'"):
         ExpectedFClassifier(LogisticRegression(), calibrate="platt").fit(*rare)
 
 

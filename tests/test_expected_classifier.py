@@ -11,7 +11,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from argmaxf import ExpectedFClassifier, expected_f, maximize_expected_f
+from argmaxf import AutoFClassifier, ExpectedFClassifier, expected_f, maximize_expected_f
 
 MODEL = LogisticRegression(solver="newton-cholesky", tol=1e-10)
 
@@ -116,6 +116,33 @@ def test_the_promise_of_a_multiclass_decision_is_that_of_what_is_predicted():
     likeliest = proba.argmax(axis=1)[:, None] == np.arange(5)
     plain = [expected_f(p, s).mean for p, s in zip(proba.T, likeliest.T, strict=True)]
     assert decision.expected > np.mean(plain)
+
+
+def test_average_is_for_several_labels():
+    X, y = make_classification(300, n_classes=3, n_informative=4, random_state=0)
+    with pytest.raises(ValueError, match=r"average of a multiclass target is 'macro'.*got 'micro'"):
+        ExpectedFClassifier(LogisticRegression(), average="micro").fit(X, y)
+    for average in ("micro", "samples"):  # one label: there is one F
+        fitted = ExpectedFClassifier(LogisticRegression(), average=average).fit(X, y == 0)
+        want = ExpectedFClassifier(LogisticRegression()).fit(X, y == 0)
+        assert np.array_equal(fitted.predict(X), want.predict(X))
+        assert fitted.freeze().threshold_ == want.freeze().threshold_
+
+
+@pytest.mark.parametrize("model", [None, Ridge()])
+def test_what_is_no_classifier_is_not_told_to_be_calibrated(rare, model):
+    with pytest.raises(ValueError, match=r"must be a classifier, got None|Ridge has no") as error:
+        ExpectedFClassifier(model, calibrate=None).fit(*rare)
+    assert "calibrate it" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [ExpectedFClassifier, AutoFClassifier])
+def test_folds_are_dealt_where_none_are_named(rare, kind):
+    """Rows in the order of their class would leave folds without one."""
+    X, y = rare
+    order = np.argsort(y, kind="stable")
+    usual, none = (kind(LogisticRegression(), cv=cv).fit(X[order], y[order]) for cv in (5, None))
+    assert np.array_equal(usual.predict(X), none.predict(X))
 
 
 def test_without_probabilities_calibration_makes_them_or_the_error_says_so(rare):

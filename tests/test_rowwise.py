@@ -103,8 +103,11 @@ def test_without_held_out_probabilities_a_reference_is_asked_for(rare):
     X, y = rare
     forest = RandomForestClassifier(10, random_state=0)
     fitted = ExpectedFClassifier(forest, calibrate=None).fit(X, y)
-    with pytest.raises(ValueError, match="freeze needs X_reference, rows like those to come"):
+    said = "freeze needs X_reference, rows like those to come: "
+    with pytest.raises(ValueError, match=f"{said}probabilities that were not calibrated here"):
         fitted.freeze()
+    with pytest.raises(ValueError, match=f"{said}training does not show the rate"):
+        ExpectedFClassifier(LogisticRegression(), deploy_rate="estimate").fit(X, y).freeze()
     assert fitted.freeze(X).predict(X).any()
     model = LogisticRegression().fit(X[:2000], y[:2000])
     frozen = ExpectedFClassifier(FrozenEstimator(model)).fit(X[2000:], y[2000:]).freeze()

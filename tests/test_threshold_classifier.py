@@ -244,7 +244,7 @@ def test_wrapped_decisions_are_kept(table):
 
 @pytest.mark.parametrize("cv", [1, 0])
 def test_too_few_folds_are_refused(rare, cv):
-    with pytest.raises(ValueError, match="cv must be at least 2 folds, or None"):
+    with pytest.raises(ValueError, match="cv must be at least 2 folds, got"):
         ThresholdFClassifier(LogisticRegression(), cv=cv).fit(*rare)
 
 

@@ -220,7 +220,12 @@ class AutoFClassifier(MetaFClassifier):
             self._familiar.warn_if_unlike(X, self.chosen_)
         return self.classifier_.predict(X)
 
-    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def _has_probabilities(self) -> bool:
+        """Whether the method chosen has probabilities, or else the classifier."""
+        chosen = getattr(self, "classifier_", None)
+        return hasattr(chosen, "predict_proba") or super()._has_probabilities()
+
+    @available_if(lambda self: self._has_probabilities())
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities of the method chosen, or of the classifier where it has none.
 

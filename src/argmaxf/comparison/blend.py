@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from argmaxf.comparison.methods import METHODS
 from argmaxf.comparison.recipe import Recipe
 from argmaxf.estimators.batches import BatchFClassifier
+from argmaxf.estimators.doubts import warn_of_weights, weights_said
 from argmaxf.estimators.folds import lonely
 from argmaxf.estimators.labels import Labels, constants_said
 from argmaxf.estimators.rowwise import SmallBatches
@@ -82,7 +83,8 @@ class BlendFClassifier(BatchFClassifier):
         models: list[tuple[Any, dict[str, Any]]] = [(self.estimator, rows.params)]
         if not lonely(rows.columns).all():  # scores need rows to be calibrated on
             models.append((METHODS["soft"].make(self.estimator, recipe), {}))
-        with constants_said():
+        warn_of_weights(rows.columns, rows.weight, self.deploy_rate)
+        with constants_said(), weights_said():
             members = [
                 METHODS["expected"]
                 .make(model, recipe)

@@ -134,17 +134,23 @@ class BatchFClassifier(MetaFClassifier):
             if self._average() != "samples":
                 warn_of_small_reference(len(reference), self._deployed.usual_rates)
             return self._frozen_like(reference)
-        if self._reference is None or self._deployed.by_batch or self._moves_rows():
-            raise ValueError(
-                "freeze needs X_reference, rows like those to come: without calibration there are "
-                "no held-out probabilities to take the threshold from, and training does not show "
-                "a rate that is to be estimated, nor whole rows at other rates"
-            )
+        missing = self._missing()
+        if missing is not None:
+            raise ValueError(f"freeze needs X_reference, rows like those to come: {missing}")
         return self._frozen_like(self._reference, as_trained=True)
 
-    def _moves_rows(self) -> bool:
-        """Whether rows whose labels are decided together are to be moved to other rates."""
-        return self._deployed.asked is not None and self._average() != "macro"
+    def _missing(self) -> str | None:
+        """Return what training does not have that a threshold is taken from; None if it has all."""
+        if self._deployed.by_batch:
+            return "training does not show the rate that is to be estimated"
+        if self._reference is None:
+            return (
+                "probabilities that were not calibrated here have none of rows held out, from "
+                "which to take the threshold"
+            )
+        if self._deployed.asked is not None and self._average() != "macro":
+            return "training does not show whole rows of labels at other rates"
+        return None
 
     def _frozen_like(self, reference: Any, *, as_trained: bool = False) -> RowwiseFClassifier:
         """Return the classifier with the thresholds and rates of one batch's probabilities.
@@ -221,7 +227,7 @@ class BatchFClassifier(MetaFClassifier):
         return self._deployed.moved(self._scorer.predict(X))
 
     def _average(self) -> str:
-        return "macro" if self._labels.kind == "multiclass" else self.average
+        return self.average if self._labels.kind == "multilabel-indicator" else "macro"
 
     def _margin(self, X: Any) -> NDArray[np.float64]:
         proba = self._proba(X)

@@ -22,7 +22,6 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from argmaxf.estimators.scores import LabelScorer, is_given, last_step
-from argmaxf.validation import check_choice
 
 Floats = NDArray[np.float64]
 
@@ -242,7 +241,12 @@ def check_form(calibrate: Any) -> Any:
     """Return the form if it is None, a name, or an object that fits and predicts."""
     if calibrate is None or (hasattr(calibrate, "fit") and hasattr(calibrate, "predict")):
         return calibrate
-    return check_choice("calibrate", calibrate, FORMS)
+    if calibrate not in FORMS:
+        known = ", ".join(map(repr, FORMS))
+        raise ValueError(
+            f"calibrate must be one of {known}, a regressor or None, got {calibrate!r}"
+        )
+    return calibrate
 
 
 def settled(estimator: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,14 @@ def warn_of_weights(columns: NDArray[np.bool_], weight: Any, deploy_rate: Any) -
             CalibrationWarning,
             stacklevel=4,
         )
+
+
+@contextmanager
+def weights_said() -> Iterator[None]:
+    """Keep quiet about weights that move the rate: the caller has said it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "sample_weight moves", CalibrationWarning)
+        yield
 
 
 def warn_of_few(positives: int | None, n_labels: int) -> None:

@@ -161,6 +161,11 @@ class ExpectedFClassifier(BatchFClassifier):
         limits = self.min_selected, self.max_selected
         question = Question.of(self.beta, self.measure, self.zero_division, "split", *limits)
         check_choice("average", self.average, ("macro", "micro", "samples"))
+        if self._labels.kind == "multiclass" and self.average != "macro":
+            raise ValueError(
+                "average of a multiclass target is 'macro', as one class for each row makes any "
+                f"other F accuracy, got {self.average!r}"
+            )
         self._check_alone(question)
         self._deployed = Deployed.of(self.deploy_rate, self._labels, rows.columns, rows.weight)
         if not is_given(self.estimator):  # a comparison says it once

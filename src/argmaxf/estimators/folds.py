@@ -16,6 +16,8 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import check_consistent_length, check_random_state
 
+USUAL = 5  # folds where none are asked for, as everywhere in scikit-learn
+
 
 def folds(
     cv: Any,
@@ -26,17 +28,18 @@ def folds(
 ) -> list[Any]:
     """Return the splits that `cv` asks for.
 
-    A number asks for that many stratified folds, a share for one set of that part of the rows (see
-    `held_out_part`); a splitter may leave rows out (`TimeSeriesSplit`), and a list of splits may
-    keep groups of rows together. Rows of one of `groups` are never apart.
+    A number asks for that many stratified folds, None for five, a share for one set of that part of
+    the rows (see `held_out_part`); a splitter may leave rows out (`TimeSeriesSplit`), and a list of
+    splits may keep groups of rows together. Rows of one of `groups` are never apart.
     """
+    cv = USUAL if cv is None else cv
     if groups is not None:
         return _grouped(cv, columns, target, random_state, groups)
     if is_share(cv):
         return [held_out_part(cv, len(columns), random_state)]
     if isinstance(cv, int | np.integer):
         if cv < 2:
-            raise ValueError(f"cv must be at least 2 folds, or None for training scores, got {cv}")
+            raise ValueError(f"cv must be at least 2 folds, got {cv}")
         fold = deal(columns, min(int(cv), len(columns)), random_state)
         return list(PredefinedSplit(fold).split())
     return list(check_cv(cv, target).split(np.zeros(len(target)), target))

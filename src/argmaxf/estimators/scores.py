@@ -214,11 +214,12 @@ def response_method(estimator: Any, methods: Sequence[str]) -> str:
     """Return the first of `methods` that the classifier has, or say what is missing."""
     found = next((method for method in methods if _has(estimator, method)), None)
     if found is None:
+        if not hasattr(estimator, "fit"):
+            raise ValueError(f"estimator must be a classifier, got {estimator!r}")
         name, wanted = type(estimator).__name__, [m for m in methods if m != "log_odds"]
         advice = f": calibrate it, as in CalibratedClassifierCV({name}(...))"
-        raise ValueError(
-            f"{name} has no {' or '.join(wanted)}{advice if wanted == ['predict_proba'] else ''}"
-        )
+        helps = wanted == ["predict_proba"] and hasattr(estimator, "decision_function")
+        raise ValueError(f"{name} has no {' or '.join(wanted)}{advice if helps else ''}")
     return found
 
 

@@ -36,6 +36,8 @@ class Distance(NamedTuple):
     @classmethod
     def between(cls, one: Floats, other: Floats, looks: int = 1) -> Self:
         """Compare the scores of each label; `looks` is how many such pairs of tables there are."""
+        if min(len(one), len(other)) < 2:  # nothing can be said
+            return cls(0.0, 1.0)
         tests = [ks_2samp(*pair, method="asymp") for pair in zip(one.T, other.T, strict=True)]
         chance = min(1.0, looks * len(tests) * min(test.pvalue for test in tests))
         return cls(max(test.statistic for test in tests), chance)
