@@ -11,7 +11,8 @@ from imblearn.pipeline import make_pipeline as resampling_pipeline
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
@@ -211,6 +212,11 @@ def test_what_reweights_is_named():
     frozen = make_pipeline(StandardScaler(), FrozenEstimator(BALANCED))
     assert list(reweighting(frozen)) == ["class_weight='balanced'"]
     assert list(reweighting(make_pipeline(CalibratedClassifierCV(BALANCED)))) == []
+    assert list(reweighting(make_pipeline(SelectFromModel(BALANCED), LogisticRegression()))) == []
+    assert list(reweighting(StackingClassifier([("a", BALANCED)], LogisticRegression()))) == []
+    assert list(reweighting(VotingClassifier([("a", BALANCED), ("b", GaussianNB())]))) == [
+        "class_weight='balanced'"
+    ]
 
 
 @pytest.mark.parametrize("wrap", [lambda m: m, lambda m: make_pipeline(StandardScaler(), m)])

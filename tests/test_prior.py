@@ -288,6 +288,17 @@ def test_shares_of_classes_are_where_the_likelihood_is_highest():
     assert most_likely_shares(two, np.array([0.2, 0.8]))[0] == pytest.approx(want, abs=1e-5)
 
 
+def test_probabilities_that_say_nothing_leave_the_rate_as_it_was():
+    told = estimate_rate(np.full(50, 0.3), train_rate=0.3)
+    assert told.value == 0.3
+    assert (told.low, told.high) == (1e-12, 1 - 1e-12)
+    assert maximize_expected_f(np.full(50, 0.3), prior=(0.3, "estimate")).threshold == 0.3
+    with pytest.raises(ValueError, match="train_rate must be one number, got 2"):
+        estimate_rate([0.3], train_rate=[0.3, 0.4])
+    with pytest.raises(ValueError, match="got 'estimate'; estimate_rate gives the most likely one"):
+        shift_prior([0.3], train_rate=0.3, deploy_rate="estimate")
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_rate_is_estimated_where_it_is_asked_for(sparse):
     """As `estimate_rate` says it, of all items or of each column."""

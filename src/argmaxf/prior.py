@@ -16,6 +16,7 @@ from argmaxf.validation import as_probabilities
 
 ESTIMATE = "estimate"  # stands for a rate that the probabilities themselves shall show
 EDGE = 1e-12  # how close to 0 and 1 a rate is looked for
+SILENT = 1e-7  # by which probabilities differ from the rate in training that say nothing of another
 SMALLEST, LARGEST = np.finfo(np.float64).tiny, np.finfo(np.float64).max  # odds factors
 
 
@@ -138,7 +139,12 @@ class RateLikelihood:
         return float(np.sum(self.count * np.log(self.negative + rate * self.gain)))
 
     def best(self) -> float:
-        """Return the rate where it is highest: the root of its slope, or the end it points to."""
+        """Return the rate where it is highest: the root of its slope, or the end it points to.
+
+        Probabilities that are all that of training say nothing, and the rate stays what it was.
+        """
+        if np.all(np.abs(self.gain) <= SILENT):
+            return self.before
         from scipy.optimize import brentq  # takes .3 s to load
 
         def slope(rate: float) -> float:
@@ -189,7 +195,8 @@ def check_rate(name: str, rate: ArrayLike) -> Any:
         if any(isinstance(each, str | bytes) for each in np.asarray(rate, dtype=object).flat):
             raise TypeError("text")
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be above 0 and below 1, got {rate!r}") from None
+        known = "; estimate_rate gives the most likely one" if str(rate) == ESTIMATE else ""
+        raise ValueError(f"{name} must be above 0 and below 1, got {rate!r}{known}") from None
     wrong = ~((values > 0.0) & (values < 1.0))
     if wrong.any():
         raise ValueError(

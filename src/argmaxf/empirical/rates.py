@@ -71,10 +71,12 @@ def estimate_rate(
     proba = as_probabilities("p", p, ndim=1).astype(np.float64)
     if not proba.size:
         raise ValueError("p must hold at least one probability, got none")
-    before = float(check_rate("train_rate", train_rate))
+    before = check_rate("train_rate", train_rate)
+    if np.ndim(before):
+        raise ValueError(f"train_rate must be one number, got {np.size(before)}")
     check_unit_interval("level", level)
     if check_choice("method", method, ("likelihood", "moments")) == "likelihood":
-        return most_likely_rate(proba, 1.0, before, level)
+        return most_likely_rate(proba, 1.0, float(before), level)
     if reference is None:
         raise ValueError("method='moments' needs reference, held-out probabilities of training")
     known = as_probabilities("reference", reference, ndim=1).astype(np.float64)

@@ -27,6 +27,8 @@ NEUTRAL_WEIGHTS = {  # options that weigh classes, and their values that leave t
     "class_weights": (None,),
 }
 RESAMPLES = "sampling_strategy"  # the option by which ensembles that resample are known
+LAST = "final_estimator"  # the option of a stack that gives the probabilities
+ITSELF = ""  # the name of a classifier among its parts
 CALIBRATE = "calibrate them (calibrate='isotonic', on rows the model has not seen)"
 REMEDY = f"{CALIBRATE}, or train without weights: the decision needs none"
 
@@ -143,46 +145,40 @@ def _far(
 def reweighting(model: Any) -> Iterator[str]:
     """Name each option or step of a classifier that makes it see other classes than the data."""
     for name, value in _parts(model):
-        option = name.rpartition("__")[2]
-        neutral = NEUTRAL_WEIGHTS.get(option)
+        neutral = NEUTRAL_WEIGHTS.get(name)
         if neutral is not None and not (_among(value, neutral) or _all_alike(value)):
-            yield f"{option}={value!r}" if isinstance(value, str | int | float) else option
-        if hasattr(value, "fit_resample"):
+            yield f"{name}={value!r}" if isinstance(value, str | int | float) else name
+        if name == ITSELF and hasattr(value, "fit_resample"):
             yield f"{type(value).__name__} in the pipeline"
-        elif _resamples(value):
+        elif name == ITSELF and RESAMPLES in value.get_params(deep=False):
             yield f"{type(value).__name__}, which resamples"
 
 
 def _parts(model: Any) -> Iterator[tuple[str, Any]]:
-    """Give a classifier and all parameters, those of nested estimators too.
+    """Give what bears on the probabilities: a classifier, its parameters, and those inside it.
 
-    What stands inside a calibration is left out. Of a search it is the classifier that was found.
+    Left out is what only makes features, or stands inside a calibration.
     """
-    if isinstance(model, CalibratedClassifierCV) or not isinstance(model, BaseEstimator):
+    model = _found(model)
+    if not isinstance(model, BaseEstimator) or isinstance(model, CalibratedClassifierCV):
         return
-    inside = _hidden(model)
-    if inside is not None:
-        yield from _parts(inside)
+    if hasattr(model, "transform") and not is_classifier(model):
         return
-    parts = {"": model, **model.get_params(deep=True)}
-    calibrated = [f"{k}__" for k, v in parts.items() if isinstance(v, CalibratedClassifierCV)]
-    for name, value in parts.items():
-        if not name.startswith(tuple(calibrated)):
-            yield name, value
-            yield from _parts(_hidden(value))
+    yield ITSELF, model
+    own = model.get_params(deep=False)
+    if LAST in own:  # of a stack: the others make its features
+        own = {LAST: own[LAST]}
+    for name, value in own.items():
+        yield name, value
+        for inside in value if isinstance(value, list | tuple) else [value]:
+            yield from _parts(inside[1] if isinstance(inside, tuple) else inside)
 
 
-def _hidden(value: Any) -> Any:
-    """Return the classifier inside a frozen one, or that a search has found; None in others."""
+def _found(value: Any) -> Any:
+    """Return the classifier inside a frozen one, or that a search has found, or itself."""
     if isinstance(value, FrozenEstimator):
-        return value.estimator
-    return getattr(value, "best_estimator_", None)
-
-
-def _resamples(value: Any) -> bool:
-    """Whether it is a classifier that resamples rows by itself, as those of imbalanced-learn."""
-    known = isinstance(value, BaseEstimator) and is_classifier(value)
-    return known and RESAMPLES in value.get_params(deep=False)
+        return _found(value.estimator)
+    return getattr(value, "best_estimator_", value)
 
 
 def _among(value: Any, neutral: tuple[Any, ...]) -> bool:
