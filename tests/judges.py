@@ -121,14 +121,14 @@ def families(seed=0):
         "beta(.5,5) n=10": rng.beta(0.5, 5, 10),
         "beta(.5,5) n=30": rng.beta(0.5, 5, 30),
         "beta(.1,5) n=30": rng.beta(0.1, 5, 30),
-        "rare": rng.dirichlet(np.ones(50)) * 0.2,
-        "one and a tail": np.r_[0.9, np.full(45, 0.01)],
-        "all equal": np.full(40, 0.3),
-        "tiny": rng.random(40) * 1e-6,
+        "rare": rng.dirichlet(np.ones(40)) * 0.2,
+        "one and a tail": np.r_[0.9, np.full(35, 0.01)],
+        "all equal": np.full(30, 0.3),
+        "tiny": rng.random(30) * 1e-6,
         "tiny tail": rng.random(20) * 1e-100,
         "zeros and ones": np.r_[np.zeros(5), 1e-12, 0.5, 0.5, 1 - 1e-12, np.ones(4)],
         "near one": 1 - rng.random(30) * 1e-12,
-        "uniform": rng.random(60),
+        "uniform": rng.random(45),
     }
 
 

@@ -48,13 +48,17 @@ NAMES = [method.name for method in METHODS.values() if method.standard]
 LIKELIHOOD = LogisticRegression(C=np.inf, tol=1e-8, max_iter=10_000)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def rare():
     return make_classification(1500, weights=[0.9], class_sep=0.6, flip_y=0.05, random_state=0)
 
 
-def test_the_report_has_every_score_and_a_reason(rare):
-    fitted = AutoFClassifier(LogisticRegression()).fit(*rare)
+@pytest.fixture(scope="module")
+def fitted(rare):
+    return AutoFClassifier(LogisticRegression()).fit(*rare)
+
+
+def test_the_report_has_every_score_and_a_reason(fitted):
     report = fitted.report_
     assert list(report.scores) == NAMES
     assert report.chosen == fitted.chosen_
@@ -231,12 +235,11 @@ def test_other_targets(kind):
 
 
 def test_sets_of_the_size_to_be_predicted(rare):
-    X, y = rare
-    whole = AutoFClassifier(LogisticRegression()).fit(X, y)
-    small = AutoFClassifier(LogisticRegression(), set_size=20).fit(X, y)
+    few = [each[:400] for each in rare]
+    whole = AutoFClassifier(LogisticRegression()).fit(*few)
+    small, again = (AutoFClassifier(LogisticRegression(), set_size=20).fit(*few) for _ in range(2))
     # On sets of 20 a tenth of them positive, F is lower: some hold no positive at all.
     assert small.report_.scores["cut at 0.5"] < whole.report_.scores["cut at 0.5"]
-    again = AutoFClassifier(LogisticRegression(), set_size=20).fit(X, y)
     assert again.report_.scores == small.report_.scores
 
 
@@ -288,6 +291,7 @@ def test_texts_frames_sparse_and_missing_numbers():
 def test_pipelines_search_pickle_and_wrapping(rare):
     X, y = rare
     pipe = make_pipeline(StandardScaler(), AutoFClassifier(GaussianNB()))
+    X, y = X[:500], y[:500]
     search = GridSearchCV(pipe, {"autofclassifier__beta": [1.0, 2.0]}, scoring="f1", cv=2)
     restored = pickle.loads(pickle.dumps(search.fit(X, y)))
     assert np.array_equal(restored.predict(X), search.predict(X))
@@ -298,12 +302,11 @@ def test_pipelines_search_pickle_and_wrapping(rare):
 
 
 @pytest.mark.filterwarnings("ignore:sample_weight moves the rate")
-def test_weights_count_in_the_comparison(rare):
+def test_weights_count_in_the_comparison(rare, fitted):
     X, y = rare
     weight = np.where(y == 1, 4.0, 1.0)
     weighted = AutoFClassifier(LogisticRegression()).fit(X, y, sample_weight=weight)
-    plain = AutoFClassifier(LogisticRegression()).fit(X, y)
-    assert weighted.report_.scores["tuned threshold"] > plain.report_.scores["tuned threshold"]
+    assert weighted.report_.scores["tuned threshold"] > fitted.report_.scores["tuned threshold"]
     with sklearn.config_context(enable_metadata_routing=True):
         asked = LogisticRegression().set_fit_request(sample_weight=True)
         routed = AutoFClassifier(asked).fit(X, y, sample_weight=weight)
@@ -318,7 +321,7 @@ def test_nothing_to_compare(rare):
     assert fitted.predict(X).all()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_warns_under_domain_adaptation(seed):
     """Section 4.1.2: tested only where P(1|x) < 0.5, and not where the data are like training."""
     mixture = GaussianMixture(D=10, S=4.0)
@@ -391,19 +394,22 @@ def test_the_model_is_fitted_on_all_rows_once(rare):
     assert sorted(CountingNB.fits) == [1200] * 5 + [1500]
 
 
+@pytest.fixture(scope="module")
+def trial(rare):
+    X, y = rare
+    keys = ("threshold", "expected", "soft", "plain", "uncalibrated", "blend")
+    methods, model = [METHODS[key] for key in keys], LogisticRegression()
+    made = Trial(X, y, Labels.of(y), None, model, Recipe(), methods, {}, needs_model=True)
+    made.run()
+    return made
+
+
 @pytest.mark.parametrize("key", ["plain", "threshold", "expected", "uncalibrated", "blend"])
-def test_a_method_put_on_the_fitted_model_is_the_method_fitted(rare, key):
+def test_a_method_put_on_the_fitted_model_is_the_method_fitted(rare, trial, key):
     """What is learned from held-out scores and put on the model is what fit would have given."""
     X, y = rare
-    recipe, method = Recipe(), METHODS[key]
-    methods = [
-        METHODS[k] for k in ("threshold", "expected", "soft", "plain", "uncalibrated", "blend")
-    ]
-    model = LogisticRegression()
-    trial = Trial(X, y, Labels.of(y), None, model, recipe, methods, {}, needs_model=True)
-    trial.run()
-    fitted = method.make(LogisticRegression(), recipe).fit(X, y)
-    assert np.array_equal(learned.fitted(trial, method).predict(X), fitted.predict(X))
+    fitted = METHODS[key].make(LogisticRegression(), Recipe()).fit(X, y)
+    assert np.array_equal(learned.fitted(trial, METHODS[key]).predict(X), fitted.predict(X))
 
 
 def test_errors_of_the_model_trained_for_f_are_errors(rare, monkeypatch):

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import fbeta_score
 from sklearn.pipeline import make_pipeline
@@ -236,7 +237,7 @@ def test_other_kinds_of_files(frame, tmp_path, suffix):
     assert read_table(path).equals(data)
 
 
-def test_saved_model_predicts_as_the_fitted_one(csv, tmp_path, rows, capsys):
+def test_saved_model_predicts_as_the_fitted_one(csv, tmp_path, rows, found, capsys):
     import skops.io
 
     path = tmp_path / "model.skops"
@@ -245,7 +246,7 @@ def test_saved_model_predicts_as_the_fitted_one(csv, tmp_path, rows, capsys):
     types = skops.io.get_untrusted_types(file=path)
     assert all(name.startswith(("argmaxf.", "numpy.")) for name in types)
     model = skops.io.load(path, trusted=types)
-    chosen = Request(rows).compare().estimator.fit(rows.X, rows.y)
+    chosen = clone(found.estimator).fit(rows.X, rows.y)
     assert (model.predict(rows.X) == chosen.predict(rows.X)).all()
     assert (model.predict(rows.X.to_pandas()) == chosen.predict(rows.X)).all()
 

@@ -102,23 +102,22 @@ def test_sources_are_followed_through_imports_however_deep():
 READ_AGAIN = """
 import sys
 import numpy as np
-from argmaxf.lean import large
-print(large.compiled(np.array([0.5, 2.0, 3.0])))
+from argmaxf.lean import total
+print(total.compiled(np.array([2.0, 3.0])))
 print(*(int(name in sys.modules) for name in ("numba.np.arraymath", "scipy.linalg", "cffi")))
-print(large.compiled(np.array([1, 5])))
+print(total.compiled(np.array([1, 4])))
 """
 
 
 def test_kept_code_is_read_without_what_compiles_it(library):
     """The half of numba that only compiles, and SciPy behind it, take longer than all the rest."""
     (library / "argmaxf" / "lean.py").write_text(
-        "import numpy as np\n"
         "from argmaxf.compiled import kernel\n"
         "@kernel\n"
-        "def large(x):\n"
-        "    return x[np.flatnonzero(x > 1)].sum()\n"
+        "def total(x):\n"
+        "    return x.sum()\n"
     )
-    run(library, "import numpy as np\nfrom argmaxf.lean import large\nlarge.compiled(np.ones(3))")
+    run(library, "import numpy as np\nfrom argmaxf.lean import total\ntotal.compiled(np.ones(3))")
     assert run(library, READ_AGAIN) == [5.0, 0, 0, 0, 5.0]  # and then compiles for integers
 
 
@@ -280,7 +279,6 @@ def nowhere(code, library):
 
 
 def test_where_nothing_at_all_can_be_written(library, as_nobody):
-    assert as_nobody[0](nowhere(HITS, library)) == [12.0, 0]
     assert as_nobody[0](nowhere(HITS, library)) == [12.0, 0]
 
 

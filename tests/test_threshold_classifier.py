@@ -305,9 +305,13 @@ def test_labels_may_share_the_threshold_of_the_average_that_counts(average):
     fitted = ThresholdFClassifier(base, average=average, cv=None).fit(X, Y)
     assert len(set(fitted.threshold_)) == 1
     score = fitted.decision_function(X)
-    reached = [f1_score(Y, score >= t, average=average, zero_division=0) for t in np.unique(score)]
-    assert f1_score(Y, fitted.predict(X), average=average, zero_division=0) == max(reached)
-    assert fitted.f_ == pytest.approx(max(reached))
+    chosen = score >= np.unique(score)[:, None, None]
+    axes = (1, 2) if average == "micro" else 2
+    tp, both = (chosen & (Y == 1)).sum(axis=axes), (chosen * 1 + Y).sum(axis=axes)
+    reached = (2 * tp / np.maximum(both, 1)).reshape(len(chosen), -1).mean(axis=1)
+    found = f1_score(Y, fitted.predict(X), average=average, zero_division=0)
+    assert found == pytest.approx(reached.max(), abs=1e-14)
+    assert fitted.f_ == pytest.approx(found)
     with pytest.raises(ValueError, match=f"average='{average}' is for multilabel targets"):
         ThresholdFClassifier(LogisticRegression(), average=average).fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="average must be 'macro'"):
