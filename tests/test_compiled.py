@@ -112,10 +112,7 @@ print(total.compiled(np.array([1, 4])))
 def test_kept_code_is_read_without_what_compiles_it(library):
     """The half of numba that only compiles, and SciPy behind it, take longer than all the rest."""
     (library / "argmaxf" / "lean.py").write_text(
-        "from argmaxf.compiled import kernel\n"
-        "@kernel\n"
-        "def total(x):\n"
-        "    return x.sum()\n"
+        "from argmaxf.compiled import kernel\n@kernel\ndef total(x):\n    return x.sum()\n"
     )
     run(library, "import numpy as np\nfrom argmaxf.lean import total\ntotal.compiled(np.ones(3))")
     assert run(library, READ_AGAIN) == [5.0, 0, 0, 0, 5.0]  # and then compiles for integers

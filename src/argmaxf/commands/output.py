@@ -32,10 +32,11 @@ def print_whole(out: Console, table: Table) -> None:
     if table.title:
         out.print(table.title)
     columns = [list(column.cells) for column in table.columns]
+    headers = [str(column.header).replace("\n", " ") for column in table.columns]
     for row in zip(*columns, strict=True):
-        for column, cell in zip(table.columns, row, strict=True):
+        for header, cell in zip(headers, row, strict=True):
             if str(cell):
-                out.print(f"{column.header}: {cell}", soft_wrap=True)
+                out.print(f"{header}: {cell}", soft_wrap=True)
         out.print()
 
 
