@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -42,19 +43,25 @@ def table(tmp_path_factory):
     return path
 
 
+def written(table, name, *options):
+    """The page that the command writes; it shows the words of the command."""
+    path = table.with_name(name)
+    words = ["compare", str(table), *options, "--report", str(path), "--json"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["argmaxf", *words])
+        assert run(words) == 0
+    return path
+
+
 @pytest.fixture(scope="module")
 def one_label(table):
-    path = table.with_name("one.html")
-    assert run(["compare", str(table), "--target", SCRIPT, "--report", str(path), "--json"]) == 0
-    return path
+    return written(table, "one.html", "--target", SCRIPT)
 
 
 @pytest.fixture(scope="module")
 def two_labels(table):
-    path = table.with_name("two.html")
     targets = ["--target", SCRIPT, "--target", "<b>second</b>", "--beta", "2"]
-    assert run(["compare", str(table), *targets, "--report", str(path), "--json"]) == 0
-    return path
+    return written(table, "two.html", *targets)
 
 
 @pytest.fixture(scope="module")
@@ -258,10 +265,11 @@ def test_names_stay_text(browser, one_label):
 def test_readable_on_phone_and_desk_in_light_and_dark(browser, two_labels, width, scheme):
     browser.open(two_labels, width=width, scheme=scheme)
     assert browser.script("return document.documentElement.scrollWidth <= innerWidth")
-    assert browser.script(
-        "return [...document.querySelectorAll('.methods, svg, pre')]"
-        ".every(e => e.getBoundingClientRect().right <= innerWidth && e.scrollWidth <= innerWidth)"
+    wide = browser.script(
+        "return [...document.querySelectorAll('.methods, svg, pre')].filter(e => innerWidth <"
+        " Math.max(e.getBoundingClientRect().right, e.scrollWidth)).map(e => e.outerHTML)"
     )
+    assert wide == []
     background = browser.script("return getComputedStyle(document.body).backgroundColor")
     assert (luminance(background) < 0.1) == (scheme == "dark")
     colours = browser.script(
@@ -313,7 +321,7 @@ def test_the_page_is_one_small_file(one_label, two_labels):
         assert "https://" not in text
 
 
-@pytest.mark.parametrize("n", [1_500, pytest.param(6_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [400, pytest.param(6_000, marks=pytest.mark.slow)])
 def test_many_rows_and_labels_still_fit_in_the_page(n):
     rng, labels = np.random.default_rng(0), 8
     x = rng.normal(size=(n, 2))
