@@ -159,11 +159,12 @@ class OnAnyScale(LogisticRegression):
 def test_models_of_folds_that_score_on_other_scales_are_noticed(rare):
     X, y = rare
     usual = argmaxf.compare(X, y, LogisticRegression(), methods=["threshold"])
-    moved = argmaxf.compare(X, y, OnAnyScale(), methods=["threshold"])
+    moved = argmaxf.compare(X, y, OnAnyScale(), methods=["threshold", "expected"])
     tuned = "tuned threshold"
     assert moved.scores[tuned] < usual.scores[tuned] - 0.1
     (note,) = [note for note in moved.notes if "do not score on one scale" in note]
     assert f"{tuned} reaches F1 {moved.scores[tuned]:.3f}" in note
+    assert "For the same reason expected F is rated low here" in note
     by_share = float(re.search(r"would reach (0\.\d+)", note)[1])
     assert by_share == pytest.approx(usual.scores[tuned], abs=0.1)
     for quiet in (

@@ -10,7 +10,8 @@ from sklearn.frozen import FrozenEstimator
 from argmaxf.arrays import Bools, Floats
 from argmaxf.comparison.choice import REACH
 from argmaxf.comparison.contest import Contest, Rated, Said
-from argmaxf.comparison.methods import METHODS
+from argmaxf.comparison.methods import METHODS, Method
+from argmaxf.comparison.words import listed
 from argmaxf.estimators.shift import Distance
 
 TUNED = METHODS["threshold"].name
@@ -37,8 +38,20 @@ def off_scale(contest: Contest, said: Sequence[Said], tuned: Rated) -> Iterator[
             f"The models of the {len(said)} folds do not score on one scale, and no threshold "
             f"suits them all: {TUNED} reaches {f} {tuned.value:.3f}, where cutting each at one "
             f"share of its rows would reach {by_rank.value:.3f}. In use it cuts the scores of one "
-            "model, and may do better than here, or worse."
+            f"model, and may do better than here, or worse.{_also(trial.methods)}"
         )
+
+
+def _also(methods: Sequence[Method]) -> str:
+    """Name the methods that learn from the scores of some models how to read those of another."""
+    names = [m.name for m in methods if m.rests_on in ("probabilities", "others")]
+    if not names:
+        return ""
+    are = "are" if len(names) > 1 else "is"
+    return (
+        f" For the same reason {listed(names)} {are} rated low here; in use each model is "
+        "calibrated by itself."
+    )
 
 
 def _apart(scores: Sequence[Floats], fold: int) -> Distance:

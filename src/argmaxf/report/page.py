@@ -121,6 +121,19 @@ def promised(comparison: Comparison) -> dict[str, float]:
     return {k: v for k, v in {**limits, "confidence": sure}.items() if v is not None}
 
 
+def _expected_by_size(comparison: Comparison, y: Any, p: Any) -> tuple[str, ExpectedFDisplay]:
+    """Return what is expected of each number of rows, and what was found of the best."""
+    measure = comparison.measure
+    display = ExpectedFDisplay.of(p, measure=measure)
+    chosen = np.asarray(display.decision.selected)
+    found = measure.quotient(np.sum(y[chosen]), chosen.sum(), y.sum(), y.size)
+    return (
+        f"Expected {measure.title} against how many rows are selected. Found on the labels, for "
+        f"the best: {float(found):.3f}.",
+        display,
+    )
+
+
 def _found_by_threshold(comparison: Comparison, y: Any, p: Any) -> tuple[str, EmpiricalFDisplay]:
     """Return what each threshold finds, with what can be promised of it where that was asked."""
     asked, measure = promised(comparison), comparison.measure
@@ -171,12 +184,8 @@ def _pictures(comparison: Comparison, label: int) -> list[dict[str, Any]]:
     calibrated = rows.scores.get(drawn_by(comparison), own)
     p, y, raw = calibrated[:, label], rows.truth[:, label].astype(int), own[:, label]
     measure = comparison.measure
-    f = measure.title
     displays: list[tuple[str, Any]] = [
-        (
-            f"Expected {f} against how many rows are selected.",
-            ExpectedFDisplay.of(p, measure=measure),
-        ),
+        _expected_by_size(comparison, y, p),
         _found_by_threshold(comparison, y, p),
         (
             "The classifier's own probabilities against what was found.",
