@@ -13,7 +13,7 @@ docs/promises.md proves that no cut of a precision below c passes, with a probab
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -85,21 +85,26 @@ class Steps:
         true = int(self.true[step - 1]) if step else 0
         return true, int(self.above[step]) if step < self.edge.size else self.negative.size
 
-    def top(self, rank: int) -> int:
-        """Return the positives among the first `rank` rows, equal scores shuffled.
+    def top(self, ranks: Ints) -> Ints:
+        """Return the positives among so many first rows, equal scores shuffled, for each rank."""
+        found = np.empty_like(ranks)
+        steps = np.searchsorted(self.size, ranks)
+        for step in np.unique(steps).tolist():
+            true, false = self.before(step)
+            inside = np.maximum(ranks[steps == step] - true - false, 0)
+            found[steps == step] = true + self._among_equal(step, inside)
+        return found
 
-        Any order will do that does not look at labels; rows may come sorted by them.
+    def _among_equal(self, step: int, rows: Ints) -> Ints:
+        """Return the positives among so many first rows of a step's score.
+
+        Any order will do that does not look at labels; the rows may have come sorted by them.
         """
-        step = self.first_of(rank)
-        true, false = self.before(step)
-        inside = rank - true - false
-        if inside <= 0:
-            return true
-        if rank == self.size[step]:
-            return int(self.true[step])
+        if not rows.any() or self.above[step] == self.false[step]:
+            return rows
         equal = self.labels[self.score == self.edge[step]]
         shuffled = np.random.default_rng(ORDER).permutation(equal)
-        return true + int(np.count_nonzero(shuffled[:inside]))
+        return np.append(0, np.cumsum(shuffled))[rows]
 
 
 class Start(NamedTuple):
@@ -153,19 +158,21 @@ def walk(steps: Steps, limit: float, alpha: float) -> list[Passed]:
     return _walked(steps, ladder, limit) + _walked(steps, _highest(steps, alpha * TOP), limit)
 
 
-def _ladder(steps: Steps, limit: float, alpha: float) -> Iterator[Start]:
+def _ladder(steps: Steps, limit: float, alpha: float) -> list[Start]:
     """Count the positives at each rung."""
-    for rank, level in rungs(limit, alpha, steps.n):
-        yield Start(rank, steps.top(rank), level)
+    ranks, levels = zip(*rungs(limit, alpha, steps.n), strict=True)
+    true = steps.top(np.array(ranks)).tolist()
+    return list(map(Start, ranks, true, levels))
 
 
-def _highest(steps: Steps, alpha: float) -> Iterator[Start]:
-    """Yield the rows of the highest score, if some are positive: others would not pass."""
-    if steps.edge.size and not steps.above[0]:
-        yield Start(int(steps.size[0]), int(steps.true[0]), alpha)
+def _highest(steps: Steps, alpha: float) -> list[Start]:
+    """Return the rows of the highest score, if some are positive: others would not pass."""
+    if not steps.edge.size or steps.above[0]:
+        return []
+    return [Start(int(steps.size[0]), int(steps.true[0]), alpha)]
 
 
-def _walked(steps: Steps, starts: Iterable[Start], limit: float) -> list[Passed]:
+def _walked(steps: Steps, starts: list[Start], limit: float) -> list[Passed]:
     """Return the stretches of one walk."""
     stretches: list[Passed] = []
     carried = 0.0  # the level that is left where a start is reached
