@@ -13,8 +13,10 @@ PYTEST := .venv/bin/python -m pytest $(ON_ALL_CORES)
 demo: .venv/.demo  ## the main job: methods compared on real data, explained, with a report
 	.venv/bin/argmaxf demo
 
-# Each process has a core: linear algebra needs no threads of its own.
+# Each process has a core: linear algebra needs no threads of its own. Modules are translated once,
+# whatever the environment says: tests start a hundred processes.
 test coverage test-slow test-lowest test-wheel: export OMP_NUM_THREADS ?= 1
+test coverage test-slow test-lowest test-wheel: export PYTHONDONTWRITEBYTECODE :=
 
 test: .venv/.dev lint  ## style, types and the test suite
 	$(PYTEST)

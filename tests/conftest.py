@@ -46,8 +46,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)  # before marks choose
 def pytest_collection_modifyitems(items):
-    """Put clusters first, which start slowly: at the end one core would wait for them."""
-    items.sort(key=lambda item: group_of(item.nodeid) not in CLUSTERS)
+    """Put first what starts slowly, compiles what others use, or takes long: cores end together."""
+    items.sort(key=lambda item: _turn(group_of(item.nodeid)))
     for item in items:
         cluster = _cluster_of(item)
         if cluster and group_of(item.nodeid) != cluster:
@@ -56,10 +56,21 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
+EARLY = ("tests/test_maximize_expected.py", "tests/test_classifiers.py")
+
+
+def _turn(group):
+    """The place of a group among all: clusters, the early ones, the rest."""
+    return (group not in CLUSTERS) + (group not in CLUSTERS and group not in EARLY)
+
+
+MANY_MODELS = ("AutoF", "BlendF", "CostSensitiveF", "MarginF", "calibrate=None")
+
+
 def _fits_for_long(item):
     """Whether a check of scikit-learn fits a classifier of many models dozens of times."""
-    many = "AutoFClassifier" in item.name or "BlendFClassifier" in item.name
-    return many and "contract" in item.name and "sparse" in item.name
+    again = "sparse" in item.name or "readonly_memmap=True)" in item.name
+    return "contract" in item.name and again and any(each in item.name for each in MANY_MODELS)
 
 
 def _cluster_of(item):

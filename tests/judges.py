@@ -32,9 +32,11 @@ def definition(p, selected, beta=1.0, *, formula=None, zero_division=0.0):
     formula = formula or fbeta(beta)
     p = [mpmath.mpf(float(v)) for v in p]
     k = sum(map(bool, selected))
+    masses = [mpmath.mpf(1)]
+    for v in p:
+        masses = [mass * each for mass in masses for each in (1 - v, v)]
     states = []
-    for y in itertools.product((0, 1), repeat=len(p)):
-        mass = mpmath.fprod(pi if yi else 1 - pi for pi, yi in zip(p, y, strict=True))
+    for mass, y in zip(masses, itertools.product((0, 1), repeat=len(p)), strict=True):
         true = sum(yi for yi, s in zip(y, selected, strict=True) if s)
         states.append((mass, value(formula, true, k, sum(y), len(p), zero_division)))
     mean = mpmath.fsum(m * v for m, v in states)

@@ -296,7 +296,7 @@ def test_two_processes_at_once(library):
     assert run(library, HITS) == [12.0, 1]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=SLOW)])
 def test_workers(library, method):
     if method == "fork" and not hasattr(os, "fork"):
         pytest.skip("no fork here")

@@ -129,6 +129,7 @@ def test_split_ties_of_each_segment_go_to_its_first_rows(engine):
         np.testing.assert_array_equal(label[segment == s], exact.selected)
 
 
+@pytest.mark.slow_on_clusters
 def test_null_and_nan_are_refused_with_a_count_or_dropped(engine):
     p = scores(2_000, seed=6)
     given = pa.array(p.tolist()).to_pylist()

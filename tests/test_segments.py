@@ -257,6 +257,7 @@ def test_an_output_never_replaces_a_column(engine):
 RESERVED = ["threshold", "ties", "row", "segment", "column", "p", "key", "low", "high", "text"]
 
 
+@pytest.mark.slow_on_clusters
 def test_no_name_is_reserved(engine):
     names = [f"argmaxf_{name}" for name in [*RESERVED, "threshold_0", "rows", "count", "sum_0"]]
     table = pa.table({"row": np.arange(N)} | {name: CODE + i for i, name in enumerate(names)})

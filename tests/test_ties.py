@@ -114,7 +114,7 @@ def test_near_ties_between_301_and_16384_items(measure, formula):
         assert by_frame(moved, measure=measure) == sizes[best_k(truth)]
 
 
-@pytest.mark.parametrize("n", [400, 5_000, 15_125])
+@pytest.mark.parametrize("n", [400, 5_000, pytest.param(15_125, marks=pytest.mark.slow)])
 def test_natural_sets_equal_two_doubles(n):
     from argmaxf.expected.ties import settle
 
