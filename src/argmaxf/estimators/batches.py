@@ -71,7 +71,8 @@ class BatchFClassifier(MetaFClassifier):
         Decision
             Expected F and its spread are NaN, with a warning, where the probabilities are known to
             be off (`doubt_`): the set is the best for them, but what they promise does not hold. A
-            warning also says where they rest on fewer than ten positives in training.
+            warning also says where they rest on fewer than ten positives in training. The spread is
+            of chance in the labels of X alone, not in what was learned (docs/limits.md).
         """
         check_is_fitted(self)
         if self.doubt_ is not None:
