@@ -173,3 +173,18 @@ def test_models_of_folds_that_score_on_other_scales_are_noticed(rare):
         argmaxf.compare(X, y, OnAnyScale(), methods=["threshold"], X_test=X, y_test=y),
     ):
         assert "one scale" not in str(quiet)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"X_test": np.ones((3, 20))}, "X_test and y_test must be given together, got X_test al"),
+        ({"y_test": [0, 1, 1]}, "X_test and y_test must be given together, got y_test alone"),
+        ({"X_test": np.ones((3, 20)), "y_test": [0, 1]}, "inconsistent numbers of samples"),
+        ({"methods": []}, "methods must name at least one of 'plain', 'threshold'"),
+        ({"methods": ["blend"]}, "must name 'expected' and 'soft' beside 'blend', which blends"),
+    ],
+)
+def test_what_does_not_go_together_is_said(rare, options, said):
+    with pytest.raises(ValueError, match=said):
+        argmaxf.compare(*rare, LogisticRegression(), **options)

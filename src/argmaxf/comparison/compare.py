@@ -131,6 +131,11 @@ def compare(
             "nothing to learn"
         )
     check_consistent_length(X, y)
+    if (X_test is None) != (y_test is None):
+        given = "X_test" if y_test is None else "y_test"
+        raise ValueError(f"X_test and y_test must be given together, got {given} alone")
+    if y_test is not None:
+        check_consistent_length(X_test, y_test)
     check_count_if_given("set_size", set_size)
     weight = as_weights(sample_weight, np.shape(y)[0])
     promise = (Constraints(min_precision, min_recall, max_selected_rate), confidence)

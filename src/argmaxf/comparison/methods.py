@@ -6,7 +6,7 @@ symbol and sentence appear wherever people look.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -234,11 +234,23 @@ def taking_part(
         found = [method for method in knowing if method.standard]
     else:
         found = [METHODS[check_choice("methods", key, tuple(METHODS))] for key in keys]
+        _check_named(found)
     for method in found:
         if method not in knowing:
             known = ", ".join(repr(each.key) for each in knowing)
             raise ValueError(f"methods for {measure} are {known}; got {method.key!r}")
     return [*found, *(added_method(*each) for each in checked_candidates(candidates).items())]
+
+
+def _check_named(methods: Sequence[Method]) -> None:
+    """Refuse no methods at all, and a blend without what it blends."""
+    if not methods:
+        raise ValueError(f"methods must name at least one of {', '.join(map(repr, METHODS))}")
+    named = {method.key for method in methods}
+    for method in methods:
+        if not named.issuperset(method.members):
+            needs = " and ".join(map(repr, method.members))
+            raise ValueError(f"methods must name {needs} beside {method.key!r}, which blends them")
 
 
 def checked_candidates(candidates: Any) -> Mapping[str, Any]:
