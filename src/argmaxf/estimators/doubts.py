@@ -47,11 +47,13 @@ def doubt(
     weight: Any = None,
     *,
     learned_here: bool = False,
+    held_out: bool = False,
 ) -> str | None:
     """Return why the probabilities cannot be taken at their word, or None if nothing speaks so.
 
     `learned_here` says that the fitted models were trained on these very rows, on which a model
-    that learned them by heart is right whatever weights it was trained with.
+    that learned them by heart is right whatever weights it was trained with; `held_out` that they
+    were not. Of a model that came fitted neither is known.
     """
     causes = " and ".join(dict.fromkeys(cause for model in models for cause in reweighting(model)))
     weight = np.ones(len(columns)) if weight is None else weight
@@ -68,10 +70,11 @@ def doubt(
             f"the probabilities are those of a reweighted model ({causes}), and the rows it was "
             f"trained on cannot show how far they are off: {REMEDY}"
         )
-    if learned_here and _by_heart(proba, columns, weight):
+    if not held_out and _by_heart(proba, columns, weight):
         return (
-            "the probabilities of all rows the model was trained on are 0 or 1, as they are "
-            f"labelled, which says nothing of how sure it may be of others: {CALIBRATE}"
+            "the probabilities of all rows are 0 or 1, as they are labelled: of rows it was "
+            "trained on a model may know that by heart, and how sure it is of others it does not "
+            f"show: {CALIBRATE}"
         )
     return None
 

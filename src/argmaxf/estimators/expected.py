@@ -203,8 +203,8 @@ class ExpectedFClassifier(BatchFClassifier):
         proba = self._scorer.predict(rows.X)
         self._reference = proba if isinstance(self.estimator, FrozenEstimator) else None
         here = not isinstance(last_step(self.estimator), FrozenEstimator)
-        models = self._scorer.models_
-        self.doubt_ = doubt(models, proba, rows.columns, rows.weight, learned_here=here)
+        known = {"learned_here": here, "held_out": is_given(self.estimator)}
+        self.doubt_ = doubt(self._scorer.models_, proba, rows.columns, rows.weight, **known)
         if self.doubt_ is not None:
             warnings.warn(self.doubt_, CalibrationWarning, stacklevel=4)
 
