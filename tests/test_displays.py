@@ -211,13 +211,12 @@ def test_large_display_stays_small(tmp_path):
 
 
 def test_displays_load_matplotlib_only_to_draw():
-    code = "import sys, argmaxf.displays as d; d.ExpectedFDisplay.of([.1]); "
-    code += "print('matplotlib' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "False"
-    code = "import sys; sys.modules['matplotlib'] = None; sys.modules['matplotlib.pyplot'] = None; "
-    code += "import argmaxf.displays as d; d.ExpectedFDisplay.from_predictions([.1])"
+    code = "import sys, argmaxf; d = argmaxf.displays; d.ExpectedFDisplay.of([.1]); "
+    code += "print('matplotlib' in sys.modules); "
+    code += "sys.modules['matplotlib'] = None; sys.modules['matplotlib.pyplot'] = None; "
+    code += "d.ExpectedFDisplay.from_predictions([.1])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stdout.strip() == "False"
     assert "pip install 'argmaxf[plot]'" in run.stderr
 
 

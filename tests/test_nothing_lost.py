@@ -236,7 +236,9 @@ with written_whole(Path({str(path)!r})) as temporary:
     assert os.listdir(tmp_path) == [path.name]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_copies_of_the_standard_input_do_not_stay(tmp_path, number):
     folder = tmp_path / "tmp"
     folder.mkdir()
