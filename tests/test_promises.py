@@ -16,6 +16,7 @@ from argmaxf.constraints import Constraints
 from argmaxf.empirical.ladder import ORDER, TOP, Steps, rungs, tail, walk
 from argmaxf.empirical.promises import (
     PromiseError,
+    _levels,
     _precise,
     least_true,
     low_limit,
@@ -72,6 +73,7 @@ def test_the_walk_is_the_plain_one(rng, n, limit, alpha, distinct):
     at_steps = set(zip(steps.true.tolist(), steps.false.tolist(), strict=True))
     assert {cut for cut in plain if cut in at_steps} <= set(passed) <= set(plain)
     assert all(plain[cut] == pytest.approx(level) for cut, level in passed.items())
+    assert np.array_equal(_levels(steps, cuts.true + cuts.false, limit, alpha), cuts.level)
 
 
 def test_the_tail_is_the_sum_of_its_terms():
@@ -555,6 +557,20 @@ def test_the_band_of_the_display_is_what_is_promised():
     at_best = shown.limits.precision_low[np.searchsorted(shown.score, shown.best.threshold)]
     assert at_best == pytest.approx(shown.best.promise.precision_low)
     assert any("0.95 confidence" in label for label in shown.ax_.get_legend_handles_labels()[1])
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("decimals", [0, 1])
+def test_the_band_of_scores_that_many_rows_share(decimals):
+    from matplotlib import pyplot
+
+    from argmaxf.displays import EmpiricalFDisplay
+
+    y, score = sample(800)
+    both = {"min_precision": 0.9, "confidence": 0.95}
+    shown = EmpiricalFDisplay.from_predictions(y, score.round(decimals), **both)
+    at_best = np.searchsorted(shown.score, shown.best.threshold)
+    assert shown.limits.precision_low[at_best] == pytest.approx(shown.best.promise.precision_low)
     pyplot.close("all")
 
 

@@ -211,7 +211,7 @@ def _levels(steps: Steps, size: Ints, limit: float, share: float) -> NDArray[np.
     level = np.full(size.size, np.nan)
     for stretch in walk(steps, limit, share):
         end = stretch.end
-        last = size.max() if end == steps.edge.size else int(steps.size[end]) - 1
+        last = steps.n if end == steps.edge.size else int(steps.size[end]) - 1
         here = (size >= stretch.rank) & (size <= last)
         level[here] = np.fmax(level[here], stretch.level)
     return level
