@@ -127,7 +127,7 @@ def maximize_empirical_f(
     >>> y, score = [0] * 60 + [1] * 60, range(120)
     >>> best = maximize_empirical_f(y, score, min_precision=0.9, confidence=0.95)
     >>> best.k, round(best.promise.precision_low, 3)
-    (60, 0.944)
+    (60, 0.945)
 
     Segments have their own thresholds.
 
