@@ -390,7 +390,7 @@ def corrupted(good, rng):
     return bytes(bad)
 
 
-@pytest.mark.parametrize("tries", [10, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tries", [5, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_a_damaged_file_is_refused_or_read_whole(tmp_path, capfd, kind, tries):
     """Polars panics at some of them; then its stream of batches just ends."""

@@ -85,6 +85,7 @@ def test_segments_of_every_type(engine, name):
     assert_segments(engine, engine.frame(table_of(key=KEYS[name])), "key")
 
 
+@pytest.mark.slow_on_clusters
 def test_all_types_at_once(engine):
     keys = {n.replace(" ", "_"): k for n, k in KEYS.items() if (engine.name, n) not in NOT_THERE}
     assert_segments(engine, engine.frame(table_of(**keys)), list(keys))

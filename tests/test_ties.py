@@ -51,7 +51,9 @@ def test_arrays_rows_frames_and_files_agree(p, options, k, tmp_path):
 
 
 @pytest.mark.parametrize("measure", [FBeta(), Jaccard()], ids=str)
-@pytest.mark.parametrize("ones", [1, 299, 300, 301, 4_000, 16_383])
+@pytest.mark.parametrize(
+    "ones", [1, 299, 300, 301, pytest.param(4_000, marks=pytest.mark.slow), 16_383]
+)
 def test_exact_ties_and_the_next_number_at_every_size(ones, measure):
     """With p = 1 for m items and 1/2 for one more, taking it or not is the same, exactly."""
     p = np.r_[np.ones(ones), 0.5]
