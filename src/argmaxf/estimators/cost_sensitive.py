@@ -91,6 +91,7 @@ class CostSensitiveFClassifier(MetaFClassifier):
     def _fit(self, rows: Training) -> None:
         check_count("n_costs", self.n_costs)
         _check_takes_weights(self.estimator)
+        self._fit_params(ones_unless(rows.weight, len(rows.columns)), rows.params)  # or say why not
         families = [self._fit_family(rows, column) for column in rows.columns.T]
         self.estimators_ = [best for best, _, _ in families]
         self.targets_ = np.array([targets for _, targets, _ in families])
