@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.metrics import f1_score
 
 import argmaxf
 from argmaxf.commands.answer import Request
@@ -340,6 +341,15 @@ def test_a_page_of_another_measure_speaks_of_it(compared):
     assert "± 1 std of G-mean" in page
     assert "β" not in page.replace("F<sub>β</sub>", "")
     assert "std of F" not in page
+
+
+def test_what_is_expected_stands_beside_what_was_found(compared, tmp_path):
+    """The set that the picture calls the best, judged by the labels."""
+    page = page_for(compared, "expected F", tmp_path / "page.html").read_text(encoding="utf-8")
+    rows = compared.evidence
+    best = argmaxf.maximize_expected_f(rows.scores["expected F"][:, 0]).selected
+    found = f1_score(rows.truth[:, 0], best)
+    assert f"Found on the labels, for the best: {found:.3f}.</figcaption>" in page
 
 
 def test_the_page_says_how_to_repeat_it(browser, one_label, compared):
