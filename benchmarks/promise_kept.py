@@ -3,7 +3,7 @@
 Rows with 5 to 6 % positives, made by `make_classification`; the classifier is fitted on some of
 them, `decide` promises the F1 of 10,000 others, and their labels say what it is. Mean over eight
 seeds, and the spread of the difference beside the `std` that `decide` gives, which is of chance in
-the labels alone.
+the labels alone. Needs LightGBM (dependency group `study`); some minutes of one core.
 """
 
 from __future__ import annotations

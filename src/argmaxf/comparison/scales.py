@@ -15,6 +15,7 @@ from argmaxf.comparison.words import listed
 from argmaxf.estimators.shift import Distance
 
 TUNED = METHODS["threshold"].name
+LEARNS = ("expected", "blend")  # curves of calibration, from other models than the one rated
 
 
 def off_scale(contest: Contest, said: Sequence[Said], tuned: Rated) -> Iterator[str]:
@@ -23,11 +24,9 @@ def off_scale(contest: Contest, said: Sequence[Said], tuned: Rated) -> Iterator[
     Rows are dealt to folds by chance, so that shares are alike; where scores are not, the models
     differ, as those of naive Bayes do: each constant feature of a class moves all of its scores.
     """
-    trial = contest.trial
-    one_model = trial.is_test or isinstance(trial.estimator, FrozenEstimator)
-    dealt = isinstance(trial.recipe.cv, int) and trial.groups is None
-    if one_model or not dealt or not contest.whole or trial.recipe.confidence is not None:
+    if not _can_be_told(contest):
         return
+    trial = contest.trial
     share = np.mean(np.concatenate([each.selected for each in said]), axis=0)
     scores = [each.scores for each in said if each.scores is not None]
     by_rank = contest.rate([Said(_top(each, share), None) for each in scores])
@@ -42,9 +41,18 @@ def off_scale(contest: Contest, said: Sequence[Said], tuned: Rated) -> Iterator[
         )
 
 
+def _can_be_told(contest: Contest) -> bool:
+    """Whether folds were dealt by chance to models of their own, and each label is cut alone."""
+    trial = contest.trial
+    one_model = trial.is_test or isinstance(trial.estimator, FrozenEstimator)
+    dealt = isinstance(trial.recipe.cv, int | None) and trial.groups is None
+    alone = trial.labels.kind != "multiclass" and trial.recipe.confidence is None
+    return contest.whole and dealt and alone and not one_model
+
+
 def _also(methods: Sequence[Method]) -> str:
     """Name the methods that learn from the scores of some models how to read those of another."""
-    names = [m.name for m in methods if m.rests_on in ("probabilities", "others")]
+    names = [m.name for m in methods if m.key in LEARNS]
     if not names:
         return ""
     are = "are" if len(names) > 1 else "is"
