@@ -109,9 +109,13 @@ class _Walked(NamedTuple):
         rank, level = np.array(list(ranks)).T
         held = np.interp(rank, np.append(0, size), np.append(0, true))
         cut = np.searchsorted(size, rank)
-        p = tail(true, size - true, self.limit)
-        passed = (tail(held, rank - held, self.limit) <= level) & (p[cut] <= level)
-        return bool(passed.any() or (self.size[0] > 1 and p[0] <= self.alpha * TOP))
+        passed = self._passes(held, rank, level) & self._passes(true[cut], size[cut], level)
+        shared = self.size[0] > 1 and self._passes(true[0], size[0], self.alpha * TOP)
+        return bool(passed.any() or shared)
+
+    def _passes(self, true: Any, size: Any, level: Any) -> Any:
+        """Return whether so many positives among so many rows pass at a level."""
+        return tail(true, size - true, self.limit) <= level
 
 
 def _some_pass(
