@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf.torch import engine, segment
+from argmaxf.torch import engine, powers, segment
 
 
 def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
@@ -50,16 +50,9 @@ def reference(p: torch.Tensor, **options: Any) -> Any:
 def checks(device: str) -> Iterator[tuple[str, bool, str]]:
     """Yield what was checked, whether it holds, and figures."""
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
-        for name, p in images(np.random.default_rng(0)).items():
-            p = p.to(dtype)
-            others = (("iou", 0.0), ("dice", 1.0)) if dtype == torch.float32 else ()
-            for measure, zero in (("dice", 0.0), *others):
-                options = {"measure": measure, "zero_division": zero}
-                truth, found = reference(p, **options), segment(p.to(device), **options)
-                same = torch.equal(truth.k, found.k.cpu())
-                same &= torch.equal(truth.masks, found.masks.cpu())
-                figures = f"k = {truth.k.flatten()[:3].tolist()}"
-                yield f"{name}, {dtype}, {measure}, 0/0 = {zero:g}", same, figures
+        others = (("iou", 0.0), ("dice", 1.0)) if dtype == torch.float32 else ()
+        yield from decisions(device, dtype, (("dice", 0.0), *others), powers.WORTH)
+    yield from decisions(device, torch.float32, (("dice", 0.0), ("iou", 0.0)), 1)
     yield from one_class_each(device)
     yield from ensembles(device)
     yield from functions(device)
@@ -68,6 +61,26 @@ def checks(device: str) -> Iterator[tuple[str, bool, str]]:
         yield from memory()
         yield from huge()
     yield from refusals(device)
+
+
+def decisions(
+    device: str, dtype: torch.dtype, asked: Sequence[tuple[str, float]], worth: int
+) -> Iterator[tuple[str, bool, str]]:
+    """Every kind of image: the k, masks and values of the CPU; by power sums from some size on."""
+    for name, p in images(np.random.default_rng(0)).items():
+        p = p.to(dtype)
+        for measure, zero in asked:
+            options: dict[str, Any] = {"measure": measure, "zero_division": zero}
+            truth = reference(p, **options)
+            with mock.patch.object(powers, "WORTH", worth):
+                found = segment(p.to(device), **options)
+            same = torch.equal(truth.k, found.k.cpu())
+            same &= torch.equal(truth.masks, found.masks.cpu())
+            same &= torch.allclose(truth.expected, found.expected.cpu(), rtol=1e-11, atol=0.0)
+            same &= torch.allclose(truth.std, found.std.cpu(), rtol=1e-7, atol=1e-13)
+            figures = f"k = {truth.k.flatten()[:3].tolist()}"
+            by = ", by powers" if worth == 1 else ""
+            yield f"{name}, {dtype}, {measure}, 0/0 = {zero:g}{by}", same, figures
 
 
 def one_class_each(device: str) -> Iterator[tuple[str, bool, str]]:

@@ -15,7 +15,7 @@ from argmaxf.measures import Dice, FBeta, Jaccard
 
 torch = pytest.importorskip("torch")
 
-from argmaxf.torch import engine, passes, rare, rows, search, tensors  # noqa: E402
+from argmaxf.torch import engine, passes, powers, rows, search, tensors  # noqa: E402
 from argmaxf.torch.keys import ONE, keys, values  # noqa: E402
 from argmaxf.torch.segmentation import segment  # noqa: E402
 
@@ -53,7 +53,9 @@ def maps(seed=0):
 
 def by_numpy(p, measure="dice", **options):
     flat = p.double().flatten(2).flatten(0, 1).numpy()
-    return maximize_expected_f(flat, measure=NAMES[measure], average="samples", **options)
+    return maximize_expected_f(
+        flat, measure=NAMES.get(measure, measure), average="samples", **options
+    )
 
 
 def same_decision(found, truth, shape):
@@ -337,24 +339,37 @@ def test_rows_in_parts_and_two_stretches_apart(monkeypatch):
     assert torch.equal(found.k, truth.k)
 
 
-@pytest.mark.parametrize("measure", ["dice", "iou"])
-@pytest.mark.parametrize("name", ["blob", "softmax", "absent", "8-bit", "two clusters", "nothing"])
-def test_rare_pixels_of_large_sets_stand_by_their_power_sums(monkeypatch, name, measure):
-    """Also where the threshold is among them."""
-    p = maps()[name].float()
-    monkeypatch.setattr(rows, "is_worth_parting", lambda p, table: True)
-    for row in p.flatten(0, 1):
-        one = row[None, None].flatten(2)
-        for zero in (0.0, 1.0):
-            truth = by_numpy(one, measure, zero_division=zero)
-            same_decision(segment(one, measure=measure, zero_division=zero), truth, one.shape)
+def many_positives():
+    rng = np.random.default_rng(4)
+    return {
+        "blob": 1 / (1 + np.exp(1 - 3 * rng.standard_normal((2, 20_000)))),
+        "8-bit": rng.integers(0, 256, (2, 20_000)) / 255,
+        "one value": np.full((1, 12_000), 0.4),
+        "nearly certain": np.where(rng.random((1, 12_000)) < 0.5, 1 - 1e-7, 0.3),
+        "certain ones": np.where(rng.random((1, 12_000)) < 0.3, 1.0, rng.random((1, 12_000))),
+        "two clusters": np.where(rng.random((2, 20_000)) < 0.4, 0.8, 1e-3),
+    }
 
 
-def test_rare_pixels_are_parted_where_most_are_rare(monkeypatch):
-    monkeypatch.setattr(rare, "LARGE", 1_000)
-    for p, is_worth in [(torch.full((1, 2_000), 0.01), True), (torch.full((1, 2_000), 0.1), False)]:
-        table, _ = passes.table(p, search.first_window(p), 29, None)
-        assert rare.is_worth_parting(p, table) == is_worth
+@pytest.mark.parametrize("measure", ["dice", "iou", FBeta(2.0)], ids=str)
+@pytest.mark.parametrize("name", many_positives())
+def test_with_many_positives_power_sums_stand_for_all_nodes(monkeypatch, name, measure):
+    p = torch.from_numpy(many_positives()[name]).float()[None]
+    asked = []
+    monkeypatch.setattr(powers, "WORTH", 1)
+    monkeypatch.setattr(rows, "is_flat", lambda *a: asked.append(powers.is_flat(*a)) or asked[-1])
+    for zero in (0.0, 1.0):
+        truth = by_numpy(p, measure, zero_division=zero)
+        same_decision(segment(p, measure=measure, zero_division=zero), truth, p.shape)
+    assert measure == "iou" or all(asked)  # its denominators may be small: other nodes
+    assert asked
+
+
+def test_with_few_positives_they_do_not(monkeypatch):
+    monkeypatch.setattr(powers, "WORTH", 1)
+    p = torch.full((1, 1, 9_000), 0.01)
+    monkeypatch.setattr(rows, "PowerPasses", None)  # would fail if it were called
+    same_decision(segment(p), by_numpy(p, "dice"), p.shape)
 
 
 def test_torch_is_imported_only_when_asked_for():

@@ -13,6 +13,7 @@ triton = pytest.importorskip("triton")
 
 from argmaxf import maximize_expected_f  # noqa: E402
 from argmaxf.torch import engine, passes, segment  # noqa: E402
+from argmaxf.torch.keys import ONE, keys  # noqa: E402
 from argmaxf.torch.passes import NodeTilt  # noqa: E402
 
 if not triton.knobs.runtime.interpret:
@@ -81,11 +82,16 @@ def test_smoothing_empty_images_and_few_items_at_a_time(monkeypatch):
 
 
 @pytest.mark.parametrize("n", [5, 40_000])
-def test_rare_pixels_are_parted_as_by_plain_torch(n):
-    p = torch.from_numpy(np.random.default_rng(9).beta(0.1, 3.0, (1, n))).float()
-    found, truth = triton_passes.part_rare(p), passes.part_rare(p)
-    assert torch.equal(found[0], truth[0])
-    np.testing.assert_allclose(found[1].powers, truth[1].powers, rtol=1e-13)
+def test_power_sums_are_those_of_plain_torch(n):
+    rng = np.random.default_rng(9)
+    p = torch.from_numpy(rng.integers(0, 256, (3, n)) / 255).float()
+    p[2] = torch.from_numpy(rng.beta(0.1, 3.0, n))
+    low = torch.cat([torch.tensor([-1]), keys(p[1:, 3])])
+    for high in (torch.full_like(low, ONE), keys(p[:, 1])):
+        for spread in (True, False):
+            found, truth = (way.powers(p, low, high, spread) for way in (triton_passes, passes))
+            some = (high > low)[:, None]  # else nothing is between, and what is equal not asked
+            np.testing.assert_allclose(found * some, truth * some, rtol=1e-13, atol=1e-300)
 
 
 def test_what_is_no_probability_is_counted():

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from argmaxf.torch.keys import ONE, keys
-from argmaxf.torch.rare import part_rare as part_rare
 
 BINS = 512  # of one window: one above it, 510 inside, one below
 ITEMS = 512
 ROOM = 1 << 21  # numbers held at a time
+POWERS = 8
+COLUMNS = 2 + POWERS + POWERS - 1  # of `powers`
 
 
 class KeyWindow(NamedTuple):
@@ -153,6 +154,28 @@ def spread_sums(
         if node.start == 0:
             counts += torch.stack([above.sum((1, 2)), at.sum((1, 2))], 1)
     return mean, variance, counts
+
+
+def powers(p: Tensor, low: Tensor, high: Tensor, spread: bool) -> Tensor:
+    """How many items have a key in (low, high], how many have `low`; Σ p^j and Σ p^j (1 - p).
+
+    The first sums are over the items between the keys for j from 1 to 8, the second, for the
+    `spread`, to 7.
+    """
+    out = torch.zeros(len(p), COLUMNS, dtype=torch.float64, device=p.device)
+    for part in _parts(len(p), p.shape[1]):
+        key, d = keys(p[:, part]), p[:, part].double()
+        between = (key > low[:, None]) & (key <= high[:, None])
+        out[:, 0] += between.sum(1)
+        out[:, 1] += (key == low[:, None]).sum(1)
+        d = torch.where(between, d, 0.0)
+        power = d
+        for j in range(POWERS):
+            out[:, 2 + j] += power.sum(1)
+            if spread and j < POWERS - 1:
+                out[:, 2 + POWERS + j] += (power * (1.0 - d)).sum(1)
+            power = power * d
+    return out
 
 
 def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:

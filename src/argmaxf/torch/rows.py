@@ -12,7 +12,7 @@ from argmaxf.torch.engine import engine_for
 from argmaxf.torch.form import RowForm
 from argmaxf.torch.keys import FINEST, ONE
 from argmaxf.torch.passes import NodeTilt
-from argmaxf.torch.rare import LEAST_KEY, Rare, is_worth_parting
+from argmaxf.torch.powers import PowerPasses, is_flat
 from argmaxf.torch.search import PixelSearch, first_window
 from argmaxf.torch.tables import Found
 from argmaxf.validation import NotAProbability
@@ -52,23 +52,13 @@ def _decide(p: Tensor, coefficients: Any, zero: float, split: bool) -> Rows:
     if prepared is None:
         raise NotAProbability
     form, reach = prepared
-    frequent: Any = None
-    rare: Rare | None = None
-    if is_worth_parting(p, table):
-        frequent, rare = passes.part_rare(p)
-    if rare is None:
-        log_none = passes.log_products(p, form.outside)
-    else:
-        log_none = passes.log_products(frequent, form.outside) + rare.log_products(form.outside)
-    found = PixelSearch(p, form, log_none, reach, split, frequent).run(table)
+    if is_flat(p, form):
+        passes = PowerPasses(passes, p, form)
+    log_none = passes.log_products(p, form.outside)
+    found = PixelSearch(p, form, log_none, reach, split, passes).run(table)
     found = _or_nothing(p, form, log_none, found, zero)
     weights = _weights(form, found.f)
-    log_q, rest = log_none, None
-    if rare is not None and bool((found.lowest >= LEAST_KEY).all()):
-        p, rest = frequent, rare.spread_sums(form.outside, weights[1])
-    sums = _spread_sums(p, passes, form, found.lowest, weights)
-    if rest is not None:
-        sums = sums[0] + rest[0], sums[1] + rest[1], sums[2]
+    log_q, sums = log_none, _spread_sums(p, passes, form, found.lowest, weights)
     if not form.one_tilt:
         above = torch.full_like(found.lowest, ONE)
         tilts = form.inside, form.outside, *coefficients[1:3]

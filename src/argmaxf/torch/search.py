@@ -9,6 +9,8 @@ bins apart, one is followed to its end, then the other with what the first one w
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -17,7 +19,6 @@ from argmaxf.torch.engine import engine_for
 from argmaxf.torch.form import RowForm, State
 from argmaxf.torch.keys import FINEST, ONE, values
 from argmaxf.torch.passes import BINS, BinTable, KeyWindow
-from argmaxf.torch.rare import LEAST_KEY
 from argmaxf.torch.tables import Found, OpenBins
 
 HELD = 16  # items are copied out once they are fewer than 1/HELD of all
@@ -40,12 +41,10 @@ class PixelSearch:
     """
 
     def __init__(
-        self, p: Tensor, form: RowForm, log_none: Tensor, reach: Tensor, split: bool,
-        frequent: Tensor | None = None,
-    ) -> None:  # fmt: skip
+        self, p: Tensor, form: RowForm, log_none: Tensor, reach: Tensor, split: bool, passes: Any
+    ) -> None:
         self.p, self.form, self.reach, self.split = p, form, reach, split
-        self.frequent = frequent  # the items of `p` that are not rare, if they are parted
-        self.passes, self.tables, _ = engine_for(p)
+        self.passes, self.tables = passes, engine_for(p).tables
         self.finest, self.few = FINEST[p.dtype], self.passes.few(len(p))
         a = torch.full_like(form.u, form.coefficients[3])
         self.start = State(torch.zeros_like(reach), a, log_none)
@@ -71,8 +70,6 @@ class PixelSearch:
             if items == 0:
                 return
             all_items = self.p
-            if self.frequent is not None and not bool((band.low < LEAST_KEY).any()):
-                self.p = self.frequent  # no other is in the band, or above it
             self._closer(band, items, start, top)
             self.p = all_items
             stop = torch.maximum(stop, band.stop)
@@ -97,9 +94,7 @@ class PixelSearch:
         if bool((shift == self.finest).all()):
             self._single_values(table, state)
         else:
-            frequent, self.frequent = self.frequent, None
             self._explore(table, state, band.high)
-            self.frequent = frequent
 
     def _one_by_one(self, key: Tensor, start: State) -> None:
         """Take the best border of single items."""

@@ -16,13 +16,13 @@ from torch import Tensor
 from argmaxf.torch.passes import NodeTilt
 from argmaxf.torch.triton_counts import few, gather, table
 from argmaxf.torch.triton_numbers import log_of, number_of
-from argmaxf.torch.triton_rare import part_rare
+from argmaxf.torch.triton_powers import powers
 
 __all__ = [
     "few",
     "gather",
     "log_products",
-    "part_rare",
+    "powers",
     "reciprocals",
     "spread_sums",
     "sums_between",
