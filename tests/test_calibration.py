@@ -391,7 +391,9 @@ def test_a_promise_that_rests_on_few_positives_says_so(rare, k, said):
     X, y = rare
     rows = np.r_[np.flatnonzero(y == 1)[:k], np.flatnonzero(y == 0)[:300]]
     fitted = ExpectedFClassifier(LogisticRegression()).fit(X[rows], y[rows])
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        fitted.decide(X)
-    assert [f"the F promised rests on {said}" in str(w.message) for w in found] == [True] * (k < 10)
+    for ask in (fitted.decide, fitted.freeze):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            ask(X)
+        told = [f"the F promised rests on {said}" in str(each.message) for each in found]
+        assert told == [True] * (k < 10)

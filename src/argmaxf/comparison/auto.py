@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from argmaxf.comparison.compare import names_of
+from argmaxf.comparison.fits import without_advice
 from argmaxf.comparison.judge import judge
 from argmaxf.comparison.learned import fitted
 from argmaxf.comparison.methods import METHODS, checked_candidates, taking_part
@@ -145,7 +146,8 @@ class AutoFClassifier(MetaFClassifier):
         self.chosen_ = report.chosen
         self.classifier_ = fitted(trial, trial.method(report.chosen))
         if trial.stream and hasattr(self.classifier_, "freeze"):
-            self.classifier_ = self.classifier_.freeze()
+            with without_advice():
+                self.classifier_ = self.classifier_.freeze()
         self._remember(trial.model, trial.familiar)
 
     def _recipe(self) -> Recipe:

@@ -121,7 +121,8 @@ class BatchFClassifier(MetaFClassifier):
         Returns
         -------
         RowwiseFClassifier
-            With `threshold_`, and the F to expect of it in `expected_` and `std_`.
+            With `threshold_`, and the F to expect of it in `expected_` and `std_`: NaN where the
+            probabilities are known to be off, with a warning where they rest on few positives.
         """
         check_is_fitted(self)
         limits = self.min_selected, self.max_selected
@@ -130,6 +131,8 @@ class BatchFClassifier(MetaFClassifier):
                 "a classifier with min_selected or max_selected cannot be frozen: the budget is of "
                 "a batch, and a row that comes alone has none"
             )
+        if self.doubt_ is None:
+            warn_of_few(self._deployed.fewest, len(self._deployed.train))
         if X_reference is not None:
             reference = self._scorer.predict(X_reference)
             if self._average() != "samples":
