@@ -28,7 +28,9 @@ def rows() -> Iterator[Row]:
     for n, at_most, aim, repeat in (
         (10**7, 0.20, 0.10, 5),
         (10**6, 0.40, 0.25, 9),
-        (10**4, 5.0, 2.0, 50),
+        (262_144, 0.5, 0.3, 20),
+        (65_536, 0.8, 0.5, 30),
+        (10**4, 1.5, 1.0, 50),
     ):
         p = draw(0.5, 5, n)
         ours, sort = best_pair(lambda p=p: maximize_expected_f(p), lambda p=p: np.sort(p), repeat)
