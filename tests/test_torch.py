@@ -339,6 +339,26 @@ def test_rows_in_parts_and_two_stretches_apart(monkeypatch):
     assert torch.equal(found.k, truth.k)
 
 
+def flat_maps():
+    rng = np.random.default_rng(6)
+    return {
+        "1e-7": np.full((1, 600), 1e-7),
+        "1e-3": np.full((1, 6_000), 1e-3),
+        "one of two": np.stack([rng.random(2_000), np.full(2_000, 1e-7)]),
+        "below a few": np.concatenate([np.full(3, 0.9), np.full(5_997, 0.01)])[None],
+        "below many": np.concatenate([np.full(400, 0.02), np.full(12_000, 0.0199)])[None],
+        "certain": np.where(rng.random((1, 3_000)) < 0.4, 1.0, rng.random((1, 3_000))),
+    }
+
+
+@pytest.mark.parametrize("measure", ["dice", "iou", FBeta(0.05)], ids=str)
+@pytest.mark.parametrize("name", flat_maps())
+def test_long_runs_of_equal_pixels_come_to_an_end(name, measure):
+    """f is so flat there that bounds on pieces of a run do not tell where it is best."""
+    p = torch.from_numpy(flat_maps()[name]).float()[None]
+    same_decision(segment(p, measure=measure), by_numpy(p, measure), p.shape)
+
+
 def many_positives():
     rng = np.random.default_rng(4)
     return {

@@ -22,7 +22,8 @@ from argmaxf.torch.passes import BINS, BinTable, KeyWindow
 from argmaxf.torch.tables import Found, OpenBins
 
 HELD = 16  # items are copied out once they are fewer than 1/HELD of all
-PIECES = 256  # a run of equal items is cut into at most this many pieces at a time
+# A run of equal items is cut into so many pieces, then twice as many, and so on
+PIECES, MOST_PIECES = 256, 4096
 TOP = ONE - (1014 << 52)  # the key of 1 - 2^-9
 SHIFT = 48  # 16 bins for each power of two: the first window reaches down to 2^-25
 
@@ -37,7 +38,8 @@ class PixelSearch:
     """The search for the best set of each row of pixels (rows × n).
 
     The bins of a window inside another one have at most half as many keys, usually a hundredth, and
-    a run of equal items is cut in 256, so that the search ends.
+    a run of equal items is cut in more and more pieces, down to single items, so that the search
+    ends.
     """
 
     def __init__(
@@ -75,22 +77,30 @@ class PixelSearch:
             stop = torch.maximum(stop, band.stop)
 
     def _closer(self, band: OpenBins, items: int, start: State, top: Tensor) -> None:
-        """Look closer at the bins of a band, which holds so many items in a row at most."""
+        """Look closer at the bins of a band, which holds so many items in a row at most.
+
+        Rows with few of them come to their end here, whatever the others need.
+        """
         c, b_in, b_out, _, _ = self.form.coefficients
         tilts = self.form.inside, self.form.outside, b_in, b_out
         pi, ratio = self.passes.sums_between(self.p, band.high, top, *tilts)
         log_q = (start.log_q + ratio).clamp(max=0.0)  # where rounding took a product to 0
         state = State(band.k, torch.add(start.a, pi, alpha=c), log_q)
+        is_few = (band.items > 0) & (band.items <= self.few)
+        low = torch.where(is_few, band.low, band.high + 1)
+        if items <= self.few or bool(is_few.any()):
+            most = min(items, self.few)
+            self._one_by_one(self.passes.gather(self.p, low, band.high, most), state)
         if items <= self.few:
-            self._one_by_one(self.passes.gather(self.p, band.low, band.high, items), state)
             return
+        active = (band.stop > band.first) & ~is_few
         if HELD * items <= self.p.shape[1]:  # from here on only these are read, in a fixed order
             kept = self.passes.gather(self.p, band.low, band.high, items).sort(1).values
             self.p = values(kept).to(self.p.dtype)
         finer = ((band.high - band.low).clamp(min=0) // (BINS - 2)).double()
         shift = torch.frexp(finer)[1].long().clamp(min=self.finest)
-        window = KeyWindow(band.high, shift)
-        table, _ = self.passes.table(self.p, window, self.finest, band.stop > band.first)
+        shift = torch.where(active, shift, self.finest)
+        table, _ = self.passes.table(self.p, KeyWindow(band.high, shift), self.finest, active)
         if bool((shift == self.finest).all()):
             self._single_values(table, state)
         else:
@@ -105,13 +115,27 @@ class PixelSearch:
 
     def _single_values(self, table: BinTable, start: State) -> None:
         """Take the best border of bins that are single values; cut runs of equal items."""
+        pieces = PIECES
         while True:
             ladder = self.tables.climb(self.form, table, start, exact=True)
-            first, stop = self._take_best(ladder, table)
+            first, stop = self._after_the_top(ladder.k, *self._take_best(ladder, table))
             if not (self.split and bool(stop.any())):
                 return
             start = state_at(self.form, table, start, first)
-            table = _cut_runs(table, ladder.k, first, stop)
+            table = _cut_runs(table, ladder.k, first, stop, pieces)
+            pieces = min(2 * pieces, MOST_PIECES)
+
+    def _after_the_top(self, k: Tensor, first: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+        """Leave out the first run of a row: among equal items at the top f only rises.
+
+        See `row_kernels.smallest_useful_k`. Far from there f may be so flat that no bound tells.
+        """
+        _, b_in, b_out, s0, _ = self.form.coefficients
+        if s0 > 0.0 or b_in > b_out or b_out == 0.0:
+            return first, stop
+        first = torch.where(k.gather(1, first[:, None])[:, 0] == 0.0, first + 1, first)
+        is_open = first < stop
+        return torch.where(is_open, first, 0), torch.where(is_open, stop, 0)
 
     def _take_best(self, ladder: object, table: BinTable) -> Tensor:
         """Compare the best border with the best so far; return which runs are open."""
@@ -121,12 +145,19 @@ class PixelSearch:
         return runs
 
 
-def _cut_runs(table: BinTable, k: Tensor, first: Tensor, stop: Tensor) -> BinTable:
-    """Return the runs of equal items from `first` to before `stop` in evenly cut pieces."""
+def _cut_runs(table: BinTable, k: Tensor, first: Tensor, stop: Tensor, pieces: int) -> BinTable:
+    """Return the runs of equal items from `first` to before `stop` in pieces, evenly cut.
+
+    At last only so many items are cut, one by one: they are closed then, so that the search ends.
+    """
     low, high = k.gather(1, first[:, None]), k.gather(1, stop[:, None])
-    even = torch.linspace(0.0, 1.0, PIECES + 1, dtype=torch.float64, device=k.device)
-    even = (low + even * (high - low)).round()
+    end = torch.minimum(high, low + pieces) if pieces == MOST_PIECES else high
+    even = torch.linspace(0.0, 1.0, pieces + 1, dtype=torch.float64, device=k.device)
+    even = (low + even * (end - low)).round()
     border = torch.cat([torch.minimum(torch.maximum(k, low), high), even], 1).sort(1).values
     run = (torch.searchsorted(k, border[:, 1:].contiguous()) - 1).clamp(min=0)
-    key = table.low.gather(1, run)
-    return BinTable(border.diff(dim=1).long(), key, key)
+    size, key = border.diff(dim=1).long(), table.low.gather(1, run)
+    some = size > 0
+    order = (~some).long().sort(dim=1, stable=True).indices[:, : int(some.sum(1).amax())]
+    size, key = size.gather(1, order), key.gather(1, order)
+    return BinTable(size, key, key)
