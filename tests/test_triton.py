@@ -12,7 +12,7 @@ if "triton" not in sys.modules:
 triton = pytest.importorskip("triton")
 
 from argmaxf import maximize_expected_f  # noqa: E402
-from argmaxf.torch import engine, passes, segment  # noqa: E402
+from argmaxf.torch import engine, passes, search, segment  # noqa: E402
 from argmaxf.torch.keys import ONE, keys  # noqa: E402
 from argmaxf.torch.passes import NodeTilt  # noqa: E402
 
@@ -79,6 +79,22 @@ def test_smoothing_empty_images_and_few_items_at_a_time(monkeypatch):
     monkeypatch.undo()
     plain = segment(p, smooth=2.0)
     assert (plain.expected > torch.from_numpy(truth.expected)).all()  # smoothing only adds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("measure", ["dice", "iou"])
+def test_runs_of_equal_pixels_are_cut_by_the_kernels(monkeypatch, measure):
+    """Beside a row that is decided item by item."""
+    monkeypatch.setattr(triton_counts, "LEAST_ITEMS", 8)
+    monkeypatch.setattr(triton_counts, "MOST_ITEMS", 8)
+    monkeypatch.setattr(search, "PIECES", 3)
+    monkeypatch.setattr(search, "MOST_PIECES", 24)
+    p = np.stack(
+        [np.full(90, 1e-7), np.linspace(0, 1, 90), np.r_[np.full(3, 0.9), np.full(87, 0.01)]]
+    )
+    name_there = {"dice": "fbeta", "iou": "jaccard"}[measure]
+    truth = maximize_expected_f(p, measure=name_there, average="samples")
+    assert segment(torch.from_numpy(p)[None], measure=measure).k[0].tolist() == truth.k.tolist()
 
 
 @pytest.mark.parametrize("n", [5, 40_000])

@@ -49,10 +49,10 @@ class Choice:
 def choose(rated: Mapping[str, Rated], truth: Bools, proba: Floats | None) -> Choice:
     """Return the choice among methods rated on the same rows.
 
-    The blend is used unless another method leads it by more than two standard errors, or one that
-    the user added by more than one, if that is not led in turn. Without a blend it is expected F
-    that must be led; without both, the method with the highest score is used. The regret that
-    measures this rule is in docs/choosing.md.
+    The blend is used unless another method leads it clearly, by more than REACH standard errors, or
+    one that the user added by more than YOURS, if that is not led in turn. Without a blend it is
+    expected F that must be led; without both, the method with the highest score is used. The regret
+    that measures this rule is in docs/choosing.md.
     `proba` are the classifier's held-out probabilities, None where it has none.
     """
     best = max(rated, key=lambda name: rated[name].value)
