@@ -33,6 +33,10 @@ def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
         "one value": torch.full((1, 2, 20_000), 0.3, dtype=torch.float64),
         "zeros and ones": torch.from_numpy(rng.integers(0, 2, (2, 2, 5_000)).astype(float)),
         "nothing": torch.zeros(1, 2, 5_000, dtype=torch.float64),
+        "low and equal": torch.tensor([1e-7, 1e-5, 3e-4, 1e-3]).double().repeat(1, 262_144, 1).mT,
+        "one equal class": torch.stack(
+            [torch.full((262_144,), 1e-5).double(), torch.from_numpy(rng.beta(0.1, 5, 262_144))]
+        )[None],
         "two clusters": torch.from_numpy(
             np.concatenate([rng.beta(50, 5, (1, 2, 4_000)), rng.beta(1, 500, (1, 2, 30_000))], 2)
         ),

@@ -26,6 +26,7 @@ def probabilities(rng, n):
         lambda: 1 / (1 + np.exp(-rng.normal(0, 10 ** rng.uniform(0, 1.5), n))),
         lambda: 1 - 10 ** -rng.uniform(0, 16, n),
         lambda: np.full(n, rng.random()),
+        lambda: np.where(rng.random(n) < 20 / n, rng.random(n), 10 ** -rng.uniform(0, 7)),
     ]
     return kinds[rng.integers(len(kinds))]()
 

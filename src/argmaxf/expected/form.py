@@ -157,16 +157,21 @@ def has_loss(coefficients: Coefficients) -> bool:
     return bool(c == 1.0 + b_in and s1 >= s0)
 
 
-def value_at_least(groups: Groups, coefficients: Coefficients) -> float:
-    """A lower bound on the best value, by Jensen's inequality (see row_kernels)."""
+def value_at_least(groups: Groups, coefficients: Coefficients, least: int, most: int) -> float:
+    """A lower bound on the best value of `least` to `most` items, by Jensen's inequality.
+
+    See `row_kernels`. 0 if no border of groups is within these limits.
+    """
     c, b_in, b_out, s0, s1 = coefficients
     k, mass = np.cumsum(groups.count), np.cumsum(groups.mass)
     below = (c * mass + s0) / (k + s1 + b_in * (1.0 + mass) + b_out * (mass[-1] - mass))
-    return float(below.max())
+    return float(below.max(where=(k >= least) & (k <= most), initial=0.0))
 
 
-def useful_sizes(groups: Groups, coefficients: Coefficients) -> tuple[float, float]:
+def useful_sizes(groups: Groups, coefficients: Coefficients, best: float) -> tuple[float, float]:
     """Bound the best k from both sides: below and above, f cannot reach what some set is worth.
+
+    `best` is that worth, as of `value_at_least`.
 
     With M_k = Σ_{i≤k} p_i, Jensen's inequality, and S hardly ever below `fewest`,
 
@@ -176,8 +181,8 @@ def useful_sizes(groups: Groups, coefficients: Coefficients) -> tuple[float, flo
         f_k ≤ (c μ + s0) / (k + s1 + min(b_in, b_out) μ)                 all positives inside
     """
     c, b_in, b_out, s0, s1 = coefficients
-    mean, best = float(groups.mass.sum()), value_at_least(groups, coefficients)
-    if best == 0.0:  # probabilities so small that the bound underflows
+    mean = float(groups.mass.sum())
+    if best == 0.0:  # no bound, or probabilities so small that it underflows
         return 1.0, math.inf
     fewest, _ = plausible_positives(mean, int(groups.count.sum()))
     first, mass = np.cumsum(groups.count) - groups.count + 1.0, np.cumsum(groups.mass)

@@ -99,16 +99,18 @@ def _around_the_best(values: Floats, steps: Floats) -> Floats:
     return np.concatenate([values[top] - above, values[top : top + 1], values[top] + below])
 
 
-def open_groups(ladder: Ladder, climber: Climber, best: float, question: Question) -> Bools:
+def open_groups(
+    ladder: Ladder, climber: Climber, best: float, sizes: tuple[float, float], question: Question
+) -> Bools:
     """Mark the groups that none of the three bounds closes: they may hold a better value.
 
-    A limit on k inside of a group leaves it open unless it is too poor: f may be best right there.
+    Only sets of certain `sizes` can be the best. A limit on k inside of a group leaves it open
+    unless it is too poor: f may be best right there.
     """
     u = climber.u
-    is_open = ladder.groups.count > 1
-    is_open &= (ladder.k[1:] > question.least) & (ladder.k[:-1] < question.most)
-    limited = ladder.k[:-1] < question.least
-    limited |= ladder.k[1:] > question.most
+    fewest, largest = sizes
+    is_open = (ladder.groups.count > 1) & (ladder.k[1:] > fewest) & (ladder.k[:-1] < largest)
+    limited = (ladder.k[:-1] < question.least) | (ladder.k[1:] > largest)
     if not question.split_ties:
         is_open &= ~ladder.groups.runs
     if ladder.k[0] == 0.0 and question.rises_at_the_top and not limited[:1].any():

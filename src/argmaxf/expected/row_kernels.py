@@ -108,7 +108,7 @@ def decide_row(ascending, c, zero_division, split_ties, limits, forced, f):
     if mean == 0.0:
         return 0, f[0], std, 1
     least, most = limits
-    free = least <= 1  # the best k may lie beyond the useful ones only if it has to
+    free = least <= 1 and split_ties  # else the best k may lie beyond the useful ones
     reach = largest_useful_k(ascending, mean, c) if free else float(n)
     first = smallest_useful_k(ascending, c, most)
     u, weight, tilts = row_nodes(n, mean, c, first, max(reach, first))

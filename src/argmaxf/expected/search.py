@@ -74,7 +74,9 @@ class Search:
         self._stretches: list[Stretch] = []
         self._ladders: list[Ladder] = []
         self._best = -math.inf
-        self._least = 1.0  # items of a set that may be the best
+        # Items of a set that may be the best; nodes are for such sets, and sums at them for others
+        # are below the truth, so that a loss would look like none.
+        self._least, self._most = max(1.0, question.least), float(question.most)
         self._threshold: float | None = None
         if len(self.groups):
             self._start()
@@ -86,14 +88,15 @@ class Search:
     def _start(self) -> None:
         """Climb the groups up to the largest k that can be the best."""
         k = np.cumsum(self.groups.count)
-        coefficients = self.question.coefficients
-        least, reach = useful_sizes(self.groups, coefficients)
-        self._least = least if self.question.is_free else 1.0
-        reach = min(max(reach, float(self.question.least)), float(k[-1]))
+        coefficients, limits = self.question.coefficients, (self.question.least, self.question.most)
+        best = value_at_least(self.groups, coefficients, *limits)
+        least, reach = useful_sizes(self.groups, coefficients, best)
+        reach = min(max(reach, self._least), float(k[-1]))
+        self._least, self._most = max(self._least, least), min(self._most, reach)
         useful = int(np.searchsorted(k, reach)) + 1
         groups, rest = self.groups[:useful], self.groups[useful:]
         self._form = Form.of(self.groups, coefficients, reach, self._least)
-        near_one = has_loss(coefficients) and value_at_least(self.groups, coefficients) > NEAR_ONE
+        near_one = has_loss(coefficients) and best > NEAR_ONE
         self._climber: Climber = Loss(self._form) if near_one else Gain(self._form)
         ladder = self._first(groups, rest)
         if not near_one and ladder.f[1:].max() > NEAR_ONE and has_loss(coefficients):
@@ -123,12 +126,12 @@ class Search:
 
     def _open(self, ladder: Ladder) -> Bools:
         """Mark the groups of a ladder that may hold a better value."""
-        useful = ladder.k[1:] >= self._least
-        return useful & open_groups(ladder, self._climber, self._best, self.question)
+        sizes = self._least, self._most
+        return open_groups(ladder, self._climber, self._best, sizes, self.question)
 
     def _allowed(self, k: Floats) -> Bools:
         """Mark the numbers of items that may be selected, the empty set aside."""
-        return (k >= max(self.question.least, self._least)) & (k <= self.question.most)
+        return (k >= self._least) & (k <= self._most)
 
     def _inner(self, stretch: Stretch, finer: Groups) -> Ladder:
         """Climb finer groups in the place of a stretch."""
