@@ -242,12 +242,16 @@ def groups_of(table, frames, layout):
 @kernel
 def gathered(p, first_row, last_row, low, high, layout, out):
     """Copy the items whose rows of the summary are between two to `out`; return how many."""
-    t = np.empty(1)
+    near, t = np.empty(ROOM), np.empty(1)
     bits = t.view(np.int64)
     filled = 0
-    for i in range(p.size):
-        v = p[i]
-        if low <= v <= high and v > 0.0:
+    for start in range(0, p.size, ROOM):
+        part = p[start : start + ROOM]
+        found = 0
+        for v in part:  # without a branch: which items are near is as good as random
+            near[found] = v
+            found += (low <= v) & (v <= high) & (v > 0.0)
+        for v in near[:found]:
             t[0] = 1.0 - v if v >= 0.5 else v
             row = row_of(v, bits[0] >> (MANTISSA - layout.bits), layout)
             if first_row <= row <= last_row:
