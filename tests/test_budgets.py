@@ -100,7 +100,7 @@ def test_ties_together_within_limits(n):
         ({"max_selected": -1}, "max_selected must be a whole number of at least 0, got -1"),
         ({"min_selected": 1.5}, "min_selected must be a whole number of at least 0, got 1.5"),
         ({"min_selected": 3, "max_selected": 2}, "at most max_selected, got 3 and 2"),
-        ({"min_selected": 4}, "min_selected=4 is more than the 3 probabilities above 0"),
+        ({"min_selected": 4}, "min_selected=4 is more than the 3 items with a probability above 0"),
     ],
 )
 def test_wrong_limits_are_named(limits, message):
@@ -110,7 +110,7 @@ def test_wrong_limits_are_named(limits, message):
 
 @pytest.mark.parametrize(("average", "where"), [("samples", "row 1"), ("macro", "column 0")])
 def test_the_row_or_column_with_too_few_items_is_named(average, where):
-    with pytest.raises(ValueError, match=f"the 1 probabilities above 0 in {where}$"):
+    with pytest.raises(ValueError, match=f"the 1 item with a probability above 0 in {where}$"):
         maximize_expected_f([[0.5, 0.2, 0.1], [0.0, 0.4, 0.0]], average=average, min_selected=2)
 
 
@@ -125,10 +125,10 @@ def test_kept_ties_and_shared_rows_exclude_each_other():
 
 
 def test_a_sparse_column_with_too_few_cells_is_refused():
-    with pytest.raises(ValueError, match="min_selected=2 is more than the 1 probabilities above 0"):
+    with pytest.raises(ValueError, match="min_selected=2 is more than the 1 item with a prob"):
         maximize_expected_f(sparse.csr_array([[0.5, 0.1], [0.0, 0.2]]), average="macro",
                             min_selected=2)  # fmt: skip
-    with pytest.raises(ValueError, match="min_selected=1 is more than the 0 probabilities above 0"):
+    with pytest.raises(ValueError, match="min_selected=1 is more than the 0 items with a prob"):
         maximize_expected_f(sparse.csr_array((2, 2)), average="samples", min_selected=1)
 
 

@@ -83,7 +83,7 @@ def test_without_calibration_a_reweighted_model_is_doubted_and_promises_nothing(
     X, y = rare
     with pytest.warns(
         CalibrationWarning,
-        match=r"expect \d+ positives where there are \d+ \(class_weight='balanced'\): calibrate",
+        match=r"expect [\d,]+ positives where there are [\d,]+ \(class_weight='balanced'\): ",
     ):
         fitted = ExpectedFClassifier(BALANCED, calibrate=None).fit(X, y)
     with pytest.warns(CalibrationWarning, match="no F can be promised"):

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from argmaxf.commands.app import run
+from argmaxf.commands.app import COMMANDS, run
 from argmaxf.commands.models import behind_preprocessing, make_classifier
 from argmaxf.commands.output import print_whole
 from argmaxf.commands.tables import read_table, split_like, split_table
@@ -61,6 +62,9 @@ def test_rows_without_a_target_are_left_out_and_counted(frame):
     assert table.X.height == len(table.y) == N - 3
     assert table.notes[0] == "3 of 300 rows of train have no target and were left out."
     assert split_like(holes, table, "test").X.height == N - 3
+    one = frame.with_columns(y=pl.when(pl.col("row") == 100).then(None).otherwise("y"))
+    (said, _) = split_table(one, ["y"], "train").notes
+    assert said == "1 of 300 rows of train has no target and was left out."
 
 
 @pytest.mark.parametrize("separator", [";", "\t", ","])
@@ -110,6 +114,19 @@ def test_help_by_a_letter_and_options_meant(capsys):
     assert "--probability" in capsys.readouterr().out
     assert run(["compare", "t.csv", "--traget", "y"]) == 2
     assert "did you mean --target" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS], ids=lambda c: getattr(c, "__name__", "all"))
+def test_help_cuts_nothing_off_on_a_narrow_terminal(command, capsys, monkeypatch):
+    shown = {}
+    for width in (60, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert run([*([command.__name__] if command else []), "--help"]) == 0
+        shown[width] = capsys.readouterr().out
+    assert max(map(len, shown[60].splitlines())) <= 60
+    said = {width: set(re.findall(r"[-\w]+", text)) for width, text in shown.items()}
+    together = "".join(shown[60].split())  # words are parted at their hyphens
+    assert {word for word in said[200] - said[60] - {"bool"} if word not in together} == set()
 
 
 def test_shells_complete_it():

@@ -9,7 +9,7 @@ PACKAGE = Path(argmaxf.__file__).parent
 
 # A module may import from its own layer and from the layers above it in this list.
 LAYERS = [
-    {"arrays", "validation", "whole", "digests"},
+    {"arrays", "validation", "whole", "wording", "digests"},
     {"compiled", "kept_code"},
     {"measures"},
     {"metric", "constraints", "question", "prior", "segments"},

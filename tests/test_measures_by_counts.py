@@ -434,7 +434,7 @@ def test_many_items_with_probability_0_are_not_selected_either():
 
 @pytest.mark.parametrize("promise", [{}, {"min_recall": 0.5, "odds": 0.5}], ids=["free", "promise"])
 def test_more_items_than_can_be_positive_are_refused(promise):
-    with pytest.raises(ValueError, match="min_selected=2 is more than the 1 probabilities above 0"):
+    with pytest.raises(ValueError, match="min_selected=2 is more than the 1 item with a prob"):
         maximize_expected_f([0.3, 0.0, 0.0], measure="mcc", min_selected=2, **promise)
 
 

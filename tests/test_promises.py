@@ -196,7 +196,8 @@ def test_a_few_scores_of_rows_that_are_all_alike(n, values):
     """All positive: promised from 29 rows on, the fewest with .9 ** rows <= .05."""
     score = np.arange(n) % values
     if n < 29:
-        with pytest.raises(PromiseError, match=f"from {n} labelled rows; about "):
+        rows = "row" if n == 1 else "rows"
+        with pytest.raises(PromiseError, match=f"from {n} labelled {rows}; about "):
             maximize_empirical_f(np.ones(n), score, min_precision=0.9, confidence=0.95)
     else:
         best = maximize_empirical_f(np.ones(n), score, min_precision=0.9, confidence=0.95)

@@ -18,6 +18,7 @@ from argmaxf.measures import (
     as_measure,
 )
 from argmaxf.validation import check_choice, check_whole, check_zero_division
+from argmaxf.wording import how_many
 
 NO_LIMIT = 2**62  # more items than there can be
 FROZEN = frozenset(MEASURES.values())  # measures that are what they are
@@ -94,8 +95,8 @@ class Question:
         """Refuse to select more items than there are with a probability above 0, here or there."""
         if self.least > positive:
             raise ValueError(
-                f"min_selected={self.least} is more than the {positive} probabilities above 0"
-                + where
+                f"min_selected={self.least} is more than the {how_many(positive, 'item')} with a "
+                f"probability above 0{where}"
             )
 
     def no_set(self) -> ValueError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import shutil
 from difflib import SequenceMatcher
 from typing import Annotated
 
@@ -13,19 +15,24 @@ from argmaxf.commands import bounds, compare, decide, demo, reproduce, sketch
 from argmaxf.commands.output import complain
 
 NEAR = 0.75  # likeness of two words of which one is a slip of the other
+NARROW = 80  # columns under which the boxes of help would cut options off in the middle
+COMMANDS = (
+    demo.demo,
+    decide.decide,
+    sketch.sketch,
+    sketch.merge,
+    compare.compare,
+    reproduce.reproduce,
+    bounds.bounds,
+)
 
 app = typer.Typer(
     name="argmaxf",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-app.command()(demo.demo)
-app.command()(decide.decide)
-app.command()(sketch.sketch)
-app.command()(sketch.merge)
-app.command()(compare.compare)
-app.command()(reproduce.reproduce)
-app.command()(bounds.bounds)
+for command in COMMANDS:
+    app.command(short_help=inspect.getdoc(command))(command)
 
 
 @app.callback(invoke_without_command=True)
@@ -42,6 +49,7 @@ def options(
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; return its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
+    app.rich_markup_mode = None if shutil.get_terminal_size().columns < NARROW else "rich"
     try:
         code = app(arguments, standalone_mode=False)
     except (typer.TyperException, ValueError, OSError) as error:

@@ -16,19 +16,29 @@ from argmaxf.constraints import Constraints
 def compare(
     train: Annotated[
         Path,
-        typer.Argument(help="Training rows: CSV, TSV, Parquet or Arrow, or one of them as .gz."),
+        typer.Argument(
+            help="Training rows: CSV, TSV, Parquet or Arrow, or one of them as .gz.",
+            metavar="TRAIN",
+        ),
     ],
     target: Annotated[
-        list[str], typer.Option(help="The column to predict; several for several labels (0/1).")
+        list[str],
+        typer.Option(
+            help="The column to predict; repeated for several labels (0/1).", metavar="COLUMN"
+        ),
     ],
     test: Annotated[
         Path | None, typer.Option(help="Rows to compare on; without it, cross-validation.")
     ] = None,
     drop: Annotated[
-        list[str] | None, typer.Option(help="A column to leave out; may be repeated.")
+        list[str] | None,
+        typer.Option(help="A column to leave out; may be repeated.", metavar="COLUMN"),
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(help="A column to learn from, and no others; repeat it.")
+        list[str] | None,
+        typer.Option(
+            help="A column to learn from, and no others; may be repeated.", metavar="COLUMN"
+        ),
     ] = None,
     estimator: Annotated[
         str,

@@ -33,14 +33,13 @@ SKETCH = ".argmaxf"
 PIPE = Path("-")
 LONG = 2.0  # seconds from which rows per second say more than how long it takes to begin
 
-FILES = typer.Argument(
-    help="CSV, TSV, Parquet or Arrow files, folders, patterns, or - for the standard input; "
-    "or one sketch.",
-    metavar="FILE...",
-)
+KINDS = "CSV, TSV, Parquet or Arrow files, folders, patterns, or - for the standard input"
+FILES = typer.Argument(help=f"{KINDS}; or one sketch.", metavar="FILE")
 COLUMN = typer.Option("-p", "--probability", help="The column of probabilities.", metavar="COLUMN")
 BETA = typer.Option("--beta", help="Weight of recall against precision.")
-BY = typer.Option("--by", help="Decide each segment of this column on its own; may be repeated.")
+BY = typer.Option(
+    "--by", help="Decide each segment of this column on its own; may be repeated.", metavar="COLUMN"
+)
 OUT = typer.Option(
     "-o", "--output", help="Write the rows with their labels to this file; - prints them as CSV."
 )

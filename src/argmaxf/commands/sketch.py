@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
-from argmaxf.commands.decide import COLUMN, FILES, NULLS, SKETCH, read_sketch
+from argmaxf.commands.decide import COLUMN, KINDS, NULLS, SKETCH, read_sketch
 from argmaxf.commands.output import JSON_OPTION, console, print_json
 from argmaxf.commands.progress import TerminalProgress
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.files import summarize_files
 from argmaxf.whole import refuse_inputs, written_whole
+from argmaxf.wording import how_many
 
 OUT = typer.Option("-o", "--output", help=f"The sketch to write, a file {SKETCH}.")
-SKETCHES = typer.Argument(help="Sketches of disjoint rows.", metavar="SKETCH...")
+FILES = typer.Argument(help=f"{KINDS}.", metavar="FILE")
+SKETCHES = typer.Argument(help="Sketches of disjoint rows.", metavar="SKETCH")
 
 
 def sketch(
@@ -59,5 +61,6 @@ def _write(made: ProbabilitySketch, output: Path, as_json: bool) -> None:
     if as_json:
         print_json(fields | {"output": str(output)})
     else:
+        rows = how_many(made.n, "row")
         expected = f"{made.mean_positives:,.6g} of them expected to be positive"
-        console().print(f"{made.n:,} rows, {expected}: {len(data):,} bytes.", soft_wrap=True)
+        console().print(f"{rows}, {expected}: {len(data):,} bytes.", soft_wrap=True)

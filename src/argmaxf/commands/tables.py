@@ -181,7 +181,8 @@ def _with_targets(
     missing = frame.height - known.height
     if not known.height:
         raise ValueError(f"no row of {name} has all of its targets {', '.join(targets)}")
-    said = f"{missing:,} of {frame.height:,} rows of {name} have no target and were left out."
+    lack = "has no target and was" if missing == 1 else "have no target and were"
+    said = f"{missing:,} of {frame.height:,} rows of {name} {lack} left out."
     return known, (said,) * (missing > 0)
 
 

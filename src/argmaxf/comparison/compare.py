@@ -21,6 +21,7 @@ from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.plain import PlainClassifier
 from argmaxf.measures import MeasureLike
 from argmaxf.validation import as_weights, check_count_if_given
+from argmaxf.wording import how_many
 
 
 def compare(
@@ -187,14 +188,15 @@ def _check_enough(trial: Trial, labels: tuple[str, ...], rows: str) -> None:
     n_folds = cv if isinstance(cv, int) else len(trial.splits)
     if len(columns) < 2 * n_folds:
         raise ValueError(
-            f"{rows} has {len(columns)} rows; {n_folds} folds need at least {2 * n_folds}"
+            f"{rows} has {how_many(len(columns), 'row')}; {n_folds} folds need at least "
+            f"{2 * n_folds}"
         )
     for name, positive in zip(labels, columns.sum(axis=0).tolist(), strict=True):
         for count, kind in [(positive, "positive"), (len(columns) - positive, "negative")]:
             if count < n_folds:
                 raise ValueError(
-                    f"{name!r} has {count} {kind} rows in {rows}, too few for one in each of "
-                    f"{n_folds} folds"
+                    f"{name!r} has {how_many(count, f'{kind} row')} in {rows}, too few for one in "
+                    f"each of {n_folds} folds"
                 )
 
 

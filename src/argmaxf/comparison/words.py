@@ -10,6 +10,7 @@ import numpy as np
 from argmaxf.arrays import Bools, Floats
 from argmaxf.comparison.choice import DOUBT, OURS, Choice, total_error
 from argmaxf.empirical.interval import Interval
+from argmaxf.wording import how_many
 
 FEW = 100  # positives below which a tuned threshold is shaky
 NOTHING = "There is nothing to compare: no label has both positives and negatives."
@@ -43,7 +44,7 @@ def notes(truth: Bools, proba: Floats | None, choice: Choice) -> Iterator[str]:
     fewest = int(positives[positives > 0].min())
     if fewest < FEW:
         of = " of the rarest label" if len(positives) > 1 else ""
-        only = "is only 1 positive" if fewest == 1 else f"are only {fewest} positives"
+        only = f"{'is' if fewest == 1 else 'are'} only {how_many(fewest, 'positive')}"
         yield (
             f"There {only}{of}: thresholds, and the scores above, would be others on other rows."
         )
@@ -61,9 +62,9 @@ def notes(truth: Bools, proba: Floats | None, choice: Choice) -> Iterator[str]:
 
 def _disagreement(truth: Bools, proba: Floats) -> str:
     """Return by what probabilities were found off: the number of positives, or single rows."""
-    expected, there = f"{proba.sum():,.0f}", f"{truth.sum():,}"
+    expected, there = how_many(round(proba.sum()), "positive"), how_many(truth.sum(), "positive")
     if total_error(truth, proba) >= DOUBT and expected != there:
-        return f"they expect {expected} positives, there are {there}"
+        return f"they expect {expected}, there are {truth.sum():,}"
     error, right = np.mean((truth - proba) ** 2), np.mean(proba * (1 - proba))
     return f"their mean squared error is {error:.4g}, and would be {right:.4g} if they were right"
 

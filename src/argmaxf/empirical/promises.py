@@ -20,6 +20,7 @@ from scipy.stats import binom
 from argmaxf.constraints import Constraints, check_strictly_between, priced, sure
 from argmaxf.empirical.ladder import Ints, Passed, Steps, tail, walk
 from argmaxf.empirical.rows_needed import rows_needed
+from argmaxf.wording import how_many
 
 
 class PromiseError(ValueError):
@@ -233,7 +234,7 @@ def _none_qualifies(
         advice = f"about {_rounded(rows):,} would do, if they are like these"
     else:
         advice = "and more like these would not do: no cut of them meets it clearly"
-    return PromiseError(f"{asked} from {steps.n:,} labelled rows; {advice}", rows)
+    return PromiseError(f"{asked} from {how_many(steps.n, 'labelled row')}; {advice}", rows)
 
 
 def raise_together(kind: str | None, failed: list[tuple[Any, PromiseError]]) -> None:

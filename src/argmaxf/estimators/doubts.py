@@ -14,6 +14,8 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
+from argmaxf.wording import how_many
+
 FAR = np.log(2.0)  # log-odds between the mean probability and the rate of positives
 SURE = 5.0  # standard errors between them
 FEW = 10  # positives in training below which a promise is not worth much
@@ -62,7 +64,7 @@ def doubt(
     off = _far(expected, found, weight.sum(), (weight**2) @ (proba * (1 - proba)), *limits)
     if off.any():
         worst = int(np.argmax(np.where(off, np.abs(expected - found), -1.0)))
-        said = f"{expected[worst]:.0f} positives where there are {found[worst]:.0f}"
+        said = f"{how_many(round(expected[worst]), 'positive')} where there are {found[worst]:,.0f}"
         because = f" ({causes})" if causes else ""
         return f"the probabilities expect {said}{because}: {REMEDY}"
     if causes and learned_here and _uneven(columns, weight):

@@ -17,6 +17,7 @@ from argmaxf.expected.promises import ModelPromise, kept_sizes, odds_of
 from argmaxf.expected.ties import settle
 from argmaxf.question import Question
 from argmaxf.validation import NotAProbability
+from argmaxf.wording import how_many
 
 NEAR = 1e-13  # values of f nearer than this part of themselves are told apart in decimals
 
@@ -76,7 +77,7 @@ def _not_kept(descending: Floats, asked: Asked, whole: Bools) -> ValueError:
     keeps = " and keeps the recall" if asked.constraints.min_recall else ""
     return ValueError(
         f"{asked.constraints} cannot be kept with {sure('odds', asked.odds, asked.together)}: the "
-        f"smallest set that may be taken{keeps} has {k} {'item' if k == 1 else 'items'} and odds "
+        f"smallest set that may be taken{keeps} has {how_many(k, 'item')} and odds "
         f"of {odds:.4g}"
     )
 

@@ -18,6 +18,7 @@ from argmaxf.frames.grouping import (
     ZERO,
     GroupedRows,
 )
+from argmaxf.wording import how_many
 
 
 def checked(rows: GroupedRows) -> GroupedRows:
@@ -32,11 +33,11 @@ def checked(rows: GroupedRows) -> GroupedRows:
     if wrong.any():
         lowest, highest = float(rows.lowest[wrong].min()), float(rows.highest[wrong].max())
         bad = lowest if lowest < 0.0 else highest
-        count = _count(rows, INVALID)
-        raise ValueError(f"probabilities must be in [0, 1], got {bad!r} ({count:.0f} such rows)")
+        such = how_many(_count(rows, INVALID), "such row")
+        raise ValueError(f"probabilities must be in [0, 1], got {bad!r} ({such})")
     nameless = rows.table[rows.segment < 0, 0].sum()
     if nameless:
-        raise ValueError(f"by must not be null or NaN, got {nameless:.0f} such rows")
+        raise ValueError(f"by must not be null or NaN, got {how_many(nameless, 'such row')}")
     return rows
 
 
