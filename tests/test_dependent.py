@@ -547,7 +547,7 @@ def test_rounding_is_not_refused():
         ),
         (
             lambda: maximize_expected_f_from_mixture([[0.5]], weights=[0]),
-            "weights must not be zero for every row",
+            "weights must not all be zero, got",
         ),
         (
             lambda: maximize_expected_f_from_mixture([[0.5]], zero_division=2),

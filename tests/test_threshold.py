@@ -253,7 +253,7 @@ def test_any_array_like(kind):
         ([0, 1], [0.1, 0.2], {"min_recall": 1.5}, r"min_recall must lie in \[0, 1\], got 1.5"),
         ([0, 1], [0.1, 0.2], {"sample_weight": [1]}, r"sample_weight must have shape \(2,\)"),
         ([0, 1], [0.1, 0.2], {"sample_weight": [1, -1]}, "not negative, got -1.0"),
-        ([0, 1], [0.1, 0.2], {"sample_weight": [0, 0]}, "must not be zero for every row"),
+        ([0, 1], [0.1, 0.2], {"sample_weight": [0, 0]}, "must not all be zero, got 2"),
         ([1, 0], [0.1, 0.2], {"min_precision": 0.9}, "the best cut has 0.5"),
     ],
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from judges import curve_40_digits, definition, families, jaccard
 
 from argmaxf import expected_f, maximize_expected_f, maximize_expected_f_from_mixture
-from argmaxf.measures import Dice, FBeta, Jaccard
+from argmaxf.measures import MCC, Dice, FBeta, Jaccard, Tversky
 
 torch = pytest.importorskip("torch")
 
@@ -44,6 +44,9 @@ def maps(seed=0):
         "one value": torch.full((1, 1, 3_000), 0.3, dtype=torch.float64),
         "zeros and ones": torch.from_numpy(rng.integers(0, 2, (1, 2, 500)).astype(float)),
         "nothing": torch.zeros(1, 2, 500, dtype=torch.float64),
+        "above a flat rest": torch.from_numpy(
+            np.where(np.arange(20_000) < 20, rng.random((1, 1, 20_000)), 1e-4)
+        ),
         "two clusters": torch.from_numpy(
             np.concatenate([rng.beta(50, 5, (1, 1, 400)), rng.beta(1, 500, (1, 1, 3_000))], 2)
         ),
@@ -253,7 +256,11 @@ def test_what_is_no_probability_is_named(bad, message):
             "measure must be one of 'dice', 'iou'.*; got 'f1'",
         ),
         (torch.ones(1, 1, 3), {"exclusive": True, "smooth": 1.0}, "is for Dice without smoothing"),
-        (torch.ones(1, 1, 3), {"measure": "mcc"}, "must be a ratio that is linear in the counts"),
+        (torch.ones(1, 1, 3), {"measure": "mcc"}, "'tversky', or a Ratio; got 'mcc'"),
+        (torch.ones(1, 1, 3), {"measure": MCC()}, "'tversky', or a Ratio; got MCC"),
+        (torch.ones(1, 1, 3), {"measure": Tversky(2, 1)}, r"for Tversky: a of at most 1\), got Tv"),
+        (torch.ones(1, 1, 3, device="meta"), {}, "must hold numbers, got a tensor of the meta"),
+        (torch.ones(1, 1, 1, 3, device="meta"), {"ensemble": True}, "must hold numbers"),
         (torch.ones(1, 1, 3), {"measure": Jaccard(), "smooth": 1.0}, "smooth is for 'dice' and"),
         (torch.ones(1, 1, 3), {"weights": [1]}, "give ensemble=True"),
         (torch.ones(1, 1, 3), {"include_background": False}, "needs a class beside class 0, got 1"),
@@ -270,7 +277,7 @@ def test_what_is_no_probability_is_named(bad, message):
         (
             torch.ones(1, 2, 3),
             {"ignore": torch.zeros(3, dtype=torch.bool)},
-            r"ignore must have shape \(1, 2, 3\) or \(1, 3\), got \(3,\)",
+            r"ignore must have shape \(1, 2, 3\), \(1, 3\) or \(1, 1, 3\), got \(3,\)",
         ),
     ],
 )
@@ -304,6 +311,20 @@ def test_odd_tensors_are_decided_as_plain_ones(options):
     assert ones.k.sum() == (60 if "exclusive" in options else ones.masks.numel())
     ignore = torch.ones(2, 6, 5, dtype=torch.bool)
     assert not segment(p, ignore=ignore, **options).masks.any()
+
+
+@pytest.mark.parametrize("way", ["passes", "arrays"], indirect=True)
+@pytest.mark.parametrize("options", WAYS, ids=lambda options: "-".join(options) or "each alone")
+def test_eight_bit_numbers_are_taken_for_what_they_are(options):
+    p = torch.rand(2, 3, 6, 5, generator=torch.Generator().manual_seed(9))
+    p = torch.stack([p, p**2]) if "ensemble" in options else p
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        small = p.to(dtype)
+        found, truth = segment(small, **options), segment(small.float(), **options)
+        assert torch.equal(found.masks, truth.masks)
+        torch.testing.assert_close(found.expected, truth.expected, rtol=0, atol=0, equal_nan=True)
+    with pytest.raises(ValueError, match=r"got 2\.0 at"):
+        segment((0 * p + 2).to(torch.float8_e4m3fn), **options)
 
 
 @pytest.mark.parametrize("options", WAYS, ids=lambda options: "-".join(options) or "each alone")

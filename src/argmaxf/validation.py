@@ -245,7 +245,7 @@ def as_weights(
         bad = float(weight[~(np.isfinite(weight) & (weight >= 0))][0])
         raise ValueError(f"{name} must be finite and not negative, got {bad!r}")
     if not weight.any():
-        raise ValueError(f"{name} must not be zero for every row")
+        raise ValueError(f"{name} must not all be zero, got {n} of them")
     return weight
 
 

@@ -16,6 +16,14 @@ ONE = 2 * HALF
 FINEST = {torch.float64: 0, torch.float32: 29, torch.float16: 42, torch.bfloat16: 45}
 
 
+def as_floats(name: str, given: Tensor) -> Tensor:
+    """Return a floating-point tensor as one of these types: bfloat16 has all 8-bit numbers."""
+    if given.is_meta:
+        raise ValueError(f"{name} must hold numbers, got a tensor of the meta device")
+    p = given.detach()
+    return p if p.dtype in FINEST else p.to(torch.bfloat16)
+
+
 def keys(p: Tensor) -> Tensor:
     """Return the key of each probability."""
     number = p.double() + 0.0  # no negative zero

@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from argmaxf.torch.keys import FINEST
+from argmaxf.torch.keys import as_floats
 from argmaxf.validation import NotAProbability
 
 
 def pixels_of(probs: Tensor, ignore: Tensor | None) -> Tensor:
     """Return batch × classes × pixels; ignored pixels have probability 0, which counts nowhere."""
-    if not isinstance(probs, Tensor) or probs.dtype not in FINEST:
+    if not isinstance(probs, Tensor) or not probs.dtype.is_floating_point:
         kind = probs.dtype if isinstance(probs, Tensor) else type(probs).__name__
         raise ValueError(f"probs must be a tensor of floating-point probabilities, got {kind}")
     if probs.layout != torch.strided:
@@ -19,7 +19,7 @@ def pixels_of(probs: Tensor, ignore: Tensor | None) -> Tensor:
     if probs.dim() < 3 or probs.numel() == 0:
         shape = tuple(probs.shape)
         raise ValueError(f"probs must be batch × classes × pixels, none empty; got shape {shape}")
-    p = probs.detach()
+    p = as_floats("probs", probs)
     if ignore is not None:
         p = p.masked_fill(mask_of(ignore, p), 0.0)
     return p.flatten(2).contiguous()
@@ -47,14 +47,15 @@ def mask_of(ignore: Tensor, p: Tensor) -> Tensor:
     shapes = tuple(p.shape), (p.shape[0], *p.shape[2:]), (p.shape[0], 1, *p.shape[2:])
     if tuple(ignore.shape) not in shapes:
         raise ValueError(
-            f"ignore must have shape {shapes[0]} or {shapes[1]}, got {tuple(ignore.shape)}"
+            f"ignore must have shape {shapes[0]}, {shapes[1]} or {shapes[2]}, "
+            f"got {tuple(ignore.shape)}"
         )
     return ignore.unsqueeze(1) if ignore.dim() < p.dim() else ignore
 
 
 def first_bad(probs: Tensor, ignore: Tensor | None) -> ValueError:
     """Describe the first value that is no probability; called once one is known to exist."""
-    p = probs.detach()
+    p = as_floats("probs", probs)
     bad = ~((p >= 0.0) & (p <= 1.0))
     if ignore is not None:
         bad &= ~mask_of(ignore, p)

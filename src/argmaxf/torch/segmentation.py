@@ -72,8 +72,8 @@ def segment(
     Parameters
     ----------
     probs : Tensor
-        Calibrated probabilities (not logits): batch × classes × any number of pixel axes, of any
-        floating type.
+        Calibrated probabilities (not logits): batch × classes × one or more axes of pixels, of any
+        floating type. A single image needs its batch axis: ``probs[None]``.
     measure : str or Measure, default="dice"
         What is to be high in each image and class: Dice, which is F1, ``"iou"``, intersection over
         union, or a ratio of `argmaxf.measures` by its name or as an object, such as ``FBeta(2)``.
@@ -90,7 +90,8 @@ def segment(
     weights : array-like, optional
         One weight for each member of the ensemble; equal by default.
     ignore : Tensor, optional
-        Booleans, batch × pixels or the shape of `probs`: pixels that count nowhere.
+        Booleans, batch × pixels, batch × 1 × pixels or the shape of `probs`: pixels that count
+        nowhere.
     smooth : float, default=0.0
         Added to numerator and denominator of the measure.
     include_background : bool, default=True
@@ -167,9 +168,15 @@ def _measure(measure: str | Measure, smooth: float) -> str | Measure:
     s = check_not_negative("smooth", smooth)
     if isinstance(measure, str) and measure in SMOOTHED:
         return SMOOTHED[measure](s)
-    if isinstance(measure, str) and measure not in MEASURES:
-        names = ", ".join(map(repr, dict.fromkeys([*SMOOTHED, *MEASURES])))
-        raise ValueError(f"measure must be one of {names}, or a Measure; got {measure!r}")
+    kind = MEASURES.get(measure) if isinstance(measure, str) else type(measure)
+    if kind is None or not issubclass(kind, Ratio):
+        ratios = (name for name, each in MEASURES.items() if issubclass(each, Ratio))
+        names = ", ".join(map(repr, dict.fromkeys([*SMOOTHED, *ratios])))
+        raise ValueError(f"measure must be one of {names}, or a Ratio; got {measure!r}")
+    if isinstance(measure, Ratio) and measure.tilts_up:
+        raise ValueError(
+            f"measure must have b_in of at least 0 (for Tversky: a of at most 1), got {measure!r}"
+        )
     if s > 0.0:
         raise ValueError(f"smooth is for 'dice' and 'iou', got smooth={smooth!r} for {measure!r}")
     return measure

@@ -16,15 +16,19 @@ from torch import Tensor
 
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.question import Question
-from argmaxf.torch.keys import FINEST
+from argmaxf.torch.keys import as_floats
 from argmaxf.torch.rows import decide, select, value_of
 from argmaxf.validation import NotAProbability
+
+NUMPYS = torch.float64, torch.float32, torch.float16  # its types of floating-point numbers
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
     """Return a tensor of the CPU as an array: a view, but for types that NumPy does not have."""
     known = tensor.detach()
-    return (known.float() if known.dtype == torch.bfloat16 else known).numpy()
+    if known.dtype.is_floating_point and known.dtype not in NUMPYS:
+        known = known.float()
+    return known.numpy()
 
 
 def is_elsewhere(tensor: Tensor) -> bool:
@@ -88,8 +92,7 @@ def _numbers(proba: Tensor) -> Tensor:
     """Return floating-point numbers that the passes take."""
     if proba.is_complex():
         raise ValueError(f"proba must hold real numbers, got a tensor of {proba.dtype}")
-    p = proba.detach()
-    return p if p.dtype in FINEST else p.double()
+    return as_floats("proba", proba if proba.dtype.is_floating_point else proba.double())
 
 
 def _first_bad(p: Tensor) -> ValueError:

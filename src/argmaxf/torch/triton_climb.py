@@ -35,18 +35,26 @@ def climb(
 
 
 @triton.jit
-def _bounds(k0, k1, uu, lowest, highest, least, most):
-    """The ceiling of f in each bin, and whether f only falls or only rises there."""
+def _store_bounds(ceiling, falls, rises, at, there, k0, k1, uu, lowest, highest, least, most):
+    """Store the ceiling of f in each bin, and whether f only falls or only rises there."""
     e, loss = tl.exp(-uu), -expm1(-uu)
     before, after = tl.exp(-uu * k0[:, None]), tl.exp(-uu * k1[:, None])
     late = tl.exp(-uu * tl.maximum(k1 - 1.0, 0.0)[:, None])
     down = tl.sum(late * loss * lowest - after * tl.minimum(most, 0.0), 1)
     up = tl.sum(before * e * tl.maximum(most, 0.0), 1)
-    falls = up < down - 1e-12 * down
+    tl.store(falls + at, up < down - 1e-12 * down, mask=there)
     down = tl.sum(before * loss * highest - before * e * tl.minimum(least, 0.0), 1)
     up = tl.sum(after * tl.maximum(least, 0.0), 1)
-    rises = up > down + 1e-12 * down
-    return tl.sum(before * e * highest, 1), falls, rises
+    tl.store(rises + at, up > down + 1e-12 * down, mask=there)
+    tl.store(ceiling + at, tl.sum(before * e * highest, 1), mask=there)
+
+
+@triton.jit
+def _shares_above(size, low, at, above, w, x):
+    """Σ p / (1 - p w) over the bins above each one, of those that are marked as such."""
+    n = tl.load(size + at - 1, mask=above, other=0).to(tl.float64)
+    p = number_of(tl.load(low + at - 1, mask=above, other=0))
+    return tl.cumsum(n[:, None] * share_of(p[:, None], w, x), 0)
 
 
 @triton.jit
@@ -100,8 +108,7 @@ def _climb(
     TILE: tl.constexpr, NODES: tl.constexpr,
 ):  # fmt: skip
     """The lines of `climb.climb`, a few bins at a time."""
-    row = tl.program_id(0).to(tl.int64)
-    node = tl.arange(0, NODES)
+    row, node = tl.program_id(0).to(tl.int64), tl.arange(0, NODES)
     real, place = node < nodes, row * nodes + node
     c, s1 = tl.load(numbers), tl.load(numbers + 4)
     uu = tl.load(u + place, mask=real, other=0.0)[None, :]
@@ -127,6 +134,8 @@ def _climb(
         share_high, gain = share_low, c * xi * n[:, None] * share_low
         low1 = a_low + tl.cumsum(gain, 0)
         low0, high1 = low1 - gain, low1
+        if EXACT and not SINGLE:  # a difference is noise where a run is much more than all above
+            low0 = a_low + c * xi * _shares_above(size, low, at, there & (bin > first), wi, xi)
         if not EXACT:
             p_high = number_of(tl.load(high + at, mask=there, other=0))[:, None]
             share_high = share_of(p_high, wi, xi)
@@ -154,9 +163,8 @@ def _climb(
         tl.store(k_at + at + 1, k1, mask=there)
         tl.store(f_at + at + 1, here, mask=there)
         if not SINGLE:
-            top, falling, rising = _bounds(k1 - n, k1, uu, lowest, highest, least, most)
-            tl.store(ceiling + at, top, mask=there)
-            tl.store(falls + at, falling, mask=there)
-            tl.store(rises + at, rising, mask=there)
+            _store_bounds(
+                ceiling, falls, rises, at, there, k1 - n, k1, uu, lowest, highest, least, most
+            )
         k += tl.sum(n)
         a_low += tl.sum(gain, 0)[None, :]
