@@ -7,12 +7,17 @@ import venv
 from pathlib import Path
 
 SMOKE = """
+import re
+from importlib.metadata import metadata
 import argmaxf
 decision = argmaxf.maximize_expected_f([0.05, 0.45, 0.10, 0.30, 0.40])
 assert decision.k == 3, decision
 assert len(argmaxf.__all__) > 20
 for name in argmaxf.__all__:
     getattr(argmaxf, name)
+shown = metadata("argmaxf").get_payload()
+assert "](https://github.com/argmaxf/argmaxf/blob/main/docs/" in shown
+assert not re.findall(r"\\]\\((?!https:)[^)]*", shown), "the index cannot follow relative links"
 print("argmaxf", argmaxf.__version__, "works from its wheel")
 """
 
