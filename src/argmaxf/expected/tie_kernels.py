@@ -11,7 +11,8 @@ import math
 from argmaxf.compiled import kernel
 
 SPLITTER = 2.0**27 + 1.0
-SMALL, RESCALE, EXPONENT = 2.0**-300, 2.0**300, -300  # a product below SMALL is multiplied up
+# A product is kept between SMALL and 1 by powers of two: no factor is below 2^-300 (`ties.LEAST_X`).
+SMALL, RESCALE, EXPONENT = 2.0**-300, 2.0**300, -300
 
 
 @kernel
@@ -75,6 +76,16 @@ def factor(p, w, w_low, x, x_low):
 
 
 @kernel
+def rescaled(q, q_low, scale):
+    """Return a product that neither underflows nor overflows, and the power of two it lacks."""
+    if q < SMALL:
+        return q * RESCALE, q_low * RESCALE, scale + EXPONENT
+    if q > 1.0:
+        return q * SMALL, q_low * SMALL, scale - EXPONENT
+    return q, q_low, scale
+
+
+@kernel
 def top_values(ascending, sizes, nodes, one_tilt, c, c_low, s0, f):
     """Fill f[:, j] = f_k of the top k = sizes[j], rising, in two doubles each.
 
@@ -89,8 +100,7 @@ def top_values(ascending, sizes, nodes, one_tilt, c, c_low, s0, f):
         for p in ascending:
             a, e = factor(p, v, v_low, y, y_low)
             q, q_low = times(q, q_low, a, e)
-            if q < SMALL:
-                q, q_low, scale = q * RESCALE, q_low * RESCALE, scale + EXPONENT
+            q, q_low, scale = rescaled(q, q_low, scale)
         t, t_low, j = s0, 0.0, 0
         for k in range(sizes[-1] + 1):
             if k == sizes[j]:
@@ -111,8 +121,7 @@ def top_values(ascending, sizes, nodes, one_tilt, c, c_low, s0, f):
                 a, b = factor(p, v, v_low, y, y_low)
                 a, b = over(inside, e, a, b)
                 q, q_low = times(q, q_low, a, b)
-            if q < SMALL:
-                q, q_low, scale = q * RESCALE, q_low * RESCALE, scale + EXPONENT
+            q, q_low, scale = rescaled(q, q_low, scale)
 
 
 @kernel

@@ -18,11 +18,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, localcontext
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Floats, contiguous
+from argmaxf.arrays import Floats, contiguous, readonly
 from argmaxf.measures import Coefficients, Measure, Ratio
 from argmaxf.question import Question
 
@@ -34,7 +35,7 @@ TWO_DOUBLES = Decimal(10) ** -24  # above, two values this close are one
 
 # The trapezoid rule of nodes.py with a step that gives 31 digits, tail and all.
 STEP, FIRST, TAIL = Decimal("0.13"), Decimal("-4.2"), Decimal(75)
-LEAST_X = Decimal(10) ** -250  # keeps 0/0 away where a tilt is certain
+LEAST_X = Decimal(10) ** -90  # nothing beside other terms, even times β⁴; keeps 0/0 away
 
 
 def settle(descending: Floats, rivals: Iterable[int], question: Question) -> int:
@@ -140,6 +141,7 @@ def _nothing(ascending: Floats, question: Question) -> Decimal:
     return Decimal(question.zero_division) * (Decimal(none[0]) + Decimal(none[1]))
 
 
+@lru_cache(maxsize=8)
 def _nodes(low: Decimal, high: Decimal, b_in: Any, b_out: Any, s1: Any) -> Floats:
     """Return the nodes for x in [low, high] as top_values takes them, every number in two doubles.
 
@@ -156,7 +158,7 @@ def _nodes(low: Decimal, high: Decimal, b_in: Any, b_out: Any, s1: Any) -> Float
             x = max((-b * u).exp(), LEAST_X)
             row += [1 - x, x]
         rows.append([part for number in row for part in _pair(number)])
-    return np.array(rows)
+    return readonly(np.array(rows))
 
 
 def _pair(number: Decimal) -> tuple[float, float]:

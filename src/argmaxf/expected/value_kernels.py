@@ -15,6 +15,7 @@ from argmaxf.expected.kernels import factor, log_factor
 from argmaxf.expected.product_kernels import log_product
 
 BLOCK = 64  # items between two fresh evaluations of e^{-uk}, so that rounding cannot build up
+LOST = -500.0  # log of what is nothing beside other terms, and still far from underflow
 
 
 @kernel
@@ -76,6 +77,29 @@ def one_tilt_values(ascending, first, u, weight, log_g, w, x, c, mean, stop_earl
     return n
 
 
+@kernel
+def comes_back(log_outer, u, b_out):
+    """Whether e^{-uk} Q_k is lost at a node now and may count before the next block.
+
+    So it is where certain items are left out at a high price: each of them taken in multiplies Q by
+    up to e^{b_out u}.
+    """
+    for m in range(u.size):
+        if log_outer[m] < LOST < log_outer[m] + BLOCK * b_out * u[m]:
+            return True
+    return False
+
+
+@kernel
+def step_by_logs(p, q, u, tilts, log_outer, outer):
+    """Take an item in: e^{-uk} Q_k by its logarithm, which does not underflow."""
+    w_in, x_in, w_out, x_out = tilts
+    for m in range(u.size):
+        log_in = log_factor(p, 1.0 - p, w_in[m], x_in[m])
+        log_outer[m] += log_in - log_factor(q, 1.0 - q, w_out[m], x_out[m]) - u[m]
+        outer[m] = math.exp(log_outer[m])
+
+
 @reordering_kernel
 def two_tilt_values(inside, outside, first, u, weight, log_g, tilts, c, mean, stop_early, f):
     """Fill f[k] for k = first, …, where b_in and b_out differ; return the last k evaluated.
@@ -105,24 +129,29 @@ def two_tilt_values(inside, outside, first, u, weight, log_g, tilts, c, mean, st
     for start in range(first - 1, n, BLOCK):
         stop = min(start + BLOCK, n)
         carry(total, lost, block)
+        by_logs = comes_back(log_outer, u, c.b_out)
         for m in range(nodes):
             outer[m] = math.exp(log_outer[m])
         for k in range(start + 1, stop + 1):
             p, q = inside[n - k], outside[n - k]
             a0, a1, a2 = factor(p, 1.0 - p)
             b0, b1, b2 = factor(q, 1.0 - q)
+            if by_logs:
+                step_by_logs(p, q, u, tilts, log_outer, outer)
             value = 0.0
             for m in range(nodes):
                 f_in = a0 + a1 * x_in[m] + a2 * w_in[m]
                 f_out = b0 + b1 * x_out[m] + b2 * w_out[m]
                 inverse = 1.0 / (f_in * f_out)
                 block[m] += c.c * p * x_in[m] * f_out * inverse
-                outer[m] *= decay[m] * f_in * f_in * inverse
+                outer[m] *= 1.0 if by_logs else decay[m] * f_in * f_in * inverse
                 value += outer[m] * (total[m] + block[m])
             f[k] = value
             best = max(best, value)
             if stop_early and no_better(k + 1, mean, c, best):
                 return k
+        if by_logs:
+            continue
         log_product(inside[n - stop : n - start], w_in, x_in, logs_in)
         log_product(outside[n - stop : n - start], w_out, x_out, logs_out)
         for m in range(nodes):

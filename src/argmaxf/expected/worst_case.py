@@ -36,8 +36,11 @@ from argmaxf.validation import as_probabilities
 DOUBT = 4e-12  # values nearer than this, relative to their size, are compared in decimals
 SORTED = 1 << 12  # bands; so few are sorted faster than counted
 TWO_DOUBLES = 1 << 14  # bands, of which near ties are compared in two doubles
-MANY = 64  # sizes so compared; more that are equal in doubles are taken for tied
+FEW = 4  # sizes; of more, two doubles leave fewer to compare in decimals
+MANY = 64  # sizes compared in two doubles; of more, those that are highest in doubles,
+WORK = 1 << 15  # and fewer of so many bands, times sizes
 FACTORS = 33  # odds factors tried between the ends of the bands, for regret
+ROUNDING = 1e-14  # part of a lower end by which bands may be out of order
 SAME = 1e-6  # log-odds by which the widths of bands may differ and still be one factor
 
 
@@ -77,15 +80,18 @@ class Bands(NamedTuple):
             i = int(np.argmax(a > b))
             raise ValueError(f"low must not be above high, got {a[i]} and {b[i]} at {i}")
         order = _ascending(a, b)
-        found = cls(readonly(a[order]), readonly(b[order]), order)
-        wrong = band_kernels.first_out_of_order(found.low)
-        if wrong >= 0:
-            i, j = order[wrong - 1], order[wrong]
-            raise ValueError(
-                f"bands must keep their order, got [{a[i]}, {b[i]}] at {i} inside [{a[j]}, {b[j]}] "
-                f"at {j}"
-            )
-        return found
+        lowest = a[order]
+        if band_kernels.first_out_of_order(lowest) >= 0:
+            lowest = np.maximum.accumulate(lowest)  # where rounding alone has put them out of order
+            wrong = a[order] < lowest * (1.0 - ROUNDING)
+            if wrong.any():
+                j = int(np.argmax(wrong))
+                i, j = order[np.argmax(a[order[:j]])], order[j]
+                raise ValueError(
+                    f"bands must keep their order, got [{a[i]}, {b[i]}] at {i} inside "
+                    f"[{a[j]}, {b[j]}] at {j}"
+                )
+        return cls(readonly(lowest), readonly(b[order]), order)
 
 
 def _ascending(low: Floats, high: Floats) -> Ints:
@@ -190,7 +196,7 @@ def worst_case_curve(bands: Bands, question: Question) -> Floats:
     f = np.full(n + 1, -1.0)
     f[0] = value_of_nothing(groups_of_items(bands.high), question).mean
     mean = float(bands.low.sum())
-    if mean == 0.0:
+    if mean == 0.0 and c.s0 == 0.0:
         return f
     fewest, most = plausible_positives(mean, n)[0], plausible_positives(bands.high.sum(), n)[1]
     least = 1.0 + c.s1 + min(c.b_in, c.b_out) * fewest
@@ -208,8 +214,10 @@ def _best_worst(bands: Bands, question: Question) -> int:
     rivals = np.flatnonzero(f >= f.max() * (1.0 - DOUBT)).tolist()
     if len(rivals) == 1 or bands.low.size > TWO_DOUBLES:
         return int(rivals[0])
+    if bands.low.size > LARGEST or len(rivals) > FEW:
+        rivals = _best_in_two_doubles(bands, _highest(f, rivals), question)
     if bands.low.size > LARGEST:
-        return _settle_in_two_doubles(bands, rivals, question)
+        return rivals[0]
     inside, outside = ([Decimal(v) for v in end[::-1].tolist()] for end in bands[:2])
     exact = exact_coefficients(question.measure)
 
@@ -219,16 +227,20 @@ def _best_worst(bands: Bands, question: Question) -> int:
     return settle_values(rivals, value)
 
 
-def _settle_in_two_doubles(bands: Bands, rivals: list[int], question: Question) -> int:
-    """Return the smallest of the rivals that agree with the best to 24 digits."""
-    if len(rivals) > MANY:
-        return rivals[0]
+def _highest(f: Floats, rivals: list[int]) -> list[int]:
+    """Return as many of the rivals as can be compared: those of the highest f, and the first."""
+    best = sorted(rivals, key=lambda k: -f[k])[: min(MANY, WORK // f.size)]
+    return sorted({rivals[0], *best})
+
+
+def _best_in_two_doubles(bands: Bands, rivals: list[int], question: Question) -> list[int]:
+    """Return those of the rivals that agree with the best to 24 digits."""
     inside, outside = bands.low[::-1], bands.high[::-1]
     values = [
         value_in_two_doubles(np.concatenate([inside[:k], outside[k:]]), k, question) for k in rivals
     ]
     best = max(values)
-    return next(k for k, value in zip(rivals, values, strict=True) if agrees(value, best))
+    return [k for k, value in zip(rivals, values, strict=True) if agrees(value, best)]
 
 
 def _least_regret(bands: Bands, question: Question) -> tuple[int, float]:

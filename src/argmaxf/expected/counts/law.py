@@ -63,17 +63,18 @@ class Law:
         far = third + math.sqrt(third * third + 2.0 * NATS * variance)
         first, last = max(0, math.floor(mean - far)), min(int(n), math.ceil(mean + far))
         window = np.arange(first, last + 1.0)
-        theta = 2.0 * math.pi * np.arange(window.size // 2 + 1) / window.size
+        turns = window.size | 1  # odd, so that no θ is π, where a label of one half has no π_i
+        theta = 2.0 * math.pi * np.arange(turns // 2 + 1) / turns
         theta = theta[variance * (1.0 - np.cos(theta)) <= NATS + 4.0]
         log_phi = _logs(groups, theta).sum(axis=0)
         upper = float(groups.count[groups.centre >= 0.5].sum())
         turned = np.exp(log_phi + 1j * theta * (upper - first))  # φ e^{-iθ first}
-        padded = np.zeros(window.size // 2 + 1, np.complex128)
+        padded = np.zeros(turns // 2 + 1, np.complex128)
         padded[: theta.size] = turned.conj()
-        odds = np.maximum(np.fft.irfft(padded, window.size), 0.0)
+        odds = np.maximum(np.fft.irfft(padded, turns)[: window.size], 0.0)
         nodes, basis = _nodes(window, mean, n)
-        waves = np.fft.rfft(basis, axis=1)[:, : theta.size].T * turned[:, None] / window.size
-        waves[1 : theta.size - (window.size % 2 == 0 and theta.size == padded.size)] *= 2.0
+        waves = np.fft.rfft(basis, turns, axis=1)[:, : theta.size].T * turned[:, None] / turns
+        waves[1:] *= 2.0
         by_false = 2.0 * mean > n
         real = np.concatenate([waves.real, -waves.imag]).T.copy()
         return cls(measure, zero_division, n, by_false, nodes, basis @ odds, theta, real)

@@ -25,6 +25,7 @@ from argmaxf.measures import Linear
 from argmaxf.question import Question
 
 PARTS = 4, 64  # stretches of sizes that a group is bounded in, first and then
+FAINT = 1e-4  # of smaller values the rounding of waves, 1e-16 or so, is a part that may matter
 
 
 class LinearSearch(Search):
@@ -83,7 +84,8 @@ class LinearSearch(Search):
             raise ValueError(
                 f"{self.question.measure} of so few uncertain items needs the items, got a summary"
             )
-        return super().best_border()
+        found = super().best_border()
+        return found._replace(contested=found.contested or abs(found.f) < FAINT)
 
     def _climbed(self, foot: Foot) -> Ladder:
         """Climb groups from a border at which f is known, as is the state there."""

@@ -29,6 +29,9 @@ from argmaxf.validation import (
 )
 
 
+LEAST = 5e-324  # the smallest probability of all: items with p = 0 are never selected
+
+
 class ProbabilitySketch:
     """A summary of probabilities: fixed size, merges by addition, answers every β.
 
@@ -268,7 +271,7 @@ class ProbabilitySketch:
 def _bracket(search: Search) -> tuple[float, tuple[float, float]]:
     """The threshold of the best cut between groups, and the range that may hold the exact one."""
     found, unsettled = search.best_border(), search.unsettled
-    threshold = float(found.last.low[0]) if found.k else np.inf
+    threshold = max(float(found.last.low[0]), LEAST) if found.k else np.inf
     highest = float(found.last.high[0]) if found.k else np.inf
     low = min([threshold, *unsettled.low.tolist()])
     return threshold, (low, max([highest, *unsettled.high.tolist()]))

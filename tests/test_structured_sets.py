@@ -1,0 +1,149 @@
+"""Sets of few levels, certain items, labels of one half, tiny and huge ones: what sets drawn at
+random hardly ever are. The judges are the definition and convolutions of counts."""
+
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+from argmaxf import (
+    ProbabilitySketch,
+    expected_f_curve,
+    maximize_expected_f,
+    maximize_worst_case_f,
+)
+from argmaxf.expected.large import decide_by_search
+from argmaxf.expected.ties import settle
+from argmaxf.frames import decisions
+from argmaxf.measures import MCC, BalancedAccuracy, FBeta, FowlkesMallows, Kappa, Tversky
+from argmaxf.question import Question
+
+
+def counts(p):
+    """P(S = s) of independent labels."""
+    odds = np.ones(1)
+    for each in p:
+        odds = np.convolve(odds, [1 - each, each])
+    return odds
+
+
+def value_and_spread(inside, outside, measure):
+    """Mean and standard deviation of a measure, by the definition."""
+    k, n = len(inside), len(inside) + len(outside)
+    t, r = np.arange(k + 1.0)[:, None], np.arange(len(outside) + 1.0)
+    odds = counts(inside)[:, None] * counts(outside)
+    value = measure.value(t, k, t + r, n)
+    mean = float((odds * value).sum())
+    return mean, float(np.sqrt((odds * (value - mean) ** 2).sum()))
+
+
+def top_values(p, measure):
+    falling = np.sort(p)[::-1]
+    return [value_and_spread(falling[:k], falling[k:], measure)[0] for k in range(p.size + 1)]
+
+
+@pytest.mark.parametrize("measure", [Tversky(0.3, 100), Tversky(0.9, 30), Tversky(0.1, 5)], ids=str)
+@pytest.mark.parametrize("sure", [1.0, 0.999])
+def test_certain_items_left_out_at_a_high_price(measure, sure):
+    """Each item taken in makes up for much of what was lost without it: nothing may underflow."""
+    p = np.concatenate([np.full(30, sure), np.linspace(0.9, 0.1, 20)])
+    values = top_values(p, measure)
+    np.testing.assert_allclose(expected_f_curve(p, measure=measure), values, rtol=1e-11)
+    found = maximize_expected_f(p, measure=measure)
+    assert found.k == np.argmax(values)
+
+
+def test_near_ties_where_certain_items_are_left_out_at_a_high_price():
+    """Comparing in two doubles, above 20 sizes, must not overflow."""
+    p = np.sort(np.concatenate([np.ones(40), np.full(5, 0.5), np.full(20, 1e-4)]))[::-1]
+    measure = Tversky(0.5, 90)
+    best = int(np.argmax(top_values(p, measure)))
+    assert settle(p, range(1, 66), Question.of(measure=measure)) == best
+
+
+def test_worst_case_without_a_sure_positive():
+    """What may be positive is better inside than outside, if leaving it out costs more."""
+    low, high, measure = np.zeros(4), np.array([0.9, 0.9, 0.5, 0.1]), FBeta(3, smooth=1)
+    values = [value_and_spread(low[:k], high[k:], measure)[0] for k in range(5)]
+    found = maximize_worst_case_f(low, high, measure=measure)
+    assert found.k == np.argmax(values) > 0
+    assert found.expected == pytest.approx(max(values), rel=1e-12)
+
+
+def test_worst_case_among_many_near_ties():
+    """Values that rise by 1e-14 from size to size are still told apart."""
+    low = np.repeat([0.9, 1e-12], [262, 470])
+    assert maximize_worst_case_f(low, np.ones(732)).k == 732  # E[2T / (732 + T)] rises with T
+
+
+def test_bands_out_of_order_by_rounding_alone():
+    """The bands of an odds factor, as documented, of neighbouring numbers."""
+    p = np.random.default_rng(0).random(2_000)
+    p = np.concatenate([p, np.nextafter(p, 1.0)])
+    odds = p / (1 - p)
+    low, high = odds / 7 / (1 + odds / 7), odds * 7 / (1 + odds * 7)
+    assert (np.diff(low[np.lexsort((low, high))]) < 0).any()
+    found = maximize_worst_case_f(low, high)
+    assert found.k == found.selected.sum() > 0
+    with pytest.raises(ValueError, match=r"keep their order, got \[0.3, 0.4\] at 2 inside"):
+        maximize_worst_case_f([0.1, 0.2, 0.3], [0.5, 0.8, 0.4])
+
+
+LINEAR = (MCC(), Kappa(), BalancedAccuracy(), FowlkesMallows())
+
+
+@pytest.mark.parametrize("measure", LINEAR, ids=str)
+@pytest.mark.parametrize("rest", [1e-6, 0.02])
+def test_labels_of_one_half(measure, rest):
+    """One that is turned by π has no probability: 1 - p + p e^{iπ} = 0."""
+    p = np.concatenate([[0.5], np.full(60, rest), np.full(5, 0.0)])
+    values = top_values(p, measure)
+    best = int(np.argmax(values))
+    _, spread = value_and_spread(p[:best], p[best:], measure)
+    question = Question.of(measure=measure)
+    for found in (
+        maximize_expected_f(p, measure=measure),
+        decisions(pl.DataFrame({"p": p}), "p", measure=measure, ties="split")[()],
+        decide_by_search(p, question),
+        ProbabilitySketch.from_array(p).decide(measure=measure),
+    ):
+        assert found.k == best
+        assert found.expected == pytest.approx(values[best], rel=1e-10)
+        assert found.std == pytest.approx(spread, rel=1e-7)
+
+
+@pytest.mark.parametrize("measure", [MCC(), Kappa()], ids=str)
+def test_equal_items_say_nothing_to_arrays_and_frames_alike(measure):
+    """Any set of equal items has the value 0 on average; the smallest is the empty one."""
+    p = np.full(14, 0.99998925)
+    assert maximize_expected_f(p, measure=measure).k == 0
+    assert decisions(pl.DataFrame({"p": p}), "p", measure=measure)[()].k == 0
+
+
+def test_the_threshold_of_a_sketch_leaves_out_what_is_impossible():
+    """Where probabilities below the finest group are selected, those of 0 are not."""
+    p = np.array([1e-30, 1e-40, 0.0, 0.0])
+    found = ProbabilitySketch.from_array(p).decide()
+    assert found.k == np.count_nonzero(p >= found.threshold) == 2
+
+
+def test_exact_fractions_of_a_price_above_one():
+    """Tversky with b > 1 by the definition in fractions."""
+    p, measure = [1.0, 1.0, 0.75, 0.5, 0.25], Tversky(0.5, 64)
+    best = []
+    for k in range(6):
+        laws = [[Fraction(1)], [Fraction(1)]]
+        for i, each in enumerate(map(Fraction, p)):
+            law = laws[i >= k]
+            laws[i >= k] = [
+                a * (1 - each) + b * each for a, b in zip([*law, 0], [0, *law], strict=True)
+            ]
+        terms = (
+            a * b * Fraction(t) / (t + Fraction(k - t, 2) + 64 * r)
+            for t, a in enumerate(laws[0])
+            for r, b in enumerate(laws[1])
+            if t
+        )
+        best.append(float(sum(terms)))
+    np.testing.assert_allclose(expected_f_curve(p, measure=measure), best, rtol=1e-13)
