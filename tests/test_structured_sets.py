@@ -10,13 +10,15 @@ import pytest
 from argmaxf import (
     ProbabilitySketch,
     expected_f_curve,
+    f_interval,
+    maximize_empirical_f,
     maximize_expected_f,
     maximize_worst_case_f,
 )
 from argmaxf.expected.large import decide_by_search
 from argmaxf.expected.ties import settle
 from argmaxf.frames import decisions
-from argmaxf.measures import MCC, BalancedAccuracy, FBeta, FowlkesMallows, Kappa, Tversky
+from argmaxf.measures import MCC, BalancedAccuracy, Dice, FBeta, FowlkesMallows, Kappa, Tversky
 from argmaxf.question import Question
 
 
@@ -147,3 +149,20 @@ def test_exact_fractions_of_a_price_above_one():
         )
         best.append(float(sum(terms)))
     np.testing.assert_allclose(expected_f_curve(p, measure=measure), best, rtol=1e-13)
+
+
+def test_intervals_end_where_the_measure_does():
+    """A smoothed F is never above 1, nor MCC; some lie near."""
+    truth, guess = np.arange(8) < 6, np.arange(8) < 5
+    for measure in (Dice(1.0), MCC(), "gmean"):
+        found = f_interval(truth, guess, measure=measure)
+        assert 0.0 < found.low < found.value < found.high == 1.0
+    assert f_interval(truth, ~truth, measure=MCC()).low == -1.0
+    assert f_interval([1, 0, 0, 0], [0, 1, 0, 0], measure=Dice(1e-9)).low == 0.0
+
+
+def test_what_rounding_leaves_of_nothing_is_nothing_to_the_gmean():
+    """Where all are selected no negative is found, whatever the weights add up to."""
+    truth, score, weight = np.arange(30) % 2, np.full(30, 0.5), 0.1 + np.arange(30) / 7
+    found = maximize_empirical_f(truth, score, measure="gmean", sample_weight=weight)
+    assert found.value == 0.0

@@ -11,7 +11,7 @@ import math
 from argmaxf.compiled import kernel
 
 SPLITTER = 2.0**27 + 1.0
-# A product is kept between SMALL and 1 by powers of two: no factor is below 2^-300 (`ties.LEAST_X`).
+# A product is kept between SMALL and 1 by powers of two; no factor is smaller (`ties.LEAST_X`).
 SMALL, RESCALE, EXPONENT = 2.0**-300, 2.0**300, -300
 
 

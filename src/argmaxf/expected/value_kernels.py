@@ -84,10 +84,7 @@ def comes_back(log_outer, u, b_out):
     So it is where certain items are left out at a high price: each of them taken in multiplies Q by
     up to e^{b_out u}.
     """
-    for m in range(u.size):
-        if log_outer[m] < LOST < log_outer[m] + BLOCK * b_out * u[m]:
-            return True
-    return False
+    return np.any((log_outer < LOST) & (log_outer + BLOCK * b_out * u > LOST))
 
 
 @kernel

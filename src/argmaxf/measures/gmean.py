@@ -30,7 +30,4 @@ class GMean(Measure):
 
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return the roots of both products."""
-        negatives = others(s, n)
-        found = negatives - (k - tp)
-        found = np.maximum(found, 0 * found)
-        return np.sqrt(tp * found), np.sqrt(s * negatives)
+        return np.sqrt(tp * others(s + k - tp, n)), np.sqrt(s * others(s, n))

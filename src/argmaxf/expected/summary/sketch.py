@@ -28,7 +28,6 @@ from argmaxf.validation import (
     refuse_both_columns,
 )
 
-
 LEAST = 5e-324  # the smallest probability of all: items with p = 0 are never selected
 
 
