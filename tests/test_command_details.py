@@ -17,7 +17,7 @@ from rich.console import Console
 from argmaxf.commands.app import COMMANDS, run
 from argmaxf.commands.models import behind_preprocessing, make_classifier
 from argmaxf.commands.output import print_whole
-from argmaxf.commands.tables import read_table, split_like, split_table
+from argmaxf.commands.tables import class_taken, read_table, split_like, split_table
 
 N = 300
 
@@ -45,6 +45,49 @@ def test_columns_that_only_name_rows_are_left_out_and_named(frame):
     kept = split_table(frame, ["y"], "t", only=["row", "size"])
     assert kept.X.columns == ["row", "size"]
     assert kept.notes == ()
+
+
+def test_odd_columns_are_left_out_or_named(frame):
+    odd = frame.select(
+        "size",
+        "y",
+        nothing=pl.lit(None, dtype=pl.String),
+        income=pl.col("row").map_elements(lambda i: f"{i * 977:,}.50", pl.String),
+        share=(pl.col("row") % 7).cast(pl.String) + " %",
+        zip=pl.lit("0") + (pl.col("row") % 9 + 1000).cast(pl.String),  # digits, and still a name
+    )
+    table = split_table(odd, ["y"], "t")
+    assert table.X.columns == ["size", "share", "zip"]
+    empty, same, text = table.notes
+    assert empty == "Columns without values were left out: nothing."
+    assert "left out: income;" in same
+    assert "are text: income (977.50), share (1 %);" in text
+
+
+def test_the_row_of_a_bad_cell_is_that_of_the_file(frame):
+    row = pl.col("row")
+    y = pl.when(row != 2).then("y")
+    for bad, message in [("inf", "got inf in row 5"), ("many", "but row 5 has 'many'")]:
+        size = pl.when(row == 5).then(pl.lit(bad)).otherwise(pl.col("size").cast(pl.String))
+        size = size.cast(pl.Float64) if bad == "inf" else size
+        with pytest.raises(ValueError, match=message):
+            split_table(frame.with_columns(size=size, y=y), ["y"], "t")
+
+
+@pytest.mark.parametrize(
+    ("names", "positive", "said"),
+    [
+        (("churn", "stay"), None, "F counts 'stay', .*; --positive churn counts the other"),
+        (("churn", "stay"), "churn", None),
+        (("no", "yes"), None, None),  # the usual words, and the rare one is last
+        ((1, 0), None, None),
+    ],
+)
+def test_a_class_that_is_taken_for_the_positive_one_is_named(frame, names, positive, said):
+    rare, common = names if names != ("no", "yes") else names[::-1]
+    y = pl.Series("y", [rare if value else common for value in frame["y"]])
+    notes = class_taken(split_table(frame.with_columns(y), ["y"], "t"), positive)
+    assert re.search(said, *notes) if said else notes == ()
 
 
 def test_columns_can_be_left_out(frame):

@@ -278,11 +278,6 @@ BAD = {
         ["--target", "y"],
         "target 'y' of train.csv is always 0: nothing to learn",
     ),
-    "all missing": (
-        lambda f: f.with_columns(empty=pl.lit(None, dtype=pl.Float64)),
-        ["--target", "y"],
-        "column 'empty' of train.csv has no values: remove it",
-    ),
     "text that is no number": (
         spoil("size", 7, "twelve"),
         ["--target", "y"],

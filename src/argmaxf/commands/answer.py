@@ -19,7 +19,7 @@ from rich.table import Table
 
 from argmaxf.commands.models import behind_preprocessing, make_classifier
 from argmaxf.commands.output import console, print_json, print_whole
-from argmaxf.commands.tables import LabelledTable, class_named
+from argmaxf.commands.tables import LabelledTable, class_named, class_taken
 from argmaxf.comparison.choice import REACH
 from argmaxf.comparison.compare import compare
 from argmaxf.comparison.contest import Rated, rate_rows
@@ -74,7 +74,8 @@ class Request:
             names=(train.name, "" if test is None else test.name),
             track=_show_progress,
         )
-        notes = (*train.notes, *(() if test is None else test.notes), *comparison.notes)
+        taken = class_taken(train, self.positive)
+        notes = (*taken, *train.notes, *(() if test is None else test.notes), *comparison.notes)
         judged = "" if self.apart is None else f" {self._judged(comparison, self.apart)}"
         return replace(comparison, reason=comparison.reason + judged, notes=notes)
 

@@ -23,6 +23,7 @@ from argmaxf.files.formats import Input, kind_of, names_to_give
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 MOSTLY = 0.9  # a text column with so many numbers is a column of numbers with mistakes in it
 MOST_CLASSES = 20
+ADORNED = r"^[$€£¥]?\s*[+-]?\d{1,3}(,?\d{3})*(\.\d+)?\s*[%$€£¥]?$"  # 1,234.50 or 5 % or $3
 FEWEST_IDENTIFIED = 20  # rows from which values that never repeat are taken for names of rows
 
 
@@ -96,9 +97,12 @@ def split_table(
 
     `drop` names columns to leave out, `only` those to learn from.
     """
-    frame, notes = _with_targets(frame, targets, name)
+    known, notes = _with_targets(frame, targets, name)
+    frame, rows = frame.filter(known), known.arg_true() + 1
     X = _chosen(frame.drop(targets), drop, only, name)
-    _check_columns(X, name)
+    empty = [column for column in X.columns if X[column].null_count() == X.height]
+    X = X.drop(empty)
+    _check_columns(X, rows, name)
     features = selectors.numeric() | selectors.boolean() | selectors.string()
     usable = X.select(features | selectors.categorical() | selectors.enum())
     others = [column for column in X.columns if column not in usable.columns]
@@ -108,7 +112,7 @@ def split_table(
     if not usable.width:
         raise ValueError(f"{name} has no column besides the target that can be learned from")
     y = _target(frame, targets, name)
-    notes = (*notes, *_left_out(others, same))
+    notes = (*notes, *_left_out(empty, others, same), *_as_text(X))
     return LabelledTable(name, usable, y, tuple(targets), notes)
 
 
@@ -132,8 +136,10 @@ def _identifies(values: pl.Series) -> bool:
     return values.dtype == pl.String
 
 
-def _left_out(others: Sequence[str], same: Sequence[str]) -> tuple[str, ...]:
+def _left_out(empty: Sequence[str], others: Sequence[str], same: Sequence[str]) -> tuple[str, ...]:
     notes = []
+    if empty:
+        notes.append(f"Columns without values were left out: {', '.join(empty)}.")
     if others:
         columns = ", ".join(others)
         notes.append(f"Columns that are neither numbers nor categories were left out: {columns}.")
@@ -146,12 +152,31 @@ def _left_out(others: Sequence[str], same: Sequence[str]) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _as_text(X: pl.DataFrame) -> tuple[str, ...]:
+    """Say which columns hold numbers that are written in a way that makes them text."""
+    texts = X.select(selectors.string())
+    adorned = [c.name for c in texts if _is_adorned(c.drop_nulls())]
+    if not adorned:
+        return ()
+    columns = ", ".join(f"{name} ({texts[name].drop_nulls()[0]})" for name in adorned)
+    return (
+        f"Numbers written like these are text: {columns}; write them plainly to learn from them as "
+        "numbers.",
+    )
+
+
+def _is_adorned(texts: pl.Series) -> bool:
+    """Whether all are numbers, and some of them with signs: a text of digits alone is a name."""
+    return bool(texts.str.contains(ADORNED).all() and texts.str.contains(r"[,%$€£¥]").any())
+
+
 def split_like(frame: pl.DataFrame, train: LabelledTable, name: str) -> LabelledTable:
     """Return features and target of a test table with the columns of a training table."""
     missing = [c for c in train.X.columns if c not in frame.columns]
     if missing:
         raise ValueError(f"{name} lacks column {missing[0]!r} of {train.name}")
-    frame, notes = _with_targets(frame, train.targets, name)
+    known, notes = _with_targets(frame, train.targets, name)
+    frame = frame.filter(known)
     X = frame.select(train.X.columns)
     for column, kind in train.X.schema.items():
         if kind.is_numeric() and not X.schema[column].is_numeric():
@@ -168,8 +193,8 @@ def split_like(frame: pl.DataFrame, train: LabelledTable, name: str) -> Labelled
 
 def _with_targets(
     frame: pl.DataFrame, targets: Sequence[str], name: str
-) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Return the rows that have a target, and how many were left out."""
+) -> tuple[pl.Series, tuple[str, ...]]:
+    """Return which rows have all targets, and a note of how many do not."""
     for target in targets:
         if target not in frame.columns:
             raise ValueError(f"{name} has no column {target!r}{_hint(target, frame.columns)}")
@@ -177,9 +202,9 @@ def _with_targets(
             raise ValueError(f"target {target!r} of {name} has no values")
     if len(set(targets)) < len(targets):
         raise ValueError(f"each target must be given once, got {', '.join(targets)}")
-    known = frame.drop_nulls(targets)
-    missing = frame.height - known.height
-    if not known.height:
+    known = frame.select(pl.all_horizontal(pl.col(targets).is_not_null())).to_series()
+    missing = frame.height - int(known.sum())
+    if missing == frame.height:
         raise ValueError(f"no row of {name} has all of its targets {', '.join(targets)}")
     lack = "has no target and was" if missing == 1 else "have no target and were"
     said = f"{missing:,} of {frame.height:,} rows of {name} {lack} left out."
@@ -194,30 +219,27 @@ def _hint(wrong: str, columns: Sequence[str]) -> str:
     return f"; its columns are {shown}{' and others' if len(columns) > 10 else ''}"
 
 
-def _check_columns(X: pl.DataFrame, name: str) -> None:
+def _check_columns(X: pl.DataFrame, rows: pl.Series, name: str) -> None:
+    """Refuse cells that cannot be learned from; `rows` are the numbers of the rows in the file."""
     for column in X.columns:
         values = X[column]
-        if values.null_count() == X.height:
-            raise ValueError(f"column {column!r} of {name} has no values: remove it")
         if values.dtype == pl.String:
-            _check_text(values, name)
+            _check_text(values, rows, name)
         if values.dtype.is_float() and (bad := values.is_infinite().fill_null(False)).any():
-            row = int(bad.arg_max() or 0) + 1
             raise ValueError(
-                f"column {column!r} of {name} must hold finite numbers, got {values[row - 1]} "
-                f"in row {row}"
+                f"column {column!r} of {name} must hold finite numbers, got "
+                f"{values.filter(bad)[0]} in row {rows.filter(bad)[0]}"
             )
 
 
-def _check_text(values: pl.Series, name: str) -> None:
+def _check_text(values: pl.Series, rows: pl.Series, name: str) -> None:
     """Refuse a column of numbers in which some cell is no number."""
     is_number = values.str.strip_chars().cast(pl.Float64, strict=False).is_not_null()
-    known = values.is_not_null()
-    if int(is_number.sum()) >= MOSTLY * int(known.sum()):
-        row = int((known & ~is_number).arg_max() or 0) + 1
+    bad = values.is_not_null() & ~is_number
+    if bad.any() and int(is_number.sum()) >= MOSTLY * values.count():
         raise ValueError(
-            f"column {values.name!r} of {name} holds numbers, but row {row} has "
-            f"{values[row - 1]!r}: correct it or leave it empty"
+            f"column {values.name!r} of {name} holds numbers, but row {rows.filter(bad)[0]} has "
+            f"{values.filter(bad)[0]!r}: correct it or leave it empty"
         )
 
 
@@ -242,6 +264,20 @@ def _classes(values: pl.Series, name: str) -> pl.Series:
     if values.dtype.is_numeric() or values.dtype == pl.Boolean:
         return values
     return values.cast(pl.String)
+
+
+def class_taken(table: LabelledTable, positive: str | None) -> tuple[str, ...]:
+    """Say which class F counts, where nobody said so and it is a word that most rows have."""
+    y = table.y
+    if positive is not None or isinstance(y, pl.DataFrame) or y.dtype != pl.String:
+        return ()
+    other, *taken = y.unique().sort().to_list()
+    if len(taken) != 1 or (y == taken[0]).mean() <= 0.5:
+        return ()
+    return (
+        f"F counts {taken[0]!r}, the last class in order, which most rows have; --positive {other} "
+        "counts the other.",
+    )
 
 
 def class_named(table: LabelledTable, positive: str | None) -> Any:
