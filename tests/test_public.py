@@ -105,3 +105,10 @@ def test_mypy_knows_every_public_name_and_no_other(tmp_path):
     assert run.stderr == ""
     (line,) = run.stdout.splitlines()
     assert line.endswith('error: Module has no attribute "not_there"  [attr-defined]')
+
+
+def test_a_decision_shows_what_there_is():
+    shown = repr(argmaxf.maximize_expected_f([0.1, 0.5]))
+    assert shown.startswith("Decision(selected=array([False,  True]), k=1, threshold=0.5, expected")
+    assert "None" not in shown
+    assert repr(argmaxf.maximize_worst_case_f([0.1], [0.5])).startswith("WorstCase(selected=")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 
@@ -69,3 +69,9 @@ class Decision:
     promise: Any = None
     segment: Any = None
     overall: Decision | None = None
+
+    def __repr__(self) -> str:
+        """Show what there is: most decisions have no bracket, promise or segments."""
+        values = ((f.name, getattr(self, f.name)) for f in fields(self))
+        shown = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
+        return f"{type(self).__name__}({shown})"

@@ -44,7 +44,7 @@ ROUNDING = 1e-14  # part of a lower end by which bands may be out of order
 SAME = 1e-6  # log-odds by which the widths of bands may differ and still be one factor
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WorstCase(Decision):
     """A decision by its worst case: `expected` and `std` are of F in the worst case.
 

@@ -29,7 +29,7 @@ ROUNDS = 8  # c settles in three or four
 SETTLED = 1e-5  # the bound is off by the square of that
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BoundedDecision(Decision):
     """A decision whose set is not proven to be the best, and how much better another can be.
 

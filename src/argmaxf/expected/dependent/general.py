@@ -41,7 +41,7 @@ from argmaxf.question import Question
 ROOM = 1 << 22  # numbers of B held at a time for a batch
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JointDecision(Decision):
     """The set with the highest expected F under a joint model, and what dependence is worth.
 

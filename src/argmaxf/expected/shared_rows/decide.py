@@ -30,7 +30,7 @@ from argmaxf.validation import (
 ENOUGH = 1e-6  # the gap to stop at if the caller names none and the problem is not small
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SharedDecision(Decision):
     """The labels with the highest expected macro F when each row may have so many, with a proof.
 
