@@ -15,7 +15,7 @@ from argmaxf.measures import MCC, Dice, FBeta, Jaccard, Tversky
 
 torch = pytest.importorskip("torch")
 
-from argmaxf.torch import engine, passes, powers, rows, search, tensors  # noqa: E402
+from argmaxf.torch import array_passes, engine, passes, powers, rows, search, tensors  # noqa: E402
 from argmaxf.torch.keys import ONE, keys, values  # noqa: E402
 from argmaxf.torch.segmentation import segment  # noqa: E402
 
@@ -336,6 +336,19 @@ def test_every_way_names_the_first_bad_pixel(options):
         p, place = torch.stack([p.nan_to_num(0.5), p]), r"\(1, 1, 2, 3, 4\)"
     with pytest.raises(ValueError, match=f"got nan at {place}$"):
         segment(p, **options)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_compiled_passes_are_those_of_plain_torch(dtype):
+    rng = np.random.default_rng(5)
+    p = np.concatenate([rng.beta(0.1, 1, (2, 900)), rng.choice([0, 0.5, 0.499, 1.0], (2, 99))], 1)
+    p = torch.from_numpy(p).to(dtype)
+    w = torch.tensor([[1e-6, 0.01, 0.5, 0.999], [0.2, 0.3, 0.75, 1 - 2**-20]], dtype=torch.float64)
+    tilt, scale = passes.NodeTilt(w, 1 - w), torch.rand(2, 4, dtype=torch.float64)
+    found, plain = array_passes.log_products(p, tilt), passes.log_products(p, tilt)
+    np.testing.assert_allclose(found.exp(), plain.exp(), rtol=1e-12)
+    found, plain = (each.reciprocals(p, scale, tilt) for each in (array_passes, passes))
+    np.testing.assert_allclose(found, plain, rtol=1e-13)
 
 
 def test_keys_keep_the_order_and_give_the_number_back():

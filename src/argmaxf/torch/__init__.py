@@ -4,8 +4,9 @@ torch is imported when something here is first asked for. To read it, go along o
 `segment` on a GPU: `segmentation` (the door) and `pixels` (what is given), `rows` (the five steps),
 `keys`, `passes` (over the pixels), `form` and `tables` (nodes and bins), `climb` (bounds), `search`
 (closer and closer) and `records` (the answer). Aside from it are `powers` (shorter passes for many
-positives), `one_class` with `exclusive`, `ensembles` with `mixtures`, `ascent` and `sizes`, and
-`tensors` for the functions of arrays. Each `triton_*` module has the kernels of the plain module
+positives), `one_class` with `exclusive`, `ensembles` with `mixtures`, `ascent` and `sizes`,
+`tensors` for the functions of arrays, and the other way round `anywhere` and `array_passes`, which
+go by arrays on the CPU. Each `triton_*` module has the kernels of the plain module
 of that name, line by line, and nothing else.
 """
 

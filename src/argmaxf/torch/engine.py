@@ -31,4 +31,9 @@ def engine_for(p: Tensor) -> Backend:
             return Backend(triton_passes, triton_tables, triton_counts.LEAST_ITEMS * 8 * 10)
     from argmaxf.torch import passes, tables
 
-    return Backend(passes, tables, passes.BINS * 48 * 8 * 10)  # bins × nodes, ten of them
+    backend = Backend(passes, tables, passes.BINS * 48 * 8 * 10)  # bins × nodes, ten of them
+    if by_numpy(p):
+        from argmaxf.torch import array_passes
+
+        return backend._replace(passes=array_passes)
+    return backend

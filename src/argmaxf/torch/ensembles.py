@@ -68,6 +68,6 @@ def _set_in_place(p: Tensor, weights: Floats, asked: Question) -> tuple[Tensor, 
     p = p.contiguous()
     found = best_dice(p, weight, DICE, asked.zero_division)
     if asked.coefficients != DICE:
-        found = best_iou(p, weight, asked.coefficients, asked.zero_division, found.chosen)
-    mean, std = mixture_value(p, weight, found.chosen, asked.coefficients, asked.zero_division)
+        found = best_iou(p, weight, asked, found.chosen)
+    mean, std = mixture_value(p, weight, found.chosen, asked)
     return found.chosen, found.chosen.sum(), mean, std, found.lowest, mean.new_tensor(found.bound)

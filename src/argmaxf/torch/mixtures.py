@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import heapq
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from argmaxf.measures import Coefficients
+from argmaxf.question import Question
+from argmaxf.torch.anywhere import best_masks, mask_values
 from argmaxf.torch.ascent import ascend
 from argmaxf.torch.engine import engine_for
 from argmaxf.torch.form import RowForm
 from argmaxf.torch.passes import NodeTilt
-from argmaxf.torch.rows import decide, select, value_of
-from argmaxf.torch.sizes import best_size, mark_top, running_sums
+from argmaxf.torch.sizes import best_size, mark_top
 
 SLACK = 1e-12  # a range of sizes is closed where its bound is lower than the best by this part
 ENOUGH = 1e-4  # the gap of IoU to stop at
@@ -53,8 +55,11 @@ class Members(NamedTuple):
         reach = 9.0 * mean.sqrt()  # see `nodes.plausible_positives`
         most = (mean + reach + 20.0).clamp(max=p.shape[1]).amax().expand(len(p))
         fewest = (mean - reach).clamp(min=0.0).amin().expand(len(p))
-        b_least, b_most = sorted(coefficients[1:3])
-        form = RowForm.of(coefficients, 1.0 + b_least * fewest, p.shape[1] + b_most * most)
+        _, b_in, b_out, _, _ = coefficients
+        b_least, b_most = min(b_in, b_out), max(b_in, b_out)
+        # k ≥ T, so that x ≥ (1 + b_in) T + b_out R
+        least = torch.maximum(1.0 + b_least * fewest, min(1.0 + b_in, b_out) * fewest)
+        form = RowForm.of(coefficients, least, p.shape[1] + b_most * most)
         return cls(p, weight, form, b_most * float(most[0]))
 
     def log_products(self, p: Tensor, tilt: NodeTilt) -> Tensor:
@@ -69,10 +74,10 @@ class Members(NamedTuple):
 
 
 def mixture_value(
-    p: Tensor, weight: Tensor, chosen: Tensor, coefficients: Coefficients, zero: float
+    p: Tensor, weight: Tensor, chosen: Tensor, asked: Question
 ) -> tuple[Tensor, Tensor]:
     """Return mean and standard deviation of a measure: those of each member, put together."""
-    mean, std = value_of(p, chosen.expand_as(p), coefficients, zero)
+    mean, std = mask_values(p, chosen.expand_as(p), asked)
     total = weight @ mean
     return total, (weight @ (std**2 + (mean - total) ** 2)).sqrt()
 
@@ -128,17 +133,15 @@ def flip_gains(members: Members, state: Overlap) -> Tensor:
     return torch.where(gain > SLACK * state.value, gain, 0.0)
 
 
-def best_iou(
-    p: Tensor, weight: Tensor, coefficients: Coefficients, zero: float, start: Tensor
-) -> MixtureMask:
+def best_iou(p: Tensor, weight: Tensor, asked: Question, start: Tensor) -> MixtureMask:
     """Return a mask whose expected IoU no single pixel can better, and a bound on all masks.
 
     The best of several ascents, from a given mask and from the best ones for the mean probabilities
     and for each member; or the empty mask.
     """
-    members = Members.of(p, weight, coefficients)
+    members = Members.of(p, weight, asked.coefficients)
     mean = (weight @ p.double()).clamp(0.0, 1.0)[None]
-    alone = [select(rows, decide(rows, coefficients, 0.0)) for rows in (mean, p)]
+    alone = [best_masks(rows, replace(asked, zero_division=0.0))[1] for rows in (mean, p)]
 
     def move(state: Overlap, places: Tensor) -> Overlap:
         chosen = state.chosen.clone()
@@ -150,6 +153,7 @@ def best_iou(
         for mask in (start, *alone[0], *alone[1])
     ]
     best = max(found, key=lambda state: state.value)
+    zero = asked.zero_division
     nothing = zero * members.nothing_there() if zero > 0.0 else 0.0
     chosen = best.chosen & (best.value > nothing)
     lowest = torch.where(chosen, mean[0], math.inf).amin()
@@ -159,20 +163,36 @@ def best_iou(
 def iou_bound(members: Members, value: float) -> float:
     """Bound the expected IoU of any mask by ranges of sizes, cut where the bound is highest."""
     form, n = members.form, members.p.shape[1]
-    falling = members.p.sort(1, descending=True).values
+    falling, p = members.p.sort(1, descending=True).values, members.p.double()
 
-    def bound(first: int, stop: int) -> float:
-        log_q = members.log_products(falling[:, first:], form.outside) if first < n else 0.0
+    def log_below(first: int, stop: int, rest: Tensor) -> Tensor:
+        """Add the pixels from the first to before the last to a sum over those below."""
+        some = falling[:, first:stop]
+        return rest + members.log_products(some, form.outside) if some.shape[1] else rest
+
+    def bound(first: int, stop: int, log_q: Tensor) -> float:
         highest = (form.weight * (log_q - form.u * first).exp()).sum(1)
-        score = (members.weight * highest) @ members.p.double()
-        return float(running_sums(score.sort(descending=True).values)[stop - 2])
+        return sum_of_largest((members.weight * highest) @ p, stop - 1)
 
-    open_ranges = [(-bound(1, n + 1), 1, n + 1)]
+    nothing = torch.zeros_like(form.u)
+    below = log_below(1, n, nothing)
+    open_ranges = [(-bound(1, n + 1, below), 1, n + 1)]
+    log_q = {1: below, n + 1: nothing}
     for _ in range(RANGES):
         high, first, stop = open_ranges[0]
         if -high <= value * (1.0 + ENOUGH) or stop - first == 1:
             break
         middle = min(max(math.isqrt(first * stop), first + 1), stop - 1)
-        heapq.heapreplace(open_ranges, (-bound(first, middle), first, middle))
-        heapq.heappush(open_ranges, (-bound(middle, stop), middle, stop))
+        log_q[middle] = log_below(middle, stop, log_q[stop])
+        for low, end in ((first, middle), (middle, stop)):
+            heapq.heappush(open_ranges, (-bound(low, end, log_q[low]), low, end))
+        heapq.heappop(open_ranges)
     return max(-open_ranges[0][0], value)
+
+
+def sum_of_largest(score: Tensor, k: int) -> float:
+    """Return the sum of the k largest numbers, without sorting."""
+    least = score.kthvalue(len(score) - k + 1).values
+    above = score > least
+    total = (score * above).sum() + (k - above.sum()) * least
+    return float(total)

@@ -11,11 +11,13 @@ from torch import Tensor
 
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import Dice
+from argmaxf.question import Question
 from argmaxf.torch import engine
+from argmaxf.torch.anywhere import mask_values
 from argmaxf.torch.exclusive import NO_CLASS, decide_image
 from argmaxf.torch.pixels import check_range, first_bad, kept_of, mask_of
 from argmaxf.torch.records import Segmentation, shaped
-from argmaxf.torch.rows import Rows, value_of
+from argmaxf.torch.rows import Rows
 from argmaxf.torch.tensors import as_array
 from argmaxf.validation import NotAProbability
 
@@ -44,7 +46,7 @@ def segment_exclusively(
         bound.append(best)
     place = torch.arange(kept.shape[1], device=probs.device)[:, None]
     rows, chosen = kept.flatten(0, 1), (labels[:, None] == place).flatten(0, 1)
-    mean, std = value_of(rows, chosen, Dice().coefficients(), zero)
+    mean, std = mask_values(rows, chosen, Question.of(1.0, Dice(), zero))
     lowest = torch.where(chosen, rows.double(), torch.inf).amin(1)
     ties = torch.zeros_like(mean, dtype=torch.int64)
     answer = shaped(probs, kept, Rows(chosen.sum(1), mean, std, lowest, ties, ties), chosen)

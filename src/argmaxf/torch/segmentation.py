@@ -6,19 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import MEASURES, Coefficients, Dice, Measure, Ratio
 from argmaxf.question import Question
-from argmaxf.torch import engine
+from argmaxf.torch.anywhere import best_masks
 from argmaxf.torch.ensembles import segment_ensemble
 from argmaxf.torch.one_class import segment_exclusively
 from argmaxf.torch.pixels import first_bad, kept_of, pixels_of
 from argmaxf.torch.records import Segmentation, shaped
-from argmaxf.torch.rows import Rows, decide, select
 from argmaxf.validation import NotAProbability, check_not_negative, check_zero_division
 
 __all__ = ["Segmentation", "segment"]
@@ -141,26 +138,10 @@ def segment(
     kept = kept_of(pixels, include_background)
     rows = kept.reshape(-1, kept.shape[2])
     try:
-        found, masks = (
-            _decide_by_numpy(rows, question) if engine.by_numpy(rows) else _decide(rows, question)
-        )
+        found, masks = best_masks(rows, question)
     except (NotAProbability, ValueError):
         raise first_bad(probs, ignore) from None
     return shaped(probs, kept, found, masks)
-
-
-def _decide_by_numpy(rows: Tensor, question: Question) -> tuple[Rows, Tensor]:
-    """Decide rows on the CPU as arrays."""
-    options: Any = {"measure": question.measure, "zero_division": question.zero_division}
-    found = maximize_expected_f(rows, average="samples", **options)
-    ties = torch.zeros_like(found.k)
-    return Rows(found.k, found.expected, found.std, found.threshold, ties, ties), found.selected
-
-
-def _decide(rows: Tensor, question: Question) -> tuple[Rows, Tensor]:
-    """Decide rows where they are."""
-    found = decide(rows, question.coefficients, question.zero_division)
-    return found, select(rows, found)
 
 
 def _measure(measure: str | Measure, smooth: float) -> str | Measure:

@@ -27,6 +27,17 @@ def add_component(p, scale, w, x, b):
             b[i, m] += scale[m] * v / (a0 + a1 * x[m] + a2 * w[m])
 
 
+@reordering_kernel
+def reciprocals(p, scale, w, x, out):
+    """Fill Σ_m scale / (1 - p w) of each item."""
+    for i in range(p.size):
+        a0, a1, a2 = factor(p[i], 1.0 - p[i])
+        total = 0.0
+        for m in range(w.size):
+            total += scale[m] / (a0 + a1 * x[m] + a2 * w[m])
+        out[i] = total
+
+
 @kernel
 def add_draws(samples, decays, weight, b, marginals):
     """Add draws to B and to the marginals, a few items at a time so that their B stays at hand."""

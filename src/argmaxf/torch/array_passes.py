@@ -1,0 +1,60 @@
+"""Passes over tensors of the CPU: two by compiled loops, the others as in plain torch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from argmaxf.arrays import contiguous, readonly
+from argmaxf.expected.dependent import kernels
+from argmaxf.expected.shared_rows.column_kernels import log_none_positive
+from argmaxf.expected.threads import in_threads, threads_for
+from argmaxf.torch.passes import (
+    NodeTilt,
+    few,
+    gather,
+    powers,
+    spread_sums,
+    sums_between,
+    table,
+)
+from argmaxf.torch.tensors import as_array
+
+__all__ = [
+    "few",
+    "gather",
+    "log_products",
+    "powers",
+    "reciprocals",
+    "spread_sums",
+    "sums_between",
+    "table",
+]
+WORK = 16  # an item costs about as much as so many in a pass over an array
+
+
+def log_products(p: Tensor, tilt: NodeTilt) -> Tensor:
+    """Σ log(1 - p w) over all items of each row, at each node."""
+    items, out = as_array(p), torch.empty_like(tilt.w)
+    w, x, found = readonly(tilt.w.numpy()), readonly(tilt.x.numpy()), out.numpy()
+
+    def work(part: slice) -> None:
+        for r in range(part.start, part.stop):
+            log_none_positive(contiguous(items[r]), w[r], x[r], found[r])
+
+    in_threads(work, len(p), threads_for(WORK * p.numel()))
+    return out
+
+
+def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
+    """Σ_m scale_m / (1 - p w_m) for each item of each row."""
+    items, out = as_array(p), torch.empty(p.shape, dtype=torch.float64)
+    options = [readonly(each.contiguous().numpy()) for each in (scale, *tilt)]
+    found = out.numpy()
+
+    def work(part: slice) -> None:
+        for r in range(part.start, part.stop):
+            kernels.reciprocals(contiguous(items[r]), *(each[r] for each in options), found[r])
+
+    in_threads(work, len(p), threads_for(WORK * p.numel()))
+    return out
