@@ -1,11 +1,13 @@
 """Sets of few levels, certain items, labels of one half, tiny and huge ones: what sets drawn at
 random hardly ever are. The judges are the definition and convolutions of counts."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import binom
 
 from argmaxf import (
     ProbabilitySketch,
@@ -166,3 +168,26 @@ def test_what_rounding_leaves_of_nothing_is_nothing_to_the_gmean():
     truth, score, weight = np.arange(30) % 2, np.full(30, 0.5), 0.1 + np.arange(30) / 7
     found = maximize_empirical_f(truth, score, measure="gmean", sample_weight=weight)
     assert found.value == 0.0
+
+
+def test_all_of_a_flat_rest_where_so_many_are_asked_for():
+    """Sets that are not allowed do not decide how those that are get evaluated."""
+    dots, rest, chance = np.linspace(0.95, 0.6, 16), 150_000, 3e-8
+    odds = np.convolve(counts(dots), binom.pmf(np.arange(30), rest, chance))
+    t, n = np.arange(odds.size), rest + dots.size
+    p = np.concatenate([dots, np.full(rest, chance)])
+    found = maximize_expected_f(p, min_selected=50, ties="together")
+    assert found.k == n
+    assert found.expected == pytest.approx(odds @ (2 * t / (n + t)), rel=2e-12, abs=0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_set_that_parts_equal_items_is_better_than_both_that_do_not(seed):
+    """For F_β and Dice; the search takes it for granted (`Question.peaks_between_levels`)."""
+    rng = np.random.default_rng(seed)
+    measure = [FBeta(10 ** rng.uniform(-2, 2)), Dice(10 ** rng.uniform(-2, 2))][seed % 2]
+    levels = np.sort(rng.choice([rng.random(4), 10 ** -rng.uniform(0, 5, 4)]))[::-1]
+    sizes = 1 + rng.multinomial(120, rng.dirichlet(np.full(4, 0.5)))
+    f = np.array(top_values(np.repeat(levels, sizes), measure))
+    for first, last in itertools.pairwise([0, *np.cumsum(sizes).tolist()]):
+        assert f[first : last + 1].max() <= max(f[first], f[last]) * (1 + 1e-13)

@@ -91,6 +91,23 @@ class Question:
         _, b_in, b_out, s0, _ = self.coefficients
         return bool(s0 == 0.0 and b_in <= b_out and b_out > 0.0)
 
+    @property
+    def peaks_between_levels(self) -> bool:
+        r"""Whether no set that parts a run of equal items is better than both that do not.
+
+        So it is for F_β and Dice. Of a run of equal items let j be taken in after some above them,
+        and y be the label of one of them. With γ(S) = k - j + s1 + b S,
+
+            f = E[(c T + s0 + c j y) / (γ + j)],   df/dj = E[w(S) / (γ + j)²],
+            w(S) = c γ E[y | S] - c E[T | S] - s0       T, k those above.
+
+        As S grows so do γ and E[y | S], and E[T | S] / E[y | S] falls, since those above are no
+        less probable. So w changes its sign once at most, from - to +, and as larger j give larger
+        S more weight in df/dj, so does df/dj.
+        """
+        _, b_in, b_out, _, _ = self.coefficients
+        return bool(b_in == b_out > 0.0)
+
     def check_reachable(self, positive: int, where: str = "") -> None:
         """Refuse to select more items than there are with a probability above 0, here or there."""
         if self.least > positive:

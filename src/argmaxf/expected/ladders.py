@@ -71,8 +71,8 @@ class Stretch(NamedTuple):
         return Groups.joined(list(pieces))
 
 
-def climbed(foot: Foot, climber: Climber) -> Ladder:
-    """Climb the groups of a foot."""
+def climbed(foot: Foot, climber: Climber, sizes: tuple[float, float]) -> Ladder:
+    """Climb the groups of a foot; the values of sets of certain `sizes` are to be exact."""
     u, groups, f0 = climber.u, foot.groups, foot.f
     states, phi, rise, low, high = climber.climb(groups, *foot.ends)
     k = foot.borders()
@@ -82,19 +82,21 @@ def climbed(foot: Foot, climber: Climber) -> Ladder:
     # g_{i+1} - g_i = Σ e^{-u k_i} [e^{-uN} (Φ_{i+1} - Φ_i) - (1 - e^{-uN}) Φ_i]
     steps = climber.sign * (decay[:-1] * (kept * rise - lost * phi[:-1])).sum(axis=1)
     if f0 is None:
-        f = _around_the_best(climber.sign * (decay * phi).sum(axis=1), steps)
+        values = climber.sign * (decay * phi).sum(axis=1)
+        allowed = (k[1:] >= sizes[0]) & (k[1:] <= sizes[1])
+        f = _around_the_best(values, steps, allowed)
     else:
         f = np.cumsum(np.concatenate([[f0], steps]))
     return Ladder(groups, k, f, states, low, high, foot.before, foot.after)
 
 
-def _around_the_best(values: Floats, steps: Floats) -> Floats:
+def _around_the_best(values: Floats, steps: Floats, allowed: Bools) -> Floats:
     """Sum steps from the best value on to both sides: where they are small, so is their rounding.
 
     A loss that falls from 1 to 1e-14 would be lost in a sum that starts with the 1. The first value
     is that of the rule for k ≥ 1 at k = 0, not of the empty set.
     """
-    top = 1 + int(np.argmax(values[1:]))
+    top = 1 + int(np.argmax(np.where(allowed, values[1:], -np.inf)))
     above, below = np.cumsum(steps[:top][::-1])[::-1], np.cumsum(steps[top:])
     return np.concatenate([values[top] - above, values[top : top + 1], values[top] + below])
 
@@ -113,7 +115,9 @@ def open_groups(
     limited = (ladder.k[:-1] < question.least) | (ladder.k[1:] > largest)
     if not question.split_ties:
         is_open &= ~ladder.groups.runs
-    if ladder.k[0] == 0.0 and question.rises_at_the_top and not limited[:1].any():
+    if question.peaks_between_levels:
+        is_open &= ~ladder.groups.runs | limited
+    if ladder.k[0] == 0.0 and question.rises_at_the_top and not (ladder.k[1:2] > largest).any():
         is_open[:1] &= ~ladder.groups.runs[:1]
     if climber.sign > 0.0:
         ceiling = _sum(u, ladder.k[:-1, None] + 1, ladder.high)

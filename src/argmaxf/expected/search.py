@@ -99,7 +99,7 @@ class Search:
         near_one = has_loss(coefficients) and best > NEAR_ONE
         self._climber: Climber = Loss(self._form) if near_one else Gain(self._form)
         ladder = self._first(groups, rest)
-        if not near_one and ladder.f[1:].max() > NEAR_ONE and has_loss(coefficients):
+        if not near_one and self._highest(ladder) > NEAR_ONE and has_loss(coefficients):
             self._climber = Loss(self._form)
             ladder = self._first(groups, rest)
         self._climb([ladder])
@@ -113,9 +113,7 @@ class Search:
         while ladders:
             ladder = ladders.pop()
             self._ladders.append(ladder)
-            self._best = max(
-                self._best, float(ladder.f.max(where=self._allowed(ladder.k), initial=-math.inf))
-            )
+            self._best = max(self._best, self._highest(ladder))
             is_open = self._open(ladder)
             for first, stop in open_stretches(is_open):
                 stretch = Stretch(ladder, first, stop)
@@ -133,6 +131,10 @@ class Search:
         """Mark the numbers of items that may be selected, the empty set aside."""
         return (k >= self._least) & (k <= self._most)
 
+    def _highest(self, ladder: Ladder) -> float:
+        """The best value at the borders of a ladder that may be selected."""
+        return float(ladder.f.max(where=self._allowed(ladder.k), initial=-math.inf))
+
     def _inner(self, stretch: Stretch, finer: Groups) -> Ladder:
         """Climb finer groups in the place of a stretch."""
         ladder, first, stop = stretch
@@ -144,7 +146,7 @@ class Search:
 
     def _climbed(self, foot: Foot) -> Ladder:
         """Climb groups from a border at which f and the state are known."""
-        return climbed(foot, self._climber)
+        return climbed(foot, self._climber, (self._least, self._most))
 
     def _ask(self) -> None:
         """Say what is wanted next: open stretches, or in the end the lowest item chosen."""
