@@ -155,7 +155,7 @@ def test_perfection_is_never_promised(constraints):
 @pytest.mark.parametrize("labels", [np.zeros(50, bool), np.array([False])])
 def test_rows_without_a_positive_promise_nothing(labels):
     steps = Steps.of(labels, np.arange(labels.size, dtype=float))
-    with pytest.raises(PromiseError, match="labelled rows"):
+    with pytest.raises(PromiseError, match="labelled row"):
         promised_cuts(steps, Constraints(0.5, 0.5), 0.95)
 
 
