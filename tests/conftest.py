@@ -3,6 +3,7 @@
 import itertools
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ from argmaxf.expected import large_gain_kernels, large_loss_kernels
 # Timings never decide a test: a busy machine is no counterexample.
 settings.register_profile("argmaxf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("argmaxf")
+
+# What a script starts in the background is deaf to Ctrl-C, and so is what that starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 CLUSTERS = {"spark": {"pyspark", "spark"}, "dask": {"dask", "dask_client"}}
