@@ -17,7 +17,9 @@ from argmaxf import (
     maximize_expected_f,
     maximize_worst_case_f,
 )
+from argmaxf.expected import drive
 from argmaxf.expected.large import decide_by_search
+from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.ties import settle
 from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, Dice, FBeta, FowlkesMallows, Kappa, Tversky
@@ -132,6 +134,13 @@ def test_the_threshold_of_a_sketch_leaves_out_what_is_impossible():
     assert found.k == np.count_nonzero(p >= found.threshold) == 2
 
 
+def test_the_threshold_of_a_sketch_leaves_out_a_run_at_the_border_of_a_group():
+    """Rounded probabilities often lie at the borders of groups."""
+    p = np.repeat([0.751, 0.75, 0.0], [3_000, 500, 10])
+    found = ProbabilitySketch.from_array(p).decide(beta=0.01)
+    assert found.k == np.count_nonzero(p >= found.threshold) == 3_000
+
+
 def test_exact_fractions_of_a_price_above_one():
     """Tversky with b > 1 by the definition in fractions."""
     p, measure = [1.0, 1.0, 0.75, 0.5, 0.25], Tversky(0.5, 64)
@@ -191,3 +200,14 @@ def test_no_set_that_parts_equal_items_is_better_than_both_that_do_not(seed):
     f = np.array(top_values(np.repeat(levels, sizes), measure))
     for first, last in itertools.pairwise([0, *np.cumsum(sizes).tolist()]):
         assert f[first : last + 1].max() <= max(f[first], f[last]) * (1 + 1e-13)
+
+
+@pytest.mark.parametrize("measure", [Tversky(0.43, 0.025), Tversky(0.7, 0.3), FBeta(0.01)], ids=str)
+def test_long_runs_are_not_looked_at_item_by_item(measure):
+    """f hardly changes along a run: its curvature does even less, which closes it."""
+    values, sizes = np.array([0.9, 1.7e-5, 1e-9]), np.array([1.0, 1e6, 1e6])
+    for top in (0, 1):
+        question = Question.of(measure=measure, min_selected=700)
+        search = drive.search(Groups.of_values(values[top:], sizes[top:]), question)
+        assert not search.wanted
+        assert sum(ladder.k.size for ladder in search._ladders) < 10_000

@@ -26,6 +26,11 @@ class Climber(Protocol):
     """What the search climbs: f = offset + sign · Σ_m e^{-u_m k} Φ_k(u_m)."""
 
     @property
+    def form(self) -> Form:
+        """The measure at the nodes."""
+        ...
+
+    @property
     def u(self) -> Floats:
         """The nodes."""
         ...
@@ -50,6 +55,10 @@ class Climber(Protocol):
 
     def steps(self, groups: Groups, before: Floats, after: Floats) -> tuple[Floats, Floats]:
         """Bound Φ_k - Φ_{k-1} inside each group from below and above, given its borders' states."""
+        ...
+
+    def scale(self, states: Floats) -> Floats:
+        """Return ω e^{-u s1} Q at borders, from their states."""
         ...
 
 
@@ -115,10 +124,14 @@ class Gain:
         phi = self.climb(chosen, *self.start(chosen[:0])).phi[-1]
         return float(np.exp(-self.u * chosen.count.sum()) @ phi)
 
+    def scale(self, states: Floats) -> Floats:
+        """Return ω e^{-u s1} Q at borders, from their states."""
+        log_q = self.form.log_none if self.form.one_tilt else states[..., self.u.size :]
+        return self.form.scale(log_q)
+
     def _parts(self, states: Floats) -> tuple[Floats, Floats]:
         """A, and ω e^{-u s1} Q, of states that hold both."""
-        size = self.u.size
-        return states[..., :size], self.form.scale(states[..., size:])
+        return states[..., : self.u.size], self.scale(states)
 
 
 @dataclass(frozen=True)
@@ -194,6 +207,10 @@ class Loss:
             np.where(bottom > 0.0, least, most) * bottom,
             np.where(top > 0.0, most, least) * top,
         )
+
+    def scale(self, states: Floats) -> Floats:
+        """Return ω e^{-u s1} Q at borders, from their states."""
+        return self.form.scale(states[..., 2 * self.u.size :])
 
 
 def _growth(scale: Floats, log_ratio: Floats) -> Floats:

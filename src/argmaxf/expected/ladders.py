@@ -124,6 +124,7 @@ def open_groups(
     else:
         ceiling = -_sum(u, ladder.k[1:, None], ladder.low)
     is_open &= ceiling > best - SLACK * abs(best)
+    is_open &= limited | (ladder.k[:-1] < fewest) | ~_below_chords(ladder, climber, best, is_open)
 
     i = np.flatnonzero(is_open)
     a, b = ladder.k[i, None], ladder.k[i + 1, None]
@@ -137,6 +138,31 @@ def open_groups(
     rises = gain > (1.0 + SLACK) * lost
     is_open[i] = ~(falls | rises) | limited[i]
     return is_open
+
+
+def _below_chords(ladder: Ladder, climber: Climber, best: float, asked: Bools) -> Bools:
+    """Mark runs of equal items, of those asked for, that hold nothing better than their ends.
+
+    With j of N items taken in, f = P(j) + j R(j): R(j) = E[c y / x] for the label y of one of them,
+    P the rest. At every node both are positive and exponential in j, so that they lie below their
+    chords, and f below its own by (j/N) (1 - j/N) N (R(0) - R(N)) more at most.
+    """
+    found = np.zeros(len(ladder.groups), np.bool_)
+    i = np.flatnonzero(asked & ladder.groups.runs)
+    if not i.size:
+        return found
+    runs, form, u = ladder.groups[i], climber.form, climber.u
+    n = runs.count[:, None]
+    log_in, pi = form.inside.sums(runs)
+    log_kept = log_in - form.outside.sums(runs)[0] - n * u
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not known stays open
+        each = climber.scale(ladder.state[i]) * form.coefficients.c * pi  # N times one of them
+        bulge = _sum(u, ladder.k[i, None], -np.expm1(log_kept) * each).clip(min=1e-300)
+        first, rise = ladder.f[i], ladder.f[i + 1] - ladder.f[i]
+        highest = first + (bulge + rise) ** 2 / (4.0 * bulge)
+    slack = SLACK * abs(best)
+    found[i] = (np.abs(rise) > (1.0 + SLACK) * bulge + slack) | (highest < best - slack)
+    return found
 
 
 def open_stretches(is_open: Bools) -> Iterator[tuple[int, int]]:

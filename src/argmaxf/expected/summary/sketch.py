@@ -270,10 +270,20 @@ class ProbabilitySketch:
 def _bracket(search: Search) -> tuple[float, tuple[float, float]]:
     """The threshold of the best cut between groups, and the range that may hold the exact one."""
     found, unsettled = search.best_border(), search.unsettled
-    threshold = max(float(found.last.low[0]), LEAST) if found.k else np.inf
+    threshold = _lowest(found.last) if found.k else np.inf
     highest = float(found.last.high[0]) if found.k else np.inf
     low = min([threshold, *unsettled.low.tolist()])
     return threshold, (low, max([highest, *unsettled.high.tolist()]))
+
+
+def _lowest(group: Groups) -> float:
+    """The lowest probability that an item of one group may have.
+
+    Groups of t = 1 - p reach from their `low` on without it; zero is in no group.
+    """
+    low = float(group.low[0])
+    above = bool(group.upper[0] and not group.runs[0])
+    return float(np.nextafter(low, 1.0)) if above else max(low, LEAST)
 
 
 def _count_above(groups: Groups, threshold: float) -> float:
