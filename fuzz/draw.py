@@ -31,6 +31,30 @@ def probabilities(rng, n):
     return kinds[rng.integers(len(kinds))]()
 
 
+SPECIAL = [0.0, 1.0, 0.5, np.nextafter(0.5, 0), 1 - 1e-12, 1e-7, 0.25, 0.75, 1 / 64, 1e-12, 0.9]
+
+
+def structured(rng, n):
+    """Return n of them as models give them, not as random numbers do: levels, runs, extremes."""
+    few = 10 ** rng.uniform(-7, 0, rng.integers(1, 6))
+    share = rng.dirichlet(np.full(6, 0.3))
+    kinds = [
+        lambda: rng.choice(few, n, p=share[: few.size] / share[: few.size].sum()),
+        lambda: 1 - rng.choice(few, n),
+        lambda: rng.choice(SPECIAL, n, p=rng.dirichlet(np.full(len(SPECIAL), 0.2))),
+        lambda: np.where(np.arange(n) < 1, rng.choice([1.0, 0.9, 0.01]), few[0]),
+        lambda: np.where(rng.random(n) < share[0], 1 - few[0], few[-1]),
+        lambda: np.round(rng.beta(0.5, 2, n), int(rng.integers(1, 3))),
+        lambda: (rng.beta(0.3, 3, n)).astype(np.float16).astype(float),
+        lambda: np.clip(rng.random(n), *np.sort(rng.random(2))),
+    ]
+    p = kinds[rng.integers(len(kinds))]()
+    if rng.random() < 0.2:
+        p = np.where(rng.random(n) < share[1], rng.choice([0.0, 1.0, 1e-6]), p)
+    dots = rng.random(n) < rng.integers(0, 60) / n
+    return np.where(dots, rng.random(n), p) if rng.random() < 0.6 else p
+
+
 def name(rng, *, for_file=False):
     """Return a name with odd characters."""
     letters = [*string.ascii_letters, *ODD]

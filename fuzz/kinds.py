@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuzz.engines import no_spark
 from fuzz.on_files import damage, files, inputs, stream, writers
 from fuzz.on_frames import changing, frames, spark
+from fuzz.on_levels import bands, levels, summaries
 from fuzz.on_numbers import archives, extremes, sketches, ties, types
 
 KINDS = {
@@ -21,6 +22,9 @@ KINDS = {
     "types": types,
     "sketches": sketches,
     "archives": archives,
+    "levels": levels,
+    "bands": bands,
+    "summaries": summaries,
 }
 
 

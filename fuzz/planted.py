@@ -174,6 +174,28 @@ def tarfile_error():
     return tarfile.TarError
 
 
+def limits_are_no_matter_of_use():
+    from argmaxf.expected import search
+
+    bound = search.value_at_least
+
+    def unlimited(groups, coefficients, least, most):
+        return bound(groups, coefficients, 1, 2**62)
+
+    return patch.object(search, "value_at_least", unlimited)
+
+
+def no_sure_positive_no_set():
+    from argmaxf.expected import worst_case
+
+    best = worst_case._best_worst
+
+    def none(bands, question):
+        return best(bands, question) if bands.low[-1] > 0.0 else 0
+
+    return patch.object(worst_case, "_best_worst", none)
+
+
 def replaced(module, name, value):
     """Plant a bug by putting something else in a function's place."""
 
@@ -222,4 +244,9 @@ PLANTED = {
         replaced("argmaxf.expected.summary.stored", "possible", lambda rows, values: True),
     ),
     "damaged archives": Planted("archives", no_check_of_zlib),
+    "limits do not count for use": Planted("levels", limits_are_no_matter_of_use),
+    "no sure positive, no set": Planted("bands", no_sure_positive_no_set),
+    "counts hardly stray": Planted(
+        "summaries", replaced("argmaxf.expected.counts.law", "NATS", 3.0)
+    ),
 }
