@@ -209,6 +209,19 @@ def test_exclusive_classes_are_the_shared_rows_decision_with_its_bound():
     assert not some.masks[:, 0].any()
 
 
+@pytest.mark.parametrize("way", ["passes", "arrays"], indirect=True)
+def test_exclusive_classes_that_are_worth_more_empty_are_emptied():
+    """The closed forms: an empty mask is worth P(S = 0), all pixels of a class none is of, 0."""
+    p = torch.full((1, 3, 5), 0.02, dtype=torch.float64)
+    found = segment(p, exclusive=True, include_background=False, zero_division=1.0)
+    assert found.k.tolist() == [[0, 0, 0]]
+    assert found.mean.item() == pytest.approx(0.98**5, rel=1e-12)
+    assert found.bound.item() == pytest.approx(0.98**5, rel=1e-6)
+    found = segment(1e-9 * p, exclusive=True, zero_division=1.0)
+    assert sorted(found.k[0].tolist()) == [0, 0, 5]
+    assert found.mean.item() == pytest.approx(2 / 3, rel=1e-6)
+
+
 def test_gradients_volumes_and_strides():
     p = maps()["blob"].float()
     truth = segment(p)
@@ -247,6 +260,12 @@ def test_what_is_no_probability_is_named(bad, message):
             "floating-point probabilities, got torch.int64",
         ),
         ([[[0.5]]], {}, "got list"),
+        ([torch.ones(1, 1, 3)], {"ensemble": True}, "floating-point probabilities, got list"),
+        (
+            torch.ones(1, 2, 3),
+            {"exclusive": True, "ignore": torch.tensor([[[True] * 3, [False] * 3]])},
+            "ignore must be the same for all classes where exclusive=True",
+        ),
         (torch.ones(1, 1, 3).to_sparse(), {}, "a dense tensor, got one of layout torch.sparse_coo"),
         (torch.ones(2, 3), {}, r"batch × classes × pixels, none empty; got shape \(2, 3\)"),
         (torch.ones(2, 0, 3), {}, r"got shape \(2, 0, 3\)"),
@@ -290,6 +309,10 @@ WAYS = [{}, {"exclusive": True}, {"exclusive": True, "include_background": False
 WAYS += [{"ensemble": True}, {"ensemble": True, "measure": "iou"}]
 
 
+class NamedTensor(torch.Tensor):
+    """A tensor with something to remember, as MONAI's are."""
+
+
 @pytest.mark.parametrize("way", ["passes", "arrays"], indirect=True)
 @pytest.mark.parametrize("options", WAYS, ids=lambda options: "-".join(options) or "each alone")
 def test_odd_tensors_are_decided_as_plain_ones(options):
@@ -299,9 +322,14 @@ def test_odd_tensors_are_decided_as_plain_ones(options):
         p = torch.stack([p, p**2])
     truth = segment(p, **options)
     last_axis_first = p.movedim(-1, 0).contiguous().movedim(0, -1)
+    negated = torch.complex(p.float(), -p.float()).conj().imag
+    named = p.as_subclass(NamedTensor)
+    assert negated.is_neg()
+    assert type(segment(named, **options).masks) is torch.Tensor
     with torch.inference_mode():
         inferred = p.clone()
         others = [p.float(), p.double(), p.clone().requires_grad_(), last_axis_first, inferred]
+        others += [negated, named]
         for other in others:
             assert torch.equal(segment(other, **options).masks, truth.masks)
     single = segment(p[..., :1, :1], **options)
@@ -490,6 +518,21 @@ def test_the_iou_of_an_ensemble_is_bounded_and_no_pixel_betters_it(seed):
     assert found.bound.item() >= values.max() * (1 - 1e-12)
     one_pixel_away = (labels != mask).sum(1) <= 1
     assert found.expected.item() >= values[one_pixel_away].max() * (1 - 1e-11)
+
+
+@pytest.mark.parametrize("way", ["passes", "arrays"], indirect=True)
+@pytest.mark.parametrize("certain", [0, 1])
+def test_pixels_known_for_certain_do_not_loosen_the_bound_of_iou(certain):
+    """Pixels that all members are certain of add what is known: the gap is that of the others."""
+    rng = np.random.default_rng(3)
+    open_pixels = torch.from_numpy(rng.beta(2.0, 2.0, (1, 1, 1, 300)))
+    members = torch.cat([open_pixels, open_pixels.clamp(0.05, 0.95)])
+    known = torch.full((2, 1, 1, 700), float(certain), dtype=torch.float64)
+    found = segment(torch.cat([members, known], -1), ensemble=True, measure="iou")
+    assert found.expected.item() <= found.bound.item() <= found.expected.item() * 1.01
+    everything = segment(known + 1 - certain, ensemble=True, measure="iou")
+    assert everything.expected.item() == pytest.approx(1.0, rel=1e-12)
+    assert everything.bound.item() == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)

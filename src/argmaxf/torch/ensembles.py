@@ -15,7 +15,7 @@ from argmaxf.measures import Dice
 from argmaxf.question import Question
 from argmaxf.torch import engine
 from argmaxf.torch.mixtures import best_dice, best_iou, mixture_value
-from argmaxf.torch.pixels import check_range, first_bad, kept_of, pixels_of
+from argmaxf.torch.pixels import check_floating, check_range, first_bad, kept_of, pixels_of
 from argmaxf.torch.records import Segmentation, shaped, table_of
 from argmaxf.torch.rows import Rows
 from argmaxf.torch.tensors import as_array
@@ -32,8 +32,9 @@ def segment_ensemble(
     asked: Question,
 ) -> Segmentation:
     """Decide each image × class under a mixture of the ensemble's members."""
-    if not isinstance(probs, Tensor) or probs.dim() < 4 or probs.numel() == 0:
-        shape = tuple(getattr(probs, "shape", ()))
+    check_floating(probs)
+    if probs.dim() < 4 or probs.numel() == 0:
+        shape = tuple(probs.shape)
         raise ValueError(
             f"probs must be members × batch × classes × pixels, none empty; got shape {shape}"
         )
@@ -70,4 +71,5 @@ def _set_in_place(p: Tensor, weights: Floats, asked: Question) -> tuple[Tensor, 
     if asked.coefficients != DICE:
         found = best_iou(p, weight, asked, found.chosen)
     mean, std = mixture_value(p, weight, found.chosen, asked)
-    return found.chosen, found.chosen.sum(), mean, std, found.lowest, mean.new_tensor(found.bound)
+    bound = mean.clamp(min=found.bound)  # that no rounding puts the bound below the value
+    return found.chosen, found.chosen.sum(), mean, std, found.lowest, bound

@@ -136,7 +136,19 @@ def improved(classes: Classes, labels: Tensor) -> Labelled:
         moved[places] = wanted[places]
         return Labelled.of(classes, moved)
 
-    return ascend(Labelled.of(classes, labels), gains, move, ENOUGH / 100.0)
+    return emptied(classes, ascend(Labelled.of(classes, labels), gains, move, ENOUGH / 100.0))
+
+
+def emptied(classes: Classes, state: Labelled) -> Labelled:
+    """Give away all pixels of a class at once, where it is worth more empty: one alone may not."""
+    if classes.everywhere and len(classes.p) == 1:
+        return state
+    better_empty = (state.size > 0) & (classes.nothing > state.values)
+    for c in better_empty.nonzero()[:, 0].tolist():
+        other = wishes(classes, state).other
+        moved = Labelled.of(classes, torch.where(state.labels == c, other, state.labels))
+        state = moved if moved.value > state.value else state
+    return state
 
 
 class Proof(NamedTuple):

@@ -20,7 +20,7 @@ def as_floats(name: str, given: Tensor) -> Tensor:
     """Return a floating-point tensor as one of these types: bfloat16 has all 8-bit numbers."""
     if given.is_meta:
         raise ValueError(f"{name} must hold numbers, got a tensor of the meta device")
-    p = given.detach()
+    p = given.detach().as_subclass(Tensor).resolve_neg()  # plain numbers, as NumPy takes them
     return p if p.dtype in FINEST else p.to(torch.bfloat16)
 
 

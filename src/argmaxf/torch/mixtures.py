@@ -182,12 +182,12 @@ def iou_bound(members: Members, value: float) -> float:
         high, first, stop = open_ranges[0]
         if -high <= value * (1.0 + ENOUGH) or stop - first == 1:
             break
+        heapq.heappop(open_ranges)  # first: one of its parts may have a bound as high
         middle = min(max(math.isqrt(first * stop), first + 1), stop - 1)
         log_q[middle] = log_below(middle, stop, log_q[stop])
         for low, end in ((first, middle), (middle, stop)):
             heapq.heappush(open_ranges, (-bound(low, end, log_q[low]), low, end))
-        heapq.heappop(open_ranges)
-    return max(-open_ranges[0][0], value)
+    return min(max(-open_ranges[0][0], value), 1.0)
 
 
 def sum_of_largest(score: Tensor, k: int) -> float:

@@ -15,7 +15,7 @@ from argmaxf.question import Question
 from argmaxf.torch import engine
 from argmaxf.torch.anywhere import mask_values
 from argmaxf.torch.exclusive import NO_CLASS, decide_image
-from argmaxf.torch.pixels import check_range, first_bad, kept_of, mask_of
+from argmaxf.torch.pixels import check_range, counted_of, first_bad, kept_of
 from argmaxf.torch.records import Segmentation, shaped
 from argmaxf.torch.rows import Rows
 from argmaxf.torch.tensors import as_array
@@ -29,7 +29,7 @@ def segment_exclusively(
     kept = kept_of(pixels, background)
     counted = torch.ones_like(kept[:, 0], dtype=torch.bool)
     if ignore is not None:
-        counted = ~mask_of(ignore, probs).expand_as(probs).flatten(2)[:, 0]
+        counted = counted_of(ignore, probs)
     labels = torch.full(counted.shape, NO_CLASS, device=probs.device)
     bound = []
     decide_cells = _cells_by_numpy if engine.by_numpy(kept) else decide_image
@@ -51,10 +51,11 @@ def segment_exclusively(
     ties = torch.zeros_like(mean, dtype=torch.int64)
     answer = shaped(probs, kept, Rows(chosen.sum(1), mean, std, lowest, ties, ties), chosen)
     labels = (labels if background else labels + 1).masked_fill(~counted, -1)
+    proven = torch.tensor(bound, dtype=torch.float64, device=probs.device)
     return replace(
         answer,
         labels=labels.view(probs.shape[0], *probs.shape[2:]),
-        bound=torch.tensor(bound, dtype=torch.float64, device=probs.device),
+        bound=torch.maximum(proven, answer.mean),  # no rounding puts it below the value
     )
 
 

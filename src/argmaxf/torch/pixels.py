@@ -11,9 +11,7 @@ from argmaxf.validation import NotAProbability
 
 def pixels_of(probs: Tensor, ignore: Tensor | None) -> Tensor:
     """Return batch × classes × pixels; ignored pixels have probability 0, which counts nowhere."""
-    if not isinstance(probs, Tensor) or not probs.dtype.is_floating_point:
-        kind = probs.dtype if isinstance(probs, Tensor) else type(probs).__name__
-        raise ValueError(f"probs must be a tensor of floating-point probabilities, got {kind}")
+    check_floating(probs)
     if probs.layout != torch.strided:
         raise ValueError(f"probs must be a dense tensor, got one of layout {probs.layout}")
     if probs.dim() < 3 or probs.numel() == 0:
@@ -23,6 +21,13 @@ def pixels_of(probs: Tensor, ignore: Tensor | None) -> Tensor:
     if ignore is not None:
         p = p.masked_fill(mask_of(ignore, p), 0.0)
     return p.flatten(2).contiguous()
+
+
+def check_floating(probs: Tensor) -> None:
+    """Raise if these are no floating-point numbers in a tensor."""
+    if not isinstance(probs, Tensor) or not probs.dtype.is_floating_point:
+        kind = probs.dtype if isinstance(probs, Tensor) else type(probs).__name__
+        raise ValueError(f"probs must be a tensor of floating-point probabilities, got {kind}")
 
 
 def kept_of(pixels: Tensor, background: bool) -> Tensor:
@@ -50,7 +55,16 @@ def mask_of(ignore: Tensor, p: Tensor) -> Tensor:
             f"ignore must have shape {shapes[0]}, {shapes[1]} or {shapes[2]}, "
             f"got {tuple(ignore.shape)}"
         )
-    return ignore.unsqueeze(1) if ignore.dim() < p.dim() else ignore
+    mask = ignore.as_subclass(Tensor)
+    return mask.unsqueeze(1) if mask.dim() < p.dim() else mask
+
+
+def counted_of(ignore: Tensor, p: Tensor) -> Tensor:
+    """Return the pixels that count, batch × pixels, where classes share them."""
+    mask = mask_of(ignore, p).flatten(2)
+    if bool((mask != mask[:, :1]).any()):
+        raise ValueError("ignore must be the same for all classes where exclusive=True")
+    return ~mask[:, 0]
 
 
 def first_bad(probs: Tensor, ignore: Tensor | None) -> ValueError:

@@ -19,7 +19,8 @@ class Segmentation:
     masks : Tensor
         Booleans in the shape of the probabilities: the pixels of each class.
     labels : Tensor
-        With `exclusive`: the class of each pixel, -1 where it is ignored; None otherwise.
+        With `exclusive`: the class of each pixel, -1 where it is ignored; None otherwise. Without
+        background, 0 is a pixel of no class, and `masks` has it in none.
     expected : Tensor
         The expected measure of each image × class, in double precision: an estimate of quality that
         needs no labels, as good as the probabilities are calibrated. NaN for a class left out.
@@ -29,10 +30,10 @@ class Segmentation:
         How many pixels are chosen for each image × class.
     threshold : Tensor
         The lowest chosen probability of each image × class; of pixels equal to it only the first
-        ones may be chosen. Infinite if no pixel is chosen. Of an ensemble, the lowest contribution
-        (see `JointDecision`).
+        ones may be chosen. Infinite if no pixel is chosen. Of an ensemble, with Dice the lowest
+        contribution (see `JointDecision`), with IoU the lowest mean over the members.
     bound : Tensor
-        With `exclusive`: no labels of an image have a higher expected mean. With an ensemble and
+        With `exclusive`: no labels of an image have a higher `mean`. With an ensemble and
         IoU: no mask of an image × class has a higher expected IoU. None otherwise.
     """
 

@@ -75,22 +75,22 @@ def segment(
         What is to be high in each image and class: Dice, which is F1, ``"iou"``, intersection over
         union, or a ratio of `argmaxf.measures` by its name or as an object, such as ``FBeta(2)``.
     exclusive : bool, default=False
-        Give each pixel to one class, for the highest mean of the classes' expected Dice, with a
-        proven bound: the decision of `maximize_expected_f(labels_per_row=1)`, image after image,
-        where the pixels are. With `include_background=False` a pixel may also stay background,
-        which has no value of its own.
+        Give each pixel to one class, for the highest mean of the classes' expected Dice (and no
+        other measure), with a proven bound: the decision of
+        `maximize_expected_f(labels_per_row=1)`, image after image, where the pixels are. With
+        `include_background=False` a pixel may also stay background, which has no value of its own.
     ensemble : bool, default=False
         `probs` has one more axis in front: the members of an ensemble, or the views of test-time
-        augmentation. One of them is right, and pixels are independent given which: a mixture, as in
-        `maximize_expected_f_from_mixture`, for Dice and IoU. The best Dice is exact; for IoU, of
-        which no exact algorithm is known, there is a proven `bound`.
+        augmentation, turned back. One of them is right, and pixels are independent given which: a
+        mixture, as in `maximize_expected_f_from_mixture`, for Dice and IoU. The best
+        Dice is exact; for IoU, of which no exact algorithm is known, there is a proven `bound`.
     weights : array-like, optional
         One weight for each member of the ensemble; equal by default.
     ignore : Tensor, optional
-        Booleans, batch × pixels, batch × 1 × pixels or the shape of `probs`: pixels that count
-        nowhere.
+        Booleans, batch × pixels, batch × 1 × pixels or the shape of `probs` (of one member): True
+        for pixels that count nowhere; with `exclusive` the same for all classes.
     smooth : float, default=0.0
-        Added to numerator and denominator of the measure.
+        Added to numerator and denominator of Dice or IoU; not with `exclusive` or `ensemble`.
     include_background : bool, default=True
         With False class 0 is left out: it gets an empty mask, and NaN instead of a value.
     zero_division : float, default=0.0

@@ -25,7 +25,7 @@ NUMPYS = torch.float64, torch.float32, torch.float16  # its types of floating-po
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
     """Return a tensor of the CPU as an array: a view, but for types that NumPy does not have."""
-    known = tensor.detach()
+    known = tensor.detach().resolve_neg()
     if known.dtype.is_floating_point and known.dtype not in NUMPYS:
         known = known.float()
     return known.numpy()
