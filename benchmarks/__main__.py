@@ -50,7 +50,19 @@ def main() -> int:
         options.out.write_text("\n\n".join(text) + "\n", encoding="utf-8")
     if options.json:
         keep(options.json, header(), found)
-    return int(any(row.verdict == "MISSED" for rows in found.values() for row in rows))
+    missed = [row.work for rows in found.values() for row in rows if row.verdict == "MISSED"]
+    if missed:
+        print(above_limit(missed), file=sys.stderr)
+    return int(bool(missed))
+
+
+def above_limit(missed: list[str]) -> str:
+    """Say why the command fails, and what else may be the reason."""
+    ratios = "1 ratio is" if len(missed) == 1 else f"{len(missed)} ratios are"
+    return (
+        f"{ratios} above the limit ({'; '.join(missed)}). On a machine that has other work this "
+        "proves nothing: try again on an idle one."
+    )
 
 
 def header() -> str:

@@ -25,3 +25,16 @@ def test_a_slower_machine_changes_nothing(tmp_path):
         keep(tmp_path / name, "", {"expected": rows})
     table = comparison(kept(tmp_path / "old"), kept(tmp_path / "new"))
     assert table.endswith("| expected | decide | sort | 3 | 3 |  |")
+
+
+def test_a_ratio_above_its_limit_fails_and_says_why(monkeypatch, capsys):
+    from benchmarks import __main__ as command
+    from benchmarks import expected
+
+    for seconds, code, said in [(3.0, 1, "1 ratio is above the limit (decide)"), (1.0, 0, "")]:
+        monkeypatch.setattr(expected, "rows", lambda s=seconds: [Row("decide", s, "sort", 1.0, 2)])
+        monkeypatch.setattr("sys.argv", ["benchmarks", "expected"])
+        assert command.main() == code
+        shown = capsys.readouterr()
+        assert shown.out.count("MISSED") == code
+        assert said in shown.err
