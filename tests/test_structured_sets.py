@@ -192,14 +192,15 @@ def test_all_of_a_flat_rest_where_so_many_are_asked_for():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_set_that_parts_equal_items_is_better_than_both_that_do_not(seed):
-    """For F_β and Dice; the search takes it for granted (`Question.peaks_between_levels`)."""
+    """Searches take it for granted (`peaks_between_levels`)."""
     rng = np.random.default_rng(seed)
-    measure = [FBeta(10 ** rng.uniform(-2, 2)), Dice(10 ** rng.uniform(-2, 2))][seed % 2]
+    ratios = FBeta(10 ** rng.uniform(-2, 2)), Dice(10 ** rng.uniform(-2, 2))
+    measure = [*ratios, MCC(), FowlkesMallows(), BalancedAccuracy()][seed % 5]
     levels = np.sort(rng.choice([rng.random(4), 10 ** -rng.uniform(0, 5, 4)]))[::-1]
     sizes = 1 + rng.multinomial(120, rng.dirichlet(np.full(4, 0.5)))
     f = np.array(top_values(np.repeat(levels, sizes), measure))
     for first, last in itertools.pairwise([0, *np.cumsum(sizes).tolist()]):
-        assert f[first : last + 1].max() <= max(f[first], f[last]) * (1 + 1e-13)
+        assert f[first : last + 1].max() <= max(f[first], f[last]) + 1e-14
 
 
 @pytest.mark.parametrize("measure", [Tversky(0.43, 0.025), Tversky(0.7, 0.3), FBeta(0.01)], ids=str)
@@ -211,3 +212,12 @@ def test_long_runs_are_not_looked_at_item_by_item(measure):
         search = drive.search(Groups.of_values(values[top:], sizes[top:]), question)
         assert not search.wanted
         assert sum(ladder.k.size for ladder in search._ladders) < 10_000
+
+
+@pytest.mark.parametrize("measure", [MCC(), BalancedAccuracy(), FowlkesMallows()], ids=str)
+def test_one_value_is_not_looked_at_item_by_item_either(measure):
+    """All sets of a model that tells nothing apart are as good, or all items are the best."""
+    groups = Groups.of_values(np.array([1e-3]), np.array([1e6]))
+    search = drive.search(groups, Question.of(measure=measure))
+    assert search.optimum.k in (0, 1_000_000)
+    assert sum(ladder.k.size for ladder in search._ladders) == 2

@@ -22,6 +22,7 @@ class BalancedAccuracy(Linear):
     """
 
     name: ClassVar[str] = "balanced_accuracy"
+    peaks_between_levels: ClassVar[bool] = True
     falls_with_k: ClassVar[bool] = True
 
     @property

@@ -8,7 +8,7 @@ where s labels are positive, for the few s that are likely (`expected/counts/`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,12 @@ class Linear(Measure):
     Beyond that the value must fall as k grows at the same T and S, where it is not 0/0; be smooth
     in S between 0 and n; and be 0/0, if at all, for all T of a k and S at once.
     """
+
+    # Whether no top set that parts a run of equal items is better than both that do not. Along the
+    # run f is, but for a constant, L(k) h(k) with a line L ≥ 0: h = 1 for balanced accuracy, 1/√k
+    # for Fowlkes-Mallows, 1/√(k (n - k)) for MCC. The slope has the sign of a line in k, L(n) k -
+    # L(0) (n - k) for MCC, which does not go from + to - unless L < 0 at both ends, and so always.
+    peaks_between_levels: ClassVar[bool] = False
 
     def parts(
         self, k: Any, s: Any, n: Any, zero_division: float, *, by_false: bool = False

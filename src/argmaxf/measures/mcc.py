@@ -24,6 +24,7 @@ class MCC(Linear):
     """
 
     name: ClassVar[str] = "mcc"
+    peaks_between_levels: ClassVar[bool] = True
 
     @property
     def title(self) -> str:

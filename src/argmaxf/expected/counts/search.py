@@ -109,6 +109,8 @@ class LinearSearch(Search):
         is_open &= (k[1:] > question.least) & (k[:-1] < question.most)
         if not question.split_ties:
             is_open &= ~ladder.groups.runs
+        if self.law.measure.peaks_between_levels:
+            is_open &= ~ladder.groups.runs | (k[:-1] < question.least) | (k[1:] > question.most)
         for parts in PARTS:
             i = np.flatnonzero(is_open)
             if i.size:
