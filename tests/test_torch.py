@@ -222,6 +222,17 @@ def test_exclusive_classes_that_are_worth_more_empty_are_emptied():
     assert found.mean.item() == pytest.approx(2 / 3, rel=1e-6)
 
 
+@pytest.mark.parametrize("way", ["passes", "arrays"], indirect=True)
+def test_one_class_beside_the_background_shares_no_pixels():
+    """Its mask is that of the class alone; here no single pixel leads from the largest to it."""
+    p = torch.tensor([0.09561088, 0.4035216, 0.99977016, 0.40121934, 0.27548614])
+    both = torch.stack([1 - p, p])[None]
+    found = segment(both, exclusive=True, include_background=False)
+    alone = segment(both, include_background=False)
+    assert torch.equal(found.masks, alone.masks)
+    assert found.labels.tolist() == found.masks[:, 1].int().tolist()
+
+
 def test_gradients_volumes_and_strides():
     p = maps()["blob"].float()
     truth = segment(p)

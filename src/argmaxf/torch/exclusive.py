@@ -211,7 +211,7 @@ def decide_image(p: Tensor, zero: float, everywhere: bool) -> tuple[Tensor, floa
         if proof.bound < bound:
             bound, prices = proof.bound, price
         if bound - best.value > ENOUGH * bound:
-            other = improved(classes, _settled(proof.wanted, best.labels))
+            other = improved(classes, _settled(proof.wanted, best.labels, everywhere))
             best = other if other.value > best.value else best
         is_proven = bound - best.value <= ENOUGH * bound
         if is_proven or halved == HALVINGS or not bool(proof.excess.any()):
@@ -224,7 +224,11 @@ def decide_image(p: Tensor, zero: float, everywhere: bool) -> tuple[Tensor, floa
     return best.labels, max(bound, best.value)
 
 
-def _settled(wanted: Tensor, labels: Tensor) -> Tensor:
-    """Return labels that follow what the classes want: of several, or none, the old one."""
+def _settled(wanted: Tensor, labels: Tensor, everywhere: bool) -> Tensor:
+    """Return labels that follow what the classes want; where several want a pixel, the old one.
+
+    A pixel that no class wants keeps its class if it must have one.
+    """
     count = wanted.sum(0)
-    return torch.where(count == 1, wanted.long().argmax(0), labels)
+    settled = torch.where(count == 1, wanted.long().argmax(0), labels)
+    return settled if everywhere else settled.masked_fill(count == 0, NO_CLASS)
