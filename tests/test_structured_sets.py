@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from mpmath import mp
 from scipy.stats import binom
 
 from argmaxf import (
@@ -18,6 +19,7 @@ from argmaxf import (
     maximize_worst_case_f,
 )
 from argmaxf.expected import drive
+from argmaxf.expected.counts.count import Count
 from argmaxf.expected.large import decide_by_search
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.ties import settle
@@ -221,3 +223,17 @@ def test_one_value_is_not_looked_at_item_by_item_either(measure):
     search = drive.search(groups, Question.of(measure=measure))
     assert search.optimum.k in (0, 1_000_000)
     assert sum(ladder.k.size for ladder in search._ladders) == 2
+
+
+@pytest.mark.parametrize("chance", [4.7e-7, 1e-5, 1e-3])
+def test_the_count_of_many_equal_labels_is_binomial(chance):
+    """Equal factors round equally, and hundreds of thousands of them add up."""
+    n = 342_440
+    first, mass = Count.of(np.full(n, chance))
+    with mp.workdps(40):
+        p = mp.mpf(chance)
+        exact = [
+            float(mp.binomial(n, k) * p**k * (1 - p) ** (n - k))
+            for k in range(first, first + mass.size)
+        ]
+    np.testing.assert_allclose(mass, exact, atol=1e-15, rtol=0)

@@ -21,6 +21,7 @@ from argmaxf.expected.kernels import dot
 
 NATS = 37.0  # odds below e^{-NATS} are taken for 0
 LESS = 1e-12  # limit · k may be rounded up by this part of it
+RUN, SMALL = 16, 1.0 / 16.0  # so many equal probabilities below this are one power
 FIRST_VARIANCE = 4.0  # the harmonics serve variances from v to 2v + this
 
 
@@ -96,13 +97,34 @@ def precision_odds(descending, limit, last, odds):
 
 
 @kernel
+def turn_often(real, imaginary, theta, p, times):
+    """Multiply each by a power of 1 - p + p e^{iθ}, of squared length 1 - 4 p (1 - p) sin²(θ/2)."""
+    for m in range(real.size):
+        short = math.sin(0.5 * theta[m])
+        length = math.exp(0.5 * times * math.log1p(-4.0 * p * (1.0 - p) * short * short))
+        angle = times * math.atan2(p * math.sin(theta[m]), 1.0 - 2.0 * p * short * short)
+        a, b, x = length * math.cos(angle), length * math.sin(angle), real[m]
+        real[m] = x * a - imaginary[m] * b
+        imaginary[m] = x * b + imaginary[m] * a
+
+
+@kernel
 def characteristic(p, theta, real, imaginary):
-    """Fill Π (1 - p + p e^{iθ})."""
+    """Fill Π (1 - p + p e^{iθ}); long runs of small p at once: equal factors round equally."""
     cosine, sine = np.cos(theta), np.sin(theta)
     real[:] = 1.0
     imaginary[:] = 0.0
-    for i in range(p.size):
-        turn(real, imaginary, cosine, sine, p[i], 1.0 - p[i])
+    i = 0
+    while i < p.size:
+        end = i + 1
+        while end < p.size and p[end] == p[i]:
+            end += 1
+        if end - i >= RUN and p[i] < SMALL:
+            turn_often(real, imaginary, theta, p[i], end - i)
+        else:
+            for _ in range(i, end):
+                turn(real, imaginary, cosine, sine, p[i], 1.0 - p[i])
+        i = end
 
 
 @kernel
