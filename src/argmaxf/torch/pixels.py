@@ -8,6 +8,8 @@ from torch import Tensor
 from argmaxf.torch.keys import as_floats
 from argmaxf.validation import NotAProbability
 
+ROUNDING = 1e-2  # what sums of weighted probabilities may be beyond 0 or 1, in half precision
+
 
 def pixels_of(probs: Tensor, ignore: Tensor | None) -> Tensor:
     """Return batch × classes × pixels; ignored pixels have probability 0, which counts nowhere."""
@@ -75,5 +77,9 @@ def first_bad(probs: Tensor, ignore: Tensor | None) -> ValueError:
         bad &= ~mask_of(ignore, p)
     place = tuple(bad.nonzero()[0].tolist())
     value = float(p[place])
-    hint = "" if value != value else "; are these logits? Use sigmoid or softmax first"
+    hint = "; are these logits? Use sigmoid or softmax first"
+    if value != value:
+        hint = ""
+    elif bool(((p[bad] >= -ROUNDING) & (p[bad] <= 1.0 + ROUNDING)).all()):
+        hint = "; if that is rounding, use probs.clamp(0, 1)"
     return ValueError(f"probs must be finite and in [0, 1], got {value!r} at {place}{hint}")
