@@ -220,7 +220,9 @@ def test_ratios_without_smoothing_share_their_limits():
         assert getattr(j, side) == pytest.approx(f / (2 - f))
     same = f_interval(y, guess, measure=Tversky(0.2, 0.8))  # F2
     assert vars(same) == pytest.approx(vars(f_interval(y, guess, beta=2)))
-    smoothed = f_interval(y, guess, measure=FBeta(1, smooth=1e-9))  # normal limits, not Wilson's
+    barely = FBeta(1, smooth=1e-9)  # normal limits, not Wilson's
+    assert f_interval(y, guess, measure=barely).high == 1.0  # where F1 ends
+    smoothed = f_interval(y * 20, guess * 20, measure=barely)
     assert smoothed.value == pytest.approx(f1.value)
     assert smoothed.high - smoothed.value == pytest.approx(smoothed.value - smoothed.low)
     assert f_difference(y, guess, y, measure="jaccard").value == pytest.approx(0.6 - 1)
