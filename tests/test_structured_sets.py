@@ -143,6 +143,16 @@ def test_the_threshold_of_a_sketch_leaves_out_a_run_at_the_border_of_a_group():
     assert found.k == np.count_nonzero(p >= found.threshold) == 3_000
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_sketch_values_its_own_threshold_as_its_decision(seed):
+    """Near 1 a group is hardly wider than its last digits."""
+    p = 1 - 10.0 ** -np.random.default_rng(seed).uniform(0, 16, 300)
+    sketch = ProbabilitySketch.from_array(p)
+    found = sketch.decide(ties="together")
+    value = sketch.expected_f(threshold=found.threshold)
+    assert value.mean == pytest.approx(found.expected, rel=1e-13)
+
+
 def test_exact_fractions_of_a_price_above_one():
     """Tversky with b > 1 by the definition in fractions."""
     p, measure = [1.0, 1.0, 0.75, 0.5, 0.25], Tversky(0.5, 64)

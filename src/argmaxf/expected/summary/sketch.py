@@ -270,27 +270,29 @@ class ProbabilitySketch:
 def _bracket(search: Search) -> tuple[float, tuple[float, float]]:
     """The threshold of the best cut between groups, and the range that may hold the exact one."""
     found, unsettled = search.best_border(), search.unsettled
-    threshold = _lowest(found.last) if found.k else np.inf
+    threshold = float(_lowest(found.last)[0]) if found.k else np.inf
     highest = float(found.last.high[0]) if found.k else np.inf
     low = min([threshold, *unsettled.low.tolist()])
     return threshold, (low, max([highest, *unsettled.high.tolist()]))
 
 
-def _lowest(group: Groups) -> float:
-    """The lowest probability that an item of one group may have.
+def _lowest(groups: Groups) -> Floats:
+    """The lowest probability that an item of each group may have.
 
-    Groups of t = 1 - p reach from their `low` on without it; zero is in no group.
+    Groups of t = 1 - p reach from their `low` on without it; zero is in no group but its own.
     """
-    low = float(group.low[0])
-    above = bool(group.upper[0] and not group.runs[0])
-    return float(np.nextafter(low, 1.0)) if above else max(low, LEAST)
+    above = groups.upper & ~groups.runs
+    low = np.where(above, np.nextafter(groups.low, 1.0), groups.low)
+    return np.where(groups.high > 0.0, np.maximum(low, LEAST), low)
 
 
 def _count_above(groups: Groups, threshold: float) -> float:
     """How many items are at least the threshold; inside a group, in proportion."""
-    width = np.where(groups.runs, 1.0, groups.high - groups.low)
+    low = _lowest(groups)
+    width = np.where(low < groups.high, groups.high - low, 1.0)
     share = np.clip((groups.high - threshold) / width, 0.0, 1.0)
-    share[groups.runs] = groups.low[groups.runs] >= threshold
+    share = np.where(groups.runs, 0.0, share)
+    share[low >= threshold] = 1.0
     return float((share * groups.count).sum())
 
 
