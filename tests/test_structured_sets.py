@@ -247,3 +247,15 @@ def test_the_count_of_many_equal_labels_is_binomial(chance):
             for k in range(first, first + mass.size)
         ]
     np.testing.assert_allclose(mass, exact, atol=1e-15, rtol=0)
+
+
+@pytest.mark.parametrize("measure", ["kappa", "fbeta"])
+def test_a_frame_of_numbers_next_to_each_other(measure):
+    """Looking ever closer ends at single numbers, of 52 bits."""
+    half = np.nextafter(0.75, [0.0, 1.0])
+    levels = [0.63, half[0], 0.75, half[1], 0.76171875]
+    p = np.repeat(levels, [1_215, 6_396, 475_066, 2_556, 84])
+    frame = decisions(pl.DataFrame({"p": p}), "p", measure=measure)[()]
+    found = maximize_expected_f(p, measure=measure, ties="together")
+    assert (frame.k, frame.threshold) == (found.k, found.threshold)
+    assert frame.expected == pytest.approx(found.expected, rel=1e-11)

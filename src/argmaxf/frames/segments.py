@@ -134,7 +134,7 @@ class FrameSource:
         """Return the next, closer look, once the mantissa's bits that it tells apart are known."""
         items = sum(float(groups.count.sum()) for groups in inside)
         room = ANSWER // sum(len(groups) for groups in inside)
-        self.bits += min(max(room.bit_length() - 1, 1), 10)
+        self.bits = min(self.bits + min(max(room.bit_length() - 1, 1), 10), layout.MANTISSA)
         if items <= GATHER or self.bits > FINEST:
             return lambda frame: counted(frame, self.by)
         return lambda frame: summarized(frame, self.by, self.bits, LEAST_FINER)
