@@ -380,6 +380,20 @@ def test_every_way_names_the_first_bad_pixel(options):
         segment(p, **options)
 
 
+STEEP = [Tversky(0.15, 0.1), Tversky(0.4, 16.0), Tversky(0.05, 3.0), Tversky(1.0, 0.02)]
+
+
+@pytest.mark.parametrize("way", ["passes", "arrays"], indirect=True)
+@pytest.mark.parametrize("measure", STEEP, ids=str)
+def test_certain_pixels_where_misses_and_false_alarms_weigh_far_from_alike(measure):
+    """log Q of a certain pixel goes from -100 outside to -10 inside: no digit may be lost."""
+    rng = np.random.default_rng(3)
+    p = np.concatenate([np.ones((1, 4)), np.full((1, 290), 1e-6)], 1)
+    q = np.concatenate([1 - 10 ** -rng.uniform(1, 17, (1, 9)), rng.random((1, 285)) ** 9], 1)
+    p = torch.from_numpy(np.concatenate([p, q]))[None]
+    same_decision(segment(p, measure=measure), by_numpy(p, measure), p.shape)
+
+
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_compiled_passes_are_those_of_plain_torch(dtype):
     rng = np.random.default_rng(5)

@@ -12,6 +12,7 @@ if "triton" not in sys.modules:
 triton = pytest.importorskip("triton")
 
 from argmaxf import maximize_expected_f  # noqa: E402
+from argmaxf.measures import Tversky  # noqa: E402
 from argmaxf.torch import engine, passes, search, segment  # noqa: E402
 from argmaxf.torch.keys import ONE, keys  # noqa: E402
 from argmaxf.torch.passes import NodeTilt  # noqa: E402
@@ -67,6 +68,18 @@ def test_the_kernels_decide_as_numpy_does(name, measure):
     np.testing.assert_array_equal(found.masks.flatten(0, 1).numpy(), truth.selected)
     np.testing.assert_allclose(found.expected.flatten(), truth.expected, rtol=1e-12)
     np.testing.assert_allclose(found.std.flatten(), truth.std, rtol=1e-8, atol=1e-14)
+
+
+def test_certain_pixels_where_misses_weigh_much_more():
+    p = torch.tensor([1.0] * 4 + [1 - 2**-20] * 3 + [1e-6] * 60, dtype=torch.float64)
+    for measure in (Tversky(0.4, 16.0), Tversky(0.15, 0.1)):
+        truth, found = (
+            maximize_expected_f(p.numpy(), measure=measure),
+            segment(p[None, None], measure=measure),
+        )
+        assert found.k.item() == truth.k
+        assert found.expected.item() == pytest.approx(truth.expected, rel=1e-12)
+        assert found.std.item() == pytest.approx(truth.std, rel=1e-7, abs=1e-14)
 
 
 @pytest.mark.slow

@@ -127,7 +127,7 @@ def _steps(form: RowForm, bins: Bins, q: Any, a: Any, shares: Any) -> tuple[Tens
     if form.one_tilt:
         return q[0] * c * x * shares[0], q[1] * c * x * shares[1]
     (low_a, low_b), (high_a, high_b) = _ends(q[0]), _ends(q[1])
-    pull = (form.outside.w - form.inside.w)[:, None]
+    pull = form.pull[:, None]
     ends = c * x + pull * a[0][:, :-1], c * x + pull * a[1][:, 1:]
     least, most = torch.minimum(*ends), torch.maximum(*ends)
     share_low, share_high = share(bins.low, form.outside), share(bins.high, form.outside)

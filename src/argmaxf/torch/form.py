@@ -53,6 +53,20 @@ class RowForm(NamedTuple):
         """Whether labels inside and outside are tilted alike: Q never changes then (F_β)."""
         return bool(self.coefficients[1] == self.coefficients[2])
 
+    @property
+    def is_steep(self) -> bool:
+        """Whether an item changes Q by more than products of several keep digits of.
+
+        As certain ones do in Tversky's index with a weight of misses far from that of false alarms.
+        """
+        return bool(not self.one_tilt and max(self.coefficients[1:3]) > 1.0)
+
+    @property
+    def pull(self) -> Tensor:
+        """w_out - w_in = x_in - x_out, the difference of whichever are small."""
+        (w_in, x_in), (w_out, x_out) = self.inside, self.outside
+        return torch.where(x_out < 0.5, x_in - x_out, w_out - w_in)
+
     def scale(self, log_q: Tensor) -> Tensor:
         """ω e^{-u s1} Q."""
         s1: float = self.coefficients[4]
@@ -70,9 +84,13 @@ def tilt(u: Tensor, b: float) -> NodeTilt:
 
 def share(p: Tensor, tilt: NodeTilt) -> Tensor:
     """p / (1 - p w), which grows with p."""
-    p = p[:, :, None]
-    w, x = tilt.w[:, None], tilt.x[:, None]
-    return p / torch.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
+    return p[:, :, None] / factor(p, tilt)
+
+
+def factor(p: Tensor, tilt: NodeTilt) -> Tensor:
+    """1 - p w, without cancellation."""
+    p, w, x = p[:, :, None], tilt.w[:, None], tilt.x[:, None]
+    return torch.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
 
 
 def reciprocal_nodes(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,6 +121,6 @@ def _rules(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
 
 def log_ratio(form: RowForm, p: Tensor) -> Tensor:
     """log (1 - p w_in) / (1 - p w_out), which is monotone in p."""
-    pull = form.outside.w - form.inside.w
-    ratio = torch.log1p(pull[:, None] * share(p, form.outside))
-    return ratio.clamp(min=float(np.log(LEAST_X)))
+    less_one = form.pull[:, None] * share(p, form.outside)
+    far = (factor(p, form.inside) / factor(p, form.outside)).log()
+    return torch.where(less_one.abs() < 0.5, torch.log1p(less_one.clamp(min=-0.5)), far)

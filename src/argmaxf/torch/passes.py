@@ -106,8 +106,9 @@ def log_products(p: Tensor, tilt: NodeTilt) -> Tensor:
     """Σ log(1 - p w) over all items of each row, at each node."""
     total = torch.zeros_like(tilt.w)
     for part, node in _steps(p, tilt):
-        w = tilt.w[:, node, None]
-        total[:, node] += torch.log1p(-(p[:, None, part].double() * w).clamp(max=1 - 2**-53)).sum(2)
+        d = p[:, None, part].double()
+        below = torch.log1p(-d.clamp(max=0.5) * tilt.w[:, node, None])
+        total[:, node] += torch.where(d < 0.5, below, _factor(d, tilt, node).log()).sum(2)
     return total
 
 
@@ -182,15 +183,15 @@ def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
     """Σ_m scale_m / (1 - p w_m) for each item of each row."""
     out = torch.zeros(p.shape, dtype=torch.float64, device=p.device)
     for part, node in _steps(p, tilt):
-        d, w, x = p[:, None, part].double(), tilt.w[:, node, None], tilt.x[:, node, None]
-        factor = torch.where(d < 0.5, 1.0 - d * w, x + (1.0 - d) * w)
+        factor = _factor(p[:, None, part].double(), tilt, node)
         out[:, part] += (scale[:, node, None] / factor).sum(1)
     return out
 
 
 def _factor(d: Tensor, tilt: NodeTilt, node: slice) -> Tensor:
-    """1 - p w, which is never below x."""
-    return torch.maximum(1.0 - d * tilt.w[:, node, None], tilt.x[:, node, None].clamp(min=1e-18))
+    """1 - p w, without cancellation."""
+    w, x = tilt.w[:, node, None], tilt.x[:, node, None]
+    return torch.where(d < 0.5, 1.0 - d * w, x + (1.0 - d) * w)
 
 
 def _parts(rows: int, n: int) -> list[slice]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from argmaxf.torch import passes as plain_passes
 from argmaxf.torch import tables as plain
 from argmaxf.torch.engine import engine_for
 from argmaxf.torch.form import RowForm
@@ -52,6 +53,8 @@ def _decide(p: Tensor, coefficients: Any, zero: float, split: bool) -> Rows:
     if prepared is None:
         raise NotAProbability
     form, reach = prepared
+    if form.is_steep:
+        passes = plain_passes
     if is_flat(p, form):
         passes = PowerPasses(passes, p, form)
     log_none = passes.log_products(p, form.outside)

@@ -9,7 +9,14 @@ import triton.language as tl
 from argmaxf.torch.climb import BinLadder
 from argmaxf.torch.form import RowForm, State
 from argmaxf.torch.passes import BinTable
-from argmaxf.torch.triton_numbers import expm1, log_of, number_of, numbers_on, share_of
+from argmaxf.torch.triton_numbers import (
+    expm1,
+    log_ratio,
+    number_of,
+    numbers_on,
+    pull_of,
+    share_of,
+)
 
 
 def climb(
@@ -59,13 +66,13 @@ def _shares_above(size, low, at, above, w, x):
 
 @triton.jit
 def _two_tilts(
-    n, p_low, p_high, a0, a1, q_low, q_high, gain, share_high, wi, wo, xo, omega,
+    n, p_low, p_high, a0, a1, q_low, q_high, gain, share_high, wi, xi, wo, xo, omega,
     GROWS: tl.constexpr,
 ):  # fmt: skip
     """Bounds on Q, Φ and its steps where Q changes, and the steps of log Q (`climb`)."""
-    pull = wo - wi
+    pull = pull_of(wi, xi, wo, xo)
     out_low, out_high = share_of(p_low, wo, xo), share_of(p_high, wo, xo)
-    r_low, r_high = n * log_of(pull * out_low), n * log_of(pull * out_high)
+    r_low, r_high = n * log_ratio(p_low, wi, xi, wo, xo), n * log_ratio(p_high, wi, xi, wo, xo)
     least_r, most_r = tl.minimum(r_low, r_high), tl.maximum(r_low, r_high)
     low1, high1 = q_low + tl.cumsum(least_r, 0), q_high + tl.cumsum(most_r, 0)
     low0, high0 = low1 - least_r, high1 - most_r
@@ -85,14 +92,14 @@ def _two_tilts(
 
 @triton.jit
 def _steps(
-    n, p, k, k0, r, a, gain, uu, wi, wo, xo,
+    n, p, k, k0, r, a, gain, uu, wi, xi, wo, xo,
     TILE: tl.constexpr, SINGLE: tl.constexpr, TWO: tl.constexpr,
 ):  # fmt: skip
     """What a bin of equal items adds to f, up to ωQ: A (e^y - 1) + e^y (A' - A), y = r - u N."""
     if SINGLE:  # e^y = e^{-u} (1 + pull), and k grows by 1
         e, lost = tl.exp(-uu), expm1(-uu)
         decay = tl.exp(-uu * k) * tl.exp(-uu * tl.arange(0, TILE).to(tl.float64)[:, None])
-        pull = (wo - wi) * share_of(p, wo, xo) if TWO else 0.0
+        pull = pull_of(wi, xi, wo, xo) * share_of(p, wo, xo) if TWO else 0.0
         steps = decay * (a * (lost + e * pull) * n + e * (1.0 + pull) * gain)
     else:
         y = r - uu * n
@@ -145,7 +152,7 @@ def _climb(
         if TWO:
             scale0, scale1, lowest, highest, least, most, r, q_low, q_high = _two_tilts(
                 n[:, None], p_low, p_high, low0, high1, q_low, q_high, c * xi, share_high,
-                wi, wo, xo, omega, GROWS,
+                wi, xi, wo, xo, omega, GROWS,
             )  # fmt: skip
         else:
             scale0, r = omega * tl.exp(q_low), 0.0
@@ -153,7 +160,7 @@ def _climb(
             least, most = scale0 * c * xi * share_low, scale0 * c * xi * share_high
         if EXACT:  # differences tell neighbouring k apart
             steps = _steps(
-                n[:, None], p_low, k, k1 - n, r, low0, gain, uu, wi, wo, xo, TILE, SINGLE, TWO
+                n[:, None], p_low, k, k1 - n, r, low0, gain, uu, wi, xi, wo, xo, TILE, SINGLE, TWO
             )
             steps = tl.sum(scale0 * steps, 1)
             here = f + tl.cumsum(steps, 0)

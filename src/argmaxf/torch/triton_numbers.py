@@ -55,6 +55,26 @@ def expm1(y):
 
 
 @triton.jit
+def factor_of(p, w, x):
+    """1 - p w."""
+    return tl.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
+
+
+@triton.jit
 def share_of(p, w, x):
     """p / (1 - p w)."""
-    return p / tl.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
+    return p / factor_of(p, w, x)
+
+
+@triton.jit
+def pull_of(wi, xi, wo, xo):
+    """w_out - w_in (`form.RowForm.pull`)."""
+    return tl.where(xo < 0.5, xi - xo, wo - wi)
+
+
+@triton.jit
+def log_ratio(p, wi, xi, wo, xo):
+    """log (1 - p w_in) / (1 - p w_out) (`form.log_ratio`)."""
+    less_one = pull_of(wi, xi, wo, xo) * share_of(p, wo, xo)
+    far = tl.log(factor_of(p, wi, xi) / factor_of(p, wo, xo))
+    return tl.where(tl.abs(less_one) < 0.5, log_of(tl.maximum(less_one, -0.5)), far)

@@ -15,7 +15,7 @@ from argmaxf.torch.passes import BinTable
 from argmaxf.torch.tables import Found, OpenBins
 from argmaxf.torch.triton_climb import climb
 from argmaxf.torch.triton_nodes import prepared
-from argmaxf.torch.triton_numbers import ONE, log_of, number_of, numbers_on, share_of
+from argmaxf.torch.triton_numbers import ONE, log_ratio, number_of, numbers_on
 
 __all__ = ["climb", "finish", "narrow", "prepared", "take_best"]
 
@@ -227,7 +227,7 @@ def _finish(
     square = tl.load(variance + place, mask=real, other=0.0) + variance_in + variance_out
     log_q = tl.load(logs + place, mask=real, other=0.0)
     if TWO:
-        log_q += n_in * log_of((wo - wi) * share_of(p, wo, xo))
+        log_q += n_in * log_ratio(p, wi, xi, wo, xo)
     omega = tl.load(weight + place, mask=real, other=0.0)
     decay = omega * uu * tl.exp(tl.minimum(log_q, 0.0) - uu * (k + s1))
     std = tl.sqrt(tl.sum(decay * (square + total * total)))
