@@ -18,7 +18,6 @@ Donner 2008), which keeps them asymmetric, with the labels' correlation over row
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -27,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf.arrays import Floats
-from argmaxf.measures import MCC, MEASURES, Kappa, Measure, MeasureLike, Ratio, as_measure
+from argmaxf.measures import Measure, MeasureLike, Ratio, as_measure
 from argmaxf.validation import (
     as_positives,
     check_choice,
@@ -129,7 +128,7 @@ def f_interval(
     pull = _pull(truth, guess, np.asarray(f), pooled, asked)
     ratio = _plain_ratio(asked)
     if ratio is None:
-        return _normal_interval(f, pull, z, _range_of(asked))
+        return _normal_interval(f, pull, z, asked.ends)
     design = _design_effect(pull) if average == "micro" else 1.0
     low, high = _limits(pooled, ratio, z, design)
     if average == "macro":
@@ -219,18 +218,11 @@ def _plain_ratio(measure: Measure) -> Ratio | None:
     return None if s0 or s1 or abs(c - b_in - 1.0) > 1e-12 * c else measure
 
 
-def _range_of(measure: Measure) -> tuple[float, float]:
-    """Return between which values a measure lies; nothing is known of one that is not ours."""
-    if type(measure) not in MEASURES.values():
-        return -math.inf, math.inf
-    return (-1.0 if isinstance(measure, MCC | Kappa) else 0.0), 1.0
-
-
-def _normal_interval(f: Floats, pull: Floats, z: float, limits: tuple[float, float]) -> Interval:
+def _normal_interval(f: Floats, pull: Floats, z: float, ends: tuple[float, float]) -> Interval:
     """Return the mean of the labels' values, and z standard errors of it on both sides."""
     value = float(np.mean(f))
     reach = z * float(np.sqrt(np.sum((pull.sum(axis=1) / len(f)) ** 2)))
-    least, most = limits
+    least, most = ends
     return Interval(max(value - reach, least), value, min(value + reach, most))
 
 

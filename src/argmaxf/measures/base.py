@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -21,6 +22,8 @@ class Measure(ABC):
     name: ClassVar[str]  # in the registry and as `measure=`
     # At the same tp, s and n a larger k is never better: only cuts that end at a positive can win.
     falls_with_k: ClassVar[bool] = False
+    # Between which values it lies; one that does not say so may have any.
+    ends: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     @classmethod
     def with_beta(cls, beta: float) -> Self:

@@ -26,6 +26,7 @@ class Dice(Ratio):
     """
 
     name: ClassVar[str] = "dice"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     smooth: float = 0.0
 
     def __post_init__(self) -> None:

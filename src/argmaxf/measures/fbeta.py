@@ -33,6 +33,7 @@ class FBeta(Ratio):
     """
 
     name: ClassVar[str] = "fbeta"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     beta: float = 1.0
     smooth: float = 0.0
 

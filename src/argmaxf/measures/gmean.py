@@ -21,6 +21,7 @@ class GMean(Measure):
     """
 
     name: ClassVar[str] = "gmean"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     falls_with_k: ClassVar[bool] = True
 
     @property

@@ -20,6 +20,7 @@ class Jaccard(Ratio):
     """
 
     name: ClassVar[str] = "jaccard"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     @property
     def title(self) -> str:

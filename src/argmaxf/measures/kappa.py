@@ -22,6 +22,7 @@ class Kappa(Linear):
     """
 
     name: ClassVar[str] = "kappa"
+    ends: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     @property
     def title(self) -> str:

@@ -24,6 +24,7 @@ class MCC(Linear):
     """
 
     name: ClassVar[str] = "mcc"
+    ends: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     peaks_between_levels: ClassVar[bool] = True
 
     @property

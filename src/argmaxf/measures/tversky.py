@@ -31,6 +31,7 @@ class Tversky(Ratio):
     """
 
     name: ClassVar[str] = "tversky"
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     a: float = 0.5
     b: float = 0.5
 

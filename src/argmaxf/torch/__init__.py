@@ -6,8 +6,9 @@ torch is imported when something here is first asked for. To read it, go along o
 (closer and closer) and `records` (the answer). Aside from it are `powers` (shorter passes for many
 positives), `one_class` with `exclusive`, `ensembles` with `mixtures`, `ascent` and `sizes`,
 `tensors` for the functions of arrays, and the other way round `anywhere` and `array_passes`, which
-go by arrays on the CPU. Each `triton_*` module has the kernels of the plain module
-of that name, line by line, and nothing else.
+go by arrays on the CPU. `triton_climb`, `triton_passes`, `triton_powers` and
+`triton_tables` have the kernels of the plain modules of those names; `triton_counts` is a part of
+the passes, `triton_nodes` of the tables, and `triton_numbers` is what kernels share.
 """
 
 from importlib import import_module
