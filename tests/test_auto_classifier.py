@@ -139,7 +139,7 @@ def test_the_blend_is_taken_where_methods_are_close(proba, said):
     choice = choose(close, TRUTH, proba)
     assert choice.chosen == "blended F"
     assert choice.close == ("tuned threshold", "blended F")
-    assert "no more than two standard errors" in reason(choice)
+    assert "no more than 1.96 standard errors" in reason(choice)
     assert said in " ".join(notes(TRUTH, proba, choice))
 
 
@@ -156,7 +156,7 @@ def test_a_clear_winner_is_used_whoever_it_is(winner):
     rated = {"blended F": held(0.5, 0.01), "expected F": held(0.6, 0.01), winner: held(0.9, 0)}
     choice = choose(rated, TRUTH, None)
     assert choice.chosen == winner
-    assert reason(choice)[1:] == f"{winner[1:]} scored highest, by more than two standard errors."
+    assert reason(choice)[1:] == f"{winner[1:]} scored highest, by more than 1.96 standard errors."
 
 
 def test_a_method_of_the_user_needs_half_the_lead():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from argmaxf.arrays import Bools, Floats
-from argmaxf.comparison.choice import DOUBT, OURS, Choice, total_error
+from argmaxf.comparison.choice import DOUBT, OURS, REACH, Choice, total_error
 from argmaxf.empirical.interval import Interval
 from argmaxf.wording import how_many
 
@@ -26,9 +26,10 @@ def _why(choice: Choice) -> str:
     chosen, others = choice.chosen, [name for name in choice.close if name != choice.chosen]
     if chosen == choice.best:
         by = "but by no more than" if others else "by more than"
-        return f"{chosen} scored highest, {by} two standard errors."
+        return f"{chosen} scored highest, {by} {REACH:.2f} standard errors."
     by, error = f"{choice.behind[chosen]:.4f}", f"{choice.std_error[chosen]:.4f}"
-    lead = f"{choice.best} scored higher by {by}, no more than two standard errors ({error} each)"
+    within = f"no more than {REACH:.2f} standard errors ({error} each)"
+    lead = f"{choice.best} scored higher by {by}, {within}"
     if float(by) == 0.0:
         lead = f"{choice.best} and {chosen} scored equal to four digits"
     if chosen not in OURS:
