@@ -202,12 +202,12 @@ def test_all_of_a_flat_rest_where_so_many_are_asked_for():
     assert found.expected == pytest.approx(odds @ (2 * t / (n + t)), rel=2e-12, abs=0)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(24))
 def test_no_set_that_parts_equal_items_is_better_than_both_that_do_not(seed):
-    """Searches take it for granted (`peaks_between_levels`)."""
+    """Searches take it for granted (`Question.peaks_between_levels`, `Linear`)."""
     rng = np.random.default_rng(seed)
     ratios = FBeta(10 ** rng.uniform(-2, 2)), Dice(10 ** rng.uniform(-2, 2))
-    measure = [*ratios, MCC(), FowlkesMallows(), BalancedAccuracy()][seed % 5]
+    measure = [*ratios, MCC(), FowlkesMallows(), BalancedAccuracy(), Kappa()][seed % 6]
     levels = np.sort(rng.choice([rng.random(4), 10 ** -rng.uniform(0, 5, 4)]))[::-1]
     sizes = 1 + rng.multinomial(120, rng.dirichlet(np.full(4, 0.5)))
     f = np.array(top_values(np.repeat(levels, sizes), measure))
@@ -226,7 +226,7 @@ def test_long_runs_are_not_looked_at_item_by_item(measure):
         assert sum(ladder.k.size for ladder in search._ladders) < 10_000
 
 
-@pytest.mark.parametrize("measure", [MCC(), BalancedAccuracy(), FowlkesMallows()], ids=str)
+@pytest.mark.parametrize("measure", [MCC(), BalancedAccuracy(), FowlkesMallows(), Kappa()], ids=str)
 def test_one_value_is_not_looked_at_item_by_item_either(measure):
     """All sets of a model that tells nothing apart are as good, or all items are the best."""
     groups = Groups.of_values(np.array([1e-3]), np.array([1e6]))

@@ -15,7 +15,7 @@ import numpy as np
 
 from argmaxf.compiled import kernel, reordering_kernel
 from argmaxf.expected.row_kernels import plausible
-from argmaxf.expected.summary.kernels import add_powers
+from argmaxf.expected.summary.kernels import ROOM, add_powers, near
 from argmaxf.expected.summary.layout import BITS, COLUMNS, HIGH_BASE, LOW_BASE, MANTISSA, TINY
 
 HALF = 1022  # the exponent of 1/2, as it is stored
@@ -25,7 +25,6 @@ STEEP = 2.0**-7  # ζ at most
 STEEPEST = 17.0  # u times the least denominator, at the last node of the short rule
 MARGIN = 4.0  # thresholds may be so much nearer to 0 or 1 than they are guessed to be
 SAMPLE = 4096  # items that the layout is chosen by
-ROOM = 1024  # items looked at together
 WHOLE = 2.0**26
 
 
@@ -242,19 +241,15 @@ def groups_of(table, frames, layout):
 @kernel
 def gathered(p, first_row, last_row, low, high, layout, out):
     """Copy the items whose rows of the summary are between two to `out`; return how many."""
-    near, t = np.empty(ROOM), np.empty(1)
+    some, t = np.empty(ROOM), np.empty(1)
     bits = t.view(np.int64)
     filled = 0
     for start in range(0, p.size, ROOM):
-        part = p[start : start + ROOM]
-        found = 0
-        for v in part:  # without a branch: which items are near is as good as random
-            near[found] = v
-            found += (low <= v) & (v <= high) & (v > 0.0)
-        for v in near[:found]:
+        found = near(p[start : start + ROOM], low, high, some)
+        for v in some[:found]:
             t[0] = 1.0 - v if v >= 0.5 else v
             row = row_of(v, bits[0] >> (MANTISSA - layout.bits), layout)
-            if first_row <= row <= last_row:
+            if v > 0.0 and first_row <= row <= last_row:
                 out[filled] = v
                 filled += 1
     return filled

@@ -23,7 +23,6 @@ class BalancedAccuracy(Linear):
 
     name: ClassVar[str] = "balanced_accuracy"
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    peaks_between_levels: ClassVar[bool] = True
     falls_with_k: ClassVar[bool] = True
 
     @property

@@ -22,7 +22,6 @@ class FowlkesMallows(Linear):
 
     name: ClassVar[str] = "fowlkes_mallows"
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    peaks_between_levels: ClassVar[bool] = True
     falls_with_k: ClassVar[bool] = True
 
     @property

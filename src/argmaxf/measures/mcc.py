@@ -25,7 +25,6 @@ class MCC(Linear):
 
     name: ClassVar[str] = "mcc"
     ends: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-    peaks_between_levels: ClassVar[bool] = True
 
     @property
     def title(self) -> str:
@@ -34,4 +33,4 @@ class MCC(Linear):
 
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return covariance and the product of both spreads."""
-        return n * tp - k * s, np.sqrt(k * s * others(k, n) * others(s, n))
+        return n * tp - k * s, np.sqrt((k * others(k, n)) * (s * others(s, n)))

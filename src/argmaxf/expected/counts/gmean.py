@@ -47,7 +47,6 @@ class Rates(Linear):
     """(X/c + c Y) / 2 for the rates X and Y at which positives and negatives are found."""
 
     name: ClassVar[str] = "rates"
-    peaks_between_levels: ClassVar[bool] = True
     c: float = 1.0
 
     @property

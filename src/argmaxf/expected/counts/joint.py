@@ -21,7 +21,7 @@ from argmaxf.expected.counts.count import FEW, Count
 from argmaxf.measures import GMean, Measure
 
 LARGEST = FEW  # items: every size is looked at, some seconds
-BLOCK = 1 << 19  # values of a measure that are held at a time
+BLOCK = 1 << 16  # values of a measure that are held at a time
 RISING = 1e-9  # part of the values by which rounding may make them fall
 LEAST = 1e-22  # odds below this part of the largest are left out
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
 from argmaxf.arrays import Floats
@@ -63,7 +64,7 @@ class Law:
         far = third + math.sqrt(third * third + 2.0 * NATS * variance)
         first, last = max(0, math.floor(mean - far)), min(int(n), math.ceil(mean + far))
         window = np.arange(first, last + 1.0)
-        turns = window.size | 1  # odd, so that no θ is π, where a label of one half has no π_i
+        turns = _turns(window.size, variance)
         theta = 2.0 * math.pi * np.arange(turns // 2 + 1) / turns
         theta = theta[variance * (1.0 - np.cos(theta)) <= NATS + 4.0]
         log_phi = _logs(groups, theta).sum(axis=0)
@@ -191,13 +192,25 @@ def needs_values(groups: Groups) -> NDArray[np.bool_]:
     return unsure & (variance_of(groups) < SURE)
 
 
+def _turns(size: int, variance: float) -> int:
+    """Return how many θ there are: no fewer than numbers in the window.
+
+    Where θ near π count, an odd number, since a label of one half has no π_i at π; else one without
+    large factors, which transforms are slow with.
+    """
+    if variance < SURE:
+        return size | 1
+    step = 1 << max(0, size.bit_length() - 4)
+    return -(-size // step) * step
+
+
 def _logs(groups: Groups, theta: Floats) -> Waves:
     """Return Σ log(1 - p w) of each group at each θ, less iθ for each item of upper groups."""
     from argmaxf.expected.counts import wave_kernels
 
     x = np.exp(1j * theta)
     logs = np.empty((len(groups), theta.size), np.complex128)
-    wave_kernels.group_logs(*_arrays(groups), theta, 1.0 - x, x, logs)
+    wave_kernels.group_logs(*_arrays(groups), 1.0 - x, x, logs)
     return logs
 
 
@@ -228,5 +241,5 @@ def chebyshev_nodes(values: Floats, size: int) -> tuple[Floats, Floats]:
     middle, half = (values[0] + values[-1]) / 2.0, (values[-1] - values[0]) / 2.0
     angle, m = math.pi * (np.arange(size) + 0.5) / size, np.arange(size)
     at_nodes = np.cos(np.multiply.outer(angle, m)) * np.where(m > 0, 2.0, 1.0) / size
-    at_values = np.cos(np.multiply.outer(m, np.arccos(np.clip((values - middle) / half, -1, 1))))
-    return middle + half * np.cos(angle), np.einsum("jm,ms->js", at_nodes, at_values)
+    at_values = chebvander((values - middle) / half, size - 1)
+    return middle + half * np.cos(angle), np.einsum("jm,sm->js", at_nodes, at_values)

@@ -107,10 +107,9 @@ class LinearSearch(Search):
         least = self._best - SLACK * self._size
         is_open = (ladder.groups.count > 1) & (ladder.high > least)
         is_open &= (k[1:] > question.least) & (k[:-1] < question.most)
-        if not question.split_ties:
-            is_open &= ~ladder.groups.runs
-        if self.law.measure.peaks_between_levels:
-            is_open &= ~ladder.groups.runs | (k[:-1] < question.least) | (k[1:] > question.most)
+        # Nothing inside of a run of equal items is better than both its ends, if those may be.
+        settled = (k[:-1] >= question.least) & (k[1:] <= question.most) | (not question.split_ties)
+        is_open &= ~(ladder.groups.runs & settled)
         for parts in PARTS:
             i = np.flatnonzero(is_open)
             if i.size:

@@ -15,21 +15,21 @@ from argmaxf.expected.kernels import dot
 
 
 @kernel
-def group_logs(count, centre, rest, half, moments, theta, w, x, logs):
+def group_logs(count, centre, rest, half, moments, w, x, logs):
     """Fill Σ log(1 - p w) of each group at each θ, from the group's power sums.
 
-    The series is that of summary/kernels.py; |1 - c w|² = 1 - 4 c (1 - c) sin²(θ/2). Of the upper
-    groups, p ≥ 1/2, the factors are divided by x first, so that many sure items turn by little.
+    The series is that of summary/kernels.py; |1 - c w|² = 1 - c (1 - c) |w|². Of the upper groups,
+    p ≥ 1/2, the factors are divided by x first, so that many sure items turn by little.
     """
+    square = w.real * w.real + w.imag * w.imag
     for i in range(count.size):
         c, q = centre[i], rest[i]
         s1, s2, s3 = moments[i, 0], moments[i, 1], moments[i, 2]
         s4, s5, s6 = moments[i, 3], moments[i, 4], moments[i, 5]
-        for m in range(theta.size):
+        for m in range(w.size):
             z = half[i] * w[m] / (q + c * x[m])
             tail = s3 / 3 + z * (s4 / 4 + z * (s5 / 5 + z * (s6 / 6)))
-            short = math.sin(0.5 * theta[m])
-            length = 0.5 * math.log1p(-4.0 * c * q * short * short)
+            length = 0.5 * math.log1p(-c * q * square[m])
             if c < 0.5:
                 angle = math.atan2(c * x[m].imag, q + c * x[m].real)
             else:

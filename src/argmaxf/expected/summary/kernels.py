@@ -12,6 +12,7 @@ from argmaxf.expected.kernels import factor, log_factor
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.layout import HIGH_BASE, LOW_BASE, SHIFT, TINY, TINY_ROW, ZERO_ROW
 
+ROOM = 1024  # items looked at together
 FEW_TERMS = 2.0**-10  # p w below this: seven terms of log(1 - p w) are exact to the last digit
 
 upper_row, lower_row = kernel(layout.upper_row), kernel(layout.lower_row)
@@ -39,14 +40,13 @@ def add_powers(row, remainder, half):
 @kernel
 def summarize(p, table):
     """Add items to the table of ROWS groups; return False at a value that is no probability."""
-    room = 1024
-    t = np.empty(room)
+    t = np.empty(ROOM)
     bits = t.view(np.int64)
-    high = np.empty(room, np.bool_)
+    high = np.empty(ROOM, np.bool_)
     half = 1 << (SHIFT - 1)
     mask = (1 << SHIFT) - 1
-    for start in range(0, p.size, room):
-        size = min(room, p.size - start)
+    for start in range(0, p.size, ROOM):
+        size = min(ROOM, p.size - start)
         valid = True
         for i in range(size):
             v = p[start + i]
@@ -95,14 +95,27 @@ def summarize_window(p, low, high, upper, shift, first, table, lowest, highest):
 
 
 @kernel
+def near(p, low, high, out):
+    """Copy the items between two numbers to the start of `out`; return how many there are.
+
+    Without a branch: which items are is as good as random.
+    """
+    found = 0
+    for v in p:
+        out[found] = v
+        found += (low <= v) & (v <= high)
+    return found
+
+
+@kernel
 def gather_window(p, low, high, upper, shift, first, rows, out):
     """Copy the items of one window of keys to the start of `out`; return how many there are."""
-    t = np.empty(1)
+    some, t = np.empty(ROOM), np.empty(1)
     bits = t.view(np.int64)
     filled = 0
-    for i in range(p.size):
-        v = p[i]
-        if low <= v <= high:
+    for start in range(0, p.size, ROOM):
+        found = near(p[start : start + ROOM], low, high, some)
+        for v in some[:found]:
             t[0] = 1.0 - v if upper else v
             if 0 <= (bits[0] >> shift) - first < rows:
                 out[filled] = v
