@@ -122,7 +122,7 @@ def test_separators_are_found_and_zipped_files_read(frame, tmp_path, capsys, sep
     path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     out = tmp_path / "out.csv"
     assert run(["decide", str(path), "-p", "p", "-o", str(out)]) == 0
-    labelled = pl.read_csv(out)
+    labelled = pl.read_csv(out, separator=";" if separator == ";" else ",")
     assert labelled.height == N
     assert labelled.filter("label")["p"].min() > labelled.filter(~pl.col("label"))["p"].max()
 

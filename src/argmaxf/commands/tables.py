@@ -5,8 +5,6 @@ Every way in which a table cannot be used ends here, in one sentence that names 
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,12 +16,13 @@ import polars as pl
 from polars import selectors
 
 from argmaxf.files.column import BROKEN, first_line, refuse_ragged
+from argmaxf.files.commas import as_number, decimal_commas, with_points
 from argmaxf.files.formats import Input, kind_of, names_to_give
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 MOSTLY = 0.9  # a text column with so many numbers is a column of numbers with mistakes in it
 MOST_CLASSES = 20
-ADORNED = r"^[$€£¥]?\s*[+-]?\d{1,3}(,?\d{3})*(\.\d+)?\s*[%$€£¥]?$"  # 1,234.50 or 5 % or $3
+ADORNED = r"^[$€£¥]?\s*[+-]?\d{1,3}([.,]?\d{3})*([.,]\d+)?\s*[%$€£¥]?$"  # 1,234.50 or 5 % or $3
 FEWEST_IDENTIFIED = 20  # rows from which values that never repeat are taken for names of rows
 
 
@@ -66,23 +65,16 @@ def _read(source: Input) -> pl.DataFrame:
     if source.path.stat().st_size:  # of an empty file Polars says that it is
         names = source.check_header()
         refuse_ragged(source)
-    return pl.read_csv(
+    frame = pl.read_csv(
         source.path,
         glob=False,
         separator=source.separator,
-        decimal_comma=source.separator == ";" and _has_decimal_commas(source.path),
         infer_schema_length=None,  # all rows: a late text must not be cut off
         null_values=MISSING,
         try_parse_dates=True,
         new_columns=names_to_give(names),
     )
-
-
-def _has_decimal_commas(path: Path) -> bool:
-    """Whether numbers are written as 0,5, by the first rows."""
-    with path.open("rb") as file:
-        rows = b"".join(itertools.islice(file, 1, 100))
-    return bool(re.search(rb"(^|;)-?\d+,\d+(;|\r?$)", rows, re.MULTILINE))
+    return frame if source.separator == "," else with_points(frame, decimal_commas(frame))
 
 
 def split_table(
@@ -234,13 +226,15 @@ def _check_columns(X: pl.DataFrame, rows: pl.Series, name: str) -> None:
 
 def _check_text(values: pl.Series, rows: pl.Series, name: str) -> None:
     """Refuse a column of numbers in which some cell is no number."""
-    is_number = values.str.strip_chars().cast(pl.Float64, strict=False).is_not_null()
-    bad = values.is_not_null() & ~is_number
-    if bad.any() and int(is_number.sum()) >= MOSTLY * values.count():
-        raise ValueError(
-            f"column {values.name!r} of {name} holds numbers, but row {rows.filter(bad)[0]} has "
-            f"{values.filter(bad)[0]!r}: correct it or leave it empty"
-        )
+    for comma in (True, False):
+        is_number = pl.select(as_number(pl.lit(values), comma=comma).is_not_null()).to_series()
+        bad = values.is_not_null() & ~is_number
+        few = bad.any() and int(is_number.sum()) >= MOSTLY * values.count()
+        if few and not (comma and _is_adorned(values.drop_nulls())):
+            raise ValueError(
+                f"column {values.name!r} of {name} holds numbers, but row {rows.filter(bad)[0]} "
+                f"has {values.filter(bad)[0]!r}: correct it or leave it empty"
+            )
 
 
 def _target(frame: pl.DataFrame, targets: Sequence[str], name: str) -> pl.Series | pl.DataFrame:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
 
 import numpy as np
 import polars as pl
@@ -14,10 +13,14 @@ from polars import selectors
 
 from argmaxf.arrays import Floats
 from argmaxf.expected.threads import CHUNK
+from argmaxf.files.commas import as_number, has_commas
 from argmaxf.files.formats import Input
+from argmaxf.files.header import SAVE
 from argmaxf.files.progress import Advance, Progress
 from argmaxf.frames.table import unused
 from argmaxf.prior import move_odds
+
+NOT_UTF8 = "invalid utf-8"  # what Polars says of text in another encoding
 
 # What Polars may raise at a bad file.
 BROKEN = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -130,7 +133,9 @@ class Column:
             raise ValueError(f"{source.name}: no column {self.name!r}; it has {list(schema)}")
         column, kind = selectors.by_name(self.name).as_expr(), schema[self.name]
         if source.is_text:
-            number = column.str.strip_chars().cast(pl.Float64, strict=False)
+            with reading(source, self.name):
+                comma = has_commas(source.beginning[self.name])
+            number = as_number(column, comma=comma)
             given = number.alias(self.name) if typed else column.alias(text)
             frame = source.scan(typed=typed, text=[self.name, *self.as_text])
             return frame.with_columns(given, self._moved(number).alias(p))
@@ -142,13 +147,15 @@ class Column:
         """Return probabilities with their odds moved; what is none stays none."""
         return given if self.factor is None else move_odds(given, self.factor)
 
-    def _refuse_text(self, batch: pl.DataFrame, source: Input, row: int) -> NoReturn:
+    def _refuse_text(self, batch: pl.DataFrame, source: Input, row: int) -> None:
+        """Refuse text that is no number; blank text is a missing one."""
         p, text = self.helpers
-        bad = (batch[p].is_null() & batch[text].is_not_null()).arg_true()[0]
-        raise ValueError(
-            f"{source.name}, row {row + bad + 1}: column {self.name!r} must hold numbers, "
-            f"got {batch[text][bad]!r}"
-        )
+        bad = (batch[p].is_null() & (batch[text].str.strip_chars() != "")).arg_true()
+        if len(bad):
+            raise ValueError(
+                f"{source.name}, row {row + bad[0] + 1}: column {self.name!r} must hold numbers, "
+                f"got {batch[text][bad[0]]!r}"
+            )
 
 
 def rows_of(source: Input) -> int:
@@ -189,10 +196,12 @@ def reading(source: Input, column: str | None = None) -> Iterator[None]:
     try:
         yield
     except BROKEN as error:
-        where = f", column {column!r}" if column else ""
+        whole = column is None or NOT_UTF8 in str(error)  # of any column
+        where = "" if whole else f", column {column!r}"
         raise ValueError(f"{source.name}{where}: cannot be read: {first_line(error)}") from error
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of a message."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """Return the first line of a message, and what to do about text in another encoding."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f"{line}; {SAVE}" if NOT_UTF8 in line else line

@@ -11,12 +11,14 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import gettempdir
 from typing import IO, cast
 
 import polars as pl
 
+from argmaxf.files.commas import decimal_commas, with_points
 from argmaxf.files.header import header, separator_of
 from argmaxf.whole import temporary_file
 
@@ -79,14 +81,30 @@ class Input:
             return pl.scan_parquet(self.path, glob=False)
         if self.kind == "arrow":
             return pl.scan_ipc(self.path, glob=False)
-        names = self.check_header()
-        return pl.scan_csv(
+        names, separator = self.check_header(), self.separator
+        commas = decimal_commas(self.beginning) if typed and separator != "," else []
+        as_text = {*text, *commas} & set(names)
+        frame = pl.scan_csv(
             self.path,
-            separator=self.separator,
+            separator=separator,
             infer_schema=typed,
             infer_schema_length=INFERRED,
-            schema_overrides={name: pl.String for name in text if name in names},
+            schema_overrides=dict.fromkeys(as_text, pl.String),
             new_columns=names_to_give(names),
+            glob=False,
+        )
+        return with_points(frame, [name for name in commas if name not in text])
+
+    @cached_property
+    def beginning(self) -> pl.DataFrame:
+        """The first rows of a text file, as text."""
+        return pl.read_csv(
+            self.path,
+            separator=self.separator,
+            infer_schema=False,
+            n_rows=INFERRED,
+            truncate_ragged_lines=True,  # refused where all rows are read
+            new_columns=names_to_give(self.check_header()),
             glob=False,
         )
 
@@ -117,14 +135,14 @@ def _has_kind(path: Path) -> bool:
     return plain.suffix.lower() in KINDS
 
 
-def write(frame: pl.LazyFrame, path: Path, kind: str) -> None:
+def write(frame: pl.LazyFrame, path: Path, kind: str, separator: str) -> None:
     """Write a frame as a stream."""
     if kind == "parquet":
         frame.sink_parquet(path)
     elif kind == "arrow":
         frame.sink_ipc(path)
     else:
-        frame.sink_csv(path, separator=SEPARATORS[kind])
+        frame.sink_csv(path, separator=separator)
 
 
 def find_inputs(names: Iterable[str], stack: ExitStack) -> list[Input]:

@@ -8,6 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 SEEN = 1 << 16  # bytes of a file that tell what stands between its fields
+ZIPPED = b"\x1f\x8b"  # how such a file starts
+LONGEST = 40  # bytes of a name to show
+SAVE = "save the file as UTF-8"
 
 
 def separator_of(path: Path) -> str:
@@ -19,7 +22,8 @@ def separator_of(path: Path) -> str:
     for separator, found in fields.items():
         if found[:1] > [1] and len(set(found)) == 1:
             return separator
-    return max(fields, key=lambda each: fields[each][:1])
+    # of one column, rows without it: 0,5 is one field
+    return max(fields, key=lambda each: (fields[each][:1], len(set(fields[each])) == 1))
 
 
 def _fields(text: str, separator: str, whole: bool) -> list[int]:
@@ -35,14 +39,19 @@ def _fields(text: str, separator: str, whole: bool) -> list[int]:
 def header(path: Path, separator: str) -> list[str]:
     """Return the names of the columns; refuse what is not UTF-8, and names that come twice."""
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        if file.read(2).encode("utf-8", "surrogateescape") == ZIPPED:
+            raise ValueError("a zipped file must be named with .gz, or be unpacked first")
+        file.seek(0)
         try:
             names = next((row for row in csv.reader(file, delimiter=separator) if row), [])
         except csv.Error as error:
             raise ValueError(f"the header cannot be read: {error}") from None
+        if file.newlines == "\r":
+            raise ValueError("lines must end with a line feed, got carriage returns alone")
     for name in names:
         if not _is_text(name):
             raw = name.encode("utf-8", "surrogateescape")
-            raise ValueError(f"the header must be UTF-8, got the name {raw!r}")
+            raise ValueError(f"the header must be UTF-8, got the name {raw[:LONGEST]!r}; {SAVE}")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValueError(f"each column must have a name of its own, got {twice[0]!r} twice")

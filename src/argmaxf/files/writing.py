@@ -46,6 +46,14 @@ class Output:
         texts = (source.is_text for source in self.items.inputs)
         return kind_of(self.path) in SEPARATORS and all(texts)
 
+    @property
+    def _separator(self) -> str:
+        """What stands between the fields of a text file; a CSV made of files with ; has it too."""
+        kind, inputs = kind_of(self.path), self.items.inputs
+        if kind == "csv" and all(each.is_text and each.separator == ";" for each in inputs):
+            return ";"
+        return SEPARATORS.get(kind, "")
+
     def write(self, frame: pl.LazyFrame, progress: Progress) -> None:
         """Write labelled rows."""
         with progress.phase("writing", self.items.rows()) as advance:
@@ -57,7 +65,7 @@ class Output:
 
     def _sink(self, frame: pl.LazyFrame, temporary: Path) -> None:
         try:
-            write(frame, temporary, kind_of(self.path))
+            write(frame, temporary, kind_of(self.path), self._separator)
         except BROKEN as error:
             if "os error" not in str(error):  # nothing wrong with the disk: an input, perhaps
                 for source in self.items.inputs:
