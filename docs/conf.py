@@ -1,6 +1,7 @@
 """The documentation site: `make docs` builds it into out/site, without a network."""
 
 import inspect
+from importlib import import_module
 from pathlib import Path
 
 from docutils import nodes
@@ -58,18 +59,24 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "use_edit_page_button": False,
+    "github_url": "https://github.com/argmaxf/argmaxf",
     # Pages of wide tables have the whole width.
     "secondary_sidebar_items": {"**": ["page-toc"], "benchmarks": [], "compared": []},
 }
 
 # The reference is written from the public list, so that no name can be missing from it.
 ROOMS = {
-    "Probabilities in, labels out": ("argmaxf.expected", "argmaxf.prior"),
+    "Probabilities in, labels out": (
+        "argmaxf.expected",
+        "argmaxf.prior",
+        "argmaxf.empirical.rates",
+    ),
     "Labelled scores": ("argmaxf.empirical", "argmaxf.metric"),
-    "Measures": ("argmaxf.measures",),
     "Classifiers and their comparison": ("argmaxf.estimators", "argmaxf.comparison"),
     "Frames": ("argmaxf.frames",),
 }
+# Modules whose names are imported from them, as the pages show it.
+IMPORTED = ("measures", "estimators", "frames")
 
 
 def reference():
@@ -78,17 +85,31 @@ def reference():
     modules = {name: thing for name, thing in things.items() if inspect.ismodule(thing)}
     left = set(things) - set(modules)
     for title, homes in ROOMS.items():
-        names = sorted(name for name in left if things[name].__module__.startswith(homes))
+        found = (name for name in left if things[name].__module__.startswith(homes))
+        names = sorted(found, key=str.swapcase)  # functions, then what they return
         left.difference_update(names)
         yield title, names
     yield "Others", sorted(left)
     for name, module in modules.items():
         yield f"argmaxf.{name}", [f"{name}.{each}" for each in module.__all__]
+    for name in IMPORTED:
+        module = import_module(f"argmaxf.{name}")
+        told = [each for each in module.__all__ if each not in things and is_told(module, each)]
+        yield f"argmaxf.{name}", [f"{name}.{each}" for each in told]
+
+
+def is_told(module, name):
+    """Say whether a name has a page: types and tables have none."""
+    return inspect.isclass(getattr(module, name)) or inspect.isfunction(getattr(module, name))
 
 
 def write_reference():
     """Write api.md, where autosummary finds the names."""
-    parts = ["# API reference\n\nEvery public name; `dir(argmaxf)` is the same list.\n"]
+    parts = [
+        "# API reference\n\nThe names of `argmaxf` itself (`dir(argmaxf)` lists them), then those "
+        "of its modules that need no import, and at the end those that are imported from their "
+        "module, as in `from argmaxf.measures import Tversky`.\n"
+    ]
     for title, names in reference():
         lines = "\n".join(f"   argmaxf.{name}" for name in names)
         options = ".. autosummary::\n   :toctree: api\n   :nosignatures:\n"

@@ -58,6 +58,13 @@ def test_examples_in_docstrings(name):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_snippets_are_shown_as_code(page):
+    """Outside of a fence Markdown takes >>> for a quotation, and runs its lines together."""
+    outside = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert re.findall(r"^ {0,3}>>>.*", outside, flags=re.M) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []

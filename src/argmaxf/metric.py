@@ -20,7 +20,7 @@ def fbeta_from_counts(
     beta: float = 1.0,
     zero_division: float = 0.0,
 ) -> Any:
-    """Return F_β of a prediction from three counts (eq. 1 of the paper).
+    """Return F_β of a prediction from three counts, equation 1 of the paper.
 
     ::
 

@@ -12,7 +12,7 @@ from argmaxf.validation import check_beta, check_betas, check_not_negative
 
 @dataclass(frozen=True)
 class FBeta(Ratio):
-    r"""F_β = (1+β²) T / (k + β² S), eq. 1 of the paper.
+    r"""F_β = (1+β²) T / (k + β² S), equation 1 of the paper.
 
     With `smooth` = s, the value is ((1+β²) T + s) / (k + β² S + s), the smoothed Dice of image
     segmentation.

@@ -16,7 +16,7 @@ from argmaxf.measures.base import Measure, divided
 
 
 class Linear(Measure):
-    """A member of the family; its `fraction` is linear in tp, and says everything.
+    """A measure whose `fraction` is linear in tp once k and s are known, as that of MCC is.
 
     Beyond that the value must fall as k grows at the same T and S, where it is not 0/0; be smooth
     in S between 0 and n; and be 0/0, if at all, for all T of a k and S at once. And no top set that

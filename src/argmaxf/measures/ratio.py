@@ -18,7 +18,7 @@ from argmaxf.measures.base import Measure
 
 
 class Coefficients(NamedTuple):
-    """The five numbers of a member: floats, or decimals where digits beyond them are asked for."""
+    """The five numbers of a `Ratio`: floats, or decimals where digits beyond them are asked for."""
 
     c: Any
     b_in: Any
@@ -28,7 +28,10 @@ class Coefficients(NamedTuple):
 
 
 class Ratio(Measure):
-    """A member of the family; `coefficients` is all that it has to say."""
+    """A measure (c T + s0) / (k + b_in T + b_out R + s1), said by its `coefficients`.
+
+    T are true positives, k items predicted positive, and R = S - T the positives left out.
+    """
 
     falls_with_k: ClassVar[bool] = True
 
