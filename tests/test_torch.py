@@ -475,6 +475,18 @@ def test_with_many_positives_power_sums_stand_for_all_nodes(monkeypatch, name, m
     assert asked
 
 
+@pytest.mark.parametrize("measure", ["dice", "iou"])
+@pytest.mark.parametrize("name", many_positives())
+@pytest.mark.parametrize("held", [1, 40])
+def test_power_sums_of_the_pixels_looked_at_closer(monkeypatch, name, measure, held):
+    """Whether these are kept at once, after another window, or never."""
+    p = torch.from_numpy(many_positives()[name]).float()[None]
+    monkeypatch.setattr(powers, "WORTH", 1)
+    monkeypatch.setattr(search, "HELD", held)
+    monkeypatch.setattr(passes, "ITEMS", 4)
+    same_decision(segment(p, measure=measure), by_numpy(p, measure), p.shape)
+
+
 def test_with_few_positives_they_do_not(monkeypatch):
     monkeypatch.setattr(powers, "WORTH", 1)
     p = torch.full((1, 1, 9_000), 0.01)

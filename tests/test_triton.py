@@ -116,10 +116,10 @@ def test_power_sums_are_those_of_plain_torch(n):
     p = torch.from_numpy(rng.integers(0, 256, (3, n)) / 255).float()
     p[2] = torch.from_numpy(rng.beta(0.1, 3.0, n))
     low = torch.cat([torch.tensor([-1]), keys(p[1:, 3])])
-    for high in (torch.full_like(low, ONE), keys(p[:, 1])):
+    for high in (torch.full_like(low, ONE), keys(p[:, 1]), keys(p[:, 3])):
         for spread in (True, False):
             found, truth = (way.powers(p, low, high, spread) for way in (triton_passes, passes))
-            some = (high > low)[:, None]  # else nothing is between, and what is equal not asked
+            some = (high >= low if spread else high > low)[:, None]  # else nothing is asked
             np.testing.assert_allclose(found * some, truth * some, rtol=1e-13, atol=1e-300)
 
 

@@ -13,6 +13,7 @@ from argmaxf.torch.passes import (
     NodeTilt,
     few,
     gather,
+    keep,
     powers,
     spread_sums,
     sums_between,
@@ -23,6 +24,7 @@ from argmaxf.torch.tensors import as_array
 __all__ = [
     "few",
     "gather",
+    "keep",
     "log_products",
     "powers",
     "reciprocals",

@@ -17,7 +17,8 @@ BINS = 512  # of one window: one above it, 510 inside, one below
 ITEMS = 512
 ROOM = 1 << 21  # numbers held at a time
 POWERS = 8
-COLUMNS = 2 + POWERS + POWERS - 1  # of `powers`
+COLUMNS = 2 + POWERS  # of `powers`
+SPREAD_COLUMNS = COLUMNS + POWERS - 1
 
 
 class KeyWindow(NamedTuple):
@@ -43,19 +44,17 @@ class BinTable(NamedTuple):
 
 
 def table(
-    p: Tensor, window: KeyWindow, finest: int, active: Tensor | None
+    p: Tensor, window: KeyWindow, finest: int, inner: bool = False
 ) -> tuple[BinTable, Tensor]:
     """Count the items p > 0 in the bins of each row's window, and what is no probability.
 
     The first and the last bin are for what is above and below the window. `finest` is the log₂ of
-    the least step between keys. With `active` only what is inside of a window counts, in the rows
-    that are active.
+    the least step between keys. Of an `inner` window only what is inside of it counts.
     """
     count, bad = _count(p, window)
     place = torch.arange(BINS, device=p.device)
-    if active is not None:
-        inner = (place > 0) & (place < BINS - 1) & active[:, None]
-        count = torch.where(inner, count, 0)
+    if inner:
+        count[:, 0], count[:, -1] = 0, 0
     step, width = 1 << finest, torch.ones_like(window.shift) << window.shift
     high = window.top[:, None] - (place - 1) * width[:, None]
     low = high - width[:, None] + step
@@ -87,19 +86,29 @@ def few(rows: int) -> int:
     return ITEMS
 
 
-def gather(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
-    """Return the keys in [low, high] of each row, at most `most`, then zeros."""
+def gather(p: Tensor, low: Tensor, high: Tensor, most: int, as_keys: bool = True) -> Tensor:
+    """Return the items with keys in [low, high] of each row, or their keys, then zeros.
+
+    There are at most `most` of them, and none is 0.
+    """
     rows, n = p.shape
-    out = torch.zeros(rows, most + 1, dtype=torch.int64, device=p.device)
+    kind = torch.int64 if as_keys else p.dtype
+    out = torch.zeros(rows, most + 1, dtype=kind, device=p.device)
     filled = torch.zeros(rows, dtype=torch.int64, device=p.device)
     for part in _parts(rows, n):
         key = keys(p[:, part])
+        found = key if as_keys else p[:, part]
         row, column = ((key >= low[:, None]) & (key <= high[:, None])).nonzero(as_tuple=True)
         size = torch.bincount(row, minlength=rows)
         rank = torch.arange(len(row), device=p.device) - (size.cumsum(0) - size)[row]
-        out[row, (filled[row] + rank).clamp(max=most)] = key[row, column]
+        out[row, (filled[row] + rank).clamp(max=most)] = found[row, column]
         filled += size
     return out[:, :most]
+
+
+def keep(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
+    """Return the items with keys in [low, high] of each row in a fixed order, zeros first."""
+    return gather(p, low, high, most, as_keys=False).sort(1).values
 
 
 def log_products(p: Tensor, tilt: NodeTilt) -> Tensor:
@@ -120,18 +129,19 @@ def sums_between(
     outside: NodeTilt,
     b_in: float,
     b_out: float,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | None]:
     """Σ π, and Σ log (1 - p w_in) / (1 - p w_out), over items whose key is in (low, high].
 
-    The second sum is zero where both tilts are the same (b_in = b_out).
+    The second sum is left out where both tilts are the same (b_in = b_out).
     """
-    pi, log_ratio = torch.zeros_like(inside.w), torch.zeros_like(inside.w)
+    pi = torch.zeros_like(inside.w)
+    log_ratio = None if b_in == b_out else torch.zeros_like(pi)
     for part, node in _steps(p, inside):
         key, d = keys(p[:, part]), p[:, part].double()
         d = torch.where((key > low[:, None]) & (key <= high[:, None]), d, 0.0)[:, None]
         factor = _factor(d, inside, node)
         pi[:, node] += (d * inside.x[:, node, None] / factor).sum(2)
-        if b_in != b_out:
+        if log_ratio is not None:
             log_ratio[:, node] += (factor / _factor(d, outside, node)).log().sum(2)
     return pi, log_ratio
 
@@ -141,10 +151,11 @@ def spread_sums(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Σ a π and Σ a² π (1 - π) of items whose key is not `cut`; how many are above and at it.
 
-    Above the cut a is the weight inside of the set, below it the one outside.
+    Above the cut a is the weight inside of the set, below it the one outside. A third number says
+    how many at the cut were counted as outside, too: here none.
     """
     mean, variance = torch.zeros_like(tilt.w), torch.zeros_like(tilt.w)
-    counts = torch.zeros(len(p), 2, dtype=torch.int64, device=p.device)
+    counts = torch.zeros(len(p), 3, dtype=torch.int64, device=p.device)
     for part, node in _steps(p, tilt):
         key, d = keys(p[:, None, part]), p[:, None, part].double()
         above, at = key > cut[:, None, None], key == cut[:, None, None]
@@ -153,7 +164,7 @@ def spread_sums(
         mean[:, node] += (a * d * x / factor).sum(2)
         variance[:, node] += (a * a * d * (1.0 - d) * x / (factor * factor)).sum(2)
         if node.start == 0:
-            counts += torch.stack([above.sum((1, 2)), at.sum((1, 2))], 1)
+            counts[:, :2] += torch.stack([above.sum((1, 2)), at.sum((1, 2))], 1)
     return mean, variance, counts
 
 
@@ -163,7 +174,8 @@ def powers(p: Tensor, low: Tensor, high: Tensor, spread: bool) -> Tensor:
     The first sums are over the items between the keys for j from 1 to 8, the second, for the
     `spread`, to 7.
     """
-    out = torch.zeros(len(p), COLUMNS, dtype=torch.float64, device=p.device)
+    columns = SPREAD_COLUMNS if spread else COLUMNS
+    out = torch.zeros(len(p), columns, dtype=torch.float64, device=p.device)
     for part in _parts(len(p), p.shape[1]):
         key, d = keys(p[:, part]), p[:, part].double()
         between = (key > low[:, None]) & (key <= high[:, None])
@@ -174,7 +186,7 @@ def powers(p: Tensor, low: Tensor, high: Tensor, spread: bool) -> Tensor:
         for j in range(POWERS):
             out[:, 2 + j] += power.sum(1)
             if spread and j < POWERS - 1:
-                out[:, 2 + POWERS + j] += (power * (1.0 - d)).sum(1)
+                out[:, COLUMNS + j] += (power * (1.0 - d)).sum(1)
             power = power * d
     return out
 

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from argmaxf.torch.form import RowForm
-from argmaxf.torch.keys import ONE, values
-from argmaxf.torch.passes import POWERS, NodeTilt
+from argmaxf.torch.keys import ONE, every_row
+from argmaxf.torch.passes import COLUMNS, POWERS, NodeTilt
 
 FLAT = 2.0**-7
 WORTH = 1 << 24  # with fewer pixels, what is between the passes takes longer
@@ -30,13 +30,15 @@ def is_flat(p: Tensor, form: RowForm) -> bool:
     """Whether power sums stand for all nodes of all rows; few pixels are not asked."""
     if p.numel() < WORTH:
         return False
-    return bool(torch.maximum(form.inside.w.amax(), form.outside.w.amax()) <= FLAT)
+    _, b_in, b_out, _, _ = form.coefficients
+    steeper = form.inside if b_in > b_out else form.outside
+    return bool(steeper.w.amax() <= FLAT)
 
 
 @functools.lru_cache(maxsize=8)
 def _exponents(device: torch.device) -> Tensor:
-    """The numbers from 1 to POWERS."""
-    return torch.arange(1, POWERS + 1, dtype=torch.float64, device=device)
+    """The numbers from 0 to POWERS."""
+    return torch.arange(POWERS + 1, dtype=torch.float64, device=device)
 
 
 class NodeSeries:
@@ -44,10 +46,10 @@ class NodeSeries:
 
     def __init__(self, tilt: NodeTilt) -> None:
         j = _exponents(tilt.w.device)
-        w = tilt.w[:, :, None]
-        self.mean = tilt.x[:, :, None] * w ** (j - 1.0)
-        self.variance = (j * self.mean)[:, :, : POWERS - 1]
-        self.log = -(w**j) / j
+        w = tilt.w[:, :, None] ** j
+        self.mean = tilt.x[:, :, None] * w[:, :, :-1]
+        self.variance = self.mean[:, :, :-1] * j[1:-1]
+        self.log = w[:, :, 1:] / -j[1:]
 
     def log_products(self, s: Tensor) -> Tensor:
         """Σ log(1 - p w)."""
@@ -63,50 +65,64 @@ class NodeSeries:
 
 
 def _product(table: Tensor, sums: Tensor) -> Tensor:
-    return (table @ sums[:, :, None])[:, :, 0]
+    return torch.bmm(table, sums[:, :, None])[:, :, 0]
 
 
-class PixelPowers(NamedTuple):
-    """How many pixels of each row are between two keys and at the lower one; S_j and V_j."""
+class Kept(NamedTuple):
+    """The pixels of each row with keys in [low, high], and the sums of `powers` above them."""
 
-    number: Tensor
-    equal: Tensor
-    s: Tensor
-    v: Tensor
+    p: Tensor
+    low: Tensor
+    high: Tensor
+    above: Tensor
 
-    @classmethod
-    def of(cls, passes: Any, p: Tensor, low: Tensor, high: Tensor, spread: bool) -> PixelPowers:
-        """Read the pixels with keys in (low, high]; V_j only for the `spread`."""
-        sums = passes.powers(p, low, high, spread)
-        return cls(sums[:, 0], sums[:, 1], sums[:, 2 : 2 + POWERS], sums[:, 2 + POWERS :])
-
-    def below(self, all_pixels: PixelPowers, low: Tensor) -> tuple[Tensor, Tensor]:
-        """S_j and V_j of what all pixels have besides these, and besides those at the lower key."""
-        p = values(low.clamp(max=ONE))[:, None]
-        equal = self.equal[:, None] * p ** _exponents(p.device)
-        others = equal[:, :-1] * (1.0 - p)
-        return all_pixels.s - self.s - equal, all_pixels.v - self.v - others
+    def above_cut(self, passes: Any, cut: Tensor) -> Tensor | None:
+        """Return the sums over all pixels above a cut, if it is among these in every row."""
+        if not torch.equal(cut, cut.clamp(self.low, self.high)):
+            return None
+        sums: Tensor = passes.powers(self.p, cut, self.high, True)
+        return sums + self.above
 
 
 class PowerPasses:
-    """The passes of a backend, with sums by powers: see `passes` for what they return."""
+    """The passes of a backend, with sums by powers: see `passes` for what they return.
+
+    The pixels that the search looks closer at first are remembered: where the cut is among them, as
+    nearly always, the sums above and below it need no pass over all pixels.
+    """
 
     def __init__(self, passes: Any, p: Tensor, form: RowForm) -> None:
-        self.passes = passes
+        self.passes, self.pixels = passes, p
         self.table, self.gather, self.few = passes.table, passes.gather, passes.few
         self.series = {id(form.inside): NodeSeries(form.inside)}
         if not form.one_tilt:
             self.series[id(form.outside)] = NodeSeries(form.outside)
         self.one_tilt = form.one_tilt
-        lowest = torch.full((len(p),), -1, dtype=torch.int64, device=p.device)
-        self.all = PixelPowers.of(passes, p, lowest, torch.full_like(lowest, ONE), spread=True)
+        self.all = self._above(every_row(-1, len(p), p.device))
+        self.first: tuple[Tensor, Tensor] | None = None  # a key, and the sums above it
+        self.kept: Kept | None = None
 
     def _series(self, tilt: NodeTilt) -> NodeSeries:
         return next(iter(self.series.values())) if self.one_tilt else self.series[id(tilt)]
 
+    def _above(self, key: Tensor) -> Tensor:
+        """Sums over all pixels above a key."""
+        top = every_row(ONE, len(key), key.device)
+        sums: Tensor = self.passes.powers(self.pixels, key, top, True)
+        return sums
+
+    def keep(self, p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
+        """Return the items with keys in [low, high] of each row in a fixed order, zeros first."""
+        kept: Tensor = self.passes.keep(p, low, high, most)
+        if self.first is not None and self.first[0] is high:
+            above = self.first[1]
+            above[:, 1].zero_()  # how many are at the band's upper end
+            self.kept = Kept(kept, low, high, above)
+        return kept
+
     def log_products(self, p: Tensor, tilt: NodeTilt) -> Tensor:
         """Σ log(1 - p w) over all items of each row, at each node."""
-        return self._series(tilt).log_products(self.all.s)
+        return self._series(tilt).log_products(self.all[:, 2:COLUMNS])
 
     def sums_between(
         self,
@@ -117,25 +133,31 @@ class PowerPasses:
         outside: NodeTilt,
         b_in: float,
         b_out: float,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor | None]:
         """Σ π, and Σ log (1 - p w_in) / (1 - p w_out), over items whose key is in (low, high]."""
-        s = PixelPowers.of(self.passes, p, low, high, spread=False).s
+        sums = self.passes.powers(p, low, high, self.first is None)
+        if self.first is None:  # the search begins at the top
+            self.first = low, sums
+        s = sums[:, 2:COLUMNS]
         ins, out = self._series(inside), self._series(outside)
         if self.one_tilt:
-            return ins.means(s), torch.zeros_like(inside.w)
+            return ins.means(s), None
         return ins.means(s), ins.log_products(s) - out.log_products(s)
 
     def spread_sums(
         self, p: Tensor, cut: Tensor, tilt: NodeTilt, weight_in: Tensor, weight_out: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Σ a π and Σ a² π (1 - π) of items whose key is not `cut`; how many are above and at it.
+        """Σ a π and Σ a² π (1 - π) over all items, and how many are above and at the cut.
 
-        What is below the cut is what all have, less what is above and at it.
+        Those at the cut count as outside: all as if they were outside, and the difference for those
+        above.
         """
-        above = PixelPowers.of(self.passes, p, cut, torch.full_like(cut, ONE), spread=True)
-        s, v = above.below(self.all, cut)
+        above = self.kept and self.kept.above_cut(self.passes, cut)
+        if above is None:
+            above = self._above(cut)
         a, b = weight_in[:, None], weight_out[:, None]
-        series = self._series(tilt)
-        mean = series.means(a * above.s + b * s)
-        variance = series.variances(a * a * above.v + b * b * v)
-        return mean, variance, torch.stack([above.number, above.equal], 1).long()
+        less, total, series = a - b, self.all, self._series(tilt)
+        s = torch.addcmul(b * total[:, 2:COLUMNS], less, above[:, 2:COLUMNS])
+        v = torch.addcmul(b * b * total[:, COLUMNS:], less * (a + b), above[:, COLUMNS:])
+        number, equal = above[:, 0], above[:, 1]
+        return series.means(s), series.variances(v), torch.stack([number, equal, equal], 1).long()

@@ -67,5 +67,5 @@ def shaped(probs: Tensor, kept: Tensor, found: Rows, masks: Tensor) -> Segmentat
 
 def table_of(probs: Tensor, kept: Tensor, values: Tensor, nothing: float) -> Tensor:
     """Return batch × classes from rows; `nothing` for a class left out."""
-    left_out = probs.shape[1] - kept.shape[1]
-    return torch.nn.functional.pad(values.view(kept.shape[:2]), (left_out, 0), value=nothing)
+    found, left_out = values.view(kept.shape[:2]), probs.shape[1] - kept.shape[1]
+    return torch.nn.functional.pad(found, (left_out, 0), value=nothing) if left_out else found

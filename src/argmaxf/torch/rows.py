@@ -11,7 +11,7 @@ from argmaxf.torch import passes as plain_passes
 from argmaxf.torch import tables as plain
 from argmaxf.torch.engine import engine_for
 from argmaxf.torch.form import RowForm
-from argmaxf.torch.keys import FINEST, ONE
+from argmaxf.torch.keys import FINEST, ONE, every_row
 from argmaxf.torch.passes import NodeTilt
 from argmaxf.torch.powers import PowerPasses, is_flat
 from argmaxf.torch.search import PixelSearch, first_window
@@ -48,7 +48,7 @@ def decide(p: Tensor, coefficients: Any, zero_division: float, split: bool = Tru
 def _decide(p: Tensor, coefficients: Any, zero: float, split: bool) -> Rows:
     """Decide some rows, all at once."""
     passes, tables, _ = engine_for(p)
-    table, bad = passes.table(p, first_window(p), FINEST[p.dtype], None)
+    table, bad = passes.table(p, first_window(p), FINEST[p.dtype])
     prepared = tables.prepared(table, coefficients, bad)
     if prepared is None:
         raise NotAProbability
@@ -63,7 +63,7 @@ def _decide(p: Tensor, coefficients: Any, zero: float, split: bool) -> Rows:
     weights = _weights(form, found.f)
     log_q, sums = log_none, _spread_sums(p, passes, form, found.lowest, weights)
     if not form.one_tilt:
-        above = torch.full_like(found.lowest, ONE)
+        above = every_row(ONE, len(p), p.device)
         tilts = form.inside, form.outside, *coefficients[1:3]
         log_q = log_none + passes.sums_between(p, found.lowest, above, *tilts)[1]
     k, std, threshold, ties, equal = tables.finish(form, found, log_q, sums, weights, zero)
@@ -113,7 +113,7 @@ def value_of(p: Tensor, chosen: Tensor, coefficients: Any, zero: float) -> tuple
     Makes two copies of the pixels.
     """
     passes = engine_for(p).passes
-    table, bad = passes.table(p, first_window(p), FINEST[p.dtype], None)
+    table, bad = passes.table(p, first_window(p), FINEST[p.dtype])
     k = chosen.sum(1).double()
     prepared = plain.prepared(table, coefficients, bad, k)
     if prepared is None:
@@ -147,7 +147,7 @@ def _weights(form: RowForm, f: Tensor) -> tuple[Tensor, Tensor]:
 def select(p: Tensor, rows: Rows) -> Tensor:
     """Mark the chosen items: those above the threshold, and the first ones equal to it."""
     threshold = rows.threshold.to(p.dtype)[:, None]
-    if bool((rows.ties == rows.equal).all()):
+    if torch.equal(rows.ties, rows.equal):
         return p >= threshold
     equal = p == threshold
     last = _place_of(equal, rows.ties)

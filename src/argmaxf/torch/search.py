@@ -17,9 +17,9 @@ from torch import Tensor
 from argmaxf.torch.climb import state_at
 from argmaxf.torch.engine import engine_for
 from argmaxf.torch.form import RowForm, State
-from argmaxf.torch.keys import FINEST, ONE, values
-from argmaxf.torch.passes import BINS, BinTable, KeyWindow
-from argmaxf.torch.tables import Found, OpenBins
+from argmaxf.torch.keys import FINEST, ONE, every_row
+from argmaxf.torch.passes import BinTable, KeyWindow
+from argmaxf.torch.tables import Found, Needs, OpenBins
 
 HELD = 16  # items are copied out once they are fewer than 1/HELD of all
 # A run of equal items is cut into so many pieces, then twice as many, and so on
@@ -30,8 +30,8 @@ SHIFT = 48  # 16 bins for each power of two: the first window reaches down to 2^
 
 def first_window(p: Tensor) -> KeyWindow:
     """Return the window of every row that holds all likely thresholds."""
-    top = torch.full((len(p),), TOP, dtype=torch.int64, device=p.device)
-    return KeyWindow(top, torch.full_like(top, max(SHIFT, FINEST[p.dtype])))
+    shift = max(SHIFT, FINEST[p.dtype])
+    return KeyWindow(*(every_row(number, len(p), p.device) for number in (TOP, shift)))
 
 
 class PixelSearch:
@@ -56,7 +56,7 @@ class PixelSearch:
 
     def run(self, table: BinTable) -> Found:
         """Search from the table of the first window."""
-        self._explore(table, self.start, torch.full_like(self.found.lowest, ONE))
+        self._explore(table, self.start, every_row(ONE, len(self.p), self.p.device))
         return self.found
 
     def _explore(self, table: BinTable, start: State, top: Tensor) -> None:
@@ -65,46 +65,49 @@ class PixelSearch:
         All items with keys above `top` are in `start`.
         """
         ladder = self.tables.climb(self.form, table, start, exact=False)
-        stop = torch.zeros_like(top)
+        stop = every_row(0, len(top), top.device)
         while True:
-            band = self.tables.narrow(ladder, table, self.reach, self.floor, stop, top, self.few)
-            items = int(band.items.amax())
-            if items == 0:
+            band = self.tables.narrow(
+                ladder, table, self.reach, self.floor, stop, top, self.few, self.finest
+            )
+            needs = Needs.of(band)
+            if needs.items == 0:
                 return
             all_items = self.p
-            self._closer(band, items, start, top)
+            self._closer(band, needs, start, top)
             self.p = all_items
+            if not needs.more:
+                return
             stop = torch.maximum(stop, band.stop)
 
-    def _closer(self, band: OpenBins, items: int, start: State, top: Tensor) -> None:
-        """Look closer at the bins of a band, which holds so many items in a row at most.
+    def _closer(self, band: OpenBins, needs: Needs, start: State, top: Tensor) -> None:
+        """Look closer at the bins of a band.
 
-        Rows with few of them come to their end here, whatever the others need.
+        Rows with few items in them come to their end here, whatever the others need.
         """
+        state = self._state_above(band, start, top)
+        if needs.few:
+            most = min(needs.items, self.few)
+            self._one_by_one(self.passes.gather(self.p, band.few, band.high, most), state)
+        if needs.items <= self.few:
+            return
+        if HELD * needs.items <= self.p.shape[1]:  # from here on only these are read
+            self.p = self.passes.keep(self.p, band.low, band.high, needs.items)
+        table, _ = self.passes.table(self.p, band.window, self.finest, inner=True)
+        if needs.finer:
+            self._explore(table, state, band.high)
+        else:
+            self._single_values(table, state)
+
+    def _state_above(self, band: OpenBins, start: State, top: Tensor) -> State:
+        """Add what is between the items of `start` and the band."""
         c, b_in, b_out, _, _ = self.form.coefficients
         tilts = self.form.inside, self.form.outside, b_in, b_out
         pi, ratio = self.passes.sums_between(self.p, band.high, top, *tilts)
-        log_q = (start.log_q + ratio).clamp(max=0.0)  # where rounding took a product to 0
-        state = State(band.k, torch.add(start.a, pi, alpha=c), log_q)
-        is_few = (band.items > 0) & (band.items <= self.few)
-        low = torch.where(is_few, band.low, band.high + 1)
-        if items <= self.few or bool(is_few.any()):
-            most = min(items, self.few)
-            self._one_by_one(self.passes.gather(self.p, low, band.high, most), state)
-        if items <= self.few:
-            return
-        active = (band.stop > band.first) & ~is_few
-        if HELD * items <= self.p.shape[1]:  # from here on only these are read, in a fixed order
-            kept = self.passes.gather(self.p, band.low, band.high, items).sort(1).values
-            self.p = values(kept).to(self.p.dtype)
-        finer = ((band.high - band.low).clamp(min=0) // (BINS - 2)).double()
-        shift = torch.frexp(finer)[1].long().clamp(min=self.finest)
-        shift = torch.where(active, shift, self.finest)
-        table, _ = self.passes.table(self.p, KeyWindow(band.high, shift), self.finest, active)
-        if bool((shift == self.finest).all()):
-            self._single_values(table, state)
-        else:
-            self._explore(table, state, band.high)
+        log_q = start.log_q
+        if ratio is not None:
+            log_q = (log_q + ratio).clamp(max=0.0)  # where rounding took a product to 0
+        return State(band.k, torch.add(start.a, pi, alpha=c), log_q)
 
     def _one_by_one(self, key: Tensor, start: State) -> None:
         """Take the best border of single items."""

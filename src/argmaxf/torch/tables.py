@@ -13,22 +13,42 @@ from torch import Tensor
 from argmaxf.torch.climb import SLACK, BinLadder, bins_of, climb
 from argmaxf.torch.form import RowForm, log_ratio, share
 from argmaxf.torch.keys import ONE, values
-from argmaxf.torch.passes import BINS, BinTable, NodeTilt
+from argmaxf.torch.passes import BINS, BinTable, KeyWindow, NodeTilt
 
-__all__ = ["Found", "OpenBins", "climb", "finish", "narrow", "prepared", "take_best"]
+__all__ = ["Found", "Needs", "OpenBins", "climb", "finish", "narrow", "prepared", "take_best"]
 
 CONTEST = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
 
 
 class OpenBins(NamedTuple):
-    """The bins of each row to look at next, their keys, and the items above and inside."""
+    """The bins of each row to look at next: their keys, and how many items are above them.
 
-    first: Tensor
+    A row with few items is looked at from the key `few` on, one by one, a row with many through a
+    closer window; the other rows get keys and windows without items.
+    """
+
     stop: Tensor
     low: Tensor
     high: Tensor
+    few: Tensor
+    window: KeyWindow
     k: Tensor
-    items: Tensor
+    needs: Tensor  # the fields of `Needs` for each row
+
+
+class Needs(NamedTuple):
+    """What the rows need next, asked from the device at once."""
+
+    items: int  # in the bins of a row, at most
+    few: bool  # items of some row are few
+    finer: bool  # the bins of some row's closer window are no single values
+    more: bool  # some row has open bins beyond these
+
+    @classmethod
+    def of(cls, band: OpenBins) -> Needs:
+        """Ask what any row needs."""
+        items, few, finer, more = band.needs.amax(1).tolist()
+        return cls(items, bool(few), bool(finer), bool(more))
 
 
 class Found(NamedTuple):
@@ -79,6 +99,7 @@ def narrow(
     after: Tensor,
     top: Tensor,
     few: int,
+    finest: int,
 ) -> OpenBins:
     """Choose the bins from `after` on to look at next: all open ones if few, or one stretch.
 
@@ -88,15 +109,21 @@ def narrow(
     torch.maximum(floor, _useful(ladder, reach).amax(1), out=floor)
     place = torch.arange(table.size.shape[1], device=floor.device)
     hot = _hot(ladder, table, reach, floor) & (place >= after[:, None])
-    first, stop = _ends(hot)
-    is_few = _at(ladder.k, stop) - _at(ladder.k, first) <= few
+    first, end = _ends(hot)
+    k = _at(ladder.k, first)
+    all_few = _at(ladder.k, end) - k <= few
     cold = ~hot & (place > first[:, None])
     near = torch.where(cold.any(1), cold.long().argmax(1), hot.shape[1])
-    stop = torch.where(is_few, stop, torch.minimum(torch.minimum(near, stop), widest(first)))
-    high = torch.where(stop > 0, _at(table.high, first), top)
-    low = torch.where(stop > 0, _at(table.low, stop - 1), high + 1)
-    k = _at(ladder.k, first)
-    return OpenBins(first, stop, low, high, k, _at(ladder.k, stop) - k)
+    stop = torch.where(all_few, end, torch.minimum(torch.minimum(near, end), widest(first)))
+    some, items = stop > 0, _at(ladder.k, stop) - k
+    is_few, is_many = some & (items <= few), items > few
+    high = torch.where(some, _at(table.high, first), top)
+    low = torch.where(some, _at(table.low, stop - 1), high + 1)
+    shift = torch.frexp(((high - low) // (BINS - 2)).double())[1].long().clamp(min=finest)
+    shift = torch.where(is_many, shift, finest)
+    window = KeyWindow(torch.where(is_many, high, 0), shift)
+    needs = torch.stack([items.long(), is_few, shift > finest, end > stop])
+    return OpenBins(stop, low, high, torch.where(is_few, low, high + 1), window, k, needs)
 
 
 def widest(first: Tensor) -> Tensor:
@@ -138,17 +165,17 @@ def finish(
 ) -> tuple[Tensor, ...]:
     """Return k, the standard deviation, the threshold, the chosen and the equal items there.
 
-    `sums` are those of `spread_sums`, over all items but those at the cut; `log_q` has none of
-    those chosen.
+    `sums` are those of `spread_sums`, in which those at the cut are missing or count as outside;
+    `log_q` has none of those chosen.
     """
     mean, variance, counts = sums
-    some = found.k > 0
-    equal = torch.where(some, counts[:, 1], 0)
-    ties = torch.where(some, found.k.long() - counts[:, 0], 0)
+    some = (found.k > 0)[:, None]
+    above, equal, counted = torch.where(some, counts, 0).T
+    ties = torch.where(some[:, 0], found.k.long() - above, 0)
     threshold = values(found.lowest.clamp(max=ONE))[:, None]
     for tilted, a, size in (
         (form.inside, weights[0], ties),
-        (form.outside, weights[1], equal - ties),
+        (form.outside, weights[1], equal - ties - counted),
     ):
         pi = a[:, None] * (tilted.x[:, None] * share(threshold, tilted))[:, 0]
         mean = mean + size[:, None] * pi
@@ -156,7 +183,7 @@ def finish(
     if not form.one_tilt:
         log_q = log_q + ties[:, None] * log_ratio(form, threshold)[:, 0]
     std = root_mean(form, found.k, found.f, log_q.clamp(max=0.0), (mean, variance), zero)
-    return found.k.long(), std, torch.where(some, threshold[:, 0], torch.inf), ties, equal
+    return found.k.long(), std, torch.where(some[:, 0], threshold[:, 0], torch.inf), ties, equal
 
 
 def root_mean(form: RowForm, k: Tensor, f: Tensor, log_q: Tensor, sums: Any, zero: float) -> Tensor:

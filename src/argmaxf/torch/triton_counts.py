@@ -16,15 +16,14 @@ LEAST_ITEMS, MOST_ITEMS = 2048, 16384
 
 
 def table(
-    p: Tensor, window: KeyWindow, finest: int, active: Tensor | None
+    p: Tensor, window: KeyWindow, finest: int, inner: bool = False
 ) -> tuple[BinTable, Tensor]:
     """Count the items p > 0 in each bin of each window, and those that are no probabilities."""
     rows, n = p.shape
     found = torch.zeros(rows, BINS + 2, dtype=torch.int64, device=p.device)
     _count[(triton.cdiv(n, PART), rows)](p, n, *window, found, BINS, PART, LANES)
     out = torch.empty(3, rows, BINS, dtype=torch.int64, device=p.device)
-    there = found if active is None else active
-    _edges[(rows,)](found, *window, there, *out, 1 << finest, BINS, active is not None)
+    _edges[(rows,)](found, *window, *out, 1 << finest, BINS, inner)
     return BinTable(*out), found[:, BINS + 1]
 
 
@@ -33,13 +32,19 @@ def few(rows: int) -> int:
     return min(MOST_ITEMS, max(LEAST_ITEMS, (1 << 20) // rows))
 
 
-def gather(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
-    """Return the keys in [low, high] of each row, at most `most`, in any order, then zeros."""
+def gather(p: Tensor, low: Tensor, high: Tensor, most: int, as_keys: bool = True) -> Tensor:
+    """Return the items with keys in [low, high] of each row, or their keys, in any order."""
     rows, n = p.shape
-    out = torch.zeros(rows, most, dtype=torch.int64, device=p.device)
+    out = torch.zeros(rows, most, dtype=torch.int64 if as_keys else p.dtype, device=p.device)
     filled = torch.zeros(rows, dtype=torch.int32, device=p.device)
-    _gather[(triton.cdiv(n, PART), rows)](p, n, low, high, out, filled, most, PART, LANES)
+    grid = triton.cdiv(n, PART), rows
+    _gather[grid](p, n, low, high, out, filled, most, as_keys, PART, LANES)
     return out
+
+
+def keep(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
+    """Return the items with keys in [low, high] of each row in a fixed order, zeros first."""
+    return gather(p, low, high, most, as_keys=False).sort(1).values
 
 
 @triton.jit(do_not_specialize=["n"])
@@ -67,16 +72,13 @@ def _count(p, n, top, shift, found, BINS: tl.constexpr, PART: tl.constexpr, LANE
 
 
 @triton.jit(do_not_specialize=["step"])
-def _edges(
-    found, top, shift, active, size, low, high, step, BINS: tl.constexpr, INNER: tl.constexpr
-):
-    """The bins of a window (`table_of`); of an inner one what is outside of it is left out."""
+def _edges(found, top, shift, size, low, high, step, BINS: tl.constexpr, INNER: tl.constexpr):
+    """The bins of a window (`passes.table`); of an inner one what is outside of it is left out."""
     row = tl.program_id(0).to(tl.int64)
     bin = tl.arange(0, BINS)
     count = tl.load(found + row * (BINS + 2) + bin)
     if INNER:
-        outside = (bin == 0) | (bin == BINS - 1) | (tl.load(active + row) == 0)
-        count = tl.where(outside, 0, count)
+        count = tl.where((bin == 0) | (bin == BINS - 1), 0, count)
     one = tl.full([BINS], 1, tl.int64)
     width = one << tl.load(shift + row)
     upper = tl.load(top + row) - (bin.to(tl.int64) - 1) * width
@@ -89,17 +91,22 @@ def _edges(
 
 
 @triton.jit(do_not_specialize=["n", "most"])
-def _gather(p, n, low, high, out, filled, most, PART: tl.constexpr, LANES: tl.constexpr):
-    """Append the keys of a part of a row that are in [low, high] to the row's others."""
+def _gather(
+    p, n, low, high, out, filled, most,
+    AS_KEYS: tl.constexpr, PART: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Append the items of a part of a row with keys in [low, high] to the row's others."""
     row = tl.program_id(1).to(tl.int64)
     start = tl.program_id(0).to(tl.int64) * PART
     row_low, row_high = number_of(tl.load(low + row)), number_of(tl.load(high + row))
     for i in range(0, tl.minimum(PART, n - start), LANES):
         place = start + i + tl.arange(0, LANES)
-        d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
+        item = tl.load(p + row * n + place, mask=place < n, other=0.0)
+        d = item.to(tl.float64)
         inside = (d >= row_low) & (d <= row_high) & (d > 0.0)
         ranks = tl.cumsum(inside.to(tl.int32), 0)
         size = tl.sum(inside.to(tl.int32))
         if size > 0:
             rank = tl.atomic_add(filled + row, size) + ranks - 1
-            tl.store(out + row * most + rank, key_of(d), mask=inside & (rank < most))
+            found = key_of(d) if AS_KEYS else item
+            tl.store(out + row * most + rank, found, mask=inside & (rank < most))

@@ -14,13 +14,14 @@ import triton.language as tl
 from torch import Tensor
 
 from argmaxf.torch.passes import NodeTilt
-from argmaxf.torch.triton_counts import few, gather, table
+from argmaxf.torch.triton_counts import few, gather, keep, table
 from argmaxf.torch.triton_numbers import log_of, number_of
 from argmaxf.torch.triton_powers import powers
 
 __all__ = [
     "few",
     "gather",
+    "keep",
     "log_products",
     "powers",
     "reciprocals",
@@ -58,7 +59,7 @@ def sums_between(
     outside: NodeTilt,
     b_in: float,
     b_out: float,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | None]:
     """Σ π, and Σ log (1 - p w_in) / (1 - p w_out), over items whose key is in (low, high]."""
     two = b_in != b_out
     pi, ratio = _outputs(p, inside.w, 2)
@@ -66,7 +67,7 @@ def sums_between(
     _sums_between[_grid(p, inside.w)](
         p, p.shape[1], low, high, *inside, outside.w, pi, ratio, *sizes
     )
-    return pi.sum(1), ratio.sum(1) if two else torch.zeros_like(inside.w)
+    return pi.sum(1), ratio.sum(1) if two else None
 
 
 def spread_sums(
@@ -74,7 +75,7 @@ def spread_sums(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Σ a π and Σ a² π (1 - π) of items whose key is not `cut`; how many are above and at it."""
     mean, variance = _outputs(p, tilt.w, 2)
-    counts = torch.zeros(len(p), 2, dtype=torch.int64, device=p.device)
+    counts = torch.zeros(len(p), 3, dtype=torch.int64, device=p.device)
     sizes = (tilt.w.shape[1], _part(p), LANES, DIVISIONS, NODES)
     weights = weight_in.contiguous(), weight_out.contiguous()
     _spread_sums[_grid(p, tilt.w)](
@@ -223,8 +224,8 @@ def _spread_sums(
     tl.store(mean + place, tl.sum(total, 1) * row_x)
     tl.store(variance + place, tl.sum(squares, 1) * row_x)
     if tl.program_id(2) == 0:
-        tl.atomic_add(counts + 2 * row, tl.sum(n_above).to(tl.int64))
-        tl.atomic_add(counts + 2 * row + 1, tl.sum(n_equal).to(tl.int64))
+        tl.atomic_add(counts + 3 * row, tl.sum(n_above).to(tl.int64))
+        tl.atomic_add(counts + 3 * row + 1, tl.sum(n_equal).to(tl.int64))
 
 
 @triton.jit(do_not_specialize=["n", "nodes"])

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from argmaxf.torch.passes import COLUMNS
+from argmaxf.torch.passes import COLUMNS, SPREAD_COLUMNS
 from argmaxf.torch.triton_numbers import number_of
 
 LANES = 512  # pixels read at a time
@@ -17,8 +17,9 @@ PART = LANES * 32  # pixels of one program: so few in a lane that rounding does 
 def powers(p: Tensor, low: Tensor, high: Tensor, spread: bool) -> Tensor:
     """Return the sums of `passes.powers`."""
     parts = triton.cdiv(p.shape[1], PART)
-    out = torch.zeros(len(p), parts, COLUMNS, dtype=torch.float64, device=p.device)
-    _powers[(parts, len(p))](p, p.shape[1], low, high, out, spread, COLUMNS, PART, LANES)
+    columns = SPREAD_COLUMNS if spread else COLUMNS
+    out = torch.empty(len(p), parts, columns, dtype=torch.float64, device=p.device)
+    _powers[(parts, len(p))](p, p.shape[1], low, high, out, spread, columns, PART, LANES)
     total: Tensor = out.sum(1)
     return total
 
@@ -41,8 +42,11 @@ def _powers(
     v5, v6 = tl.zeros([LANES], tl.float64), tl.zeros([LANES], tl.float64)
     v7 = tl.zeros([LANES], tl.float64)
     stop = tl.minimum(PART, n - start)
-    if row_high <= row_low:
-        stop = stop * 0  # nothing is between, and nobody asks what is at the lower end
+    nothing = row_high < row_low
+    if not SPREAD:  # only there what is at the lower end counts
+        nothing = row_high <= row_low
+    if nothing:
+        stop = stop * 0
     for i in range(0, stop, LANES):
         place = start + i + tl.arange(0, LANES)
         d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)

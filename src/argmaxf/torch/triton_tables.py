@@ -11,7 +11,7 @@ from torch import Tensor
 
 from argmaxf.torch.climb import BinLadder
 from argmaxf.torch.form import RowForm
-from argmaxf.torch.passes import BinTable
+from argmaxf.torch.passes import BinTable, KeyWindow
 from argmaxf.torch.tables import Found, OpenBins
 from argmaxf.torch.triton_climb import climb
 from argmaxf.torch.triton_nodes import prepared
@@ -30,16 +30,19 @@ def narrow(
     after: Tensor,
     top: Tensor,
     few: int,
+    finest: int,
 ) -> OpenBins:
     """Choose the bins to look at next; raises `floor` in place."""
     rows, bins = table.size.shape
-    whole = torch.empty(4, rows, dtype=torch.int64, device=floor.device)
-    k = torch.empty(2, rows, dtype=torch.float64, device=floor.device)
+    aligned = rows + rows % 2  # kernels are compiled for addresses that are multiples of 16
+    whole = torch.empty(10, aligned, dtype=torch.int64, device=floor.device)
+    k = torch.empty_like(floor)
+    stop, low, high, start, window_top, shift = whole[:6, :rows]
     _narrow[(rows,)](
-        *ladder, *table, reach, floor, after, top, *whole, *k,
-        few, bins, triton.next_power_of_2(bins),
+        *ladder, *table, reach, floor, after, top, whole, k,
+        aligned, few, finest, bins, triton.next_power_of_2(bins),
     )  # fmt: skip
-    return OpenBins(*whole, *k)
+    return OpenBins(stop, low, high, start, KeyWindow(window_top, shift), k, whole[6:, :rows])
 
 
 def take_best(
@@ -106,10 +109,17 @@ def _pick(values, bin, place):
     return tl.sum(tl.where(bin == place, values, 0))
 
 
-@triton.jit(do_not_specialize=["few", "bins"])
+@triton.jit
+def _bits(number):
+    """How many binary digits a whole number ≥ 0 has: the exponent of it as a double."""
+    exponent = (number.to(tl.float64).to(tl.int64, bitcast=True) >> 52) - 1022
+    return tl.where(number > 0, exponent, 0)
+
+
+@triton.jit(do_not_specialize=["rows", "few", "finest", "bins"])
 def _narrow(
-    k_at, f_at, ceiling, falls, rises, size, low, high, reach, floor, after, top, first_at,
-    stop_at, low_at, high_at, k_first, items, few, bins,
+    k_at, f_at, ceiling, falls, rises, size, low, high, reach, floor, after, top, whole, k_first,
+    rows, few, finest, bins,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The lines of `tables.narrow`."""
@@ -125,22 +135,33 @@ def _narrow(
     hot, _ = _hot(k_at, ceiling, falls, rises, size, row_reach, best, row, bins, BLOCK)
     hot = hot & (bin >= tl.load(after + row))
     first = tl.min(tl.where(hot, bin, FAR))
-    stop = tl.max(tl.where(hot, bin + 1, 0))
+    last = tl.max(tl.where(hot, bin + 1, 0))
     near = tl.min(tl.where(there & (hot == 0) & (bin > first), bin, bins))
     start = _pick(k0, bin, first)
     end = tl.minimum(tl.where(first == 0, 1, first + bins // 2 - 1), bins - 1)  # `tables.widest`
-    near = tl.minimum(tl.minimum(near, stop), tl.where(first < bins - 1, end, bins))
-    stop = tl.where(_pick(k1, bin, stop - 1) - start <= few, stop, near)
-    active, row_top = stop > 0, tl.load(top + row)
+    near = tl.minimum(tl.minimum(near, last), tl.where(first < bins - 1, end, bins))
+    stop = tl.where(_pick(k1, bin, last - 1) - start <= few, last, near)
+    some, row_top = stop > 0, tl.load(top + row)
+    items = tl.where(some, _pick(k1, bin, stop - 1) - start, 0.0)
+    is_few, is_many = some & (items <= few), items > few
     upper = _pick(tl.load(high + place, mask=there, other=0), bin, first)
     lower = _pick(tl.load(low + place, mask=there, other=0), bin, stop - 1)
+    upper = tl.where(some, upper, row_top)
+    lower = tl.where(some, lower, upper + 1)
+    shift = tl.where(is_many, tl.maximum(_bits((upper - lower) // (bins - 2)), finest), finest)
     tl.store(floor + row, best)
-    tl.store(first_at + row, tl.where(active, first, 0).to(tl.int64))
-    tl.store(stop_at + row, stop.to(tl.int64))
-    tl.store(low_at + row, tl.where(active, lower, row_top + 1))
-    tl.store(high_at + row, tl.where(active, upper, row_top))
-    tl.store(k_first + row, tl.where(active, start, tl.load(k_at + row * (bins + 1))))
-    tl.store(items + row, tl.where(active, _pick(k1, bin, stop - 1) - start, 0.0))
+    tl.store(k_first + row, tl.where(some, start, tl.load(k_at + row * (bins + 1))))
+    whole += row
+    tl.store(whole, stop.to(tl.int64))
+    tl.store(whole + rows, lower)
+    tl.store(whole + 2 * rows, upper)
+    tl.store(whole + 3 * rows, tl.where(is_few, lower, upper + 1))
+    tl.store(whole + 4 * rows, tl.where(is_many, upper, 0))
+    tl.store(whole + 5 * rows, shift)
+    tl.store(whole + 6 * rows, items.to(tl.int64))
+    tl.store(whole + 7 * rows, is_few.to(tl.int64))
+    tl.store(whole + 8 * rows, (shift > finest).to(tl.int64))
+    tl.store(whole + 9 * rows, (last > stop).to(tl.int64))
 
 
 @triton.jit
@@ -211,15 +232,17 @@ def _finish(
     k, f, key = tl.load(found_k + row), tl.load(found_f + row), tl.load(found_low + row)
     a, b = tl.load(weight_in + row), tl.load(weight_out + row)
     some = k > 0.0
-    equal = tl.where(some, tl.load(counts + 2 * row + 1), 0)
-    ties = tl.where(some, k.to(tl.int64) - tl.load(counts + 2 * row), 0)
+    counts += 3 * row
+    equal = tl.where(some, tl.load(counts + 1), 0)
+    ties = tl.where(some, k.to(tl.int64) - tl.load(counts), 0)
+    out = equal - ties - tl.where(some, tl.load(counts + 2), 0)
     p = number_of(tl.where(key > ONE, ONE, key))
     wi = tl.load(w_in + place, mask=real, other=0.0)
     xi = tl.load(x_in + place, mask=real, other=1.0)
     wo = tl.load(w_out + place, mask=real, other=0.0)
     xo = tl.load(x_out + place, mask=real, other=1.0)
     uu = tl.load(u + place, mask=real, other=0.0)
-    n_in, n_out = ties.to(tl.float64), (equal - ties).to(tl.float64)
+    n_in, n_out = ties.to(tl.float64), out.to(tl.float64)
     mean_in, variance_in = _at_cut(p, n_in, a, wi, xi)
     mean_out, variance_out = _at_cut(p, n_out, b, wo, xo)
     total = tl.load(mean + place, mask=real, other=0.0) + mean_in + mean_out
