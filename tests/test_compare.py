@@ -11,14 +11,17 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import fbeta_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import argmaxf
 from argmaxf.commands.answer import Request
 from argmaxf.commands.app import run
+from argmaxf.commands.models import ESTIMATORS, make_classifier
 from argmaxf.commands.rare import nines, rare_digits
 from argmaxf.commands.tables import read_table, split_like, split_table
 from argmaxf.comparison import METHODS
@@ -190,6 +193,23 @@ def test_the_code_runs_as_it_is_shown(found, rows, key):
     model = make_pipeline(StandardScaler(), LogisticRegression())
     exec(code(replace(found, estimator=METHODS[key].make(model, Recipe()))), names)
     assert len(names["labels"]) == 60
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS, "several"])
+def test_the_code_runs_with_every_classifier(found, name):
+    """A forest has an attribute `estimator` and no such parameter; boosting has a private home."""
+    if name in ("lightgbm", "xgboost"):
+        pytest.importorskip(name)
+    several = VotingClassifier([("nb", GaussianNB())], voting="soft")
+    model = several if name == "several" else make_classifier(name, 0)
+    if name == "forest":
+        model.set_params(n_estimators=5, n_jobs=1)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for key in ("plain", "threshold"):
+        names = {"X": X, "y": (X[:, 0] > 0.5) * 1, "X_new": X}
+        exec(code(replace(found, estimator=METHODS[key].make(model, Recipe()))), names)
+        assert len(names["labels"]) == 60
+        assert type(model).__name__ in repr(names["model"])
 
 
 def test_the_same_seed_gives_the_same_comparison(rows, found):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from inspect import signature
+from itertools import takewhile
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -23,9 +25,12 @@ def code(comparison: Comparison, saved: str | None = None) -> str:
             "labels = model.predict(new_rows)  # a frame with the columns of the training table\n"
         )
     model = _bare(comparison.estimator)
-    imports = sorted({f"from {_home(m)} import {type(m).__name__}" for m in _parts(model)})
+    written = _written(model)
+    imports = {f"from {_home(m)} import {type(m).__name__}" for m in _parts(model)}
+    if "=nan" in written:  # what XGBoost takes for missing
+        imports.add("from numpy import nan")
     return "\n".join(
-        [*imports, "", f"model = {model!r}.fit(X, y)", "labels = model.predict(X_new)\n"]
+        [*sorted(imports), "", f"model = {written}.fit(X, y)", "labels = model.predict(X_new)\n"]
     )
 
 
@@ -33,7 +38,7 @@ def _bare(model: Any) -> Any:
     """Return a classifier without the preprocessing before it and inside it."""
     if isinstance(model, Pipeline | PlainClassifier):
         return _bare(model[-1] if isinstance(model, Pipeline) else model.estimator)
-    inner = getattr(model, "estimator", None)
+    inner = model.get_params(deep=False).get("estimator")  # a forest has an attribute of this name
     return (
         model
         if inner is None
@@ -41,12 +46,32 @@ def _bare(model: Any) -> Any:
     )
 
 
+def _written(value: Any) -> str:
+    """Return the call that makes a classifier, whole: what it shows of itself may be cut off."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_written, value))},)"
+    if not isinstance(value, BaseEstimator):
+        return repr(value)
+    usual = {name: each.default for name, each in signature(type(value)).parameters.items()}
+    given = value.get_params(deep=False).items()
+    # what a signature does not name, as in XGBoost, is None by default
+    other = [f"{k}={_written(v)}" for k, v in given if repr(v) != repr(usual.get(k))]
+    return f"{type(value).__name__}({', '.join(other)})"
+
+
 def _parts(model: Any) -> Iterator[Any]:
-    """Return a classifier and those inside it."""
-    yield model
-    for value in model.get_params(deep=False).values():
-        if isinstance(value, BaseEstimator):
-            yield from _parts(value)
+    """Return a classifier and those inside it, or those in a list of them."""
+    if isinstance(model, list | tuple):
+        inside: Iterable[Any] = model
+    elif isinstance(model, BaseEstimator):
+        yield model
+        inside = model.get_params(deep=False).values()
+    else:
+        return
+    for each in inside:
+        yield from _parts(each)
 
 
 def _home(model: Any) -> str:
@@ -54,5 +79,5 @@ def _home(model: Any) -> str:
     module = type(model).__module__
     if module.startswith("argmaxf."):
         return "argmaxf"
-    public = [part for part in module.split(".") if not part.startswith("_")]
-    return ".".join(public)
+    public = takewhile(lambda part: not part.startswith("_"), module.split("."))
+    return ".".join(public) or module
