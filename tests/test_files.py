@@ -353,11 +353,43 @@ def test_a_full_disk(rows, tmp_path, capsys, monkeypatch):
             assert f"{out}: cannot be written: " in error
             assert "No space left on device" in error
             assert list(small.iterdir()) == []
+        out = small / "s.argmaxf"
+        error = refused(capsys, "sketch", source, "-p", "p", "-o", out)
+        assert f"{out}: cannot be written: No space left on device" in error
         monkeypatch.setattr("tempfile.tempdir", str(small))
         error = refused(capsys, "decide", source, "-p", "p")
         assert f"{small}: no room for a temporary file: No space left on device; TMPDIR" in error
     finally:
         subprocess.run(["umount", str(small)], check=True)
+
+
+def test_a_folder_that_nobody_may_write_to(files, tmp_path, capsys):
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(closed)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        closed.chmod(0o500)  # without the rights to mount, this is enough
+    rows, table = files / "rows.parquet", tmp_path / "t.csv"
+    table.write_text("a,y\n" + "1,0\n2,1\n" * 9)
+    try:
+        for words, name in (
+            (["decide", rows, "-p", "p", "-o"], "out.csv"),
+            (["sketch", rows, "-p", "p", "-o"], "s.argmaxf"),
+            (["compare", table, "--target", "y", "--report"], "r.html"),
+        ):
+            error = refused(capsys, *words, closed / name)
+            assert error.startswith(f"argmaxf: {closed / name}: cannot be written: ")
+            assert "Errno" not in error
+    finally:
+        subprocess.run(["umount", str(closed)], capture_output=True)
+
+
+def test_a_link_to_nowhere_and_a_name_left_empty(files, tmp_path, capsys):
+    link = tmp_path / "link.csv"
+    link.symlink_to(tmp_path / "gone" / "out.csv")
+    error = refused(capsys, "decide", files / "rows.csv", "-p", "p", "-o", link)
+    assert f"{link}: there is no folder {tmp_path / 'gone'}" in error
+    assert "a file must have a name, got ''" in refused(capsys, "decide", "", "-p", "p")
 
 
 def test_killed_at_any_moment_the_second_run_succeeds(rows, tmp_path):

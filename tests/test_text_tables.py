@@ -163,3 +163,19 @@ def test_blank_text_is_a_missing_number(tmp_path, capsys):
     assert f"got 2 null or NaN, the first in {path}, row 2; --nulls drop" in error
     assert run(["decide", str(path), "-p", "p", "--nulls", "drop", "-o", str(out)]) == 0
     assert pl.read_csv(out)["x"].to_list() == ["a", "d"]
+
+
+@pytest.mark.parametrize("name", ["^x$", "*"])
+def test_names_that_are_patterns_are_refused(tmp_path, capsys, name):
+    """Polars would learn from, or ask for values in, other columns than the one."""
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({name: [0.5, 0.25] * 9, "y": [0, 1] * 9}).write_parquet(path)
+    error = refused(capsys, "compare", path, "--target", "y")
+    assert f"{path}: column {name!r} must have another name" in error
+
+
+def test_a_target_that_holds_no_classes_is_named(tmp_path, capsys):
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"x": [0.5, 0.25] * 9, "y": [[0], [1]] * 9}).write_parquet(path)
+    error = refused(capsys, "compare", path, "--target", "y")
+    assert "target 'y' of t.parquet must hold classes, got List(Int64)" in error

@@ -8,7 +8,7 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 if sys.platform != "win32":
@@ -26,12 +26,27 @@ def written_whole(path: Path) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
-    with temporary_file(target.parent, target.name) as temporary:
-        if target.exists():
-            temporary.chmod(_mode_to_keep(target, path))
+        folder = target.parent if path.is_symlink() else path.parent
+        raise FileNotFoundError(f"{path}: there is no folder {folder}")
+    with ExitStack() as stack:
+        with writing(path):
+            temporary = stack.enter_context(temporary_file(target.parent, target.name))
+            if target.exists():
+                temporary.chmod(_mode_to_keep(target, path))
         yield temporary
-        temporary.replace(target)
+        with writing(path):
+            temporary.replace(target)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say which file could not be written, by the name that the user gave."""
+    try:
+        yield
+    except OSError as error:
+        if error.strerror is None:  # said already
+            raise
+        raise OSError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

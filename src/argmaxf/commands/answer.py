@@ -32,7 +32,7 @@ from argmaxf.constraints import Constraints
 from argmaxf.empirical.interval import Interval
 from argmaxf.estimators.labels import Labels
 from argmaxf.measures import MeasureLike, as_measure
-from argmaxf.whole import written_whole
+from argmaxf.whole import writing, written_whole
 
 
 @dataclass(frozen=True)
@@ -135,10 +135,10 @@ def answer(
         outputs = {p: stack.enter_context(written_whole(p)) for p in (report, save) if p}
         comparison = asked.compare()
         if save is not None:
-            with _working(f"fitting {comparison.chosen} on all rows"):
+            with _working(f"fitting {comparison.chosen} on all rows"), writing(save):
                 _save(comparison, asked.train, outputs[save])
         if report is not None:
-            with _working("writing the report"):
+            with _working("writing the report"), writing(report):
                 page = _render(comparison, asked, command, save)
                 outputs[report].write_text(page, encoding="utf-8")
     if as_json:

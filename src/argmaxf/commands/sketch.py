@@ -12,7 +12,7 @@ from argmaxf.commands.output import JSON_OPTION, console, print_json
 from argmaxf.commands.progress import TerminalProgress
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.files import summarize_files
-from argmaxf.whole import refuse_inputs, written_whole
+from argmaxf.whole import refuse_inputs, writing, written_whole
 from argmaxf.wording import how_many
 
 OUT = typer.Option("-o", "--output", help=f"The sketch to write, a file {SKETCH}.")
@@ -55,7 +55,7 @@ def _check(output: Path) -> None:
 
 def _write(made: ProbabilitySketch, output: Path, as_json: bool) -> None:
     data = made.to_bytes()
-    with written_whole(output) as temporary:
+    with written_whole(output) as temporary, writing(output):
         temporary.write_bytes(data)
     fields = {"rows": made.n, "mean_positives": made.mean_positives, "bytes": len(data)}
     if as_json:

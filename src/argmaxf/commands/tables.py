@@ -18,6 +18,7 @@ from polars import selectors
 from argmaxf.files.column import BROKEN, first_line, refuse_ragged
 from argmaxf.files.commas import as_number, decimal_commas, with_points
 from argmaxf.files.formats import Input, kind_of, names_to_give
+from argmaxf.frames.engines import is_polars_pattern
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 MOSTLY = 0.9  # a text column with so many numbers is a column of numbers with mistakes in it
@@ -53,6 +54,10 @@ def read_table(path: Path) -> pl.DataFrame:
         raise ValueError(f"{path} cannot be read: {first_line(error)}") from None
     if not frame.height:
         raise ValueError(f"{path} has no rows")
+    for name in filter(is_polars_pattern, frame.columns):
+        raise ValueError(
+            f"{path}: column {name!r} must have another name: Polars takes this one for a pattern"
+        )
     return frame.with_columns(
         selectors.float().fill_nan(None), selectors.decimal().cast(pl.Float64)
     )
@@ -249,6 +254,9 @@ def _target(frame: pl.DataFrame, targets: Sequence[str], name: str) -> pl.Series
 
 
 def _classes(values: pl.Series, name: str) -> pl.Series:
+    if values.dtype.is_nested() or values.dtype == pl.Binary:
+        kind = values.dtype
+        raise ValueError(f"target {values.name!r} of {name} must hold classes, got {kind}")
     classes = values.n_unique()
     if classes > MOST_CLASSES:
         raise ValueError(

@@ -159,6 +159,8 @@ def _found(name: str, stack: ExitStack) -> Iterator[Input]:
             raise ValueError("the standard input must be open, got a closed one")
         yield spilled_input(sys.stdin.buffer, stack)
         return
+    if not name:  # Path takes it for the folder that one is in
+        raise ValueError("a file must have a name, got ''")
     path = Path(name)
     if path.is_dir():
         found = sorted(p for p in path.rglob("*") if _has_kind(p) and p.is_file())
