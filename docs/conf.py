@@ -61,7 +61,10 @@ html_theme_options = {
     "use_edit_page_button": False,
     "github_url": "https://github.com/argmaxf/argmaxf",
     # Pages of wide tables have the whole width.
-    "secondary_sidebar_items": {"**": ["page-toc"], "benchmarks": [], "compared": []},
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        **{page: [] for page in ("benchmarks", "compared", "notation", "warnings")},
+    },
 }
 
 # The reference is written from the public list, so that no name can be missing from it.

@@ -25,6 +25,16 @@ CAPTIONS = {
     "cost": "Expected F1 lost by wrong models, and the Figure 1 view of real labels.",
 }
 RESEARCH = ("map", "cost")  # questions the paper leaves open
+WORDS = (
+    "EUM is the paper's empirical utility maximization: a threshold tuned (ML^δ) or a model "
+    "trained (F^δ) for F on labelled rows. DTA is its decision-theoretic approach: the labels "
+    "with the highest expected F by the probabilities of a model (ML^E). ML^.5 cuts these at "
+    "one half; Truth^E and Truth^δ have the true ones. Made data are seen as coordinates "
+    "(R0), with a constant (R1), and with all products of two (R2). On real data C is the "
+    "least number of positives of a label, in training as in the test, and there are two "
+    "setups: texts read and penalties chosen as the paper seems to have done it (paper-like), "
+    "and as one would now (default)."
+)
 
 
 def results_page(reports: Mapping[str, Report], titles: Mapping[str, str], plan: Plan) -> str:
@@ -68,8 +78,8 @@ def _how(reports: Mapping[str, Report], plan: Plan) -> str:
     look = "\n\n**A quick look: few seeds and labels, so verdicts below mean little.**"
     return (
         "Ye, Chai, Lee and Chieu, “Optimizing F-Measures: A Tale of Two Approaches”, ICML 2012: "
-        f"its section 4 run again, the printed number beside ours.\n\nMade by `{command}` with "
-        f"{packages}, Python {platform.python_version()}. Seeds count from 0 in every experiment. "
+        f"its section 4 run again, the printed number beside ours.\n\n{WORDS}\n\n"
+        f"Made by `{command}` with {packages}, Python {platform.python_version()}. Seeds count from 0 in every experiment. "
         "Each table is in `results/` as Markdown, CSV and JSON, each figure as PNG and SVG; where "
         "the time went is in [results/timing.md](results/timing.md)." + plan.quick * look
     )
