@@ -141,6 +141,26 @@ def test_no_draw_beats_the_optimum(measure, p, zero_division):
     assert_best(decision, truth_of(measure, p, zero_division), measure)
 
 
+@pytest.mark.parametrize("n", [10, 100])
+def test_a_size_and_its_mirror_image_are_a_tie(n):
+    """Where p and 1 - p are the same items, MCC of k and of n - k items is the same."""
+    for seed in range(90):
+        rng = np.random.default_rng(seed)
+        away = rng.choice(np.round(3e-3 * rng.random(3) * 2**50) / 2**50, n // 2)
+        assert maximize_expected_f(np.r_[0.5 + away, 0.5 - away], measure="mcc").k <= n / 2
+
+
+def test_faint_differences_are_no_ties():
+    """Of two levels MCC takes all of the upper one, however near they are."""
+    p = np.repeat([0.5 + 1e-9, 0.5 - 1e-9], 1200)
+    assert maximize_expected_f(p, measure="mcc").k == 1200
+
+
+def test_ties_of_the_smallest_numbers():
+    """Of equal items balanced accuracy is ½ or 0/0, whatever is selected."""
+    assert maximize_expected_f([5e-324] * 5, measure="balanced_accuracy").k == 0
+
+
 def every_value(measure, n, zero_division):
     """The measure by its formula for all counts, as a table of tp, k and s."""
     table = np.zeros((n + 1, n + 1, n + 1))

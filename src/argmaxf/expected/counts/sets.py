@@ -8,6 +8,7 @@ hundred items. Where a measure of the user's own has no more digits than doubles
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from argmaxf.question import Question
 
 MANY = 1 << 14  # items beyond which the law of S is taken at few nodes
 NEAR = 1e-13  # values nearer than this part of their terms are compared again
+DIGITLESS = np.finfo(float).tiny  # and so are those of which doubles lose digits
 DECIMALS = 400_000  # values in decimals that take no longer than some seconds
 
 
@@ -96,9 +98,7 @@ def sizes_allowed(descending: Floats, question: Question) -> Bools:
 
 def best_size(f: Floats, allowed: Bools, descending: Floats, question: Question) -> int:
     """Return the best of the allowed sizes; the smallest of equals."""
-    value = np.where(allowed, f, -np.inf)
-    top = float(value.max())
-    rivals = np.flatnonzero(value >= top - NEAR * _scale(f, descending, question))
+    rivals = _rivals(np.where(allowed, f, -np.inf), descending, question)
     work = rivals.size * np.count_nonzero(descending) ** 2
     if rivals.size == 1 or isinstance(question.measure, Own) or work > DECIMALS:
         return int(rivals[0])
@@ -138,15 +138,26 @@ def _in_decimals(
     return (mass * values).sum(), (mass * abs(values)).sum()
 
 
-def _scale(f: Floats, descending: Floats, question: Question) -> float:
-    """Return the size of the terms that the best value is the sum of."""
+def _rivals(value: Floats, descending: Floats, question: Question) -> Ints:
+    """Return the sizes nearer to the best one than the rounding of the terms they are sums of.
+
+    Those of a linear measure have both signs, and may be much larger than their sum: each size has
+    its own. They are looked at where sizes are near for terms as large as they can be, some √n.
+    """
     measure, zero = question.measure, question.zero_division
+    best = int(np.argmax(value))
+
+    def near(k: Ints, terms: Any) -> Ints:
+        return k[value[k] >= value[best] - NEAR * terms - DIGITLESS]
+
+    every = np.flatnonzero(value > -np.inf)
     if not isinstance(measure, Linear):
-        return float(np.abs(f).max())
-    top = float(f.max())
-    if top > 1e-3:  # not much smaller than its terms, which are at most some units
-        return top
-    return float(linear_curve(descending, measure, zero, scale=True).max())
+        return near(every, np.abs(value[every]).max())
+    rivals = near(every, 4.0 * np.sqrt(value.size))
+    if rivals.size == 1:
+        return rivals
+    terms = linear_curve(descending, measure, zero, scale=True)
+    return near(rivals, np.maximum(terms[rivals], terms[best]))
 
 
 def _spread(descending: Floats, k: int, mean: float, question: Question) -> float:
