@@ -493,6 +493,7 @@ GOOD = np.array([[0.5, 0.0], [0.0, 0.5], [0.0, 0.5]])
             r"must not exceed P\(S = s\).*got 0.4 at position \(0, 1\) against 0.2",
         ),
         (np.full((2, 3), 0.1), 0.0, "at most 2 columns, got 3"),
+        (np.zeros((2, 0)), 1.0, r"P must hold at least one label and one column, got \(2, 0\)"),
         ([0.5], 0.0, "P must have two dimensions, or three for a batch, got 1"),
         (GOOD[None], 0.0, r"p0 must have shape \(1,\) to go with P, got \(\)"),
         (GOOD[None], [1.5], r"p0 must be finite and in \[0, 1\], got 1.5 at position 0"),
@@ -523,6 +524,8 @@ def test_rounding_is_not_refused():
         assert maximize_expected_f_from_joint(np.zeros((3, 3)), p0).k == 0
     decision = maximize_expected_f_from_joint([[1.0000000000000002]], -1e-17)
     assert decision.expected == pytest.approx(1.0)
+    decision = maximize_expected_f_from_joint(GOOD - 1e-17, 0.0)
+    assert decision.expected == maximize_expected_f_from_joint(GOOD, 0.0).expected
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,17 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from scipy.special import ndtri
 from scipy.stats import binomtest
 from sklearn.metrics import fbeta_score
 
 from argmaxf import f_interval
+from argmaxf.measures import Tversky
 
 
 def predictions(true, false, missed, rest):
@@ -36,8 +39,7 @@ def test_f1_is_wilson_on_the_jaccard_index(true, false, missed, rest, level):
 def test_holds_the_estimate_and_narrows_with_data(true, false, missed, beta):
     y, guess = predictions(true, false, missed, 5)
     one = f_interval(y, guess, beta=beta)
-    assert 0 <= one.low <= one.value + 1e-12
-    assert one.value <= one.high + 1e-12 <= 1 + 2e-12
+    assert 0 <= one.low <= one.value <= one.high <= 1 + 1e-15
     assert one.value == pytest.approx(fbeta_score(y, guess, beta=beta, zero_division=0.0))
     if true and false and missed:
         four = f_interval(np.tile(y, 4), np.tile(guess, 4), beta=beta)
@@ -142,8 +144,14 @@ def test_coverage_over_the_grid(n, rate, labels, average, shared, beta):
         (([], []), {}, "non-empty"),
         (([0, 2], [0, 1]), {}, "y_true must hold 0 and 1"),
         (([0, 1], [0, 1]), {"level": 1.0}, "level must lie strictly between 0 and 1, got 1.0"),
-        (([0, 1], [0, 1]), {"average": "samples"}, "average must be one of 'macro', 'micro'"),
-        (([[0, 1]], [[0, 1]]), {}, "average must be one of 'macro', 'micro'; got None"),
+        (([0, 1], [0, 1]), {"average": "samples"}, "average must be one of None, 'macro', 'micro'"),
+        (([[0, 1]], [[0, 1]]), {}, "a table of labels needs average='macro' or 'micro'"),
+        ((csr_array([[1]]), [[1]]), {"average": "macro"}, "y_true must be dense here"),
+        (([["a"], ["a", "b"]], ["a", "b"]), {"average": "macro"}, "y_true must be an array of"),
+        (([1, 2], ["1", "2"]), {"average": "macro"}, "labels of one kind, got 1 and '1'"),
+        (([1, 2], ["1", "2"]), {"pos_label": 1}, "labels of one kind, got 1 and '1'"),
+        (([1, 2], [1, 2]), {"pos_label": [1, 2]}, r"pos_label must be one label, got \[1, 2\]"),
+        (([1, 2], [1, 2]), {"pos_label": 1, "average": "macro"}, "pos_label is for labels without"),
     ],
 )
 def test_bad_input_is_named(arguments, options, message):
@@ -160,10 +168,37 @@ def test_micro_of_few_rows_has_a_width(rows):
     assert interval.high > 0.82
 
 
-def test_nan_is_no_class():
-    for average in ("macro", "micro"):
-        with pytest.raises(ValueError, match="must hold classes, got NaN"):
-            f_interval([0.0, 1.0, np.nan], [0.0, 1.0, 1.0], average=average)
+@pytest.mark.parametrize("options", [{"pos_label": 1.0}, {"average": "macro"}])
+def test_numbers_that_are_missing_are_no_labels(options):
+    for labels, other in itertools.permutations([[0.0, 1.0, np.nan], [0.0, 1.0, 1.0]]):
+        with pytest.raises(ValueError, match="must hold a label everywhere, got nan at position 2"):
+            f_interval(labels, other, **options)
+
+
+@pytest.mark.parametrize("options", [{"pos_label": "a"}, {"average": "micro"}])
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_words_that_are_missing_are_no_labels(missing, options):
+    labels = pd.Series(["a", missing, "b"], dtype=object)
+    with pytest.raises(ValueError, match=r"y_true must hold a label everywhere, .* at position 1"):
+        f_interval(labels, ["a", "b", "b"], **options)
+    with pytest.raises(ValueError, match=r"y_pred must hold a label everywhere, .* at position 1"):
+        f_interval(["a", "b", "b"], labels, **options)
+
+
+@pytest.mark.parametrize("measure", ["fbeta", "jaccard", Tversky(2, 0.1), "mcc"])
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_the_value_lies_within_to_the_last_digit(measure, average):
+    for n in range(1, 30):
+        truth = np.random.default_rng(n).random((n, 2)) < 0.7
+        found = f_interval(truth, truth, measure=measure, average=average, level=0.5)
+        assert found.low <= found.value <= found.high
+
+
+def test_a_level_next_to_one():
+    z = -ndtri(2**-54)
+    j = (1 + z**2 / 2 - z * np.sqrt(1 / 2 + z**2 / 4)) / (2 + z**2)  # Wilson, for 1 of 2
+    found = f_interval([0, 1, 1], [0, 1, 0], level=1 - 2**-53)
+    assert found.low == pytest.approx(2 * j / (1 + j))
 
 
 def test_labels_of_any_kind_with_the_positive_one_named():

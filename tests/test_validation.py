@@ -74,6 +74,7 @@ REFUSED = {
     "ragged": ([[0.5], [0.5, 0.1]], "must be an array of numbers"),
     "predict_proba": (np.array([[0.3, 0.7], [0.5, 0.5]]), r"give proba\[:, 1\]"),
     "generator": ((p for p in P), "real numbers, got generator of dtype object"),
+    "beyond all doubles": ([0, 10**400], "must hold numbers up to 1.8e308, got a larger one"),
     "beyond double": (np.array([1.0, 1.0 + 1e-9], np.longdouble), "got 1.000000001 at position 1"),
 }
 
@@ -104,6 +105,23 @@ def test_what_is_refused_is_named(kind):
     values, message = REFUSED[kind]
     with pytest.raises(ValueError, match=message):
         maximize_expected_f(values)
+
+
+def test_options_beyond_all_doubles_are_refused_as_others():
+    with pytest.raises(ValueError, match="beta must be positive and finite, got 1000"):
+        maximize_expected_f(P, beta=10**400)
+    with pytest.raises(ValueError, match=r"zero_division must lie in \[0, 1\], got -1000"):
+        maximize_expected_f(P, zero_division=-(10**400))
+
+
+def test_indices_are_no_booleans():
+    with pytest.raises(ValueError, match="selected must be booleans, got 2 at position 1"):
+        expected_f(P, [0, 2, 1])
+
+
+def test_weights_of_infinite_sum_are_refused():
+    with pytest.raises(ValueError, match="sample_weight must have a finite sum"):
+        maximize_empirical_f([1, 0, 1], P, sample_weight=[1e308, 1e308, 0])
 
 
 def test_both_columns_of_a_classifier_are_told_to_be_one():

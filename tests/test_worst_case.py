@@ -6,7 +6,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from judges import all_label_vectors, every_set
 
@@ -221,6 +221,12 @@ def test_words_and_numbers_are_plain():
         maximize_worst_case_f([0.5], [0.4])
     assert math.copysign(1.0, maximize_worst_case_f([0.0], [0.0]).std) == 1.0
     assert math.copysign(1.0, maximize_expected_f([0.0]).std) == 1.0
+
+
+@given(st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]), min_size=1, max_size=5))
+@example([0.25, 0.5])  # F1 of both is that of the second alone
+def test_without_doubt_the_least_regret_is_the_decision_itself(p):
+    assert maximize_worst_case_f(p, p, regret=True).k == maximize_expected_f(p).k
 
 
 def test_there_is_nothing_to_regret_where_all_is_certain():

@@ -154,7 +154,10 @@ def _real_objects(name: str, array: NDArray[Any]) -> NDArray[np.float64]:
             raise ValueError(
                 f"{name} must hold real numbers, got {each!r} at position {_plain(position)}"
             )
-    return array.astype(np.float64)
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} must hold numbers up to 1.8e308, got a larger one") from None
 
 
 def as_probabilities(name: str, values: ArrayLike, *, ndim: int | None = None) -> NDArray[Any]:
@@ -203,13 +206,45 @@ def as_positives(name: str, values: ArrayLike, pos_label: Any = None) -> NDArray
     if pos_label is None:
         _refuse_text(name, values)
         return as_labels(name, values)
-    refuse_masked(name, values)
-    labels = np.asarray(values)
-    positive = np.asarray(labels == pos_label, dtype=np.bool_)
-    if positive.shape != labels.shape or not positive.any():
+    labels = as_classes(name, values)
+    positive = which_are(labels, pos_label)
+    if not positive.any():
         some = ", ".join(repr(label) for label in dict.fromkeys(labels.flat[:100].tolist()))
         raise ValueError(f"pos_label must be one of the labels, got {pos_label!r} beside {some}")
     return positive
+
+
+def as_classes(name: str, values: Any) -> NDArray[Any]:
+    """Return labels of any kind as an array; sparse, ragged and missing ones are refused."""
+    refuse_masked(name, values)
+    _refuse_sparse(name, values)
+    try:
+        labels = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array of labels: {error}") from None
+    missing = labels != labels if labels.dtype.kind in "fcmM" else _missing_objects(labels)
+    if labels.ndim and np.any(missing):
+        position = _plain(np.argwhere(missing)[0].tolist())
+        got = labels[position]
+        raise ValueError(f"{name} must hold a label everywhere, got {got} at position {position}")
+    return labels
+
+
+def _missing_objects(labels: NDArray[Any]) -> Any:
+    """Mark None, NaN, NA and NaT among Python objects."""
+    if labels.dtype.kind != "O" or {str, int, bool}.issuperset(map(type, labels.flat)):
+        return False
+    names = "NoneType", "NAType", "NaTType"
+    found = [type(v).__name__ in names or (isinstance(v, float) and v != v) for v in labels.flat]
+    return np.reshape(found, labels.shape)
+
+
+def which_are(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
+    """Return which labels are `pos_label`, which is one label."""
+    if np.ndim(pos_label):
+        raise ValueError(f"pos_label must be one label, got {pos_label!r}")
+    found = np.asarray(labels == pos_label, dtype=np.bool_)
+    return found if found.shape == labels.shape else np.zeros(labels.shape, np.bool_)
 
 
 def _refuse_text(name: str, values: Any) -> None:
@@ -246,6 +281,10 @@ def as_weights(
         raise ValueError(f"{name} must be finite and not negative, got {bad!r}")
     if not weight.any():
         raise ValueError(f"{name} must not all be zero, got {n} of them")
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not math.isfinite(total):
+        raise ValueError(f"{name} must have a finite sum, got up to {float(weight.max())!r}")
     return weight
 
 
@@ -275,3 +314,5 @@ def _check_real(name: str, number: Any) -> float:
         return float(number)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a real number, got {number!r}") from None
+    except OverflowError:  # whole numbers of hundreds of digits
+        return math.copysign(math.inf, number > 0 or -1)

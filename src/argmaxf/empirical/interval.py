@@ -28,11 +28,12 @@ from numpy.typing import ArrayLike
 from argmaxf.arrays import Floats
 from argmaxf.measures import Measure, MeasureLike, Ratio, as_measure
 from argmaxf.validation import (
+    as_classes,
     as_positives,
     check_choice,
     check_unit_interval,
     ones_unless,
-    refuse_masked,
+    which_are,
 )
 
 STEP = 1e-4  # part of a count by which it is moved to see how a measure moves
@@ -121,7 +122,7 @@ def f_interval(
         y_true, y_pred = _one_against_rest(y_true, y_pred, average, pos_label)
     truth, guess = _columns(y_true, y_pred, average)
     asked = as_measure(measure, beta)
-    z = NormalDist().inv_cdf((1 + _check_level(level)) / 2)
+    z = standard_errors(level)
     counts = _Counts.of(truth, guess)
     pooled = counts.pooled() if average == "micro" else counts
     f = asked.value(*pooled.four, zero_division=zero_division)
@@ -133,7 +134,7 @@ def f_interval(
     low, high = _limits(pooled, ratio, z, design)
     if average == "macro":
         return _mean_interval(f, low, high, _correlation(pull))
-    return Interval(float(low[0]), float(f[0]), float(high[0]))
+    return _around(float(low[0]), float(f[0]), float(high[0]))
 
 
 def f_and_pulls(
@@ -176,31 +177,54 @@ class _Counts:
 
 def _one_against_rest(y_true: Any, y_pred: Any, average: Any, pos_label: Any) -> tuple[Any, Any]:
     """Return which labels are the positive one; it must be there, but need not be predicted."""
-    check_choice("average", average, (None,))
-    refuse_masked("y_pred", y_pred)
-    return as_positives("y_true", y_true, pos_label), np.asarray(y_pred) == pos_label
+    if average is not None:
+        raise ValueError(f"pos_label is for labels without average, got average={average!r}")
+    truth, guess = _labels(y_true, y_pred)
+    return as_positives("y_true", truth, pos_label), which_are(guess, pos_label)
 
 
 def _columns(y_true: Any, y_pred: Any, average: str | None) -> tuple[Any, Any]:
     """Return truth and predictions as boolean tables of one shape, one column per label."""
-    refuse_masked("y_true", y_true)
-    refuse_masked("y_pred", y_pred)
-    truth, guess = np.asarray(y_true), np.asarray(y_pred)
+    truth, guess = _labels(y_true, y_pred)
+    if truth.size == 0 or truth.ndim not in (1, 2):
+        raise ValueError(f"y_true must be a non-empty vector or table, got shape {truth.shape}")
+    if truth.ndim == 1 and average is not None:
+        check_choice("average", average, (None, "macro", "micro"))
+        classes = np.unique(np.concatenate([truth, guess]))
+        return truth[:, None] == classes, guess[:, None] == classes
+    if truth.ndim == 2 and average not in ("macro", "micro"):
+        raise ValueError(
+            f"a table of labels needs average='macro' or 'micro', got average={average!r} and "
+            f"shape {truth.shape}"
+        )
+    tables = as_positives("y_true", truth), as_positives("y_pred", guess)
+    return tables[0].reshape(len(truth), -1), tables[1].reshape(len(truth), -1)
+
+
+def _labels(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Return two arrays of labels, of one shape and one kind."""
+    truth, guess = as_classes("y_true", y_true), as_classes("y_pred", y_pred)
     if truth.shape != guess.shape:
         raise ValueError(
             f"y_true and y_pred must have one shape, got {truth.shape} and {guess.shape}"
         )
-    if truth.size == 0 or truth.ndim not in (1, 2):
-        raise ValueError(f"y_true must be a non-empty vector or table, got shape {truth.shape}")
-    if truth.ndim == 1 and average is not None:
-        check_choice("average", average, ("macro", "micro"))
-        if any(a.dtype.kind == "f" and np.isnan(a).any() for a in (truth, guess)):
-            raise ValueError("y_true and y_pred must hold classes, got NaN")
-        classes = np.unique(np.concatenate([truth, guess]))
-        return truth[:, None] == classes, guess[:, None] == classes
-    check_choice("average", average, (None,) if truth.ndim == 1 else ("macro", "micro"))
-    tables = as_positives("y_true", truth), as_positives("y_pred", guess)
-    return tables[0].reshape(len(truth), -1), tables[1].reshape(len(truth), -1)
+    first = [each.ravel()[:1].tolist() for each in (truth, guess)]
+    if len({isinstance(label, str) for each in first for label in each}) > 1:
+        raise ValueError(
+            "y_true and y_pred must hold labels of one kind, got "
+            f"{first[0][0]!r} and {first[1][0]!r}"
+        )
+    return truth, guess
+
+
+def _around(low: float, value: float, high: float) -> Interval:
+    """Return an interval that holds its value, which rounding may have put beside it."""
+    return Interval(min(low, value), value, max(high, value))
+
+
+def standard_errors(level: float) -> float:
+    """Return how many standard errors to each side hold the truth that often."""
+    return -NormalDist().inv_cdf((1.0 - _check_level(level)) / 2.0)
 
 
 def _check_level(level: float) -> float:
@@ -223,7 +247,7 @@ def _normal_interval(f: Floats, pull: Floats, z: float, ends: tuple[float, float
     value = float(np.mean(f))
     reach = z * float(np.sqrt(np.sum((pull.sum(axis=1) / len(f)) ** 2)))
     least, most = ends
-    return Interval(max(value - reach, least), value, min(value + reach, most))
+    return _around(max(value - reach, least), value, min(value + reach, most))
 
 
 def wilson(share: Any, count: Any, z: float) -> tuple[Floats, Floats]:
@@ -314,4 +338,4 @@ def _mean_interval(f: Floats, low: Floats, high: Floats, correlation: Floats) ->
     below, above = (
         float(np.sqrt(side @ correlation @ side)) / len(f) for side in (f - low, high - f)
     )
-    return Interval(mean - below, mean, mean + above)
+    return _around(mean - below, mean, mean + above)

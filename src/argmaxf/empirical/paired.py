@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.empirical.interval import Interval, f_and_pulls
+from argmaxf.empirical.interval import Interval, f_and_pulls, standard_errors
 from argmaxf.measures import MeasureLike, as_measure
-from argmaxf.validation import as_labels, check_unit_interval
+from argmaxf.validation import as_labels
 
 
 def f_difference(
@@ -42,7 +41,7 @@ def f_difference(
     f2, pull2 = f_and_pulls(truth, second, ratio)
     value = float(np.mean(f1 - f2))
     error = float(np.sqrt(np.sum((pull1 - pull2).mean(axis=1) ** 2)))
-    reach = error * NormalDist().inv_cdf((1 + check_unit_interval("level", level)) / 2)
+    reach = error * standard_errors(level)
     return Interval(value - reach, value, value + reach)
 
 

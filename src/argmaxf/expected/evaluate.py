@@ -179,7 +179,7 @@ def _mask(selected: ArrayLike, n: int) -> NDArray[np.bool_]:
         raise ValueError(f"selected must have the shape of proba, ({n},), got {mask.shape}")
     if mask.dtype != np.bool_ and not np.isin(mask, (0, 1)).all():
         bad = int(np.flatnonzero(~np.isin(mask, (0, 1)))[0])
-        raise ValueError(f"selected must be booleans, got {mask[bad]!r} at position {bad}")
+        raise ValueError(f"selected must be booleans, got {mask[bad].item()!r} at position {bad}")
     return mask.astype(np.bool_)
 
 

@@ -40,6 +40,7 @@ FEW = 4  # sizes; of more, two doubles leave fewer to compare in decimals
 MANY = 64  # sizes compared in two doubles; of more, those that are highest in doubles,
 WORK = 1 << 15  # and fewer of so many bands, times sizes
 FACTORS = 33  # odds factors tried between the ends of the bands, for regret
+EQUAL = 1e-13  # losses of F that differ by no more are equal
 ROUNDING = 1e-14  # part of a lower end by which bands may be out of order
 SAME = 1e-6  # log-odds by which the widths of bands may differ and still be one factor
 
@@ -155,7 +156,7 @@ def maximize_worst_case_f(
         A `Decision`; `threshold` is the lowest `low` of the set, and `expected` the expected F of
         the worst case (`low` inside, `high` outside), with `regret` too. Exact: near ties of up to
         300 items are settled in decimals, of up to 16,384 in two doubles, and a tie goes to the
-        smaller set.
+        smaller set. With `regret`, losses within 1e-13 of each other are a tie.
 
     Notes
     -----
@@ -244,7 +245,10 @@ def _best_in_two_doubles(bands: Bands, rivals: list[int], question: Question) ->
 
 
 def _least_regret(bands: Bands, question: Question) -> tuple[int, float]:
-    """Return the size whose worst loss against the best set is least, and that loss."""
+    """Return the size whose worst loss against the best set is least, and that loss.
+
+    Losses that differ by no more than the rounding of F are equal: the smallest set is taken.
+    """
     lost = np.zeros(bands.low.size + 1)
     for factor in common_factor(bands) ** np.linspace(0.0, 1.0, FACTORS):
         f = expected_f_curve(
@@ -253,7 +257,8 @@ def _least_regret(bands: Bands, question: Question) -> tuple[int, float]:
             zero_division=question.zero_division,
         )
         lost = np.maximum(lost, f.max() - f)
-    return int(np.argmin(lost)), float(lost.min())
+    k = int(np.argmax(lost <= lost.min() + EQUAL))
+    return k, float(lost[k])
 
 
 def common_factor(bands: Bands) -> float:

@@ -227,16 +227,21 @@ def _as_joint(P: ArrayLike, p0: ArrayLike) -> tuple[Floats, NDArray[Any]]:
     if joint.ndim not in (2, 3):
         raise ValueError(f"P must have two dimensions, or three for a batch, got {joint.ndim}")
     n, counts = joint.shape[-2:]
-    if not 1 <= counts <= n:
+    if not (n and counts):
+        raise ValueError(f"P must hold at least one label and one column, got {joint.shape}")
+    if counts > n:
         raise ValueError(f"P must have one row per label and at most {n} columns, got {counts}")
-    if joint.size and not (joint.min() >= 0.0 and joint.max() <= 1.0 + ROUNDING):
+    if joint.size and not (joint.min() >= -ROUNDING and joint.max() <= 1.0 + ROUNDING):
         raise first_bad_probability("P", joint)
     none = as_real_array("p0", p0)
     if none.shape != joint.shape[:-2]:
         raise ValueError(f"p0 must have shape {joint.shape[:-2]} to go with P, got {none.shape}")
     if not ((none >= -ROUNDING) & (none <= 1.0 + ROUNDING)).all():
         raise first_bad_probability("p0", none)
-    return joint.astype(np.float64, copy=False), none.astype(np.float64).clip(0.0, 1.0)
+    joint = joint.astype(np.float64, copy=False)
+    if joint.size and joint.min() < 0.0:  # by rounding
+        joint = np.maximum(joint, 0.0)
+    return joint, none.astype(np.float64).clip(0.0, 1.0)
 
 
 def _check_consistent(joint: Floats, none: Floats, one: bool) -> None:
