@@ -79,9 +79,10 @@ def _how(reports: Mapping[str, Report], plan: Plan) -> str:
     return (
         "Ye, Chai, Lee and Chieu, “Optimizing F-Measures: A Tale of Two Approaches”, ICML 2012: "
         f"its section 4 run again, the printed number beside ours.\n\n{WORDS}\n\n"
-        f"Made by `{command}` with {packages}, Python {platform.python_version()}. Seeds count from 0 in every experiment. "
-        "Each table is in `results/` as Markdown, CSV and JSON, each figure as PNG and SVG; where "
-        "the time went is in [results/timing.md](results/timing.md)." + plan.quick * look
+        f"Made by `{command}` with {packages}, Python {platform.python_version()}. "
+        "Seeds count from 0 in every experiment. Each table is in `results/` as Markdown, CSV and "
+        "JSON, each figure as PNG and SVG; where the time went is in "
+        "[results/timing.md](results/timing.md)." + plan.quick * look
     )
 
 
