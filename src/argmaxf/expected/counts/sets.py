@@ -148,7 +148,8 @@ def _rivals(value: Floats, descending: Floats, question: Question) -> Ints:
     best = int(np.argmax(value))
 
     def near(k: Ints, terms: Any) -> Ints:
-        return k[value[k] >= value[best] - NEAR * terms - DIGITLESS]
+        found: Ints = k[value[k] >= value[best] - NEAR * terms - DIGITLESS]
+        return found
 
     every = np.flatnonzero(value > -np.inf)
     if not isinstance(measure, Linear):
