@@ -285,6 +285,32 @@ def test_an_index_of_pandas_is_kept(index):
     assert decide(frame, "p")["label"].tolist() == maximize_expected_f(P).selected.tolist()
 
 
+def indexed_by_a_key():
+    """As many a frame is; its columns and its index are grouped by names that must not clash."""
+    frame = pd.DataFrame({"p": P, "key": CODE})
+    return frame.set_index("key", drop=False)
+
+
+def test_an_index_may_have_the_name_of_a_key():
+    labelled = decide(indexed_by_a_key(), "p", by="key")
+    assert labelled["label"].tolist() == labels_by(CODE)
+    assert labelled.index.name == "key"
+
+
+def test_an_index_may_have_the_name_of_a_key_on_dask(dask_client):
+    import dask.dataframe as dd
+
+    frame = dd.from_pandas(indexed_by_a_key(), npartitions=2, sort=False)
+    assert decide(frame, "p", by="key").compute()["label"].tolist() == labels_by(CODE)
+
+
+def test_a_column_is_given_by_its_name():
+    frame = pd.DataFrame([[0.9, 0.2], [0.3, 0.4]])
+    for given in (0, [0, 1]):
+        with pytest.raises(TypeError, match="must be given by its name, a text, got 0"):
+            decide(frame, given)
+
+
 def test_a_segment_that_came_later_has_no_label():
     import duckdb
 

@@ -294,7 +294,8 @@ def _check_same(before: Groups, after: Groups) -> None:
     """Refuse finer groups of other items than those wanted."""
     were, are = before.count.sum(), after.count.sum()
     if were != are:
+        low, high = float(before.low.min()), float(before.high.max())
         raise ValueError(
             "the source must have the same rows each time it is read, got "
-            f"{were:.0f} and then {are:.0f} between {before.low.min()!r} and {before.high.max()!r}"
+            f"{were:.0f} and then {are:.0f} between {low!r} and {high!r}"
         )

@@ -55,7 +55,7 @@ class Pandas(InMemory):
     """pandas and its like."""
 
     def codes(self, keys: nw.DataFrame[Any], name: str) -> Ints:  # noqa: D102
-        native = keys.to_native()
+        native = keys.to_native().reset_index(drop=True)  # it may have a key's name
         groups = native.groupby(list(native.columns), dropna=False, sort=False, observed=True)
         return np.asarray(groups.ngroup().to_numpy(), np.int64)
 
@@ -235,7 +235,8 @@ def _without_duplicates(part: Any) -> Any:
 
 def _merged(part: Any, numbers: Any, name: str) -> Any:
     """Return the number of each row of a pandas frame."""
-    ids = part.merge(numbers, on=list(part.columns), how="left")[name]
+    keys = part.reset_index(drop=True)  # the index may have a key's name
+    ids = keys.merge(numbers, on=list(part.columns), how="left")[name]
     return ids.fillna(NAMELESS).astype("int64").set_axis(part.index)
 
 

@@ -114,7 +114,13 @@ def _factors(prior: Any, columns: int) -> tuple[float, ...]:
 
 def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return a name, several or none as a tuple."""
-    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+    if given is None or isinstance(given, str):
+        return () if given is None else (given,)
+    names = tuple(given) if isinstance(given, Iterable) else (given,)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"a column must be given by its name, a text, got {name!r}")
+    return names
 
 
 def unused(taken: Iterable[str], wanted: Sequence[str]) -> list[str]:
