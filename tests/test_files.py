@@ -333,6 +333,8 @@ def test_questions_that_make_no_sense(files, tmp_path, capsys):
             ([files, "-p", "p", "-o", out], "must all come from text files, or none of them"),
             ([files / "rows.parquet", sketch, "-p", "p"], "give one sketch"),
             ([sketch, "-o", out], "a sketch holds no rows to label"),
+            ([sketch, "--threshold", 0.5], "a sketch holds no rows to label"),
+            ([files / "no.argmaxf"], "no.argmaxf: cannot be read: No such file or directory"),
         ]:
             assert message in refused(capsys, "decide", *arguments)
         assert "must be named" in refused(capsys, "sketch", rows, "-p", "p", "-o", files / "s.csv")

@@ -138,6 +138,20 @@ def test_an_unknown_version_is_named():
         ProbabilitySketch.from_bytes(body + struct.pack("<I", zlib.crc32(body)))
 
 
+def test_a_table_of_another_size_is_named():
+    good = ProbabilitySketch.from_array([0.1]).to_bytes()
+    body = good[:12] + struct.pack("<I", 99) + good[16:-4]
+    with pytest.raises(ValueError, match="7364 rows of 8 columns, got 99 rows of 8 columns"):
+        ProbabilitySketch.from_bytes(body + struct.pack("<I", zlib.crc32(body)))
+
+
+def test_only_a_sketch_is_merged():
+    sketch = ProbabilitySketch.from_array([0.1])
+    with pytest.raises(TypeError, match="a sketch can be merged, got list; update takes items"):
+        sketch.merge([0.5])
+    assert sketch.n == 1
+
+
 def test_impossible_contents_are_refused_even_with_a_good_checksum():
     good = ProbabilitySketch.from_array([0.1]).to_bytes()
     body = good[:-12] + struct.pack("<d", math.nan)

@@ -109,7 +109,8 @@ def decide(
         path = stack.enter_context(_printed_at_the_end()) if piped else output
         where: dict[str, Any] = {"output": path, "label": label, "progress": progress}
         if is_sketch:
-            decisions = Decisions({(): _decide_sketch(files, output, segments, options)})
+            on_rows = bool(output or segments or threshold is not None)
+            decisions = Decisions({(): _decide_sketch(files, options, on_rows)})
         elif probability is None:
             raise ValueError("name the column of probabilities with -p")
         elif threshold is None:
@@ -168,10 +169,8 @@ def _estimated(
     return estimate_files(files, column, rates[0], nulls=nulls, progress=progress)
 
 
-def _decide_sketch(
-    files: list[str], output: Path | None, by: tuple[str, ...], options: Options
-) -> Decision:
-    """Decide from a summary alone."""
+def _decide_sketch(files: list[str], options: Options, on_rows: bool) -> Decision:
+    """Decide from a summary alone; what would have to be done with rows is refused."""
     if len(files) > 1:
         raise ValueError(
             f"give one sketch, got {len(files)} files; argmaxf merge makes one of many"
@@ -182,7 +181,7 @@ def _decide_sketch(
         raise ValueError("a sketch holds no rows to move to another rate; move them before")
     if options.asked:
         raise ValueError("a promise needs every probability, and a sketch holds their summary")
-    if output or by:
+    if on_rows:
         raise ValueError("a sketch holds no rows to label; give --threshold where the rows are")
     return read_sketch(Path(files[0])).decide(
         beta=options.beta,
@@ -198,6 +197,8 @@ def read_sketch(path: Path) -> ProbabilitySketch:
         return ProbabilitySketch.from_bytes(path.read_bytes())
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+    except OSError as error:
+        raise OSError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _print_thresholds(decisions: Decisions) -> None:

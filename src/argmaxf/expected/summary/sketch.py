@@ -126,6 +126,10 @@ class ProbabilitySketch:
         ProbabilitySketch
             The sketch itself.
         """
+        if not isinstance(other, ProbabilitySketch):
+            raise TypeError(
+                f"a sketch can be merged, got {type(other).__name__}; update takes items"
+            )
         self._table += other._table
         return self
 

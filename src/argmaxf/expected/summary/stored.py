@@ -42,10 +42,14 @@ def _parsed(data: bytes) -> tuple[np.ndarray, Floats]:
     if version != VERSION:
         raise ValueError(f"sketch version must be {VERSION}, got {version}")
     length = HEADER.size + size * (4 + 8 * columns) + CHECKSUM.size
-    if (table_rows, columns) != empty.shape or len(data) != length:
+    if len(data) != length:
         raise ValueError(
             f"the sketch is cut short or altered: expected {length} bytes, got {len(data)}"
         )
+    if (table_rows, columns) != empty.shape:
+        size_of = "{} rows of {} columns".format
+        said = f"expected {size_of(*empty.shape)}, got {size_of(table_rows, columns)}"
+        raise ValueError(f"the sketch is altered: {said}")
     if CHECKSUM.unpack(data[-CHECKSUM.size :])[0] != zlib.crc32(data[: -CHECKSUM.size]):
         raise ValueError("the sketch is altered: its checksum does not match")
     rows = np.frombuffer(data, "<u4", size, HEADER.size).astype(np.int64)
