@@ -72,9 +72,10 @@ def maximize_empirical_f(
     zero_division : float, default=0.0
         F of predicting nothing where there is nothing to find.
     min_precision : float, optional
-        Only cuts of at least this precision count. A cut that selects nothing has none (0/0), and
-        where no other would do that is an error: a threshold is for rows to come (the sets of
-        `maximize_expected_f` are not, and there nothing is selected). With a large
+        Only cuts of at least this precision count. That of a cut that selects nothing is
+        `zero_division` (0/0); where this is too low and no other cut would do, that is an error: a
+        threshold is for rows to come (the sets of `maximize_expected_f` are not, and there nothing
+        is selected). With a large
         `beta` (1e6, say) F is recall, so ``beta=1e6, min_precision=0.9`` asks for the best recall
         at precision 0.9.
     min_recall : float, optional
@@ -276,7 +277,8 @@ def _few_selected(cuts: Cuts, score: Any, weight: Any, rate: float | None) -> ND
     flat = np.sort(score, axis=None)
     heavy = ones_unless(weight, len(score)).repeat(score.size // len(score))
     above_it = np.append(np.cumsum(heavy[np.argsort(score, axis=None)][::-1])[::-1], 0.0)
-    return np.asarray(above_it[np.searchsorted(flat, cuts.edge)] <= rate * above_it[0] + SLACK)
+    most = (rate + SLACK) * above_it[0]
+    return np.asarray(above_it[np.searchsorted(flat, cuts.edge)] <= most)
 
 
 def _need_some(allowed: Any, name: str, limit: float, reachable: float) -> None:
