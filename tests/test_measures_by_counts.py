@@ -161,6 +161,22 @@ def test_ties_of_the_smallest_numbers():
     assert maximize_expected_f([5e-324] * 5, measure="balanced_accuracy").k == 0
 
 
+@linear
+@pytest.mark.parametrize("n", [1, 40, 6000])
+def test_of_all_items_the_spread_is_that_of_the_positives_alone(measure, n):
+    """T is S: that of kappa is 0, of balanced accuracy the chance of one class alone."""
+    p = np.linspace(0.2, 0.9, n)
+    mass = np.ones(1)
+    for each in p:
+        mass = np.r_[mass * (1 - each), 0.0] + np.r_[0.0, mass * each]
+    f = np.array([float(value(ALL[measure], s, n, s, n, 0.5)) for s in range(n + 1)])
+    std = np.sqrt(mass @ (f - mass @ f) ** 2)
+    options = {"measure": measure, "zero_division": 0.5}
+    assert expected_f(p, np.ones(n), **options).std == pytest.approx(std, rel=1e-9, abs=1e-10)
+    together = maximize_expected_f(p, by=["all"] * n, min_selected=n, **options).overall
+    assert together.std == pytest.approx(std, rel=1e-9, abs=1e-10)
+
+
 def every_value(measure, n, zero_division):
     """The measure by its formula for all counts, as a table of tp, k and s."""
     table = np.zeros((n + 1, n + 1, n + 1))

@@ -134,17 +134,22 @@ class Law:
 
     def spread(self, chosen: Groups, mean: float) -> float:
         """Return the standard deviation of the measure for a chosen set."""
+        at_ends = bool(self.nodes[0] == 0.0 or self.nodes[-1] == self.n)
+        likely = (self.mass > LEAST) | (not at_ends)
+        k = np.array([chosen.count.sum()])
+        if k[0] == self.n:  # of all items T is S: what the sums below leave of nothing is rounding
+            s, mass = self.nodes[likely], self.mass[likely]
+            value = self.measure.quotient(s, self.n, s, self.n, self.zero_division)
+            return math.sqrt(max(0.0, float(mass @ (value - mean) ** 2)))
         pi, negative, variance = self._sums(chosen)
         tilted = negative if self.by_false else pi
         middle = tilted[0].real  # E[T]
-        k = np.array([chosen.count.sum()])
         a, b = (part[0] for part in self.parts(k))
         # a T + b - mean = a (T - E[T]) + c: its square has three terms
         away = tilted - middle
         c = a * middle + b - mean
         second, first = self._at_nodes(away * away + variance), self._at_nodes(away)
-        if self.nodes[0] == 0.0 or self.nodes[-1] == self.n:  # a differs much from s to s
-            likely = self.mass > LEAST
+        if at_ends:  # a differs much from s to s
             a, c, second, first, mass = (each[likely] for each in (a, c, second, first, self.mass))
             around = np.maximum(second - first * first / mass, 0.0)
             square = a * a * around + mass * (a * first / mass + c) ** 2
