@@ -223,6 +223,28 @@ def test_a_model_of_ones_own_is_trained_anew(frame, tmp_path, capsys):
         make_classifier(str(tmp_path / "bad.skops"), 0)
 
 
+def test_what_has_a_pipeline_inside_brings_its_own_preprocessing(frame, tmp_path, capsys):
+    """A search over a pipeline, and what `--save` wrote: both ask for columns by name."""
+    import skops.io
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    scaled = make_column_transformer((StandardScaler(), ["size"]))
+    pipeline = make_pipeline(scaled, LogisticRegression())
+    search = GridSearchCV(pipeline, {"logisticregression__C": [0.1, 1.0]}, cv=2)
+    skops.io.dump(search, tmp_path / "search.skops")
+    data = tmp_path / "t.csv"
+    frame.write_csv(data)
+    words = ["compare", str(data), "--target", "y", "--folds", "2", "--json"]
+    saved = tmp_path / "saved.skops"
+    searched = [*words, "--estimator", str(tmp_path / "search.skops"), "--save", str(saved)]
+    assert run(searched) == 0, capsys.readouterr().err
+    assert run([*words, "--estimator", str(saved)]) == 0, capsys.readouterr().err
+
+
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 def test_no_number_is_cut_off_on_a_narrow_terminal(width):
     from rich.table import Table
@@ -251,6 +273,12 @@ def test_bounds_offer_no_rows_that_nobody_has(capsys):
     assert "says nothing here" in text
     assert "> 10,000,000" in text
     assert "368," not in text
+
+
+@pytest.mark.parametrize(("n", "rate"), [("1000", "1e-300"), ("1" + "0" * 400, "0.1")])
+def test_bounds_beyond_doubles_are_refused(n, rate, capsys):
+    assert run(["bounds", "--n", n, "--positive-rate", rate]) == 2
+    assert "1e300" in capsys.readouterr().err
 
 
 def test_a_bound_above_one_says_nothing(capsys):

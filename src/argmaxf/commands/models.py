@@ -75,10 +75,13 @@ def saved_classifier(path: Path) -> Any:
 def behind_preprocessing(X: pl.DataFrame, classifier: Any) -> Pipeline:
     """Return the classifier behind preprocessing for the columns of X; a pipeline brings its own.
 
+    So does what has one inside, such as a search over a pipeline, or a model that `--save` wrote.
+
     Numbers: missing ones get the median and a mark of their own, then all are scaled. Text and
     true/false: one column for each category, missing being one, rare and unknown ones together.
     """
-    if isinstance(classifier, Pipeline):
+    parts = (classifier, *classifier.get_params().values())
+    if any(isinstance(part, Pipeline) for part in parts):
         return classifier
     numbers = X.select(selectors.numeric()).columns
     categories = [column for column in X.columns if column not in numbers]

@@ -12,6 +12,8 @@ from argmaxf.validation import (
     check_unit_interval,
 )
 
+MOST = 10**300  # examples: more are beyond doubles
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -179,6 +181,8 @@ def _smallest(enough: Callable[[int], bool]) -> int:
     high = 1
     while not enough(high):
         high *= 2
+        if high > MOST:
+            raise ValueError("fewer than 1e300 examples must be enough for a bound, got more")
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
@@ -189,8 +193,10 @@ def _smallest(enough: Callable[[int], bool]) -> int:
 def _check_setting(
     n: int, positive_rate: float, beta: float, eta: float
 ) -> tuple[int, float, float, float]:
+    if check_count("n", n) > MOST:
+        raise ValueError("n must be below 1e300, got more")
     return (
-        check_count("n", n),
+        int(n),
         check_open_rate("positive_rate", positive_rate, closed_above=True),
         check_beta(beta) ** 2,
         check_open_rate("eta", eta),
