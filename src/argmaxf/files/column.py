@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -46,6 +47,17 @@ class Column:
                 taken.update(source.scan().collect_schema())
         p, text = unused(taken, ["argmaxf_p", "argmaxf_text"])
         return p, text
+
+    @cached_property
+    def commas(self) -> set[Path]:
+        """The text files that write probabilities as 0,5, by their first rows."""
+        found = set()
+        for source in self.inputs:
+            if source.is_text and self.name in source.check_header():
+                with reading(source, self.name):
+                    if has_commas(source.beginning(self.name)[self.name]):
+                        found.add(source.path)
+        return found
 
     @property
     def p(self) -> str:
@@ -133,9 +145,7 @@ class Column:
             raise ValueError(f"{source.name}: no column {self.name!r}; it has {list(schema)}")
         column, kind = selectors.by_name(self.name).as_expr(), schema[self.name]
         if source.is_text:
-            with reading(source, self.name):
-                comma = has_commas(source.beginning[self.name])
-            number = as_number(column, comma=comma)
+            number = as_number(column, comma=source.path in self.commas)
             given = number.alias(self.name) if typed else column.alias(text)
             frame = source.scan(typed=typed, text=[self.name, *self.as_text])
             return frame.with_columns(given, self._moved(number).alias(p))

@@ -11,12 +11,12 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from tempfile import gettempdir
 from typing import IO, cast
 
 import polars as pl
+from polars import selectors
 
 from argmaxf.files.commas import decimal_commas, with_points
 from argmaxf.files.header import header, separator_of
@@ -75,14 +75,19 @@ class Input:
         """Whether every value is text until it is parsed."""
         return self.kind in SEPARATORS
 
-    def scan(self, *, typed: bool = False, text: Sequence[str] = ()) -> pl.LazyFrame:
-        """Scan the file; values of text files stay text unless `typed`, and in columns `text`."""
+    def scan(
+        self, *, typed: bool = False, text: Sequence[str] = (), ragged: bool = False
+    ) -> pl.LazyFrame:
+        """Scan the file; values of text files stay text unless `typed`, and in columns `text`.
+
+        With `ragged`, fields that a row has beyond the header are passed over.
+        """
         if self.kind == "parquet":
             return pl.scan_parquet(self.path, glob=False)
         if self.kind == "arrow":
             return pl.scan_ipc(self.path, glob=False)
         names, separator = self.check_header(), self.separator
-        commas = decimal_commas(self.beginning) if typed and separator != "," else []
+        commas = decimal_commas(self.beginning()) if typed and separator != "," else []
         as_text = {*text, *commas} & set(names)
         frame = pl.scan_csv(
             self.path,
@@ -91,22 +96,15 @@ class Input:
             infer_schema_length=INFERRED,
             schema_overrides=dict.fromkeys(as_text, pl.String),
             new_columns=names_to_give(names),
+            truncate_ragged_lines=ragged,
             glob=False,
         )
         return with_points(frame, [name for name in commas if name not in text])
 
-    @cached_property
-    def beginning(self) -> pl.DataFrame:
-        """The first rows of a text file, as text."""
-        return pl.read_csv(
-            self.path,
-            separator=self.separator,
-            infer_schema=False,
-            n_rows=INFERRED,
-            truncate_ragged_lines=True,  # refused where all rows are read
-            new_columns=names_to_give(self.check_header()),
-            glob=False,
-        )
+    def beginning(self, *names: str) -> pl.DataFrame:
+        """Return the first rows of a text file as text, of some columns or all."""
+        frame = self.scan(ragged=True).head(INFERRED)
+        return (frame.select(selectors.by_name(*names)) if names else frame).collect()
 
     def check_header(self) -> list[str]:
         """Return the names of the columns of a text file; refuse what Polars would rename."""
