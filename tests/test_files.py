@@ -1,6 +1,7 @@
 """Files and the command: the decision of the array, streamed, and every fault in one clear line."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -103,6 +104,16 @@ def test_every_format_to_every_format(files, rows, capsys, source, target):
     assert labelled["label"].to_list() == best.selected.tolist()
     assert labelled["p"].to_list() == rows["p"].to_list()
     assert sorted(p.name for p in files.iterdir() if p.name.startswith(".")) == []
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_an_output_named_gz_is_zipped(files, rows, tmp_path, capsys, kind):
+    out, again = tmp_path / f"labels.{kind}.gz", tmp_path / f"again.{kind}"
+    decided(capsys, files / "rows.parquet", "-p", "p", "-o", out)
+    again.write_bytes(gzip.decompress(out.read_bytes()))
+    assert READERS[kind](again)["label"].to_list() == exact(rows).selected.tolist()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    assert_same(decided(capsys, out, "-p", "p"), exact(rows))
 
 
 def test_text_is_copied_as_it_is_written(tmp_path, capsys):
@@ -285,6 +296,15 @@ def test_ragged_rows_are_those_the_csv_module_sees(tmp_path, table, ended):
     wrong = [i for i, row in enumerate(table) if len(row) != len(table[0])]
     found = first_ragged(path, ",")
     assert (found.row if found else None) == (wrong[0] if wrong else None)
+
+
+def test_an_empty_line_counts_as_a_row_in_every_message(tmp_path, capsys):
+    path = tmp_path / "in.csv"
+    for last, said in (("high,c", "must hold numbers"), ("0.5", "must have 2 fields")):
+        path.write_text(f"\np,x\n0.5,a\n\n0.4,b\n{last}\n")
+        error = refused(capsys, "decide", path, "-p", "p")
+        assert f"{path}, row 4: " in error
+        assert said in error
 
 
 def test_a_missing_column_a_text_value_and_what_is_no_probability(files, tmp_path, capsys):

@@ -138,6 +138,8 @@ def test_a_mistake_among_decimal_commas_is_named_and_commas_in_quotes_are_noted(
         ("p;x\n0,5;a\n".encode("utf-16"), "; save the file as UTF-8"),
         (b"p;y\r0,5;1\r0,4;0\r", "lines must end with a line feed, got carriage returns alone"),
         (b"\x1f\x8b\x08\x00" + bytes(99), "a zipped file must be named with .gz"),
+        (b"PAR1\x15\x00,\xff\n" + bytes(99), "a Parquet file must be named with .parquet"),
+        (b"ARROW1\x00\x00\xff\n" + bytes(99), "an Arrow file must be named with .arrow"),
     ],
 )
 def test_other_text_is_refused_with_what_to_do(tmp_path, capsys, content, rule):
@@ -154,6 +156,13 @@ def test_other_text_is_refused_with_what_to_do(tmp_path, capsys, content, rule):
         assert rule in error
         assert "column" not in error
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_arrow_stream_is_named(tmp_path, capsys):
+    path = tmp_path / "t.arrow"
+    pl.DataFrame({"p": [0.5]}).write_ipc_stream(path)
+    for words in (["decide", path, "-p", "p"], ["compare", path, "--target", "p"]):
+        assert f"{path}: an Arrow stream; give it as" in refused(capsys, *words)
 
 
 def test_blank_text_is_a_missing_number(tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import gzip
+import shutil
 import signal
 import sys
 import threading
@@ -33,6 +34,7 @@ KINDS = {
 }
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 ZIPPED = ".gz"  # after any of these
+STREAM = b"\xff\xff\xff\xff"  # how an Arrow stream starts
 COPY = 1 << 20  # bytes of the standard input taken at a time
 INFERRED = 10_000  # rows of text from which the types of columns are guessed
 
@@ -47,21 +49,19 @@ class Input:
     origin: Path  # the user's own file, where `path` is a copy of it
 
     @classmethod
-    def of(cls, path: Path) -> Input:
-        """Return a file by its name."""
-        return cls(path, kind_of(path), str(path), path)
-
-    @classmethod
     def opened(cls, path: Path, stack: ExitStack) -> Input:
         """Return a file by its name; a zipped one is unpacked until the stack is closed."""
-        if path.suffix.lower() != ZIPPED:
-            return cls.of(path)
-        kind = kind_of(path)
-        try:
-            with gzip.open(path) as stream:
-                return cls(_spilled(cast(IO[bytes], stream), stack), kind, str(path), path)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ValueError(f"{path} cannot be read: {error}") from None
+        kind, place = kind_of(path), path
+        if is_zipped(path):
+            try:
+                with gzip.open(path) as stream:
+                    place = _spilled(cast(IO[bytes], stream), stack)
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+                raise ValueError(f"{path} cannot be read: {error}") from None
+        if kind == "arrow":
+            with place.open("rb") as file:
+                _refuse_stream(file.read(len(STREAM)), str(path))
+        return cls(place, kind, str(path), path)
 
     @property
     def separator(self) -> str:
@@ -121,15 +121,20 @@ def names_to_give(names: list[str]) -> list[str] | None:
 
 def kind_of(path: Path) -> str:
     """Return the kind of a file by its extension, that before .gz where it is zipped."""
-    plain = path.with_suffix("") if path.suffix.lower() == ZIPPED else path
+    plain = path.with_suffix("") if is_zipped(path) else path
     kind = KINDS.get(plain.suffix.lower())
     if kind is None:
         raise ValueError(f"{path}: the extension must be one of {', '.join(KINDS)}, or one and .gz")
     return kind
 
 
+def is_zipped(path: Path) -> bool:
+    """Tell whether a file is zipped, by its name."""
+    return path.suffix.lower() == ZIPPED
+
+
 def _has_kind(path: Path) -> bool:
-    plain = path.with_suffix("") if path.suffix.lower() == ZIPPED else path
+    plain = path.with_suffix("") if is_zipped(path) else path
     return plain.suffix.lower() in KINDS
 
 
@@ -141,6 +146,18 @@ def write(frame: pl.LazyFrame, path: Path, kind: str, separator: str) -> None:
         frame.sink_ipc(path)
     else:
         frame.sink_csv(path, separator=separator)
+
+
+def write_zipped(frame: pl.LazyFrame, path: Path, kind: str, separator: str) -> None:
+    """Write a frame as a stream, and zip what was written."""
+    with temporary_file(path.parent, "argmaxf-unzipped") as plain:
+        write(frame, plain, kind, separator)
+        with (
+            plain.open("rb") as source,
+            path.open("wb") as target,
+            gzip.GzipFile("", "wb", fileobj=target, mtime=0) as zipped,  # the same each time
+        ):
+            shutil.copyfileobj(source, zipped, COPY)
 
 
 def find_inputs(names: Iterable[str], stack: ExitStack) -> list[Input]:
@@ -224,6 +241,10 @@ def _sniffed(line: bytes) -> str:
         return "parquet"
     if line.startswith(b"ARROW1"):
         return "arrow"
-    if line.startswith(b"\xff\xff\xff\xff"):
-        raise ValueError("standard input: an Arrow stream; give it as an Arrow or Parquet file")
+    _refuse_stream(line, "standard input")
     return "tsv" if line.count(b"\t") > line.count(b",") else "csv"
+
+
+def _refuse_stream(start: bytes, name: str) -> None:
+    if start.startswith(STREAM):
+        raise ValueError(f"{name}: an Arrow stream; give it as an Arrow or Parquet file")

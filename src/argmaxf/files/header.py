@@ -8,7 +8,11 @@ from collections import Counter
 from pathlib import Path
 
 SEEN = 1 << 16  # bytes of a file that tell what stands between its fields
-ZIPPED = b"\x1f\x8b"  # how such a file starts
+OTHERS = {  # how files that are no text start
+    b"\x1f\x8b": "a zipped file must be named with .gz, or be unpacked first",
+    b"PAR1": "a Parquet file must be named with .parquet",
+    b"ARROW1": "an Arrow file must be named with .arrow",
+}
 LONGEST = 40  # bytes of a name to show
 SAVE = "save the file as UTF-8"
 
@@ -39,8 +43,10 @@ def _fields(text: str, separator: str, whole: bool) -> list[int]:
 def header(path: Path, separator: str) -> list[str]:
     """Return the names of the columns; refuse what is not UTF-8, and names that come twice."""
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        if file.read(2).encode("utf-8", "surrogateescape") == ZIPPED:
-            raise ValueError("a zipped file must be named with .gz, or be unpacked first")
+        start = file.read(6).encode("utf-8", "surrogateescape")
+        for other, rule in OTHERS.items():
+            if start.startswith(other):
+                raise ValueError(rule)
         file.seek(0)
         try:
             names = next((row for row in csv.reader(file, delimiter=separator) if row), [])

@@ -53,11 +53,11 @@ def scan_records(data, separator, state):
         elif quoted:
             continue
         elif byte == LINE_FEED:
-            if filled and fields == 0:
-                fields = separators + 1
-            elif filled:
+            if fields == 0:
+                fields = separators + 1 if filled else 0
+            else:  # an empty line is a row, though not a ragged one: Polars counts it
                 row += 1
-                if separators + 1 != fields:
+                if filled and separators + 1 != fields:
                     state[:] = (fields, row, separators, quoted, filled)
                     return True
             separators, filled = 0, 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from argmaxf.files.column import BROKEN, Column, first_line, reading
-from argmaxf.files.formats import SEPARATORS, Input, kind_of, write
+from argmaxf.files.formats import SEPARATORS, Input, is_zipped, kind_of, write, write_zipped
 from argmaxf.files.progress import Advance, Progress
 from argmaxf.whole import refuse_inputs, written_whole
 
@@ -65,7 +65,8 @@ class Output:
 
     def _sink(self, frame: pl.LazyFrame, temporary: Path) -> None:
         try:
-            write(frame, temporary, kind_of(self.path), self._separator)
+            sink = write_zipped if is_zipped(self.path) else write
+            sink(frame, temporary, kind_of(self.path), self._separator)
         except BROKEN as error:
             if "os error" not in str(error):  # nothing wrong with the disk: an input, perhaps
                 for source in self.items.inputs:
