@@ -19,6 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from judges import all_label_vectors, curve_40_digits, definition, families, value
 from scipy.sparse import csr_array
+from scipy.stats import binom
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
@@ -512,6 +513,37 @@ def test_gmean_of_many_items_comes_with_a_bound_that_no_set_exceeds(shape):
     assert found.expected <= curve.max() <= found.bound
     assert found.bound - found.expected < 1e-3
     assert curve.max() - found.expected < 1e-5
+
+
+def gmean_of_equal_items(p, n, k):
+    """The sum over all counts of positives inside and outside, both binomial."""
+    t, r = np.arange(k + 1)[:, None], np.arange(n - k + 1)[None, :]
+    mass = binom.pmf(t, k, p) * binom.pmf(r, n - k, p)
+    both = (t + r > 0) & (t + r < n)
+    s = np.where(both, t + r, 1)
+    return float((mass * both * np.sqrt(t / s * (n - k - r) / (n - s))).sum())
+
+
+@pytest.mark.parametrize("p", [0.5, 0.01, 0.99, 0.3])
+def test_gmean_parts_equal_items(p):
+    n = 150
+    curve = [gmean_of_equal_items(p, n, k) for k in range(n + 1)]
+    found = decide_gmean(np.full(n, p), Question.of(1.0, "gmean"))
+    assert found.expected == pytest.approx(max(curve), rel=1e-10)
+    assert found.bound >= max(curve)
+    together = decide_gmean(np.full(n, p), Question.of(1.0, "gmean", ties="together"))
+    assert together.k in (0, n)
+    many = maximize_expected_f(np.full(6_000, p), measure="gmean")
+    assert many.expected == pytest.approx(gmean_of_equal_items(p, 6_000, many.k), rel=1e-9)
+    assert 0.995 * many.bound < many.expected <= many.bound
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+@pytest.mark.parametrize("zero_division", [0.0, 1.0])
+def test_gmean_of_many_certain_items_selects_none(p, zero_division):
+    found = maximize_expected_f(np.full(6_000, p), measure="gmean", zero_division=zero_division)
+    assert found.k == 0
+    assert found.expected == pytest.approx(zero_division)
 
 
 @pytest.mark.parametrize("measure", [*LINEAR, GMean()], ids=str)
