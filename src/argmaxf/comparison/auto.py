@@ -35,11 +35,11 @@ class AutoFClassifier(MetaFClassifier):
 
     The candidates are the classifier as it is (cut at 0.5), with a tuned threshold
     (`ThresholdFClassifier`), with the highest expected F (`ExpectedFClassifier`), a model trained
-    for F (`SoftFClassifier`) and any others given. They are compared on held-out rows, paired; of
-    those too close to tell apart the one is taken that lost least in our measurements
-    (docs/choosing.md). `report_` has the scores and says why. `predict` warns (`ShiftWarning`) when
-    a batch looks unlike the training data. There is no budget (`max_selected`) to give: of the
-    methods compared only expected F can keep one, and `ExpectedFClassifier` takes it.
+    for F (`SoftFClassifier`), the blend of the last two (`BlendFClassifier`) and any others given.
+    They are compared on held-out rows, paired; of those too close to tell apart the one is taken
+    that lost least in our measurements, the blend where there is one (docs/choosing.md). `report_`
+    has the scores and says why. `predict` warns (`ShiftWarning`) when a batch looks unlike the
+    training data. There is no budget (`max_selected`) to give: `ExpectedFClassifier` takes one.
 
     Cost: the classifier is fitted once for each fold and once on all rows; a method that trains its
     own model once for each fold, and once more where it is chosen.
@@ -47,8 +47,8 @@ class AutoFClassifier(MetaFClassifier):
     Parameters
     ----------
     estimator : estimator
-        What gives the scores; without `predict_proba` expected F is not tried, and inside
-        `FrozenEstimator`, where the model is settled, no other model is.
+        What gives the scores; those of one without `predict_proba` are calibrated for expected F.
+        Inside `FrozenEstimator`, where the model is settled, no other model is tried.
     beta : float, default=1.0
         The weight of recall against precision.
     measure : str, Measure or callable, default="fbeta"
@@ -95,6 +95,17 @@ class AutoFClassifier(MetaFClassifier):
         The plain name of the method used.
     classifier_ : estimator
         That method, fitted on all rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_classification(2000, weights=[0.95], class_sep=0.7, random_state=0)
+    >>> auto = AutoFClassifier(LogisticRegression()).fit(X, y)
+    >>> list(auto.report_.scores)
+    ['cut at 0.5', 'tuned threshold', 'expected F', 'trained for F', 'blended F']
+    >>> auto.chosen_ in auto.report_.scores
+    True
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from argmaxf.measures import MeasureLike
 
 
 class BlendFClassifier(BatchFClassifier):
-    """A classifier that decides for the highest expected F_β by the chances two models agree on.
+    """A classifier that decides for the highest expected F_β by the mean chances of two models.
 
     The probability of a row is the mean of the classifier's and of those of a linear model trained
     for F (`SoftFClassifier`), each calibrated on rows held out. The two err in different ways: on

@@ -75,9 +75,8 @@ def maximize_empirical_f(
         Only cuts of at least this precision count. That of a cut that selects nothing is
         `zero_division` (0/0); where this is too low and no other cut would do, that is an error: a
         threshold is for rows to come (the sets of `maximize_expected_f` are not, and there nothing
-        is selected). With a large
-        `beta` (1e6, say) F is recall, so ``beta=1e6, min_precision=0.9`` asks for the best recall
-        at precision 0.9.
+        is selected). With a large `beta` (1e6, say) F is recall, so ``beta=1e6,
+        min_precision=0.9`` asks for the best recall at precision 0.9.
     min_recall : float, optional
         Only cuts of at least this recall count. Without `confidence`, rows without a positive keep
         any: there is nothing to find (0/0).

@@ -93,6 +93,15 @@ class ThresholdFClassifier(MetaFClassifier):
         What is promised for new rows, and what it costs; one per label, or one for a binary target.
     response_method_ : str
         Which scores these are.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_classification(2000, weights=[0.95], class_sep=0.7, random_state=0)
+    >>> tuned = ThresholdFClassifier(LogisticRegression()).fit(X, y)
+    >>> tuned.response_method_, tuned.threshold_ < 0  # log-odds: cut below one half
+    ('decision_function', True)
     """
 
     def __init__(

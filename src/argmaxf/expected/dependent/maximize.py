@@ -38,7 +38,7 @@ def maximize_expected_f_from_samples(
     samples : array-like or sparse matrix of shape (m, n)
         m draws of n labels: an m × n array of booleans or zeros and ones, or a SciPy sparse matrix.
     beta : float, default=1.0
-        Weight of recall against precision; any positive real number.
+        Weight of recall against precision; any real number between 1e-9 and 1e9.
     weights : array-like of shape (m,), optional
         One weight for each draw; equal by default.
     zero_division : float, default=0.0
