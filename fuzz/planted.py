@@ -61,8 +61,8 @@ def text_as_numbers():
 
     scan = Input.scan
 
-    def typed(self, *, typed=False, text=()):
-        return scan(self, typed=typed, text=text[:1])
+    def typed(self, *, text=(), **options):
+        return scan(self, text=text[:1], **options)
 
     return patch.object(Input, "scan", typed)
 
