@@ -214,6 +214,18 @@ def test_shards_are_summarized_apart_merged_and_decided(files, rows, tmp_path, c
     assert (applied["expected"], applied["std"]) == pytest.approx(tuple(value), rel=1e-9)
 
 
+def test_rows_do_not_count_twice(files, tmp_path, capsys):
+    rows, link, sketch = files / "rows.csv", tmp_path / "link.csv", tmp_path / "s.argmaxf"
+    link.symlink_to(rows)
+    assert argmaxf(capsys, "sketch", rows, "-p", "p", "-o", sketch)[0] == 0
+    for words in (
+        ["decide", rows, link, "-p", "p"],
+        ["sketch", rows, tmp_path / "rows.c*", "-p", "p", "-o", tmp_path / "t.argmaxf"],
+        ["merge", sketch, sketch, "-o", tmp_path / "t.argmaxf"],
+    ):
+        assert ": each input must be given once, got it twice" in refused(capsys, *words)
+
+
 def test_split_ties_go_to_the_first_rows(tmp_path, capsys):
     p = np.round(np.random.default_rng(1).beta(0.5, 5, 20_000), 2)
     pl.DataFrame({"p": p}).write_parquet(tmp_path / "in.parquet")

@@ -67,6 +67,16 @@ def refuse_inputs(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> Non
         seen.add(name)
 
 
+def refuse_twice(inputs: Iterable[Path]) -> None:
+    """Refuse a file that is given twice, by any name of it: its rows would count twice."""
+    seen = set()
+    for path in (each for each in inputs if each.exists()):
+        found = path.stat()
+        if (found.st_dev, found.st_ino) in seen:
+            raise ValueError(f"{path}: each input must be given once, got it twice")
+        seen.add((found.st_dev, found.st_ino))
+
+
 @contextmanager
 def temporary_file(folder: Path, name: str, mode: int = 0o666) -> Iterator[Path]:
     """Yield the path of a new, empty file that is gone at the end, with a name no other has.

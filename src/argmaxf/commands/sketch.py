@@ -12,7 +12,7 @@ from argmaxf.commands.output import JSON_OPTION, console, print_json
 from argmaxf.commands.progress import TerminalProgress
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.files import summarize_files
-from argmaxf.whole import refuse_inputs, writing, written_whole
+from argmaxf.whole import refuse_inputs, refuse_twice, writing, written_whole
 from argmaxf.wording import how_many
 
 OUT = typer.Option("-o", "--output", help=f"The sketch to write, a file {SKETCH}.")
@@ -42,6 +42,7 @@ def merge(
     """Merge summaries of disjoint rows into one."""
     _check(output)
     refuse_inputs([output], sketches)
+    refuse_twice(sketches)
     merged = ProbabilitySketch()
     for path in sketches:
         merged.merge(read_sketch(path))

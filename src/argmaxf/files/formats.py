@@ -21,7 +21,7 @@ from polars import selectors
 
 from argmaxf.files.commas import decimal_commas, with_points
 from argmaxf.files.header import header, separator_of
-from argmaxf.whole import temporary_file
+from argmaxf.whole import refuse_twice, temporary_file
 
 KINDS = {
     ".csv": "csv",
@@ -165,6 +165,7 @@ def find_inputs(names: Iterable[str], stack: ExitStack) -> list[Input]:
     inputs = [each for name in names for each in _found(name, stack)]
     if not inputs:
         raise ValueError("give at least one file to read, got none")
+    refuse_twice(each.origin for each in inputs)
     return inputs
 
 
