@@ -42,6 +42,7 @@ templates_path = ["_templates"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"  # a method by its own name
 autodoc_typehints = "none"  # the descriptions of parameters have their types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
