@@ -146,6 +146,23 @@ def test_longdouble_beyond_double_precision_is_rounded_first(n):
     np.testing.assert_array_equal(found.selected, rounded.selected)
 
 
+def test_a_frame_of_labels_is_its_cells_whatever_its_columns_are_called():
+    labels, scores = np.array([[1, 0], [0, 1], [1, 1]]), np.array([P, P]).T
+    want = maximize_empirical_f(labels, scores, average="macro")
+    for frame in (pd.DataFrame(labels, columns=["a", "b"]), pl.DataFrame(labels, ["a", "b"])):
+        found = maximize_empirical_f(frame, scores, average="macro")
+        assert found.threshold.tolist() == want.threshold.tolist()
+    words = pd.DataFrame({"a": ["yes", "no", "no"]})
+    with pytest.raises(ValueError, match="y_true must hold 0 and 1, got 'yes': pos_label says"):
+        maximize_empirical_f(words, scores[:, :1], average="macro")
+
+
+@pytest.mark.parametrize("labels", [None, 1, "yes"])
+def test_what_is_no_array_of_labels_is_refused(labels):
+    with pytest.raises(ValueError, match="y_true"):
+        maximize_empirical_f(labels, P)
+
+
 def test_masked_labels_are_refused_too():
     hidden = np.ma.masked_array([1, 0, 1], mask=[0, 0, 1])
     for call in (

@@ -47,7 +47,7 @@ def _refuse_missing(values: NDArray[Any]) -> None:
         missing = np.asarray(values != values)  # NaN and NaT
     if missing.any():
         row = int(np.argmax(missing))
-        raise ValueError(f"by must name a segment for every row, got {values[row]!r} at row {row}")
+        raise ValueError(f"by must name a segment for every row, got {values[row]} at row {row}")
 
 
 def _is_missing(value: Any) -> bool:

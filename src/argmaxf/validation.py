@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -204,8 +205,10 @@ def as_labels(name: str, values: ArrayLike) -> NDArray[np.bool_]:
 def as_positives(name: str, values: ArrayLike, pos_label: Any = None) -> NDArray[np.bool_]:
     """Return which labels are `pos_label`; without one they must be 0 and 1."""
     if pos_label is None:
-        _refuse_text(name, values)
-        return as_labels(name, values)
+        try:
+            return as_labels(name, values)
+        except ValueError as error:
+            raise _text(name, values) or error from None
     labels = as_classes(name, values)
     positive = which_are(labels, pos_label)
     if not positive.any():
@@ -247,13 +250,16 @@ def which_are(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     return found if found.shape == labels.shape else np.zeros(labels.shape, np.bool_)
 
 
-def _refuse_text(name: str, values: Any) -> None:
+def _text(name: str, values: Any) -> ValueError | None:
     """Say of labels that are text that pos_label is missing."""
-    first = np.ravel(values)[:1].tolist() if isinstance(values, np.ndarray) else list(values)[:1]
-    if first and isinstance(first[0], str):
-        raise ValueError(
-            f"{name} must hold 0 and 1, got {first[0]!r}: pos_label says which label is positive"
-        )
+    with suppress(ValueError, TypeError):  # what is no array is no text
+        first = np.ravel(values)[:1].tolist()
+        if first and isinstance(first[0], str):
+            return ValueError(
+                f"{name} must hold 0 and 1, got {first[0]!r}: pos_label says which label is "
+                "positive"
+            )
+    return None
 
 
 def as_scores(name: str, values: ArrayLike) -> NDArray[Any]:

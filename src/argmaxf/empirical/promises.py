@@ -19,7 +19,7 @@ from scipy.stats import binom
 
 from argmaxf.constraints import Constraints, check_strictly_between, priced, sure
 from argmaxf.empirical.ladder import Ints, Passed, Steps, tail, walk
-from argmaxf.empirical.rows_needed import rows_needed
+from argmaxf.empirical.rows_needed import MOST_GROWTH, rows_needed
 from argmaxf.wording import how_many
 
 
@@ -233,7 +233,8 @@ def _none_qualifies(
     if math.isfinite(rows):
         advice = f"about {_rounded(rows):,} would do, if they are like these"
     else:
-        advice = "and more like these would not do: no cut of them meets it clearly"
+        times = f"{MOST_GROWTH:,.0f} times as many like these"
+        advice = f"and {times} would not do: no cut of them meets it clearly"
     return PromiseError(f"{asked} from {how_many(steps.n, 'labelled row')}; {advice}", rows)
 
 
