@@ -15,6 +15,8 @@ from sklearn.metrics import fbeta_score
 from argmaxf import f_interval
 from argmaxf.measures import Tversky
 
+MIXED = np.array([1, "a"], dtype=object)
+
 
 def predictions(true, false, missed, rest):
     """Labels and predictions with the given confusion counts."""
@@ -150,6 +152,7 @@ def test_coverage_over_the_grid(n, rate, labels, average, shared, beta):
         (([["a"], ["a", "b"]], ["a", "b"]), {"average": "macro"}, "y_true must be an array of"),
         (([1, 2], ["1", "2"]), {"average": "macro"}, "labels of one kind, got 1 and '1'"),
         (([1, 2], ["1", "2"]), {"pos_label": 1}, "labels of one kind, got 1 and '1'"),
+        ((MIXED, MIXED), {"average": "macro"}, "labels of one kind, got 1 and 'a'"),
         (([1, 2], [1, 2]), {"pos_label": [1, 2]}, r"pos_label must be one label, got \[1, 2\]"),
         (([1, 2], [1, 2]), {"pos_label": 1, "average": "macro"}, "pos_label is for labels without"),
     ],

@@ -225,6 +225,7 @@ def test_words_and_numbers_are_plain():
 
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]), min_size=1, max_size=5))
 @example([0.25, 0.5])  # F1 of both is that of the second alone
+@example([1e-15])  # faint, but more than nothing
 def test_without_doubt_the_least_regret_is_the_decision_itself(p):
     assert maximize_worst_case_f(p, p, regret=True).k == maximize_expected_f(p).k
 

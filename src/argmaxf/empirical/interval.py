@@ -208,11 +208,12 @@ def _labels(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
         raise ValueError(
             f"y_true and y_pred must have one shape, got {truth.shape} and {guess.shape}"
         )
-    first = [each.ravel()[:1].tolist() for each in (truth, guess)]
-    if len({isinstance(label, str) for each in first for label in each}) > 1:
+    some = (each if each.dtype == object else each.ravel()[:1] for each in (truth, guess))
+    kinds = {isinstance(label, str): label for each in some for label in each.ravel().tolist()}
+    if len(kinds) > 1:
         raise ValueError(
-            "y_true and y_pred must hold labels of one kind, got "
-            f"{first[0][0]!r} and {first[1][0]!r}"
+            f"y_true and y_pred must hold labels of one kind, got {kinds[False]!r} and "
+            f"{kinds[True]!r}"
         )
     return truth, guess
 

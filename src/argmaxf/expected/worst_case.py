@@ -40,7 +40,7 @@ FEW = 4  # sizes; of more, two doubles leave fewer to compare in decimals
 MANY = 64  # sizes compared in two doubles; of more, those that are highest in doubles,
 WORK = 1 << 15  # and fewer of so many bands, times sizes
 FACTORS = 33  # odds factors tried between the ends of the bands, for regret
-EQUAL = 1e-13  # losses of F that differ by no more are equal
+EQUAL = 1e-13  # part of the highest F; losses that differ by no more are equal
 ROUNDING = 1e-14  # part of a lower end by which bands may be out of order
 SAME = 1e-6  # log-odds by which the widths of bands may differ and still be one factor
 
@@ -156,7 +156,7 @@ def maximize_worst_case_f(
         A `Decision`; `threshold` is the lowest `low` of the set, and `expected` the expected F of
         the worst case (`low` inside, `high` outside), with `regret` too. Exact: near ties of up to
         300 items are settled in decimals, of up to 16,384 in two doubles, and a tie goes to the
-        smaller set. With `regret`, losses within 1e-13 of each other are a tie.
+        smaller set. With `regret`, losses that differ by 1e-13 of the highest F are a tie.
 
     Notes
     -----
@@ -249,15 +249,15 @@ def _least_regret(bands: Bands, question: Question) -> tuple[int, float]:
 
     Losses that differ by no more than the rounding of F are equal: the smallest set is taken.
     """
-    lost = np.zeros(bands.low.size + 1)
+    lost, highest = np.zeros(bands.low.size + 1), 0.0
     for factor in common_factor(bands) ** np.linspace(0.0, 1.0, FACTORS):
         f = expected_f_curve(
             move_odds(bands.low, factor),
             measure=question.measure,
             zero_division=question.zero_division,
         )
-        lost = np.maximum(lost, f.max() - f)
-    k = int(np.argmax(lost <= lost.min() + EQUAL))
+        lost, highest = np.maximum(lost, f.max() - f), max(highest, float(f.max()))
+    k = int(np.argmax(lost <= lost.min() + EQUAL * highest))
     return k, float(lost[k])
 
 
