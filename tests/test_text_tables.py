@@ -130,6 +130,29 @@ def test_a_mistake_among_decimal_commas_is_named_and_commas_in_quotes_are_noted(
     assert "Numbers written like these are text: a (0,5)" in note
 
 
+def test_commas_of_thousands_are_no_decimal_commas(tmp_path, capsys):
+    """Tables parted by tabs are written in English, too."""
+    path, out = tmp_path / "t.tsv", tmp_path / "out.parquet"
+    rows = [f"{i % 7 + 1},{i * 20:03d}\t0.{i:02d}\t{i % 2}" for i in range(1, 50)]
+    path.write_text("\n".join(["a\tp\ty", *rows, "950\t0.5\t1"]))
+    (*_, note) = split_table(read_table(path), ["y"], "t").notes
+    assert "Numbers written like these are text: a (2,020)" in note
+    assert run(["decide", str(path), "-p", "p", "-o", str(out)]) == 0
+    assert pl.read_parquet(out)["a"].to_list()[-2:] == ["1,980", "950"]
+
+
+def test_a_column_may_have_the_name_of_a_format(tmp_path, capsys, monkeypatch):
+    """Parquet files start with PAR1, Arrow files with ARROW1."""
+    path = tmp_path / "t.csv"
+    for name in ("PAR1", "ARROW1"):
+        path.write_text("\n".join([f"{name},x", *(f"{p},1" for p in P)]))
+        with path.open() as file:
+            monkeypatch.setattr("sys.stdin", file)
+            for given in (path, "-"):
+                assert run(["decide", str(given), "-p", name, "--threshold-only"]) == 0
+                assert float(capsys.readouterr().out) == min(np.array(P)[list(BEST)])
+
+
 @pytest.mark.parametrize(
     ("content", "rule"),
     [

@@ -79,7 +79,8 @@ def _read(source: Input) -> pl.DataFrame:
         try_parse_dates=True,
         new_columns=names_to_give(names),
     )
-    return frame if source.separator == "," else with_points(frame, decimal_commas(frame))
+    separator = source.separator
+    return frame if separator == "," else with_points(frame, decimal_commas(frame, separator))
 
 
 def split_table(

@@ -9,21 +9,31 @@ import polars as pl
 from polars import selectors
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2},\d{3}\s*$"
 
 
-def decimal_commas(rows: pl.DataFrame) -> list[str]:
-    """Return the columns of text that are numbers once their commas are points.
+def decimal_commas(rows: pl.DataFrame, separator: str) -> list[str]:
+    r"""Return the columns of text that are numbers once their commas are points.
 
-    >>> decimal_commas(pl.DataFrame({"p": ["0,5", "1"], "q": ["0.5", "1"], "t": ["0,5", "a"]}))
-    ['p']
+    Between tabs 1,234 may be 1234, as in English: a column with no other commas stays text.
+
+    >>> rows = {"p": ["0,5", "1"], "q": ["0.5", "1"], "t": ["0,5", "a"], "n": ["1,234", "12"]}
+    >>> decimal_commas(pl.DataFrame(rows), ";"), decimal_commas(pl.DataFrame(rows), "\t")
+    (['p', 'n'], ['p'])
     """
-    texts = rows.select(selectors.string())
-    return [each.name for each in texts if has_commas(each) and _are_numbers(each)]
+    found = [each for each in rows.select(selectors.string()) if has_commas(each)]
+    sure = [each for each in found if separator != "\t" or not _may_be_thousands(each)]
+    return [each.name for each in sure if _are_numbers(each)]
 
 
 def has_commas(texts: pl.Series) -> bool:
     """Tell whether some text has a comma."""
     return bool(texts.str.contains(",", literal=True).any())
+
+
+def _may_be_thousands(texts: pl.Series) -> bool:
+    with_comma = texts.filter(texts.str.contains(",", literal=True))
+    return bool(with_comma.str.contains(THOUSANDS).all())
 
 
 def _are_numbers(texts: pl.Series) -> bool:

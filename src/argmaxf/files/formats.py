@@ -20,7 +20,7 @@ import polars as pl
 from polars import selectors
 
 from argmaxf.files.commas import decimal_commas, with_points
-from argmaxf.files.header import header, separator_of
+from argmaxf.files.header import ARROW, PARQUET, header, separator_of
 from argmaxf.whole import refuse_twice, temporary_file
 
 KINDS = {
@@ -87,7 +87,7 @@ class Input:
         if self.kind == "arrow":
             return pl.scan_ipc(self.path, glob=False)
         names, separator = self.check_header(), self.separator
-        commas = decimal_commas(self.beginning()) if typed and separator != "," else []
+        commas = decimal_commas(self.beginning(), separator) if typed and separator != "," else []
         as_text = {*text, *commas} & set(names)
         frame = pl.scan_csv(
             self.path,
@@ -238,9 +238,9 @@ def spilling() -> Iterator[None]:
 
 def _sniffed(line: bytes) -> str:
     """Tell the kind of a file by how it starts."""
-    if line.startswith(b"PAR1"):
+    if line.startswith(PARQUET):
         return "parquet"
-    if line.startswith(b"ARROW1"):
+    if line.startswith(ARROW):
         return "arrow"
     _refuse_stream(line, "standard input")
     return "tsv" if line.count(b"\t") > line.count(b",") else "csv"

@@ -8,10 +8,12 @@ from collections import Counter
 from pathlib import Path
 
 SEEN = 1 << 16  # bytes of a file that tell what stands between its fields
+PARQUET = b"PAR1\x15"  # how such files start; columns may be called PAR1
+ARROW = b"ARROW1\0"
 OTHERS = {  # how files that are no text start
     b"\x1f\x8b": "a zipped file must be named with .gz, or be unpacked first",
-    b"PAR1": "a Parquet file must be named with .parquet",
-    b"ARROW1": "an Arrow file must be named with .arrow",
+    PARQUET: "a Parquet file must be named with .parquet",
+    ARROW: "an Arrow file must be named with .arrow",
 }
 LONGEST = 40  # bytes of a name to show
 SAVE = "save the file as UTF-8"
@@ -43,7 +45,7 @@ def _fields(text: str, separator: str, whole: bool) -> list[int]:
 def header(path: Path, separator: str) -> list[str]:
     """Return the names of the columns; refuse what is not UTF-8, and names that come twice."""
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        start = file.read(6).encode("utf-8", "surrogateescape")
+        start = file.read(len(ARROW)).encode("utf-8", "surrogateescape")
         for other, rule in OTHERS.items():
             if start.startswith(other):
                 raise ValueError(rule)
