@@ -63,9 +63,10 @@ def notes(truth: Bools, proba: Floats | None, choice: Choice) -> Iterator[str]:
 
 def _disagreement(truth: Bools, proba: Floats) -> str:
     """Return by what probabilities were found off: the number of positives, or single rows."""
-    expected, there = how_many(round(proba.sum()), "positive"), how_many(truth.sum(), "positive")
+    positives = int(truth.sum())
+    expected, there = how_many(round(proba.sum()), "positive"), how_many(positives, "positive")
     if total_error(truth, proba) >= DOUBT and expected != there:
-        return f"they expect {expected}, there are {truth.sum():,}"
+        return f"they expect {expected}, there are {positives:,}"
     error, right = np.mean((truth - proba) ** 2), np.mean(proba * (1 - proba))
     return f"their mean squared error is {error:.4g}, and would be {right:.4g} if they were right"
 

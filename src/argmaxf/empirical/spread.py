@@ -27,7 +27,8 @@ def threshold_std(
     m^(-1/3) for all of the data. This is subsampling (Politis and Romano 1994), which is consistent
     at that rate, where the bootstrap is not (Abrevaya and Huang 2005). Cost: one more sort.
     """
-    parts = min(PARTS, y.sum() // FEWEST, (~y).sum() // FEWEST)
+    positives = int(y.sum())
+    parts = min(PARTS, positives // FEWEST, (y.size - positives) // FEWEST)
     if parts < 2:
         return float("nan")
     found = [

@@ -107,7 +107,8 @@ class CostSensitiveFClassifier(MetaFClassifier):
     ) -> tuple[ThresholdFClassifier | None, Floats, Floats]:
         """Return the best member for one label, the targets tried, and the F each reached."""
         counted = ones_unless(rows.weight, len(column))
-        targets = target_grid(counted @ column / counted.sum(), self.n_costs, beta=self.beta)
+        rate = float(counted @ column / counted.sum())
+        targets = target_grid(rate, self.n_costs, beta=self.beta)
         if is_constant(column[counted > 0]):
             return None, targets, np.full(len(targets), np.nan)
         family = [self._fit_member(rows, column, target) for target in targets]

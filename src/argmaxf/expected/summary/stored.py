@@ -53,8 +53,8 @@ def _parsed(data: bytes) -> tuple[np.ndarray, Floats]:
     if CHECKSUM.unpack(data[-CHECKSUM.size :])[0] != zlib.crc32(data[: -CHECKSUM.size]):
         raise ValueError("the sketch is altered: its checksum does not match")
     rows = np.frombuffer(data, "<u4", size, HEADER.size).astype(np.int64)
-    values = np.frombuffer(data, "<f8", size * columns, HEADER.size + 4 * size)
-    values = values.reshape(size, columns).astype(np.float64)
+    numbers = np.frombuffer(data, "<f8", size * columns, HEADER.size + 4 * size)
+    values = numbers.reshape(size, columns).astype(np.float64)
     if not possible(rows, values):
         raise ValueError("the sketch is altered: it holds numbers that no probabilities have")
     return rows, values
