@@ -14,9 +14,10 @@ from sklearn.base import clone
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import fbeta_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import argmaxf
 from argmaxf.commands.answer import Request
@@ -195,13 +196,20 @@ def test_the_code_runs_as_it_is_shown(found, rows, key):
     assert len(names["labels"]) == 60
 
 
-@pytest.mark.parametrize("name", [*ESTIMATORS, "several"])
+SCALED = make_pipeline(StandardScaler(), LogisticRegression())
+OWN = {
+    "several": VotingClassifier([("nb", GaussianNB())], voting="soft"),
+    "search": GridSearchCV(SCALED, {"logisticregression__C": np.array([0.1, 1.0])}, cv=2),
+    "steps": GridSearchCV(SCALED, {"standardscaler": [MinMaxScaler(), "passthrough"]}, cv=2),
+}
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS, *OWN])
 def test_the_code_runs_with_every_classifier(found, name):
     """A forest has an attribute `estimator` and no such parameter; boosting has a private home."""
     if name in ("lightgbm", "xgboost"):
         pytest.importorskip(name)
-    several = VotingClassifier([("nb", GaussianNB())], voting="soft")
-    model = several if name == "several" else make_classifier(name, 0)
+    model = OWN.get(name) or make_classifier(name, 0)
     if name == "forest":
         model.set_params(n_estimators=5, n_jobs=1)
     X = np.random.default_rng(0).normal(size=(60, 2))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from inspect import signature
 from itertools import takewhile
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
@@ -27,7 +29,7 @@ def code(comparison: Comparison, saved: str | None = None) -> str:
     model = _bare(comparison.estimator)
     written = _written(model)
     imports = {f"from {_home(m)} import {type(m).__name__}" for m in _parts(model)}
-    if "=nan" in written:  # what XGBoost takes for missing
+    if re.search(r"\bnan\b", written):  # what XGBoost takes for missing
         imports.add("from numpy import nan")
     return "\n".join(
         [*sorted(imports), "", f"model = {written}.fit(X, y)", "labels = model.predict(X_new)\n"]
@@ -35,19 +37,24 @@ def code(comparison: Comparison, saved: str | None = None) -> str:
 
 
 def _bare(model: Any) -> Any:
-    """Return a classifier without the preprocessing before it and inside it."""
+    """Return a classifier without the preprocessing before it, and before what a method wraps.
+
+    What has a pipeline inside and is not ours stays whole: a search names the steps of its own.
+    """
     if isinstance(model, Pipeline | PlainClassifier):
         return _bare(model[-1] if isinstance(model, Pipeline) else model.estimator)
-    inner = model.get_params(deep=False).get("estimator")  # a forest has an attribute of this name
-    return (
-        model
-        if inner is None
-        else type(model)(**{**model.get_params(deep=False), "estimator": _bare(inner)})
-    )
+    given = model.get_params(deep=False)
+    if _home(model) != "argmaxf" or given.get("estimator") is None:
+        return model
+    return type(model)(**{**given, "estimator": _bare(given["estimator"])})
 
 
 def _written(value: Any) -> str:
     """Return the call that makes a classifier, whole: what it shows of itself may be cut off."""
+    if isinstance(value, np.ndarray | np.generic):
+        return _written(value.tolist())
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_written(each)}' for key, each in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_written, value))}]"
     if isinstance(value, tuple):
@@ -62,9 +69,9 @@ def _written(value: Any) -> str:
 
 
 def _parts(model: Any) -> Iterator[Any]:
-    """Return a classifier and those inside it, or those in a list of them."""
-    if isinstance(model, list | tuple):
-        inside: Iterable[Any] = model
+    """Return a classifier and those inside it, or those in a list or dictionary of them."""
+    if isinstance(model, list | tuple | dict):
+        inside: Iterable[Any] = model.values() if isinstance(model, dict) else model
     elif isinstance(model, BaseEstimator):
         yield model
         inside = model.get_params(deep=False).values()
