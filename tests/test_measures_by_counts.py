@@ -538,6 +538,17 @@ def test_gmean_parts_equal_items(p):
     assert 0.995 * many.bound < many.expected <= many.bound
 
 
+@pytest.mark.parametrize("p", [0.5, 0.1, 0.9])
+def test_the_bound_of_gmean_is_as_near_with_a_budget(p):
+    """With a tenth selected a tenth of the positives is found, and nine tenths of the others."""
+    few = maximize_expected_f(np.full(6_000, p), measure="gmean", max_selected=600)
+    many = maximize_expected_f(np.full(6_000, p), measure="gmean", min_selected=5_400)
+    for found, k in ((few, 600), (many, 5_400)):
+        assert found.k == k
+        assert found.expected <= found.bound
+        assert found.bound == pytest.approx(0.3, rel=1e-3)
+
+
 @pytest.mark.parametrize("p", [0.0, 1.0])
 @pytest.mark.parametrize("zero_division", [0.0, 1.0])
 def test_gmean_of_many_certain_items_selects_none(p, zero_division):

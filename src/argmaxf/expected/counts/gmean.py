@@ -135,7 +135,8 @@ def _neighbours(relaxed: _Relaxed) -> tuple[_Best, _Best]:
     """Return the two sets that are the best for the c at which the bound is least.
 
     One has too many items for it, one too few. Where two sets are worth the same a third may be
-    better than both, and takes the place of one; where none is, no other c has a lower bound.
+    better than both, and takes the place of one. Where none is, no c has a lower bound but their
+    own: with a budget the best set may have as many items as it allows.
     """
     many, few = relaxed.at(-FAR), relaxed.at(FAR)
     while many.k > few.k and many.x > few.x and few.y > many.y:
@@ -144,6 +145,9 @@ def _neighbours(relaxed: _Relaxed) -> tuple[_Best, _Best]:
         if not few.k < found.k < many.k:
             break
         many, few = (found, few) if found.balance > log_c else (many, found)
+    for each in (many, few):
+        if abs(each.balance) < FAR:
+            relaxed.at(each.balance)
     return many, few
 
 
