@@ -141,6 +141,24 @@ def test_commas_of_thousands_are_no_decimal_commas(tmp_path, capsys):
     assert pl.read_parquet(out)["a"].to_list()[-2:] == ["1,980", "950"]
 
 
+@pytest.mark.parametrize(
+    ("learned", "tested", "rule"),
+    [
+        ("abc", "123", "must hold text, as in train.csv; got 1"),
+        (["true", "false"], "ab", "must hold true or false, as in train.csv; got 'a'"),
+        ("123", "abc", "must hold numbers, as in train.csv; got 'a'"),
+    ],
+)
+def test_a_test_table_of_other_kinds_is_refused_before_any_work(
+    tmp_path, capsys, learned, tested, rule
+):
+    for name, cells in (("train.csv", learned), ("test.csv", tested)):
+        rows = (f"{cells[i % len(cells)]},{i % 5},{i % 2}" for i in range(60))
+        (tmp_path / name).write_text("\n".join(["a,b,y", *rows]))
+    words = [tmp_path / "train.csv", "--target", "y", "--test", tmp_path / "test.csv"]
+    assert f"column 'a' of test.csv {rule}" in refused(capsys, "compare", *words)
+
+
 def test_a_column_may_have_the_name_of_a_format(tmp_path, capsys, monkeypatch):
     """Parquet files start with PAR1, Arrow files with ARROW1."""
     path = tmp_path / "t.csv"

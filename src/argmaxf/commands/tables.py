@@ -177,16 +177,26 @@ def split_like(frame: pl.DataFrame, train: LabelledTable, name: str) -> Labelled
     frame = frame.filter(known)
     X = frame.select(train.X.columns)
     for column, kind in train.X.schema.items():
-        if kind.is_numeric() and not X.schema[column].is_numeric():
+        if wanted := _other_kind(kind, X.schema[column]):
             bad = X[column].drop_nulls()
             if len(bad):
                 raise ValueError(
-                    f"column {column!r} of {name} must hold numbers, as in {train.name}; "
+                    f"column {column!r} of {name} must hold {wanted}, as in {train.name}; "
                     f"got {bad[0]!r}"
                 )
-            X = X.with_columns(pl.col(column).cast(pl.Float64))
+            empty = pl.lit(None, pl.Float64 if kind.is_numeric() else kind)
+            X = X.with_columns(empty.alias(column))
     y = _target(frame, train.targets, name)
     return LabelledTable(name, X, y, train.targets, notes)
+
+
+def _other_kind(wanted: pl.DataType, found: pl.DataType) -> str:
+    """Return what a column should hold and does not, or nothing."""
+    if wanted.is_numeric():
+        return "" if found.is_numeric() else "numbers"
+    if wanted == pl.String:
+        return "text" if found.is_numeric() or found == pl.Boolean else ""
+    return "true or false" if wanted == pl.Boolean and found == pl.String else ""
 
 
 def _with_targets(
