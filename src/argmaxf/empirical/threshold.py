@@ -30,7 +30,7 @@ from argmaxf.empirical.segments import overall_promise, rate_of_all
 from argmaxf.measures import Measure, MeasureLike, as_measure
 from argmaxf.validation import check_zero_division, ones_unless
 
-SLACK = 1e-12  # at least; see _slack
+SLACK = 1e-12  # at least: see `_slack`
 
 
 def maximize_empirical_f(
@@ -262,7 +262,7 @@ def _allowed(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> N
     precision, recall = cuts.rates(slice(None))
     least_recall, least_precision = constraints.min_recall or 0.0, constraints.min_precision or 0.0
     few = _few_selected(cuts, score, weight, constraints.max_selected_rate)
-    slack = _slack(score.size)
+    slack = _slack(weight, score.size)
     found = few & (recall >= least_recall - slack)
     _need_some(found, "min_recall", least_recall, recall[few].max())
     both = found & (precision >= least_precision - slack)
@@ -277,13 +277,16 @@ def _few_selected(cuts: Cuts, score: Any, weight: Any, rate: float | None) -> ND
     flat = np.sort(score, axis=None)
     heavy = ones_unless(weight, len(score)).repeat(score.size // len(score))
     above_it = np.append(np.cumsum(heavy[np.argsort(score, axis=None)][::-1])[::-1], 0.0)
-    most = (rate + _slack(score.size)) * above_it[0]
+    most = (rate + _slack(weight, score.size)) * above_it[0]
     return np.asarray(above_it[np.searchsorted(flat, cuts.edge)] <= most)
 
 
-def _slack(n: int) -> float:
-    """Return what a rate may lack: the rounding of n weights' sum must not decide about it."""
-    return max(SLACK, n * float(np.finfo(float).eps))
+def _slack(weight: Any, n: int) -> float:
+    """Return what a rate may lack: the rounding of n weights' sum must not decide about it.
+
+    Rows without weights are counted, and counts are exact.
+    """
+    return SLACK if weight is None else max(SLACK, n * float(np.finfo(float).eps))
 
 
 def _need_some(allowed: Any, name: str, limit: float, reachable: float) -> None:

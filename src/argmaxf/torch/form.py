@@ -11,7 +11,6 @@ All tensors are rows × items (× nodes), in double precision.
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor
 
 from argmaxf.expected import nodes as rule
+from argmaxf.torch.constants import once
 from argmaxf.torch.passes import NodeTilt
 
 LEAST_X = float(np.exp(-120.0))  # below, a tilted term is lost
@@ -110,7 +110,7 @@ def reciprocal_nodes(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     return u, weight
 
 
-@functools.lru_cache(maxsize=64)
+@once
 def _rules(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Nodes and weights of both rules, 2 × 1 × size each."""
     few = np.zeros((2, 1, size))

@@ -7,8 +7,6 @@ equal size relative to t, and what is no probability has a key outside of [0, ON
 
 from __future__ import annotations
 
-import functools
-
 import torch
 from torch import Tensor
 
@@ -24,12 +22,6 @@ def as_floats(name: str, given: Tensor) -> Tensor:
         raise ValueError(f"{name} must hold numbers, got a tensor of the meta device")
     p = given.detach().as_subclass(Tensor).resolve_neg()  # plain numbers, as NumPy takes them
     return p if p.dtype in FINEST else p.to(torch.bfloat16)
-
-
-@functools.lru_cache(maxsize=32)
-def every_row(number: int, rows: int, device: torch.device) -> Tensor:
-    """The same whole number for every row, made once: nobody writes into it."""
-    return torch.full((rows,), number, dtype=torch.int64, device=device)
 
 
 def keys(p: Tensor) -> Tensor:

@@ -12,14 +12,14 @@ adds up a few numbers, instead of a product or quotient for each pixel and node.
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from argmaxf.torch.constants import every_row, once
 from argmaxf.torch.form import RowForm
-from argmaxf.torch.keys import ONE, every_row
+from argmaxf.torch.keys import ONE
 from argmaxf.torch.passes import COLUMNS, POWERS, NodeTilt
 
 FLAT = 2.0**-7
@@ -35,7 +35,7 @@ def is_flat(p: Tensor, form: RowForm) -> bool:
     return bool(steeper.w.amax() <= FLAT)
 
 
-@functools.lru_cache(maxsize=8)
+@once
 def _exponents(device: torch.device) -> Tensor:
     """The numbers from 0 to POWERS."""
     return torch.arange(POWERS + 1, dtype=torch.float64, device=device)

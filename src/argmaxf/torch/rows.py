@@ -9,9 +9,10 @@ from torch import Tensor
 
 from argmaxf.torch import passes as plain_passes
 from argmaxf.torch import tables as plain
+from argmaxf.torch.constants import every_row
 from argmaxf.torch.engine import engine_for
 from argmaxf.torch.form import RowForm
-from argmaxf.torch.keys import FINEST, ONE, every_row
+from argmaxf.torch.keys import FINEST, ONE
 from argmaxf.torch.passes import NodeTilt
 from argmaxf.torch.powers import PowerPasses, is_flat
 from argmaxf.torch.search import PixelSearch, first_window

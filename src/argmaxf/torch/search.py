@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from argmaxf.torch.climb import state_at
+from argmaxf.torch.constants import every_row
 from argmaxf.torch.engine import engine_for
 from argmaxf.torch.form import RowForm, State
-from argmaxf.torch.keys import FINEST, ONE, every_row
+from argmaxf.torch.keys import FINEST, ONE
 from argmaxf.torch.passes import BinTable, KeyWindow
 from argmaxf.torch.tables import Found, Needs, OpenBins
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from argmaxf.expected import nodes as rule
+from argmaxf.torch.constants import once
 from argmaxf.torch.form import RowForm
 from argmaxf.torch.passes import BinTable, NodeTilt
 from argmaxf.torch.triton_numbers import expm1, number_of, numbers_on
@@ -36,7 +35,7 @@ def prepared(
     return RowForm(coefficients, u, weight, NodeTilt(w_in, x_in), NodeTilt(w_out, x_out)), ranges[0]
 
 
-@functools.lru_cache(maxsize=8)
+@once
 def _rules(device: torch.device) -> tuple[Tensor, ...]:
     """Nodes and weights of both rules."""
     rules = rule.SHORT, rule.SHORT_WEIGHT, rule.SHAPE, rule.SHAPE_WEIGHT

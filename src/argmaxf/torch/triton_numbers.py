@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from argmaxf.torch.constants import once
+
 ONE = tl.constexpr(2044 << 52)
 HALF = tl.constexpr(1022 << 52)
 
 
-@functools.lru_cache(maxsize=64)
+@once
 def numbers_on(numbers: tuple[float, ...], device: torch.device) -> Tensor:
     """Numbers of full precision: as arguments they would be single."""
     return torch.tensor([float(each) for each in numbers], dtype=torch.float64, device=device)
