@@ -121,8 +121,7 @@ def names_to_give(names: list[str]) -> list[str] | None:
 
 def kind_of(path: Path) -> str:
     """Return the kind of a file by its extension, that before .gz where it is zipped."""
-    plain = path.with_suffix("") if is_zipped(path) else path
-    kind = KINDS.get(plain.suffix.lower())
+    kind = _known_kind(path)
     if kind is None:
         raise ValueError(f"{path}: the extension must be one of {', '.join(KINDS)}, or one and .gz")
     return kind
@@ -133,9 +132,9 @@ def is_zipped(path: Path) -> bool:
     return path.suffix.lower() == ZIPPED
 
 
-def _has_kind(path: Path) -> bool:
+def _known_kind(path: Path) -> str | None:
     plain = path.with_suffix("") if is_zipped(path) else path
-    return plain.suffix.lower() in KINDS
+    return KINDS.get(plain.suffix.lower())
 
 
 def write(frame: pl.LazyFrame, path: Path, kind: str, separator: str) -> None:
@@ -179,7 +178,7 @@ def _found(name: str, stack: ExitStack) -> Iterator[Input]:
         raise ValueError("a file must have a name, got ''")
     path = Path(name)
     if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if _has_kind(p) and p.is_file())
+        found = sorted(p for p in path.rglob("*") if _known_kind(p) and p.is_file())
         if not found:
             raise ValueError(f"{name}: the folder holds no file with {', '.join(KINDS)}")
     elif path.exists():
