@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf.torch import engine, powers, segment
+from argmaxf.torch import engine, powers, search, segment
 
 
 def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
@@ -70,13 +70,17 @@ def checks(device: str) -> Iterator[tuple[str, bool, str]]:
 def decisions(
     device: str, dtype: torch.dtype, asked: Sequence[tuple[str, float]], worth: int
 ) -> Iterator[tuple[str, bool, str]]:
-    """Every kind of image: the k, masks and values of the CPU; by power sums from some size on."""
+    """Every kind of image: the k, masks and values of the CPU; by power sums from a size on."""
     for name, p in images(np.random.default_rng(0)).items():
         p = p.to(dtype)
         for measure, zero in asked:
             options: dict[str, Any] = {"measure": measure, "zero_division": zero}
             truth = reference(p, **options)
-            with mock.patch.object(powers, "WORTH", worth):
+            least = 1 if worth == 1 else search.LEAST
+            with (
+                mock.patch.object(powers, "WORTH", worth),
+                mock.patch.object(search, "LEAST", least),
+            ):
                 found = segment(p.to(device), **options)
             same = torch.equal(truth.k, found.k.cpu())
             same &= torch.equal(truth.masks, found.masks.cpu())

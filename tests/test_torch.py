@@ -483,6 +483,7 @@ def test_power_sums_of_the_pixels_looked_at_closer(monkeypatch, name, measure, h
     p = torch.from_numpy(many_positives()[name]).float()[None]
     monkeypatch.setattr(powers, "WORTH", 1)
     monkeypatch.setattr(search, "HELD", held)
+    monkeypatch.setattr(search, "LEAST", 1)
     monkeypatch.setattr(passes, "ITEMS", 4)
     same_decision(segment(p, measure=measure), by_numpy(p, measure), p.shape)
 

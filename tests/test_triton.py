@@ -13,14 +13,16 @@ triton = pytest.importorskip("triton")
 
 from argmaxf import maximize_expected_f  # noqa: E402
 from argmaxf.measures import Tversky  # noqa: E402
-from argmaxf.torch import engine, passes, search, segment  # noqa: E402
-from argmaxf.torch.keys import ONE, keys  # noqa: E402
-from argmaxf.torch.passes import NodeTilt  # noqa: E402
+from argmaxf.question import Question  # noqa: E402
+from argmaxf.torch import engine, passes, search, segment, segmentation, tables  # noqa: E402
+from argmaxf.torch.form import State  # noqa: E402
+from argmaxf.torch.keys import FINEST, ONE, keys  # noqa: E402
+from argmaxf.torch.passes import BinTable, NodeTilt  # noqa: E402
 
 if not triton.knobs.runtime.interpret:
     pytest.skip("triton was imported before its interpreter was asked for", allow_module_level=True)
 
-from argmaxf.torch import triton_counts, triton_passes, triton_tables  # noqa: E402
+from argmaxf.torch import triton_climb, triton_counts, triton_passes, triton_tables  # noqa: E402
 
 torch.set_num_threads(1)
 # The interpreter computes what a GPU does in both branches of a `where`, aloud.
@@ -35,6 +37,7 @@ def kernels(monkeypatch):
         if module.startswith("argmaxf.torch.") and hasattr(sys.modules[module], "engine_for"):
             monkeypatch.setattr(sys.modules[module], "engine_for", lambda p: backend)
     monkeypatch.setattr(engine, "by_numpy", lambda pixels: False)
+    monkeypatch.setattr(search, "LEAST", 1)  # of few pixels, too, some are copied out
 
 
 def maps():
@@ -82,6 +85,33 @@ def test_certain_pixels_where_misses_weigh_much_more():
         assert found.std.item() == pytest.approx(truth.std, rel=1e-7, abs=1e-14)
 
 
+@pytest.mark.parametrize("measure", ["dice", "iou", Tversky(0.3, 0.1)], ids=str)
+@pytest.mark.parametrize("kind", ["bins", "values", "items"])
+def test_bins_that_programs_share_are_bounded_as_by_plain_torch(monkeypatch, measure, kind):
+    monkeypatch.setattr(triton_climb, "MOST_PARTS", 4)
+    rng = np.random.default_rng(3)
+    p = torch.from_numpy(np.sort(rng.beta(0.4, 3.0, (2, 200))).astype(np.float32)).flip(1)
+    coefficients = Question.of(1.0, segmentation._measure(measure, 0.0), 0.0).coefficients
+    table, bad = passes.table(p, search.first_window(p), FINEST[p.dtype])
+    form, reach = tables.prepared(table, coefficients, bad)
+    if kind != "bins":
+        table = BinTable(torch.ones(2, 200, dtype=torch.int64), keys(p), keys(p))
+    log_none = passes.log_products(p, form.outside)
+    start = State(torch.zeros(2).double(), torch.zeros_like(form.u), log_none)
+    options = {"exact": kind != "bins", "single": kind == "items"}
+    found = triton_tables.climb(form, table, start, **options)
+    truth = tables.climb(form, table, start, **options)
+    np.testing.assert_array_equal(found.k, truth.k)
+    useful = (truth.k <= reach[:, None]).numpy()
+    np.testing.assert_allclose(found.f.numpy()[useful], truth.f.numpy()[useful], rtol=1e-11)
+    if kind == "items":
+        return
+    useful = useful[:, :-1]
+    for mine, plain in zip(found[2:], truth[2:], strict=True):
+        mine, plain = mine.numpy()[useful].astype(float), plain.numpy()[useful].astype(float)
+        np.testing.assert_allclose(mine, plain, rtol=1e-11, atol=1e-300)
+
+
 @pytest.mark.slow
 def test_smoothing_empty_images_and_few_items_at_a_time(monkeypatch):
     p = torch.from_numpy(maps()["blob"])
@@ -110,7 +140,7 @@ def test_runs_of_equal_pixels_are_cut_by_the_kernels(monkeypatch, measure):
     assert segment(torch.from_numpy(p)[None], measure=measure).k[0].tolist() == truth.k.tolist()
 
 
-@pytest.mark.parametrize("n", [5, 40_000])
+@pytest.mark.parametrize("n", [5, 10_000])
 def test_power_sums_are_those_of_plain_torch(n):
     rng = np.random.default_rng(9)
     p = torch.from_numpy(rng.integers(0, 256, (3, n)) / 255).float()

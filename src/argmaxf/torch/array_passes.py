@@ -11,6 +11,7 @@ from argmaxf.expected.shared_rows.column_kernels import log_none_positive
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.torch.passes import (
     NodeTilt,
+    at_least,
     few,
     gather,
     keep,
@@ -22,6 +23,7 @@ from argmaxf.torch.passes import (
 from argmaxf.torch.tensors import as_array
 
 __all__ = [
+    "at_least",
     "few",
     "gather",
     "keep",

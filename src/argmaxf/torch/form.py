@@ -40,13 +40,14 @@ class RowForm(NamedTuple):
     weight: Tensor
     inside: NodeTilt
     outside: NodeTilt
+    steepest: float  # no node u is above this, in any row
 
     @classmethod
     def of(cls, coefficients: Any, low: Tensor, high: Tensor) -> RowForm:
         """Prepare the measure for denominators between low and high in each row."""
         _, b_in, b_out, _, _ = coefficients
         u, weight = reciprocal_nodes(low, high)
-        return cls(coefficients, u, weight, tilt(u, b_in), tilt(u, b_out))
+        return cls(coefficients, u, weight, tilt(u, b_in), tilt(u, b_out), float(u.amax()))
 
     @property
     def one_tilt(self) -> bool:

@@ -111,6 +111,11 @@ def keep(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
     return gather(p, low, high, most, as_keys=False).sort(1).values
 
 
+def at_least(p: Tensor, threshold: Tensor) -> Tensor:
+    """Mark the items of each row that are not below its threshold."""
+    return p >= threshold.to(p.dtype)[:, None]
+
+
 def log_products(p: Tensor, tilt: NodeTilt) -> Tensor:
     """Σ log(1 - p w) over all items of each row, at each node."""
     total = torch.zeros_like(tilt.w)

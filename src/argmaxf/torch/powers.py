@@ -12,6 +12,7 @@ adds up a few numbers, instead of a product or quotient for each pixel and node.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -27,12 +28,9 @@ WORTH = 1 << 24  # with fewer pixels, what is between the passes takes longer
 
 
 def is_flat(p: Tensor, form: RowForm) -> bool:
-    """Whether power sums stand for all nodes of all rows; few pixels are not asked."""
-    if p.numel() < WORTH:
-        return False
+    """Whether power sums stand for all nodes of all rows, and are worth it."""
     _, b_in, b_out, _, _ = form.coefficients
-    steeper = form.inside if b_in > b_out else form.outside
-    return bool(steeper.w.amax() <= FLAT)
+    return p.numel() >= WORTH and -math.expm1(-max(b_in, b_out) * form.steepest) <= FLAT
 
 
 @once
@@ -68,27 +66,18 @@ def _product(table: Tensor, sums: Tensor) -> Tensor:
     return torch.bmm(table, sums[:, :, None])[:, :, 0]
 
 
-class Kept(NamedTuple):
-    """The pixels of each row with keys in [low, high], and the sums of `powers` above them."""
+class Sums(NamedTuple):
+    """The sums of `powers` above a key of each row."""
 
-    p: Tensor
-    low: Tensor
-    high: Tensor
-    above: Tensor
-
-    def above_cut(self, passes: Any, cut: Tensor) -> Tensor | None:
-        """Return the sums over all pixels above a cut, if it is among these in every row."""
-        if not torch.equal(cut, cut.clamp(self.low, self.high)):
-            return None
-        sums: Tensor = passes.powers(self.p, cut, self.high, True)
-        return sums + self.above
+    key: Tensor
+    sums: Tensor
 
 
 class PowerPasses:
     """The passes of a backend, with sums by powers: see `passes` for what they return.
 
-    The pixels that the search looks closer at first are remembered: where the cut is among them, as
-    nearly always, the sums above and below it need no pass over all pixels.
+    The pixels that the search looks closer at first are kept: where it looks at no others, as
+    nearly always, the cut is among them, and sums above it need no pass over all pixels.
     """
 
     def __init__(self, passes: Any, p: Tensor, form: RowForm) -> None:
@@ -99,8 +88,9 @@ class PowerPasses:
             self.series[id(form.outside)] = NodeSeries(form.outside)
         self.one_tilt = form.one_tilt
         self.all = self._above(every_row(-1, len(p), p.device))
-        self.first: tuple[Tensor, Tensor] | None = None  # a key, and the sums above it
-        self.kept: Kept | None = None
+        self.first: Sums | None = None  # above the first pixels looked at closer
+        self.kept: Tensor | None = None  # these pixels
+        self.cut: Sums | None = None
 
     def _series(self, tilt: NodeTilt) -> NodeSeries:
         return next(iter(self.series.values())) if self.one_tilt else self.series[id(tilt)]
@@ -114,11 +104,21 @@ class PowerPasses:
     def keep(self, p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
         """Return the items with keys in [low, high] of each row in a fixed order, zeros first."""
         kept: Tensor = self.passes.keep(p, low, high, most)
-        if self.first is not None and self.first[0] is high:
-            above = self.first[1]
-            above[:, 1].zero_()  # how many are at the band's upper end
-            self.kept = Kept(kept, low, high, above)
+        if self.first is not None and self.first.key is high:
+            self.kept = kept
         return kept
+
+    def _above_cut(self, cut: Tensor) -> Tensor:
+        """Sums over all pixels above the cut, which is among those kept or above all pixels."""
+        if self.cut is None or self.cut.key is not cut:
+            if self.kept is None or self.first is None:
+                sums = self._above(cut)
+            else:
+                sums = self.passes.powers(self.kept, cut, self.first.key, True)
+                self.first.sums[:, 1].zero_()  # how many are equal to its own key
+                sums = torch.where((cut > ONE)[:, None], sums, sums + self.first.sums)
+            self.cut = Sums(cut, sums)
+        return self.cut.sums
 
     def log_products(self, p: Tensor, tilt: NodeTilt) -> Tensor:
         """Σ log(1 - p w) over all items of each row, at each node."""
@@ -135,9 +135,14 @@ class PowerPasses:
         b_out: float,
     ) -> tuple[Tensor, Tensor | None]:
         """Σ π, and Σ log (1 - p w_in) / (1 - p w_out), over items whose key is in (low, high]."""
-        sums = self.passes.powers(p, low, high, self.first is None)
+        if self.cut is not None and self.cut.key is low:
+            sums = self.cut.sums
+        else:
+            sums = self.passes.powers(p, low, high, self.first is None)
         if self.first is None:  # the search begins at the top
-            self.first = low, sums
+            self.first = Sums(low, sums)
+        elif p is self.pixels:
+            self.kept = None  # others are looked at, too
         s = sums[:, 2:COLUMNS]
         ins, out = self._series(inside), self._series(outside)
         if self.one_tilt:
@@ -152,9 +157,7 @@ class PowerPasses:
         Those at the cut count as outside: all as if they were outside, and the difference for those
         above.
         """
-        above = self.kept and self.kept.above_cut(self.passes, cut)
-        if above is None:
-            above = self._above(cut)
+        above = self._above_cut(cut)
         a, b = weight_in[:, None], weight_out[:, None]
         less, total, series = a - b, self.all, self._series(tilt)
         s = torch.addcmul(b * total[:, 2:COLUMNS], less, above[:, 2:COLUMNS])

@@ -147,9 +147,10 @@ def _weights(form: RowForm, f: Tensor) -> tuple[Tensor, Tensor]:
 
 def select(p: Tensor, rows: Rows) -> Tensor:
     """Mark the chosen items: those above the threshold, and the first ones equal to it."""
-    threshold = rows.threshold.to(p.dtype)[:, None]
+    chosen: Tensor = engine_for(p).passes.at_least(p, rows.threshold)
     if torch.equal(rows.ties, rows.equal):
-        return p >= threshold
+        return chosen
+    threshold = rows.threshold.to(p.dtype)[:, None]
     equal = p == threshold
     last = _place_of(equal, rows.ties)
     place = torch.arange(p.shape[1], device=p.device)

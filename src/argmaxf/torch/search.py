@@ -22,7 +22,8 @@ from argmaxf.torch.keys import FINEST, ONE
 from argmaxf.torch.passes import BinTable, KeyWindow
 from argmaxf.torch.tables import Found, Needs, OpenBins
 
-HELD = 16  # items are copied out once they are fewer than 1/HELD of all
+# Of many items those are copied out that are fewer than 1/HELD of all
+HELD, LEAST = 16, 1 << 21
 # A run of equal items is cut into so many pieces, then twice as many, and so on
 PIECES, MOST_PIECES = 256, 4096
 TOP = ONE - (1014 << 52)  # the key of 1 - 2^-9
@@ -92,7 +93,8 @@ class PixelSearch:
             self._one_by_one(self.passes.gather(self.p, band.few, band.high, most), state)
         if needs.items <= self.few:
             return
-        if HELD * needs.items <= self.p.shape[1]:  # from here on only these are read
+        if self.p.numel() >= LEAST and HELD * needs.items <= self.p.shape[1]:
+            # From here on only these are read
             self.p = self.passes.keep(self.p, band.low, band.high, needs.items)
         table, _ = self.passes.table(self.p, band.window, self.finest, inner=True)
         if needs.finer:

@@ -1,4 +1,8 @@
-"""Bounds on f along the bins of tables as a Triton kernel: see `climb`."""
+"""Bounds on f along the bins of tables as Triton kernels: see `climb`.
+
+The bins of a row are shared among programs: one kernel adds up what each of them has, the next one
+begins with what is above. Where f is a sum of differences, a last one adds up those.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from argmaxf.torch.climb import BinLadder
 from argmaxf.torch.form import RowForm, State
 from argmaxf.torch.passes import BinTable
 from argmaxf.torch.triton_numbers import (
+    block_of,
+    ceil_div,
     expm1,
     log_ratio,
     number_of,
@@ -18,27 +24,98 @@ from argmaxf.torch.triton_numbers import (
     share_of,
 )
 
+ROOM = 2048  # bins × nodes that a program has at a time
+PROGRAMS, MOST_PARTS = 1024, 64  # in all, and for a row
+
 
 def climb(
     form: RowForm, table: BinTable, start: State, *, exact: bool, single: bool = False
 ) -> BinLadder:
     """Bound f at the borders of all bins, and inside of them unless they are single items."""
     _, b_in, b_out, _, _ = form.coefficients
-    rows, bins = table.size.shape
-    f = torch.empty(2, rows, bins + 1, dtype=torch.float64, device=table.size.device)
+    (rows, bins), nodes = table.size.shape, form.u.shape[1]
+    block, two, grows = max(16, block_of(nodes)), b_in != b_out, b_out >= b_in
+    tile = max(1, ROOM // block)
+    part = tile * ceil_div(ceil_div(bins, tile), max(1, min(MOST_PARTS, PROGRAMS // rows)))
+    grid = ceil_div(bins, part), rows
+    k, f = torch.empty(2, rows, bins + 1, dtype=torch.float64, device=table.size.device)
     ceiling = torch.empty(rows, 1 if single else bins, dtype=torch.float64, device=f.device)
     flags = torch.empty(2, *ceiling.shape, dtype=torch.bool, device=f.device)
-    nodes = max(16, triton.next_power_of_2(form.u.shape[1]))
-    tensors = (*table, *start, form.u, form.weight, *form.inside, *form.outside)
-    many = rows > 32  # else each may have more of the GPU
-    kinds = (exact, single, b_in != b_out, b_out >= b_in)
-    _climb[(rows,)](
-        *tensors,
-        *(numbers_on(form.coefficients, f.device), *f, ceiling, *flags, bins, form.u.shape[1]),
-        *(*kinds, max(1, (2048 if many else 8192) // nodes), nodes),
-        num_warps=8 if many else 16,
+    sums = torch.empty(rows, grid[0], 5, block, dtype=torch.float64, device=f.device)
+    numbers, tilts = numbers_on(form.coefficients, f.device), (*form.inside, *form.outside)
+    if grid[0] > 1:
+        sizes = bins, nodes, part, exact, two, grows, tile, block
+        _parts[grid](*table, *tilts, sums, *sizes, num_warps=8)
+    _climb[grid](
+        *(*table, *start, form.u, form.weight, *tilts, numbers, sums, k, f, ceiling, *flags),
+        *(bins, nodes, part, exact, single, two, grows, tile, block, MOST_PARTS),
+        num_warps=8,
     )
-    return BinLadder(f[0], f[1], ceiling, flags[0], flags[1])
+    if exact and grid[0] > 1:
+        own, f = f, torch.empty_like(f)
+        _join[(ceil_div(bins + 1, ROOM), rows)](own, f, bins, part, ROOM)
+    return BinLadder(k, f, ceiling, flags[0], flags[1])
+
+
+@triton.jit(do_not_specialize=["bins", "nodes", "part"])
+def _parts(
+    size, low, high, w_in, x_in, w_out, x_out, sums, bins, nodes, part,
+    EXACT: tl.constexpr, TWO: tl.constexpr, GROWS: tl.constexpr, TILE: tl.constexpr,
+    NODES: tl.constexpr,
+):  # fmt: skip
+    """Add up the items of a part of the bins, Σ p / (1 - p w) and log Q from below and above."""
+    row, node = tl.program_id(1).to(tl.int64), tl.arange(0, NODES)
+    real, place = node < nodes, row * nodes + node
+    wi = tl.load(w_in + place, mask=real, other=0.0)[None, :]
+    xi = tl.load(x_in + place, mask=real, other=1.0)[None, :]
+    wo = tl.load(w_out + place, mask=real, other=0.0)[None, :]
+    xo = tl.load(x_out + place, mask=real, other=1.0)[None, :]
+    count, a_low = tl.zeros([NODES], tl.float64), tl.zeros([NODES], tl.float64)
+    a_high, q_low, q_high = a_low, a_low, a_low
+    start = tl.program_id(0) * part
+    for first in range(start, tl.minimum(start + part, bins), TILE):
+        bin = first + tl.arange(0, TILE)
+        there, at = bin < bins, row * bins + bin
+        n = tl.load(size + at, mask=there, other=0).to(tl.float64)[:, None]
+        p_low = number_of(tl.load(low + at, mask=there, other=0))[:, None]
+        p_high = p_low
+        count += tl.sum(n)
+        a_low += tl.sum(n * share_of(p_low, wi, xi), 0)
+        if not EXACT:
+            p_high = number_of(tl.load(high + at, mask=there, other=0))[:, None]
+            a_high += tl.sum(n * share_of(p_high, wi, xi), 0)
+        if TWO:
+            r_low = n * log_ratio(p_low, wi, xi, wo, xo, GROWS)
+            r_high = n * log_ratio(p_high, wi, xi, wo, xo, GROWS)
+            q_low += tl.sum(tl.minimum(r_low, r_high), 0)
+            q_high += tl.sum(tl.maximum(r_low, r_high), 0)
+    sums += (row * tl.num_programs(0) + tl.program_id(0)) * 5 * NODES + node
+    tl.store(sums, count)
+    tl.store(sums + NODES, a_low)
+    tl.store(sums + 2 * NODES, a_low if EXACT else a_high)
+    tl.store(sums + 3 * NODES, q_low)
+    tl.store(sums + 4 * NODES, q_high)
+
+
+@triton.jit
+def _above(sums, which, row, NODES: tl.constexpr, PARTS: tl.constexpr):
+    """Add up one kind of sums of the parts above this program's."""
+    part, node = tl.arange(0, PARTS)[:, None], tl.arange(0, NODES)[None, :]
+    place = ((row * tl.num_programs(0) + part) * 5 + which) * NODES + node
+    return tl.sum(tl.load(sums + place, mask=part < tl.program_id(0), other=0.0), 0)[None, :]
+
+
+@triton.jit(do_not_specialize=["bins", "part"])
+def _join(f_at, joined, bins, part, LANES: tl.constexpr):
+    """Add to the f of each part, which begins at 0, that at the end of those above it."""
+    border = tl.program_id(0) * LANES + tl.arange(0, LANES)
+    row = tl.program_id(1).to(tl.int64) * (bins + 1)
+    before = tl.zeros([LANES], tl.float64)
+    for end in range(part, bins, part):
+        before += tl.where(border > end, tl.load(f_at + row + end), 0.0)
+    there = border <= bins
+    here = tl.load(f_at + row + border, mask=there, other=0.0)
+    tl.store(joined + row + border, before + here, mask=there)
 
 
 @triton.jit
@@ -72,7 +149,8 @@ def _two_tilts(
     """Bounds on Q, Φ and its steps where Q changes, and the steps of log Q (`climb`)."""
     pull = pull_of(wi, xi, wo, xo)
     out_low, out_high = share_of(p_low, wo, xo), share_of(p_high, wo, xo)
-    r_low, r_high = n * log_ratio(p_low, wi, xi, wo, xo), n * log_ratio(p_high, wi, xi, wo, xo)
+    r_low = n * log_ratio(p_low, wi, xi, wo, xo, GROWS)
+    r_high = n * log_ratio(p_high, wi, xi, wo, xo, GROWS)
     least_r, most_r = tl.minimum(r_low, r_high), tl.maximum(r_low, r_high)
     low1, high1 = q_low + tl.cumsum(least_r, 0), q_high + tl.cumsum(most_r, 0)
     low0, high0 = low1 - least_r, high1 - most_r
@@ -107,15 +185,15 @@ def _steps(
     return steps
 
 
-@triton.jit(do_not_specialize=["bins", "nodes"])
+@triton.jit(do_not_specialize=["bins", "nodes", "part"])
 def _climb(
-    size, low, high, start_k, start_a, start_q, u, weight, w_in, x_in, w_out, x_out, numbers,
-    k_at, f_at, ceiling, falls, rises, bins, nodes,
+    size, low, high, start_k, start_a, start_q, u, weight, w_in, x_in, w_out, x_out, numbers, sums,
+    k_at, f_at, ceiling, falls, rises, bins, nodes, part,
     EXACT: tl.constexpr, SINGLE: tl.constexpr, TWO: tl.constexpr, GROWS: tl.constexpr,
-    TILE: tl.constexpr, NODES: tl.constexpr,
+    TILE: tl.constexpr, NODES: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """The lines of `climb.climb`, a few bins at a time."""
-    row, node = tl.program_id(0).to(tl.int64), tl.arange(0, NODES)
+    row, node = tl.program_id(1).to(tl.int64), tl.arange(0, NODES)
     real, place = node < nodes, row * nodes + node
     c, s1 = tl.load(numbers), tl.load(numbers + 4)
     uu = tl.load(u + place, mask=real, other=0.0)[None, :]
@@ -126,12 +204,21 @@ def _climb(
     omega = tl.load(weight + place, mask=real, other=0.0)[None, :] * tl.exp(-uu * s1)
     a_low = tl.load(start_a + place, mask=real, other=0.0)[None, :]
     q_low = tl.load(start_q + place, mask=real, other=0.0)[None, :]
-    a_high, q_high, k = a_low, q_low, tl.load(start_k + row)
-    f = tl.sum(omega * tl.exp(q_low - uu * k) * a_low)
+    a_high, q_high, k, f = a_low, q_low, tl.load(start_k + row), 0.0 * c
     k_at, f_at = k_at + row, f_at + row  # one border more than bins in each row
-    tl.store(k_at + row * bins, k)
-    tl.store(f_at + row * bins, f)
-    for first in range(0, bins, TILE):
+    if tl.program_id(0) == 0:
+        f = tl.sum(omega * tl.exp(q_low - uu * k) * a_low)
+        tl.store(k_at + row * bins, k)
+        tl.store(f_at + row * bins, f)
+    k += tl.max(_above(sums, 0, row, NODES, PARTS))
+    a_low += c * xi * _above(sums, 1, row, NODES, PARTS)
+    if not EXACT:
+        a_high += c * xi * _above(sums, 2, row, NODES, PARTS)
+    if TWO:
+        q_low += _above(sums, 3, row, NODES, PARTS)
+        q_high += _above(sums, 4, row, NODES, PARTS)
+    start = tl.program_id(0) * part
+    for first in range(start, tl.minimum(start + part, bins), TILE):
         bin = first + tl.arange(0, TILE)
         there, at = bin < bins, row * bins + bin
         n = tl.load(size + at, mask=there, other=0).to(tl.float64)

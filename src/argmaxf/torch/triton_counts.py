@@ -8,10 +8,10 @@ import triton.language as tl
 from torch import Tensor
 
 from argmaxf.torch.passes import BINS, BinTable, KeyWindow
-from argmaxf.torch.triton_numbers import ONE, key_of, number_of
+from argmaxf.torch.triton_numbers import ONE, ceil_div, key_of, number_of
 
-LANES = 1024  # pixels read at a time
-PART = LANES * 16  # pixels of one program
+LANES = 2048  # pixels read at a time
+PART = LANES * 8  # pixels of one program
 LEAST_ITEMS, MOST_ITEMS = 2048, 16384
 
 
@@ -21,7 +21,7 @@ def table(
     """Count the items p > 0 in each bin of each window, and those that are no probabilities."""
     rows, n = p.shape
     found = torch.zeros(rows, BINS + 2, dtype=torch.int64, device=p.device)
-    _count[(triton.cdiv(n, PART), rows)](p, n, *window, found, BINS, PART, LANES)
+    _count[(ceil_div(n, PART), rows)](p, n, *window, found, BINS, PART, LANES)
     out = torch.empty(3, rows, BINS, dtype=torch.int64, device=p.device)
     _edges[(rows,)](found, *window, *out, 1 << finest, BINS, inner)
     return BinTable(*out), found[:, BINS + 1]
@@ -37,7 +37,7 @@ def gather(p: Tensor, low: Tensor, high: Tensor, most: int, as_keys: bool = True
     rows, n = p.shape
     out = torch.zeros(rows, most, dtype=torch.int64 if as_keys else p.dtype, device=p.device)
     filled = torch.zeros(rows, dtype=torch.int32, device=p.device)
-    grid = triton.cdiv(n, PART), rows
+    grid = ceil_div(n, PART), rows
     _gather[grid](p, n, low, high, out, filled, most, as_keys, PART, LANES)
     return out
 
@@ -45,6 +45,15 @@ def gather(p: Tensor, low: Tensor, high: Tensor, most: int, as_keys: bool = True
 def keep(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
     """Return the items with keys in [low, high] of each row in a fixed order, zeros first."""
     return gather(p, low, high, most, as_keys=False).sort(1).values
+
+
+def at_least(p: Tensor, threshold: Tensor) -> Tensor:
+    """Mark the items of each row that are not below its threshold."""
+    rows, n = p.shape
+    out = torch.empty(rows, n, dtype=torch.bool, device=p.device)
+    if n:
+        _at_least[(ceil_div(n, LANES), rows)](p, n, threshold.contiguous(), out, LANES)
+    return out
 
 
 @triton.jit(do_not_specialize=["n"])
@@ -110,3 +119,11 @@ def _gather(
             rank = tl.atomic_add(filled + row, size) + ranks - 1
             found = key_of(d) if AS_KEYS else item
             tl.store(out + row * most + rank, found, mask=inside & (rank < most))
+
+
+@triton.jit(do_not_specialize=["n"])
+def _at_least(p, n, threshold, out, LANES: tl.constexpr):
+    row = tl.program_id(1).to(tl.int64)
+    place = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
+    d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
+    tl.store(out + row * n + place, d >= tl.load(threshold + row), mask=place < n)

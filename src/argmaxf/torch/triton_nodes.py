@@ -11,7 +11,7 @@ from argmaxf.expected import nodes as rule
 from argmaxf.torch.constants import once
 from argmaxf.torch.form import RowForm
 from argmaxf.torch.passes import BinTable, NodeTilt
-from argmaxf.torch.triton_numbers import expm1, number_of, numbers_on
+from argmaxf.torch.triton_numbers import block_of, expm1, number_of, numbers_on
 
 
 def prepared(
@@ -23,16 +23,19 @@ def prepared(
     """
     rows, bins = table.size.shape
     device = table.size.device
-    ranges = torch.empty(4, rows, dtype=torch.float64, device=device)  # reach, low, high, nodes
-    numbers = numbers_on(coefficients, device)
-    _ranges[(rows,)](*table, numbers, *ranges, bins, triton.next_power_of_2(bins))
-    size, any_bad = torch.stack([ranges[3].amax(), bad.amax()]).tolist()
+    ranges = torch.empty(6, rows, dtype=torch.float64, device=device)
+    reach, needed = ranges[0], ranges[3:]
+    numbers, stride = numbers_on(coefficients, device), bad.stride(0)
+    _ranges[(rows,)](*table, bad, numbers, *ranges, bins, stride, block_of(bins))
+    size, steepest, any_bad = needed.amax(1).tolist()
     if any_bad:
         return None
     out = torch.empty(6, rows, int(size), dtype=torch.float64, device=device)
-    _nodes[(rows,)](*_rules(device), numbers, *ranges, *out, int(size), 128 if size <= 128 else 512)
+    block = 128 if size <= 128 else 512
+    _nodes[(rows,)](*_rules(device), numbers, *ranges[1:4], *out, int(size), block)
     u, weight, w_in, x_in, w_out, x_out = out
-    return RowForm(coefficients, u, weight, NodeTilt(w_in, x_in), NodeTilt(w_out, x_out)), ranges[0]
+    tilts = NodeTilt(w_in, x_in), NodeTilt(w_out, x_out)
+    return RowForm(coefficients, u, weight, *tilts, steepest), reach
 
 
 @once
@@ -42,9 +45,10 @@ def _rules(device: torch.device) -> tuple[Tensor, ...]:
     return tuple(torch.tensor(each, device=device) for each in rules)
 
 
-@triton.jit(do_not_specialize=["bins"])
+@triton.jit(do_not_specialize=["bins", "stride"])
 def _ranges(
-    size, low, high, numbers, reach, least, most, needed, bins, BLOCK: tl.constexpr
+    size, low, high, bad, numbers, reach, least, most, needed, steepest, any_bad, bins, stride,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The lines of `tables.prepared`."""
     row = tl.program_id(0).to(tl.int64)
@@ -73,13 +77,17 @@ def _ranges(
     tl.store(reach + row, useful)
     tl.store(least + row, x_low)
     tl.store(most + row, x_high)
-    tl.store(needed + row, tl.where(x_high / x_low <= 160.0, 24.0, nodes))
+    short = x_high / x_low <= 160.0
+    tl.store(needed + row, tl.where(short, 24.0, nodes))
+    last = tl.where(short, 16.77 / x_low, tl.exp(0.27 * (nodes - 1.0) - 3.45) / x_high)
+    tl.store(steepest + row, last)
+    tl.store(any_bad + row, tl.load(bad + row * stride).to(tl.float64))
 
 
 @triton.jit(do_not_specialize=["nodes"])
 def _nodes(
-    few, few_weight, many, many_weight, numbers, reach, least, most, needed, u, weight, w_in,
-    x_in, w_out, x_out, nodes,
+    few, few_weight, many, many_weight, numbers, least, most, needed, u, weight, w_in, x_in, w_out,
+    x_out, nodes,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The lines of `form.reciprocal_nodes` and `form.tilt`."""

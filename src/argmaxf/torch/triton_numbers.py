@@ -13,6 +13,16 @@ ONE = tl.constexpr(2044 << 52)
 HALF = tl.constexpr(1022 << 52)
 
 
+def ceil_div(number: int, by: int) -> int:
+    """⌈number / by⌉: triton.cdiv takes as long as a small operation on the device."""
+    return -(-number // by)
+
+
+def block_of(size: int) -> int:
+    """Return the power of two from which on a block has room for so many numbers."""
+    return 1 << (size - 1).bit_length()
+
+
 @once
 def numbers_on(numbers: tuple[float, ...], device: torch.device) -> Tensor:
     """Numbers of full precision: as arguments they would be single."""
@@ -73,8 +83,11 @@ def pull_of(wi, xi, wo, xo):
 
 
 @triton.jit
-def log_ratio(p, wi, xi, wo, xo):
-    """log (1 - p w_in) / (1 - p w_out) (`form.log_ratio`)."""
+def log_ratio(p, wi, xi, wo, xo, GROWS: tl.constexpr):
+    """log (1 - p w_in) / (1 - p w_out) (`form.log_ratio`); GROWS: it is not below 0."""
     less_one = pull_of(wi, xi, wo, xo) * share_of(p, wo, xo)
-    far = tl.log(factor_of(p, wi, xi) / factor_of(p, wo, xo))
-    return tl.where(tl.abs(less_one) < 0.5, log_of(tl.maximum(less_one, -0.5)), far)
+    ratio = log_of(tl.maximum(less_one, -0.5))
+    if not GROWS:
+        far = tl.log(factor_of(p, wi, xi) / factor_of(p, wo, xo))
+        ratio = tl.where(less_one > -0.5, ratio, far)
+    return ratio

@@ -14,11 +14,12 @@ import triton.language as tl
 from torch import Tensor
 
 from argmaxf.torch.passes import NodeTilt
-from argmaxf.torch.triton_counts import few, gather, keep, table
-from argmaxf.torch.triton_numbers import log_of, number_of
+from argmaxf.torch.triton_counts import at_least, few, gather, keep, table
+from argmaxf.torch.triton_numbers import ceil_div, log_of, number_of
 from argmaxf.torch.triton_powers import powers
 
 __all__ = [
+    "at_least",
     "few",
     "gather",
     "keep",
@@ -88,7 +89,7 @@ def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
     """Σ_m scale_m / (1 - p w_m) for each item of each row."""
     out = torch.empty(p.shape, dtype=torch.float64, device=p.device)
     n, nodes = p.shape[1], scale.shape[1]
-    grid = triton.cdiv(n, LANES * 4), len(p)
+    grid = ceil_div(n, LANES * 4), len(p)
     if n:
         _reciprocals[grid](p, n, scale.contiguous(), *tilt, out, nodes, LANES * 4)
     return out
@@ -100,12 +101,12 @@ def _part(p: Tensor) -> int:
 
 
 def _grid(p: Tensor, w: Tensor) -> tuple[int, int, int]:
-    return triton.cdiv(p.shape[1], _part(p)), len(p), w.shape[1] // NODES
+    return ceil_div(p.shape[1], _part(p)), len(p), w.shape[1] // NODES
 
 
 def _outputs(p: Tensor, w: Tensor, size: int) -> Tensor:
     """Room for the sums of every part of a row."""
-    shape = (size, len(p), triton.cdiv(p.shape[1], _part(p)), w.shape[1])
+    shape = (size, len(p), ceil_div(p.shape[1], _part(p)), w.shape[1])
     return torch.empty(shape, dtype=torch.float64, device=p.device)
 
 

@@ -15,7 +15,7 @@ from argmaxf.torch.passes import BinTable, KeyWindow
 from argmaxf.torch.tables import Found, OpenBins
 from argmaxf.torch.triton_climb import climb
 from argmaxf.torch.triton_nodes import prepared
-from argmaxf.torch.triton_numbers import ONE, log_ratio, number_of, numbers_on
+from argmaxf.torch.triton_numbers import ONE, block_of, log_ratio, number_of, numbers_on
 
 __all__ = ["climb", "finish", "narrow", "prepared", "take_best"]
 
@@ -40,7 +40,7 @@ def narrow(
     stop, low, high, start, window_top, shift = whole[:6, :rows]
     _narrow[(rows,)](
         *ladder, *table, reach, floor, after, top, whole, k,
-        aligned, few, finest, bins, triton.next_power_of_2(bins),
+        aligned, few, finest, bins, block_of(bins),
     )  # fmt: skip
     return OpenBins(stop, low, high, start, KeyWindow(window_top, shift), k, whole[6:, :rows])
 
@@ -51,7 +51,7 @@ def take_best(
     """Take the best border into `found` and `floor`; return which runs are open, from and to."""
     rows, bins = table.size.shape
     runs = torch.empty(2, rows, dtype=torch.int64, device=floor.device)
-    block = triton.next_power_of_2(bins)
+    block = block_of(bins)
     single = ladder.ceiling.shape[1] < bins
     _take_best[(rows,)](
         *ladder, table.size, table.low, reach, *found, floor, *runs, bins, split, single, block,
@@ -74,7 +74,7 @@ def finish(
     _finish[(rows,)](
         numbers, *found, log_q, mean, variance, counts, *weights,
         form.u, form.weight, *form.inside, *form.outside, *whole, *real, nodes, two,
-        max(16, triton.next_power_of_2(nodes)),
+        max(16, block_of(nodes)),
     )  # fmt: skip
     k, ties, equal = whole
     return k, real[0], real[1], ties, equal
@@ -250,7 +250,7 @@ def _finish(
     square = tl.load(variance + place, mask=real, other=0.0) + variance_in + variance_out
     log_q = tl.load(logs + place, mask=real, other=0.0)
     if TWO:
-        log_q += n_in * log_ratio(p, wi, xi, wo, xo)
+        log_q += n_in * log_ratio(p, wi, xi, wo, xo, False)
     omega = tl.load(weight + place, mask=real, other=0.0)
     decay = omega * uu * tl.exp(tl.minimum(log_q, 0.0) - uu * (k + s1))
     std = tl.sqrt(tl.sum(decay * (square + total * total)))
