@@ -3,10 +3,13 @@
 import numpy as np
 import polars as pl
 import pytest
+from judges import near_sets_of_many
 from scipy.stats import binom
 
 from argmaxf import expected_f_curve, maximize_expected_f
 from argmaxf.expected.large import decide_by_search
+from argmaxf.expected.search import Search
+from argmaxf.expected.summary.groups import Groups
 from argmaxf.frames import decisions
 from argmaxf.measures import Dice, FBeta, Jaccard, Tversky
 from argmaxf.question import Question
@@ -89,3 +92,15 @@ def test_all_equal_items_together_where_one_at_least_is_asked_for():
     """A smoothed measure is best with few of them, but they cannot be had."""
     found = maximize_expected_f([0.1] * 10, measure=Dice(1.0), ties="together", min_selected=1)
     assert found.k == 10
+
+
+@pytest.mark.parametrize("measure", [FBeta(1), FBeta(0.5), Jaccard()], ids=str)
+@pytest.mark.parametrize("kind", ["likely", "rare"])
+@pytest.mark.parametrize("seed", range(2))
+def test_neighbours_among_many_items_are_told_apart(measure, kind, seed):
+    """Values of f that differ in their seventeenth digit, above one half or below."""
+    values, count, k, f = near_sets_of_many(measure.coefficients(), kind, seed)
+    search = Search(Groups.of_values(values, count), Question.of(measure=measure))
+    assert not search.wanted
+    assert search.optimum.k == k
+    assert search.optimum.f == pytest.approx(f, rel=1e-12)

@@ -8,15 +8,27 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judges import curve_40_digits, definition, families, jaccard
+from judges import curve_40_digits, definition, families, jaccard, near_sets_of_many
 
 from argmaxf import expected_f, maximize_expected_f, maximize_expected_f_from_mixture
 from argmaxf.measures import MCC, Dice, FBeta, Jaccard, Tversky
 
 torch = pytest.importorskip("torch")
 
-from argmaxf.torch import array_passes, engine, passes, powers, rows, search, tensors  # noqa: E402
+from argmaxf.torch import (  # noqa: E402
+    array_passes,
+    engine,
+    passes,
+    powers,
+    rows,
+    search,
+    tables,
+    tensors,
+)
+from argmaxf.torch.climb import state_at  # noqa: E402
+from argmaxf.torch.form import State  # noqa: E402
 from argmaxf.torch.keys import ONE, keys, values  # noqa: E402
+from argmaxf.torch.passes import BinTable  # noqa: E402
 from argmaxf.torch.segmentation import segment  # noqa: E402
 
 torch.set_num_threads(1)  # the maps are small, and threads of a busy machine wait for each other
@@ -493,6 +505,28 @@ def test_with_few_positives_they_do_not(monkeypatch):
     p = torch.full((1, 1, 9_000), 0.01)
     monkeypatch.setattr(rows, "PowerPasses", None)  # would fail if it were called
     same_decision(segment(p), by_numpy(p, "dice"), p.shape)
+
+
+@pytest.mark.parametrize("measure", [FBeta(1), FBeta(0.5), Jaccard()], ids=str)
+@pytest.mark.parametrize("kind", ["likely", "rare"])
+@pytest.mark.parametrize("seed", range(2))
+def test_neighbours_among_many_pixels_are_told_apart(measure, kind, seed):
+    """Values of f that differ in their seventeenth digit, near the first border of a table."""
+    p, count, k, f = near_sets_of_many(measure.coefficients(), kind, seed)
+    key = keys(torch.from_numpy(p.copy()))[None]
+    table = BinTable(torch.from_numpy(count).long()[None], key, key)
+    form, reach = tables.prepared(table, measure.coefficients(), torch.zeros(1))
+    log_q = torch.from_numpy(count) * torch.log1p(-torch.from_numpy(p) * form.outside.w[0, :, None])
+    zero = torch.zeros(1, dtype=torch.float64)
+    start = State(zero, torch.zeros_like(form.u), log_q.sum(1)[None])
+    near = torch.tensor([int(np.argmax(count == 1)) - 1])  # as the search comes to them
+    start = state_at(form, table, start, near)
+    table = BinTable(*(each[:, near:] for each in table))
+    ladder = tables.climb(form, table, start, exact=True)
+    found = tables.Found(zero.clone(), zero.clone(), key[:, 0].clone())
+    tables.take_best(ladder, table, reach, found, zero.clone(), split=True)
+    assert found.k.item() == k
+    assert found.f.item() == pytest.approx(f, rel=1e-11)
 
 
 def test_torch_is_imported_only_when_asked_for():

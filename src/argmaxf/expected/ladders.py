@@ -23,10 +23,11 @@ class Foot(NamedTuple):
 
     groups: Groups
     k: float  # items above the first border
-    f: float | None  # the value there, None at the empty set
+    f: float | None  # the value there (see `Ladder`), None at the empty set
     ends: tuple[Floats, Floats]  # the states at the first border and at the last
     before: tuple[Groups, ...] = ()  # the items above the first border
     after: tuple[Groups, ...] = ()  # and below the last one
+    reference: float = 0.0
 
     def borders(self) -> Floats:
         """Return how many items lie above each border."""
@@ -35,16 +36,27 @@ class Foot(NamedTuple):
 
 @dataclass(frozen=True)
 class Ladder:
-    """The values of f at the borders of groups."""
+    """The values of f at the borders of groups.
+
+    They are less a reference, one for all ladders of a search and near the optimum: what sets
+    differ by there may be lost in the last digit of f.
+    """
 
     groups: Groups
     k: Floats
-    f: Floats  # less the climber's offset
+    f: Floats  # less the climber's offset and the reference
     state: Floats
     low: Floats  # bounds on Φ inside each group
     high: Floats
     before: tuple[Groups, ...]  # the items above the ladder's first border
     after: tuple[Groups, ...]  # and below its last one
+    reference: float = 0.0
+
+    def replace(self, first: int, stop: int, finer: Ladder) -> None:
+        """Go by finer groups between two borders, whose sums are the more exact ones."""
+        self.f[stop:] += finer.f[-1] - self.f[stop]
+        within = slice(first + 1, stop)
+        self.f[within][np.isin(self.k[within], finer.k)] = -np.inf
 
 
 class Stretch(NamedTuple):
@@ -73,7 +85,7 @@ class Stretch(NamedTuple):
 
 def climbed(foot: Foot, climber: Climber, sizes: tuple[float, float]) -> Ladder:
     """Climb the groups of a foot; the values of sets of certain `sizes` are to be exact."""
-    u, groups, f0 = climber.u, foot.groups, foot.f
+    u, groups, reference = climber.u, foot.groups, foot.reference
     states, phi, rise, low, high = climber.climb(groups, *foot.ends)
     k = foot.borders()
     kept = np.exp(-np.multiply.outer(groups.count, u))
@@ -81,24 +93,24 @@ def climbed(foot: Foot, climber: Climber, sizes: tuple[float, float]) -> Ladder:
     decay = np.exp(-np.multiply.outer(k, u))
     # g_{i+1} - g_i = Σ e^{-u k_i} [e^{-uN} (Φ_{i+1} - Φ_i) - (1 - e^{-uN}) Φ_i]
     steps = climber.sign * (decay[:-1] * (kept * rise - lost * phi[:-1])).sum(axis=1)
-    if f0 is None:
+    if foot.f is None:
         values = climber.sign * (decay * phi).sum(axis=1)
         allowed = (k[1:] >= sizes[0]) & (k[1:] <= sizes[1])
-        f = _around_the_best(values, steps, allowed)
+        top = 1 + int(np.argmax(np.where(allowed, values[1:], -np.inf)))
+        f, reference = _around(top, steps), float(values[top])
     else:
-        f = np.cumsum(np.concatenate([[f0], steps]))
-    return Ladder(groups, k, f, states, low, high, foot.before, foot.after)
+        f = np.cumsum(np.concatenate([[foot.f], steps]))
+    return Ladder(groups, k, f, states, low, high, foot.before, foot.after, reference)
 
 
-def _around_the_best(values: Floats, steps: Floats, allowed: Bools) -> Floats:
+def _around(top: int, steps: Floats) -> Floats:
     """Sum steps from the best value on to both sides: where they are small, so is their rounding.
 
     A loss that falls from 1 to 1e-14 would be lost in a sum that starts with the 1. The first value
     is that of the rule for k ≥ 1 at k = 0, not of the empty set.
     """
-    top = 1 + int(np.argmax(np.where(allowed, values[1:], -np.inf)))
     above, below = np.cumsum(steps[:top][::-1])[::-1], np.cumsum(steps[top:])
-    return np.concatenate([values[top] - above, values[top : top + 1], values[top] + below])
+    return np.concatenate([-above, [0.0], below])
 
 
 def open_groups(
@@ -158,7 +170,7 @@ def _below_chords(ladder: Ladder, climber: Climber, best: float, asked: Bools) -
     with np.errstate(over="ignore", invalid="ignore"):  # what is not known stays open
         each = climber.scale(ladder.state[i]) * form.coefficients.c * pi  # N times one of them
         bulge = _sum(u, ladder.k[i, None], -np.expm1(log_kept) * each).clip(min=1e-300)
-        first, rise = ladder.f[i], ladder.f[i + 1] - ladder.f[i]
+        first, rise = ladder.reference + ladder.f[i], ladder.f[i + 1] - ladder.f[i]
         highest = first + (bulge + rise) ** 2 / (4.0 * bulge)
     slack = SLACK * abs(best)
     found[i] = (np.abs(rise) > (1.0 + SLACK) * bulge + slack) | (highest < best - slack)

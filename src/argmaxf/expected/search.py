@@ -10,8 +10,8 @@ g_k = Σ_m e^{-u_m k} Φ_k(u_m) and Φ_k between `low` and `high` (Φ_a and Φ_b
 where `least` and `most` bound Φ_k - Φ_{k-1}; where one is negative, the other end of the range is
 the worst for it. A group that none of the three closes is subdivided. g is f, or the loss 1 - f
 where f is above one half: there the terms of f hardly differ between sets, and bounds on them are
-useless. Values along a ladder are sums of exact differences, so that neighbouring k are told apart
-even where f, or the loss, differs in its fifteenth digit only.
+useless. Values along a ladder are sums of exact differences, less a value near the optimum, so that
+neighbouring k are told apart even where they differ by less than the last digit of f.
 
 `Search` never looks at items: it says which groups it wants in finer ones (`wanted`) and is told
 (`refine`), so that any source can drive it (`drive.py`).
@@ -99,7 +99,8 @@ class Search:
         near_one = has_loss(coefficients) and best > NEAR_ONE
         self._climber: Climber = Loss(self._form) if near_one else Gain(self._form)
         ladder = self._first(groups, rest)
-        if not near_one and self._highest(ladder) > NEAR_ONE and has_loss(coefficients):
+        value = ladder.reference + self._highest(ladder)
+        if not near_one and value > NEAR_ONE and has_loss(coefficients):
             self._climber = Loss(self._form)
             ladder = self._first(groups, rest)
         self._climb([ladder])
@@ -125,7 +126,8 @@ class Search:
     def _open(self, ladder: Ladder) -> Bools:
         """Mark the groups of a ladder that may hold a better value."""
         sizes = self._least, self._most
-        return open_groups(ladder, self._climber, self._best, sizes, self.question)
+        best = ladder.reference + self._best
+        return open_groups(ladder, self._climber, best, sizes, self.question)
 
     def _allowed(self, k: Floats) -> Bools:
         """Mark the numbers of items that may be selected, the empty set aside."""
@@ -141,8 +143,11 @@ class Search:
         before = (*ladder.before, ladder.groups[:first])
         after = (*ladder.after, ladder.groups[stop:])
         ends = ladder.state[first], ladder.state[stop]
-        foot = Foot(finer, ladder.k[first], ladder.f[first], ends, before, after)
-        return self._climbed(foot)
+        found = self._climbed(
+            Foot(finer, ladder.k[first], ladder.f[first], ends, before, after, ladder.reference)
+        )
+        ladder.replace(first, stop, found)
+        return found
 
     def _climbed(self, foot: Foot) -> Ladder:
         """Climb groups from a border at which f and the state are known."""
@@ -197,14 +202,14 @@ class Search:
         k, f, allowed, top = self._borders()
         if not allowed.any():
             return self._no_border(nothing)
-        tied = allowed & (f >= f[top] - abs(f[top]) * CONTEST * self._unshared(k, k[top]))
+        tied = allowed & (f >= f[top] - CONTEST * self._differing(k, k[top], self._size_of(f[top])))
         contested = len(self.rivals()) > 1
-        value = self._offset + float(f[top])
+        value = self._value_of(f[top])
         if self.question.least == 0 and value - self.nothing.mean <= CONTEST * self._terms(value):
             return nothing._replace(contested=contested)
         chosen = int(np.flatnonzero(tied)[np.argmin(k[tied])])
         above, below = self._sides(chosen)
-        value = self._offset + float(f[chosen])
+        value = self._value_of(f[chosen])
         std = self._spread(above, below, value)
         return BestBorder(int(k[chosen]), value, std, above[-1:], contested)
 
@@ -228,10 +233,11 @@ class Search:
         k, f, allowed, top = self._borders()
         if not allowed.any():
             return [0]
-        error = DOUBT * self._unshared(k, k[top]) + ROUNDING
-        near = allowed & (f >= f[top] - abs(f[top]) * error)
+        size = self._size_of(f[top])
+        terms = size if self._offset else self._differing(k, k[top], size)
+        near = allowed & (f >= f[top] - DOUBT * terms - ROUNDING * size)
         close: list[int] = np.unique(k[near]).astype(int).tolist()
-        best = self._offset + float(f[top])
+        best = self._value_of(f[top])
         if self.question.least > 0 or self.nothing.mean < best * (1.0 - DOUBT):
             return close
         return [0, *close] if self.nothing.mean <= best * (1.0 + DOUBT) else [0]
@@ -249,15 +255,21 @@ class Search:
             raise self.question.no_set()
         return nothing
 
-    def _unshared(self, k: Floats, best: float) -> Floats | float:
-        """Which part of its terms a value does not share with the best: those of other items.
+    def _size_of(self, f: float) -> float:
+        """The size of a value along a ladder: that of f, or of the loss."""
+        return abs(self._ladders[0].reference + float(f))
 
-        The loss may hang on a few items alone: nothing of it counts as shared.
+    def _value_of(self, f: float) -> float:
+        """The measure of a value along a ladder."""
+        return self._offset + (self._ladders[0].reference + float(f))
+
+    def _differing(self, k: Floats, best: float, size: float) -> Floats:
+        """The terms of a value that it does not share with the best one: those of other items.
+
+        The loss may hang on a few items alone: then nothing of it is shared.
         """
-        if self._offset:
-            return 1.0
         part: Floats = np.abs(k - best) / np.maximum(1.0, np.maximum(k, best))
-        return part
+        return np.minimum(part, size) if self._offset else size * part
 
     def _sides(self, border: int) -> tuple[Groups, Groups]:
         """Return the groups above and below a border, counted over all ladders."""

@@ -23,7 +23,8 @@ class BinLadder(NamedTuple):
     """What is known along the bins of a table."""
 
     k: Tensor  # at the borders, bins + 1
-    f: Tensor  # at the borders, from below
+    f: Tensor  # at the borders, from below; where it is exact, less that at the first one
+    base: Tensor  # f at the first border
     ceiling: Tensor  # f inside each bin, from above
     falls: Tensor
     rises: Tensor
@@ -67,9 +68,10 @@ def climb(
     down = (before * loss * highest).sum(2) - (before * e * least.clamp(max=0.0)).sum(2)
     rises = (after * least.clamp(min=0.0)).sum(2) > (1.0 + SLACK) * down
     f = (decay * q[0] * a_low).sum(2)
+    base = f[:, 0]
     if exact:
-        f = _by_differences(form, bins, decay, f, q[0], a_low, c * x * count * share_low)
-    return BinLadder(k, f, (before * e * highest).sum(2), falls, rises)
+        f = _by_differences(form, bins, decay, q[0], a_low, c * x * count * share_low)
+    return BinLadder(k, f, base, (before * e * highest).sum(2), falls, rises)
 
 
 def state_at(form: RowForm, table: BinTable, start: State, border: Tensor) -> State:
@@ -142,9 +144,11 @@ def _steps(form: RowForm, bins: Bins, q: Any, a: Any, shares: Any) -> tuple[Tens
 
 
 def _by_differences(
-    form: RowForm, bins: Bins, decay: Tensor, f: Tensor, q: Tensor, a: Tensor, gain: Tensor
+    form: RowForm, bins: Bins, decay: Tensor, q: Tensor, a: Tensor, gain: Tensor
 ) -> Tensor:
-    """f at the borders as sums of exact differences: neighbouring k are told apart.
+    """f at the borders less that at the first one, as sums of exact differences.
+
+    So neighbouring k are told apart, even if they differ by less than the last digit of f.
 
     f_{i+1} - f_i = Σ e^{-u k_i} ω Q_i [A_i (e^y - 1) + e^y (A_{i+1} - A_i)], where
     y = log Q_{i+1} / Q_i - u N.
@@ -154,4 +158,4 @@ def _by_differences(
         y = y + log_ratio(form, bins.low)
     y = bins.size[:, :, None] * y
     steps = (decay[:, :-1] * _ends(q)[0] * (a[:, :-1] * torch.expm1(y) + y.exp() * gain)).sum(2)
-    return torch.cat([f[:, :1], f[:, :1] + steps.cumsum(1)], 1)
+    return torch.nn.functional.pad(steps.cumsum(1), (1, 0))

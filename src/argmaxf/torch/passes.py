@@ -81,7 +81,7 @@ def _count(p: Tensor, window: KeyWindow) -> tuple[Tensor, Tensor]:
     return table, bad
 
 
-def few(rows: int) -> int:
+def few(rows: int, one_tilt: bool) -> int:
     """How many items of a row are looked at one by one."""
     return ITEMS
 

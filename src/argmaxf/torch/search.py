@@ -49,7 +49,7 @@ class PixelSearch:
     ) -> None:
         self.p, self.form, self.reach, self.split = p, form, reach, split
         self.passes, self.tables = passes, engine_for(p).tables
-        self.finest, self.few = FINEST[p.dtype], self.passes.few(len(p))
+        self.finest, self.few = FINEST[p.dtype], self.passes.few(len(p), form.one_tilt)
         a = torch.full_like(form.u, form.coefficients[3])
         self.start = State(torch.zeros_like(reach), a, log_none)
         none = torch.full((len(p),), ONE + 1, dtype=torch.int64, device=p.device)

@@ -146,12 +146,15 @@ def take_best(
     closed = table.size == 0
     if not split:  # equal items stay on one side
         closed |= _of_next(~closed, table.low) == table.low
-    f = _useful(ladder, reach)[:, 1:].masked_fill(closed, -1.0)
+    f = _useful(ladder, reach)[:, 1:].masked_fill(closed, -torch.inf)
     k = ladder.k[:, 1:]
     top = f.argmax(1)
-    at = _as_good(f, k, _at(f, top)[:, None], _at(k, top)[:, None]).long().argmax(1)
-    new = Found(_at(k, at), _at(f, at), _at(table.low, at))
-    tied = _as_good(new.f, new.k, found.f, found.k) & _as_good(found.f, found.k, new.f, new.k)
+    top_f, base = _at(f, top)[:, None], ladder.base[:, None]
+    slack = _unshared(k, _at(k, top)[:, None]) * (base + top_f)
+    at = (f >= top_f - slack).long().argmax(1)
+    new = Found(_at(k, at), ladder.base + _at(f, at), _at(table.low, at))
+    slack = _unshared(new.k, found.k) * torch.maximum(new.f, found.f)
+    tied = (new.f - found.f).abs() <= slack
     better = (new.f > 0.0) & torch.where(tied, new.k < found.k, new.f > found.f)
     for old, now in zip(found, new, strict=True):
         old.copy_(torch.where(better, now, old))
@@ -209,9 +212,9 @@ def _rest(p: Tensor, tilted: NodeTilt) -> Tensor:
 
 
 def _useful(ladder: BinLadder, reach: Tensor) -> Tensor:
-    """f at the borders with 0 < k ≤ reach; -1 at others."""
+    """f at the borders with 0 < k ≤ reach; -∞ at others."""
     useful = (ladder.k <= reach[:, None]) & (ladder.k > 0)
-    return ladder.f.masked_fill(~useful, -1.0)
+    return ladder.f.masked_fill(~useful, -torch.inf)
 
 
 def _hot(ladder: BinLadder, table: BinTable, reach: Tensor, floor: Tensor) -> Tensor:
@@ -224,10 +227,9 @@ def _hot(ladder: BinLadder, table: BinTable, reach: Tensor, floor: Tensor) -> Te
     return full & ~(poor | beyond | ladder.falls | behind)
 
 
-def _as_good(f: Tensor, k: Tensor, other_f: Tensor, other_k: Tensor) -> Tensor:
-    """Whether f is at least the other value, up to rounding of the terms that are not shared."""
-    unshared = (k - other_k).abs() / torch.maximum(k, other_k).clamp(min=1.0)
-    return f >= other_f * (1.0 - CONTEST * unshared)
+def _unshared(k: Tensor, other: Tensor) -> Tensor:
+    """Which part of their terms two values do not share, times the part that counts as a tie."""
+    return CONTEST * (k - other).abs() / torch.maximum(k, other).clamp(min=1.0)
 
 
 def _at(table: Tensor, place: Tensor) -> Tensor:

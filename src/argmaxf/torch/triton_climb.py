@@ -39,6 +39,7 @@ def climb(
     part = tile * ceil_div(ceil_div(bins, tile), max(1, min(MOST_PARTS, PROGRAMS // rows)))
     grid = ceil_div(bins, part), rows
     k, f = torch.empty(2, rows, bins + 1, dtype=torch.float64, device=table.size.device)
+    base = torch.empty_like(start.k)
     ceiling = torch.empty(rows, 1 if single else bins, dtype=torch.float64, device=f.device)
     flags = torch.empty(2, *ceiling.shape, dtype=torch.bool, device=f.device)
     sums = torch.empty(rows, grid[0], 5, block, dtype=torch.float64, device=f.device)
@@ -47,14 +48,14 @@ def climb(
         sizes = bins, nodes, part, exact, two, grows, tile, block
         _parts[grid](*table, *tilts, sums, *sizes, num_warps=8)
     _climb[grid](
-        *(*table, *start, form.u, form.weight, *tilts, numbers, sums, k, f, ceiling, *flags),
+        *(*table, *start, form.u, form.weight, *tilts, numbers, sums, k, f, base, ceiling, *flags),
         *(bins, nodes, part, exact, single, two, grows, tile, block, MOST_PARTS),
         num_warps=8,
     )
     if exact and grid[0] > 1:
         own, f = f, torch.empty_like(f)
         _join[(ceil_div(bins + 1, ROOM), rows)](own, f, bins, part, ROOM)
-    return BinLadder(k, f, ceiling, flags[0], flags[1])
+    return BinLadder(k, f, base, ceiling, flags[0], flags[1])
 
 
 @triton.jit(do_not_specialize=["bins", "nodes", "part"])
@@ -188,7 +189,7 @@ def _steps(
 @triton.jit(do_not_specialize=["bins", "nodes", "part"])
 def _climb(
     size, low, high, start_k, start_a, start_q, u, weight, w_in, x_in, w_out, x_out, numbers, sums,
-    k_at, f_at, ceiling, falls, rises, bins, nodes, part,
+    k_at, f_at, base, ceiling, falls, rises, bins, nodes, part,
     EXACT: tl.constexpr, SINGLE: tl.constexpr, TWO: tl.constexpr, GROWS: tl.constexpr,
     TILE: tl.constexpr, NODES: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
@@ -207,9 +208,10 @@ def _climb(
     a_high, q_high, k, f = a_low, q_low, tl.load(start_k + row), 0.0 * c
     k_at, f_at = k_at + row, f_at + row  # one border more than bins in each row
     if tl.program_id(0) == 0:
-        f = tl.sum(omega * tl.exp(q_low - uu * k) * a_low)
+        value = tl.sum(omega * tl.exp(q_low - uu * k) * a_low)
+        tl.store(base + row, value)
         tl.store(k_at + row * bins, k)
-        tl.store(f_at + row * bins, f)
+        tl.store(f_at + row * bins, f if EXACT else value)
     k += tl.max(_above(sums, 0, row, NODES, PARTS))
     a_low += c * xi * _above(sums, 1, row, NODES, PARTS)
     if not EXACT:

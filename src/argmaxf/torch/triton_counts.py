@@ -27,9 +27,9 @@ def table(
     return BinTable(*out), found[:, BINS + 1]
 
 
-def few(rows: int) -> int:
-    """How many items of a row are looked at one by one: one program does, so that not too many."""
-    return min(MOST_ITEMS, max(LEAST_ITEMS, (1 << 20) // rows))
+def few(rows: int, one_tilt: bool) -> int:
+    """How many items of a row are looked at one by one; with two tilts each takes far longer."""
+    return min(MOST_ITEMS, max(LEAST_ITEMS, (1 << (20 if one_tilt else 18)) // rows))
 
 
 def gather(p: Tensor, low: Tensor, high: Tensor, most: int, as_keys: bool = True) -> Tensor:

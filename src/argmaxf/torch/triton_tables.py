@@ -38,8 +38,9 @@ def narrow(
     whole = torch.empty(10, aligned, dtype=torch.int64, device=floor.device)
     k = torch.empty_like(floor)
     stop, low, high, start, window_top, shift = whole[:6, :rows]
+    k_at, f_at, _, *bounds = ladder
     _narrow[(rows,)](
-        *ladder, *table, reach, floor, after, top, whole, k,
+        k_at, f_at, *bounds, *table, reach, floor, after, top, whole, k,
         aligned, few, finest, bins, block_of(bins),
     )  # fmt: skip
     return OpenBins(stop, low, high, start, KeyWindow(window_top, shift), k, whole[6:, :rows])
@@ -172,7 +173,7 @@ def _unshared(k, other):
 
 @triton.jit(do_not_specialize=["bins"])
 def _take_best(
-    k_at, f_at, ceiling, falls, rises, size, low, reach, found_k, found_f, found_low, floor,
+    k_at, f_at, base, ceiling, falls, rises, size, low, reach, found_k, found_f, found_low, floor,
     first_at, stop_at, bins,
     SPLIT: tl.constexpr, SINGLE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -181,21 +182,23 @@ def _take_best(
     bin = tl.arange(0, BLOCK)
     there, place, row_reach = bin < bins, row * bins + bin, tl.load(reach + row)
     k = tl.load(k_at + row * (bins + 1) + bin + 1, mask=there, other=0.0)
-    f = tl.load(f_at + row * (bins + 1) + bin + 1, mask=there, other=-1.0)
+    f = tl.load(f_at + row * (bins + 1) + bin + 1, mask=there, other=0.0)
+    first_f = tl.load(base + row)
     count = tl.load(size + place, mask=there, other=0)
     key = tl.load(low + place, mask=there, other=0)
     taken = there & (count > 0) & (k > 0.0) & (k <= row_reach)
     if not SPLIT:  # equal items stay on one side; sizes of items one by one are 1, then 0
         taken = taken & (tl.load(low + place + 1, mask=bin + 1 < bins, other=0) != key)
-    f = tl.where(taken, f, -1.0)
+    f = tl.where(taken, f, float("-inf"))
     top = tl.argmax(f, 0)
     top_f, top_k = _pick(f, bin, top), _pick(k, bin, top)
-    at = tl.min(tl.where(f >= top_f * (1.0 - _unshared(k, top_k)), bin, FAR))
-    new_k, new_f, new_low = _pick(k, bin, at), _pick(f, bin, at), _pick(key, bin, at)
+    slack = _unshared(k, top_k) * (first_f + top_f)
+    at = tl.min(tl.where(taken & (f >= top_f - slack), bin, FAR))
+    new_k, new_low = _pick(k, bin, at), _pick(key, bin, at)
+    new_f = first_f + _pick(f, bin, at)
     old_k, old_f, old_low = tl.load(found_k + row), tl.load(found_f + row), tl.load(found_low + row)
-    allowed = 1.0 - _unshared(new_k, old_k)
-    tied = (new_f >= old_f * allowed) & (old_f >= new_f * allowed)
-    better = (new_f > 0.0) & tl.where(tied, new_k < old_k, new_f > old_f)
+    tied = tl.abs(new_f - old_f) <= _unshared(new_k, old_k) * tl.maximum(new_f, old_f)
+    better = (at < FAR) & (new_f > 0.0) & tl.where(tied, new_k < old_k, new_f > old_f)
     tl.store(found_k + row, tl.where(better, new_k, old_k))
     tl.store(found_f + row, tl.where(better, new_f, old_f))
     tl.store(found_low + row, tl.where(better, new_low, old_low))
