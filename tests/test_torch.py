@@ -529,6 +529,14 @@ def test_neighbours_among_many_pixels_are_told_apart(measure, kind, seed):
     assert found.f.item() == pytest.approx(f, rel=1e-11)
 
 
+def test_the_empty_set_wins_a_tie():
+    found = segment(
+        torch.tensor([[[0.5]]], dtype=torch.float64), measure=FBeta(1000), zero_division=1
+    )
+    assert found.k.item() == 0  # both are worth one half
+    assert found.expected.item() == 0.5
+
+
 def test_torch_is_imported_only_when_asked_for():
     code = "import sys, argmaxf; argmaxf.torch; print('torch' in sys.modules)"
     code += "; argmaxf.torch.segment; print('torch' in sys.modules)"

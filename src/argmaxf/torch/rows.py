@@ -91,7 +91,7 @@ def _or_nothing(p: Tensor, form: RowForm, log_none: Tensor, found: Found, zero: 
         value = zero * _nothing_there(p, b_out)
     else:
         return found
-    keep = found.f > value
+    keep = found.f - value > plain.CONTEST * found.f
     return Found(
         torch.where(keep, found.k, 0.0),
         torch.where(keep, found.f, value),

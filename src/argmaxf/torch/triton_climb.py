@@ -58,6 +58,16 @@ def climb(
     return BinLadder(k, f, base, ceiling, flags[0], flags[1])
 
 
+@triton.jit
+def _tilts(w_in, x_in, w_out, x_out, place, real):
+    """Load w and x inside and outside at the nodes of a row."""
+    wi = tl.load(w_in + place, mask=real, other=0.0)[None, :]
+    xi = tl.load(x_in + place, mask=real, other=1.0)[None, :]
+    wo = tl.load(w_out + place, mask=real, other=0.0)[None, :]
+    xo = tl.load(x_out + place, mask=real, other=1.0)[None, :]
+    return wi, xi, wo, xo
+
+
 @triton.jit(do_not_specialize=["bins", "nodes", "part"])
 def _parts(
     size, low, high, w_in, x_in, w_out, x_out, sums, bins, nodes, part,
@@ -67,10 +77,7 @@ def _parts(
     """Add up the items of a part of the bins, Σ p / (1 - p w) and log Q from below and above."""
     row, node = tl.program_id(1).to(tl.int64), tl.arange(0, NODES)
     real, place = node < nodes, row * nodes + node
-    wi = tl.load(w_in + place, mask=real, other=0.0)[None, :]
-    xi = tl.load(x_in + place, mask=real, other=1.0)[None, :]
-    wo = tl.load(w_out + place, mask=real, other=0.0)[None, :]
-    xo = tl.load(x_out + place, mask=real, other=1.0)[None, :]
+    wi, xi, wo, xo = _tilts(w_in, x_in, w_out, x_out, place, real)
     count, a_low = tl.zeros([NODES], tl.float64), tl.zeros([NODES], tl.float64)
     a_high, q_low, q_high = a_low, a_low, a_low
     start = tl.program_id(0) * part
@@ -106,6 +113,22 @@ def _above(sums, which, row, NODES: tl.constexpr, PARTS: tl.constexpr):
     return tl.sum(tl.load(sums + place, mask=part < tl.program_id(0), other=0.0), 0)[None, :]
 
 
+@triton.jit
+def _first_state(
+    sums, k, a, q, gain, row,
+    EXACT: tl.constexpr, TWO: tl.constexpr, NODES: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """k, A and log Q above this program's bins, the last two from below and from above."""
+    a_high, q_low, q_high = a, q, q
+    if not EXACT:
+        a_high += gain * _above(sums, 2, row, NODES, PARTS)
+    if TWO:
+        q_low += _above(sums, 3, row, NODES, PARTS)
+        q_high += _above(sums, 4, row, NODES, PARTS)
+    k += tl.max(_above(sums, 0, row, NODES, PARTS))
+    return k, a + gain * _above(sums, 1, row, NODES, PARTS), a_high, q_low, q_high
+
+
 @triton.jit(do_not_specialize=["bins", "part"])
 def _join(f_at, joined, bins, part, LANES: tl.constexpr):
     """Add to the f of each part, which begins at 0, that at the end of those above it."""
@@ -117,6 +140,14 @@ def _join(f_at, joined, bins, part, LANES: tl.constexpr):
     there = border <= bins
     here = tl.load(f_at + row + border, mask=there, other=0.0)
     tl.store(joined + row + border, before + here, mask=there)
+
+
+@triton.jit
+def _store_first(k_at, f_at, base, k, value, EXACT: tl.constexpr):
+    """Store k and f at the first border of a row."""
+    tl.store(k_at, k)
+    tl.store(f_at, 0.0 if EXACT else value)
+    tl.store(base, value)
 
 
 @triton.jit
@@ -198,27 +229,17 @@ def _climb(
     real, place = node < nodes, row * nodes + node
     c, s1 = tl.load(numbers), tl.load(numbers + 4)
     uu = tl.load(u + place, mask=real, other=0.0)[None, :]
-    wi = tl.load(w_in + place, mask=real, other=0.0)[None, :]
-    xi = tl.load(x_in + place, mask=real, other=1.0)[None, :]
-    wo = tl.load(w_out + place, mask=real, other=0.0)[None, :]
-    xo = tl.load(x_out + place, mask=real, other=1.0)[None, :]
+    wi, xi, wo, xo = _tilts(w_in, x_in, w_out, x_out, place, real)
     omega = tl.load(weight + place, mask=real, other=0.0)[None, :] * tl.exp(-uu * s1)
-    a_low = tl.load(start_a + place, mask=real, other=0.0)[None, :]
-    q_low = tl.load(start_q + place, mask=real, other=0.0)[None, :]
-    a_high, q_high, k, f = a_low, q_low, tl.load(start_k + row), 0.0 * c
+    a = tl.load(start_a + place, mask=real, other=0.0)[None, :]
+    q = tl.load(start_q + place, mask=real, other=0.0)[None, :]
+    k, f = tl.load(start_k + row), 0.0 * c
     k_at, f_at = k_at + row, f_at + row  # one border more than bins in each row
     if tl.program_id(0) == 0:
-        value = tl.sum(omega * tl.exp(q_low - uu * k) * a_low)
-        tl.store(base + row, value)
-        tl.store(k_at + row * bins, k)
-        tl.store(f_at + row * bins, f if EXACT else value)
-    k += tl.max(_above(sums, 0, row, NODES, PARTS))
-    a_low += c * xi * _above(sums, 1, row, NODES, PARTS)
-    if not EXACT:
-        a_high += c * xi * _above(sums, 2, row, NODES, PARTS)
-    if TWO:
-        q_low += _above(sums, 3, row, NODES, PARTS)
-        q_high += _above(sums, 4, row, NODES, PARTS)
+        value = tl.sum(omega * tl.exp(q - uu * k) * a)
+        _store_first(k_at + row * bins, f_at + row * bins, base + row, k, value, EXACT)
+    first = _first_state(sums, k, a, q, c * xi, row, EXACT, TWO, NODES, PARTS)
+    k, a_low, a_high, q_low, q_high = first
     start = tl.program_id(0) * part
     for first in range(start, tl.minimum(start + part, bins), TILE):
         bin = first + tl.arange(0, TILE)
