@@ -71,8 +71,16 @@ def header() -> str:
     )
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
     return (
-        f"# Benchmarks\n\n{versions}; {machine}. Ratios within one run; times are for orientation."
+        f"# Benchmarks\n\n{versions}; {machine}. Ratios within one run; times are for orientation. "
+        f"NumPy's vectors: {', '.join(vectors())}. With X86_V3 and X86_V4 (AVX2, AVX-512) np.sort is "
+        "6 to 12 times as fast as without, and ratios to it are that much higher."
     )
+
+
+def vectors() -> list[str]:
+    """Return the sets of vector instructions that NumPy has found on this machine."""
+    known = np.show_config(mode="dicts")["SIMD Extensions"]
+    return [*known.get("baseline", []), *known.get("found", [])]
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def decide_one(p: NDArray[Any], question: Question) -> Decision:
         return _decide_promised(p, question)
     if p.size > _most_items(question):
         return decide_large(p, question)
-    if p.size > SMALL // 2 and (decision := decide_at_once(p, question)) is not None:
+    if (decision := decide_at_once(p, question)) is not None:
         return decision
     rows = _decide_rows(p[None, :], question)
     decision = Decision(

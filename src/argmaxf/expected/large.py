@@ -13,6 +13,7 @@ from argmaxf.arrays import Bools, contiguous
 from argmaxf.expected import drive
 from argmaxf.expected.counts.gmean import decide_gmean
 from argmaxf.expected.decision import Decision
+from argmaxf.expected.flat import AT_ONCE, LEAST, Found, decide_flat
 from argmaxf.expected.form import has_loss
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.sources.base import Cut
@@ -21,11 +22,9 @@ from argmaxf.measures import Coefficients, GMean
 from argmaxf.question import Question
 from argmaxf.validation import NotAProbability
 
-Found = tuple[int, float, float, float]  # k, threshold, mean and spread
-
 LEAST_VALUE = 1e-290  # errors of smaller ones underflow
 SHARE = 1 << 16  # items of rows that are worth a thread
-AT_ONCE = 1 << 20  # so many items are decided by one compiled loop; more are read in chunks
+ONE_BY_ONE = 1 << 13  # so few items are sooner sorted, unless `flat` can have them
 
 
 def decide_large(p: NDArray[Any], question: Question) -> Decision:
@@ -66,13 +65,15 @@ def _is_plain(question: Question) -> bool:
 
 
 def decide_at_once(p: NDArray[Any], question: Question) -> Decision | None:
-    """Decide by a compiled loop; None where it has no answer, or the empty set may be better.
+    """Decide by compiled loops; None where they have no answer, or the empty set may be better.
 
-    None too where it would have to be compiled first: the search does without in half the time.
+    None too where they would have to be compiled first: the search does without in half the time.
     """
-    if p.size > AT_ONCE or not _is_plain(question):
+    if p.size <= LEAST or not _is_plain(question):
         return None
-    found = _by_loops(contiguous(p), question.coefficients)
+    found = decide_flat(p, question.coefficients)
+    if found is None and ONE_BY_ONE < p.size <= AT_ONCE:
+        found = _by_loops(contiguous(p), question.coefficients)
     if found is None:
         return None
     k, threshold, f, std = found

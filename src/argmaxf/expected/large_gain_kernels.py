@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor
 from argmaxf.expected.large_kernels import (
     BAD,
@@ -88,7 +88,7 @@ def band_of(groups, k, f, a, scale, decay, two, u, tilts, c, least, reach):
     return widen(band, last, False, False, risen)[0]
 
 
-@kernel
+@reordering_kernel
 def climb(items, k0, f0, a, scale, u, tilts, c):
     """Return f after each item of the band, by exact differences; A and ω Q are used up.
 

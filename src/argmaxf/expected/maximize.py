@@ -132,10 +132,11 @@ def maximize_expected_f(
 
     Notes
     -----
-    O(n) time without sorting above 16,384 items, where it holds at most n/16 items besides the
-    input and the mask (up to a million items, a copy in double precision where the input is of
-    another type); below, the items are sorted. With a promise the items are sorted and every k
-    is looked at: O(n log n) time, and some 10 numbers an item in memory.
+    O(n) time without sorting above 16,384 items, and above 2,048 where some hundreds of them are
+    positive; it holds at most n/16 items besides the input and the mask (up to a million items, a
+    copy in double precision where the input is of another type). Other sets are sorted. With a
+    promise the items are sorted and every k is looked at: O(n log n) time, and some 10 numbers an
+    item in memory.
 
     References
     ----------

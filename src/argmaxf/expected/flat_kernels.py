@@ -1,0 +1,223 @@
+"""Compiled loops for sets with many positives: the cut, the proof, the decision (see `flat.py`)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from argmaxf.compiled import kernel
+from argmaxf.expected.large_gain_kernels import climb
+from argmaxf.expected.large_kernels import nodes_for
+from argmaxf.expected.power_kernels import (
+    FEW,
+    SUMS,
+    add_powers,
+    least_above,
+    log_series,
+    pi_series,
+    summed,
+    tally,
+)
+from argmaxf.expected.row_kernels import plausible
+from argmaxf.expected.spread_kernels import squared_deviation
+from argmaxf.measures import Coefficients
+
+FLAT = 2.0**-5  # w at most: at the nodes that have weight, it is a few times smaller
+STEEPEST = 17.0  # u times the least denominator, at the last node of the short rule
+POSITIVES = 200.0  # so many are too few
+GUESSES, NEARLY = 40, 1e-3  # steps on a sample, at most, and when they are good enough
+STEPS = 8  # on all items
+WIDEST = 0.25  # a band, as a part of the cut
+NARROWEST, ITEMS = 2.0**-10, 1 << 22  # the least width, and for how many items
+ROOM = 1 << 15  # items of a band, at most
+SLACK = 1e-9  # proofs must hold by more than this
+DOUBT = 1e-12  # a difference below this part of the terms that differ is no difference
+
+READY, GO_ON, NOT_FLAT, BAD = 0, 1, 2, -1
+NO_BAND = 0.0, 0.0, 0.0
+UNKNOWN = 0, 0.0, 0.0, 0.0  # instead of k, the threshold, the value and its spread
+
+
+@kernel
+def ratio_of(ratio):
+    """Return c, b_in and b_out as coefficients: a record takes long to hand over."""
+    return Coefficients(ratio[0], ratio[1], ratio[2], 0.0, 0.0)
+
+
+@kernel
+def cut_of(v, c):
+    """The cut of a set worth c v: an item above it is worth taking, since p (1 + d v) > v."""
+    return v / (1.0 + (c.b_out - c.b_in) * v)
+
+
+@kernel
+def worth(k, mass, mean, c):
+    """Σ p of a set beside its mean denominator, k + b_in T + b_out R."""
+    return mass / (k + c.b_in * mass + c.b_out * (mean - mass))
+
+
+@kernel
+def guess(sample, n, ratio):
+    """Guess the highest worth of a set of n items from a sample; 0 if too few are positive."""
+    c, v, mean = ratio_of(ratio), 0.0, 0.0
+    for _ in range(GUESSES):
+        _, mean, k, mass = tally(sample, cut_of(v, c))
+        better = worth(k, mass, mean, c) if mass > 0.0 else v
+        if not better > v * (1.0 + NEARLY):
+            break
+        v = better
+    return v if mean * n >= POSITIVES * sample.size else 0.0
+
+
+@kernel
+def denominator(k, fewest, c):
+    """What the denominator of a set of k items or more is at least, but for odds below e^{-40}."""
+    return max(k + min(c.b_in, c.b_out) * fewest, min(1.0 + c.b_in, c.b_out) * fewest)
+
+
+@kernel
+def doubts(k, mean, variance, fewest, c):
+    """By how much means of ratios and products may differ from those of means (see `flat.py`).
+
+    As a part of the highest value; for sets inside the top k, and beyond them, of F; and what is
+    left of a term given one positive more.
+    """
+    least, x = denominator(0.0, fewest, c), denominator(k, fewest, c)
+    most = max(c.b_in, c.b_out)
+    change = max(1.0, c.b_out / (1.0 + c.b_in)) * most * variance
+    mean_x = x - min(c.b_in, c.b_out) * fewest + most * mean  # at most
+    kept = (1.0 - c.b_in / x) * (1.0 - c.b_out / least)
+    value = most * most * variance / least**2
+    return value, change * mean_x / (least * x * x), change * mean_x / x**3, kept
+
+
+@kernel
+def improved(v, n, tallied, ratio):
+    """Return the worth of the set that is cut at that of v, a band around its cut, and a state.
+
+    The band is as wide as the proof needs, and READY where the cut is known well enough.
+    """
+    c = ratio_of(ratio)
+    bad, mean, k, mass = tallied
+    if bad:
+        return v, NO_BAND, BAD
+    fewest, _ = plausible(mean, n)
+    x = denominator(k, fewest, c)
+    if not mass > 0.0 or fewest == 0.0 or max(c.b_in, c.b_out) * STEEPEST > FLAT * x:
+        return v, NO_BAND, NOT_FLAT
+    better = worth(k, mass, mean, c)
+    cut, step = cut_of(better, c), abs(better - v) / better
+    value, inside, _, kept = doubts(k, mean, mean, fewest, c)
+    width = 4.0 * (value + inside / better + 1.0 - kept)
+    width = max(width, NARROWEST * min(1.0, ITEMS / n))
+    if width > WIDEST or (c.b_out - c.b_in) * cut * (1.0 + width) >= 1.0:
+        return v, NO_BAND, NOT_FLAT
+    band = cut * (1.0 - width), cut * (1.0 + 0.5 * width), cut * (1.0 + width)
+    return better, band, READY if 16.0 * step * step < width else GO_ON
+
+
+@kernel
+def is_proven(items, k, mass, total, last, n, c, band):
+    """Whether no set inside the k items above the band is better, nor one that goes beyond it.
+
+    `mass` and `total` are the sums over those and all items, `last` the value of all items down to
+    the end of the band.
+    """
+    low, middle, high = band
+    mean, variance, d = total[0], total[2], c.b_out - c.b_in
+    fewest, _ = plausible(mean, n)
+    value, inside, _, kept = doubts(k, mean, variance, fewest, c)
+    _, _, beyond, _ = doubts(k + items.size, mean, variance, fewest, c)
+    for i in range(items.size - 1, -1, -1):
+        if items[i] <= middle:
+            break
+        k += 1.0
+        mass += items[i]
+    most = middle / (1.0 - d * middle) * (1.0 + value)
+    is_bound = mass - middle * k <= middle * c.b_out * mean * (1.0 - SLACK)
+    no_less = (most + inside) * (1.0 - high * kept * d) <= high * kept * (1.0 - SLACK)
+    no_more = low <= (last / c.c - beyond) * (1.0 - low * d) * (1.0 - SLACK)
+    return is_bound and no_less and no_more
+
+
+@kernel
+def clear_best(values, loss):
+    """Which of the values after each item of a band is best; -1 if others are too near to tell."""
+    top = np.argmax(values)
+    for i in range(values.size):
+        if i != top and values[i] >= values[top] - DOUBT * abs(top - i) * loss:
+            return -1
+    return top
+
+
+@kernel
+def scale_of(below, above, weight, tilts):
+    """ω Q of the items above a cut at each node."""
+    return weight * np.exp(log_series(above, tilts[0]) + log_series(below, tilts[2]))
+
+
+@kernel
+def decide(items, k, below, above, n, ratio, band):
+    """Return k, the threshold, the value and its spread, given the sums around a band of items.
+
+    Where none of them is chosen, 0 instead of the threshold, which is above the band.
+    """
+    c, total, rest = ratio_of(ratio), below + above, below.copy()
+    add_powers(items, np.inf, np.inf, rest, np.empty(SUMS))
+    total += rest - below
+    u, weight, tilts = nodes_for(total[0], n, max(k, 1), k + items.size, c)
+    scale = scale_of(rest, above, weight, tilts)
+    a = c.c * pi_series(above, tilts[0], tilts[1])[0]
+    terms = np.exp(-u * k) * scale * a
+    values = climb(items, k, 0.0, a, scale, u, tilts, c)
+    best = clear_best(values, np.sum(-np.expm1(-u) * terms))
+    last = np.sum(terms) + values[-1]
+    if best < 0 or k + best == 0 or max(tilts[0].max(), tilts[2].max()) > FLAT:
+        return UNKNOWN
+    if not is_proven(items, k, above[0], total, last, n, c, band):
+        return UNKNOWN
+    f, std = value_and_spread(items, best, k + best, below, above, u, weight, tilts, c)
+    return k + best, items[items.size - best] if best else 0.0, f, std
+
+
+@kernel
+def value_and_spread(items, best, k, below, above, u, weight, tilts, c):
+    """Mean and standard deviation of the measure for the items above a band and its best."""
+    w_in, x_in, w_out, x_out = tilts
+    cut = items.size - best
+    add_powers(items[cut:], -1.0, -1.0, below, above)
+    add_powers(items[:cut], np.inf, np.inf, below, above)
+    outer = scale_of(below, above, weight, tilts) * np.exp(-u * k)
+    pi_in, missed, var_in = pi_series(above, w_in, x_in)
+    pi_out, _, var_out = pi_series(below, w_out, x_out)
+    f = c.c * np.sum(outer * pi_in)
+    # 1 - f = E[(k - (c - b_in) T + b_out R) / x]: for F_β nothing cancels, and b_in multiplies it
+    loss = np.sum(outer * (missed + (1.0 - (c.c - c.b_in)) * pi_in + c.b_out * pi_out))
+    f = 1.0 - loss if f > 0.5 else f
+    of = -k * f, (c.c - c.b_in) + c.b_in * loss, -c.b_out * f
+    square = squared_deviation(u, outer, *of, pi_in, var_in, pi_out, var_out)
+    return f, math.sqrt(square)
+
+
+@kernel
+def decide_flat(p, sample, ratio):
+    """Decide all items at once; BAD instead of k at a value that is no probability."""
+    v, band, state = guess(sample, p.size, ratio), NO_BAND, NOT_FLAT
+    for _ in range(STEPS if v > 0.0 else 0):
+        tallied = tally(p, cut_of(v, ratio_of(ratio)))
+        v, band, state = improved(v, p.size, tallied, ratio)
+        if state != GO_ON:
+            break
+    if state != READY:
+        return BAD if state == BAD else 0, 0.0, 0.0, 0.0
+    below, above = np.zeros((2, SUMS))
+    items = np.empty(min(p.size, ROOM) + FEW)
+    k, size = summed(p, band[0], band[2], below, above, items)
+    if size < 0:
+        return UNKNOWN
+    near = np.sort(items[:size])
+    k, threshold, f, std = decide(near, k, below, above, p.size, ratio, band)
+    if k > 0 and threshold == 0.0:
+        threshold = least_above(p, band[2])
+    return k, threshold, f, std

@@ -1,0 +1,138 @@
+"""Sets with many positives: power sums, a narrow band, and the proof that the best set is there."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judges import values_of_runs
+
+from argmaxf import expected_f_curve, maximize_expected_f
+from argmaxf.arrays import contiguous
+from argmaxf.expected import flat, flat_kernels
+from argmaxf.expected.flat import decide_flat
+from argmaxf.expected.large import decide_by_search
+from argmaxf.expected.power_kernels import FEW, SUMS, summed
+from argmaxf.measures import FBeta, Jaccard, Tversky
+from argmaxf.question import Question
+
+MEASURES = (FBeta(1), FBeta(0.4), FBeta(5), FBeta(1e4), Jaccard(), Tversky(0.3, 1.5))
+
+
+def spread_out(rng, n):
+    return {
+        "beta": rng.beta(0.5, 5, n),
+        "likely": rng.beta(5, 2, n),
+        "logits": 1 / (1 + np.exp(3 - 4 * rng.standard_normal(n))),
+        "two camps": np.where(rng.random(n) < 0.3, rng.uniform(0.7, 1, n), rng.uniform(0, 0.1, n)),
+        "near certain": np.where(
+            rng.random(n) < 0.3, 1 - 10 ** rng.uniform(-12, -1, n), 10 ** rng.uniform(-12, -1, n)
+        ),
+        "ones among others": np.where(rng.random(n) < 0.2, 1.0, rng.beta(0.5, 3, n)),
+        "8 bits": np.round(255 * rng.beta(0.6, 2, n)) / 255,
+        "single precision": rng.beta(0.6, 3, n).astype(np.float32),
+    }
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+@pytest.mark.parametrize("kind", spread_out(np.random.default_rng(0), 10))
+def test_the_same_set_as_by_the_search(kind, measure):
+    for seed, n in enumerate((12_000, 30_000, 150_000)):
+        p = spread_out(np.random.default_rng(seed), n)[kind]
+        found = decide_flat(p, measure.coefficients())
+        truth = decide_by_search(p, Question.of(measure=measure))
+        assert found is not None
+        assert found[:2] == (truth.k, truth.threshold)
+        np.testing.assert_allclose(found[2:], (truth.expected, truth.std), rtol=1e-12)
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(MEASURES),
+    st.floats(-1.5, 1.0),
+    st.floats(-1.5, 1.5),
+)
+def test_no_set_of_any_size_is_better(seed, measure, a, b):
+    """Few positives or many: an answer is the best of all sizes, or there is none."""
+    p = np.random.default_rng(seed).beta(10**a, 10**b, 2_500)
+    found = decide_flat(p, measure.coefficients())
+    if found is not None:
+        curve = expected_f_curve(p, measure=measure)
+        assert curve[found[0]] >= curve.max() * (1 - 1e-13)
+        assert found[2] == pytest.approx(curve[found[0]], rel=1e-12)
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_neighbours_are_told_apart_in_the_order_of_many_digits(measure, seed):
+    """Runs of equal items, and some that are near the best cut, as 45-digit integrals rank them."""
+    rng, c = np.random.default_rng(seed), measure.coefficients()
+    values, count = np.sort(rng.beta(0.4, 2, 20))[::-1], rng.integers(1, 9_000, 20)
+    k, mass = np.cumsum(count), np.cumsum(count * values)
+    f = c.c * mass / (k + c.b_in * mass + c.b_out * (mass[-1] - mass))
+    top = int(np.argmax(f))
+    cut = f[top] / (c.c - (c.b_in - c.b_out) * f[top])
+    near = cut * (1 + 1e-7 * (np.arange(30.0) - 15 + rng.random(30)))[::-1]
+    values = np.concatenate([values[: top + 1], near, values[top + 1 :]])
+    count = np.concatenate([count[: top + 1], np.ones(30, int), count[top + 1 :]])
+    sizes = np.cumsum(count)[top : top + 31].tolist()
+    truth = values_of_runs(sizes, values, count, c)
+    best = max(range(31), key=truth.__getitem__)
+    p = rng.permutation(np.repeat(values, count))
+    found = decide_flat(p, c)
+    assert found is not None
+    assert found[0] == sizes[best]
+    assert found[2] == pytest.approx(float(truth[best]), rel=1e-13)
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+@pytest.mark.parametrize("move", [0.8, 0.97, 1.03, 1.25])
+def test_a_band_that_is_elsewhere_proves_nothing(measure, move):
+    """Exact sums around the wrong cut: some set outside of the band is better."""
+    p, c = contiguous(np.random.default_rng(1).beta(0.5, 4, 100_000)), measure.coefficients()
+    cut = maximize_expected_f(p, measure=measure).threshold
+
+    def decided(centre):
+        band = centre * 0.998, centre * 1.001, centre * 1.002
+        below, above = np.zeros((2, SUMS))
+        items = np.empty(p.size + FEW)
+        k, size = summed(p, band[0], band[2], below, above, items)
+        return flat_kernels.decide(np.sort(items[:size]), k, below, above, p.size, c[:3], band)
+
+    assert decided(cut)[0] > 0
+    assert decided(cut * move) == flat_kernels.UNKNOWN
+
+
+def test_no_item_is_near_the_cut():
+    p = np.repeat([0.9, 0.01], [2_000, 8_000])
+    found = decide_flat(p, FBeta(1).coefficients())
+    assert found is not None
+    assert found[:2] == (2_000, 0.9)
+
+
+@pytest.mark.parametrize("few", [20, 150])
+def test_few_positives_are_left_to_others(few):
+    p = np.random.default_rng(0).random(50_000) * 2 * few / 50_000
+    assert decide_flat(p, FBeta(1).coefficients()) is None
+
+
+@pytest.mark.parametrize("measure", [FBeta(1), Jaccard()], ids=str)
+@pytest.mark.parametrize("kind", ["beta", "two camps", "8 bits", "single precision"])
+def test_chunks_give_the_same_answer_as_all_at_once(monkeypatch, kind, measure):
+    p = spread_out(np.random.default_rng(3), 700_000)[kind][::2]
+    whole = decide_flat(p, measure.coefficients())
+    monkeypatch.setattr(flat, "AT_ONCE", 1 << 16)
+    monkeypatch.setattr(flat, "threads_for", lambda n: 3)
+    parts = decide_flat(p, measure.coefficients())
+    assert whole is not None
+    assert parts is not None
+    assert parts[:2] == whole[:2]
+    np.testing.assert_allclose(parts[2:], whole[2:], rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [30_000, 1_200_000])
+@pytest.mark.parametrize("wrong", [np.nan, -1e-9, 1.5])
+def test_what_is_no_probability_is_named(n, wrong):
+    p = np.random.default_rng(0).beta(0.5, 5, n)
+    p[n - 7] = wrong
+    with pytest.raises(ValueError, match=f"position {n - 7}"):
+        maximize_expected_f(p)
