@@ -72,8 +72,8 @@ def header() -> str:
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
     return (
         f"# Benchmarks\n\n{versions}; {machine}. Ratios within one run; times are for orientation. "
-        f"NumPy's vectors: {', '.join(vectors())}. With X86_V3 and X86_V4 (AVX2, AVX-512) np.sort is "
-        "6 to 12 times as fast as without, and ratios to it are that much higher."
+        f"NumPy's vectors: {', '.join(vectors())}. With X86_V3 and X86_V4 (AVX2, AVX-512) np.sort "
+        "is 6 to 12 times as fast as without, and ratios to it are that much higher."
     )
 
 

@@ -72,6 +72,10 @@ def many_numbers(n: int = 10_000_000) -> Any:
     return argmaxf.maximize_expected_f(np.random.default_rng(0).random(n) ** 3)
 
 
+def rare_numbers(n: int = 10_000_000) -> Any:
+    return argmaxf.maximize_expected_f(np.random.default_rng(0).random(n) ** (n / 50))
+
+
 def a_frame() -> Any:
     import polars as pl
 
@@ -129,6 +133,7 @@ def command(*words: str) -> Any:
 WALKS = {
     "five numbers": five_numbers,
     "ten million numbers": many_numbers,
+    "ten million numbers, few positive": rare_numbers,
     "a frame, by=": a_frame,
     "a file": a_file,
     "AutoFClassifier.fit": auto_fit,
