@@ -12,6 +12,7 @@ from argmaxf.measures import (
     FBeta,
     FowlkesMallows,
     GMean,
+    IoU,
     Jaccard,
     Kappa,
     Linear,
@@ -77,6 +78,7 @@ FORMULAS = {
     Jaccard(): jaccard,
     Dice(): fbeta(1),
     Dice(0.5): smoothed(1, 0.5),
+    IoU(0.5): lambda t, k, s, n: (t + mpmath.mpf(0.5), k + s - t + mpmath.mpf(0.5)),
     Tversky(0.3, 0.7): tversky(0.3, 0.7),
     Tversky(0.1, 0.2): tversky(0.1, 0.2),  # Φ does not grow with k
     Tversky(0.7, 3.0): tversky(0.7, 3.0),

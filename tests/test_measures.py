@@ -268,7 +268,7 @@ class Steep(Ratio):
         ("f1", r"one of 'fbeta', 'jaccard', .* or a function of the counts tp, k, s, n; got 'f1'"),
         (3, "or a function of the counts tp, k, s, n; got 3"),
         (FBeta, r"got the class FBeta: write FBeta\(\)"),
-        (Steep(), "no coefficient below 0"),
+        (Steep(), "coefficients from 0 to 1e300"),
     ],
 )
 def test_what_is_no_measure_is_refused(measure, message):

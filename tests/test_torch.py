@@ -303,10 +303,30 @@ def test_what_is_no_probability_is_named(bad, message):
         (torch.ones(1, 1, 3), {"exclusive": True, "smooth": 1.0}, "is for Dice without smoothing"),
         (torch.ones(1, 1, 3), {"measure": "mcc"}, "'tversky', or a Ratio; got 'mcc'"),
         (torch.ones(1, 1, 3), {"measure": MCC()}, "'tversky', or a Ratio; got MCC"),
-        (torch.ones(1, 1, 3), {"measure": Tversky(2, 1)}, r"for Tversky: a of at most 1\), got Tv"),
+        (torch.ones(1, 1, 3), {"measure": Tversky(2, 1)}, r"Tversky: a of at most 1\), got Tv"),
         (torch.ones(1, 1, 3, device="meta"), {}, "must hold numbers, got a tensor of the meta"),
         (torch.ones(1, 1, 1, 3, device="meta"), {"ensemble": True}, "must hold numbers"),
-        (torch.ones(1, 1, 3), {"measure": Jaccard(), "smooth": 1.0}, "smooth is for 'dice' and"),
+        (torch.ones(1, 1, 3), {"measure": Jaccard(), "smooth": 1.0}, "names 'dice' and 'iou'"),
+        (
+            torch.tensor([[[torch.nan] * 3, [0.5, 1.5, 0.5]]]),
+            {"include_background": False},
+            r"got 1.5 at \(0, 1, 1\)",
+        ),
+        (
+            torch.tensor([[[[torch.nan] * 3, [0.5, 1.5, 0.5]]]]),
+            {"include_background": False, "ensemble": True},
+            r"got 1.5 at \(0, 0, 1, 1\)",
+        ),
+        (
+            torch.ones(1, 1, 3),
+            {"ignore": torch.zeros(1, 3, dtype=torch.bool).to_sparse()},
+            "ignore must be dense and on the device of probs, cpu; got torch.sparse_coo",
+        ),
+        (
+            torch.ones(1, 1, 3),
+            {"ignore": torch.zeros(1, 3, dtype=torch.bool, device="meta")},
+            "got torch.strided on meta",
+        ),
         (torch.ones(1, 1, 3), {"weights": [1]}, "give ensemble=True"),
         (torch.ones(1, 1, 3), {"include_background": False}, "needs a class beside class 0, got 1"),
         (torch.ones(1, 1, 3), {"ensemble": True}, "members × batch × classes × pixels, none empty"),
@@ -404,6 +424,13 @@ def test_certain_pixels_where_misses_and_false_alarms_weigh_far_from_alike(measu
     q = np.concatenate([1 - 10 ** -rng.uniform(1, 17, (1, 9)), rng.random((1, 285)) ** 9], 1)
     p = torch.from_numpy(np.concatenate([p, q]))[None]
     same_decision(segment(p, measure=measure), by_numpy(p, measure), p.shape)
+
+
+@pytest.mark.parametrize("options", [{"by": [0, 0, 1, 1]}, {"prior": (0.1, 0.2)}], ids=str)
+def test_what_only_the_cpu_can_do_is_refused_elsewhere(monkeypatch, options):
+    monkeypatch.setattr(tensors, "is_elsewhere", lambda tensor: True)
+    with pytest.raises(ValueError, match=r"prior, by, odds, limits .* for tensors on the CPU"):
+        maximize_expected_f(torch.tensor([0.9, 0.2, 0.3, 0.4]), **options)
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)

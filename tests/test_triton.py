@@ -15,9 +15,9 @@ from argmaxf import maximize_expected_f  # noqa: E402
 from argmaxf.measures import Tversky  # noqa: E402
 from argmaxf.question import Question  # noqa: E402
 from argmaxf.torch import engine, passes, search, segment, segmentation, tables  # noqa: E402
-from argmaxf.torch.form import State  # noqa: E402
+from argmaxf.torch.form import NodeTilt, State  # noqa: E402
 from argmaxf.torch.keys import FINEST, ONE, keys  # noqa: E402
-from argmaxf.torch.passes import BinTable, NodeTilt  # noqa: E402
+from argmaxf.torch.passes import BinTable  # noqa: E402
 
 if not triton.knobs.runtime.interpret:
     pytest.skip("triton was imported before its interpreter was asked for", allow_module_level=True)

@@ -12,7 +12,7 @@ from argmaxf.expected.large_kernels import nodes_for
 from argmaxf.expected.power_kernels import (
     FEW,
     SUMS,
-    add_powers,
+    add_each,
     least_above,
     log_series,
     pi_series,
@@ -34,9 +34,9 @@ ROOM = 1 << 15  # items of a band, at most
 SLACK = 1e-9  # proofs must hold by more than this
 DOUBT = 1e-12  # a difference below this part of the terms that differ is no difference
 
-READY, GO_ON, NOT_FLAT, BAD = 0, 1, 2, -1
+READY, GO_ON, NOT_FLAT, BAD = 0.0, 1.0, 2.0, -1.0
 NO_BAND = 0.0, 0.0, 0.0
-UNKNOWN = 0, 0.0, 0.0, 0.0  # instead of k, the threshold, the value and its spread
+UNKNOWN = 0.0, 0.0, 0.0, 0.0  # instead of k, the threshold, the value and its spread
 
 
 @kernel
@@ -99,7 +99,8 @@ def improved(v, n, tallied, ratio):
     The band is as wide as the proof needs, and READY where the cut is known well enough.
     """
     c = ratio_of(ratio)
-    bad, mean, k, mass = tallied
+    bad, mean, count, mass = tallied
+    k = float(count)
     if bad:
         return v, NO_BAND, BAD
     fewest, _ = plausible(mean, n)
@@ -118,14 +119,14 @@ def improved(v, n, tallied, ratio):
 
 
 @kernel
-def is_proven(items, k, mass, total, last, n, c, band):
+def is_proven(items, k, mass, mean, variance, last, n, c, band):
     """Whether no set inside the k items above the band is better, nor one that goes beyond it.
 
-    `mass` and `total` are the sums over those and all items, `last` the value of all items down to
-    the end of the band.
+    `mass` is Σ p of those items, mean and variance are of all positives, `last` is the value of all
+    items down to the end of the band.
     """
     low, middle, high = band
-    mean, variance, d = total[0], total[2], c.b_out - c.b_in
+    d = c.b_out - c.b_in
     fewest, _ = plausible(mean, n)
     value, inside, _, kept = doubts(k, mean, variance, fewest, c)
     _, _, beyond, _ = doubts(k + items.size, mean, variance, fewest, c)
@@ -144,7 +145,9 @@ def is_proven(items, k, mass, total, last, n, c, band):
 @kernel
 def clear_best(values, loss):
     """Which of the values after each item of a band is best; -1 if others are too near to tell."""
-    top = np.argmax(values)
+    top = 0
+    for i in range(values.size):
+        top = i if values[i] > values[top] else top
     for i in range(values.size):
         if i != top and values[i] >= values[top] - DOUBT * abs(top - i) * loss:
             return -1
@@ -154,7 +157,46 @@ def clear_best(values, loss):
 @kernel
 def scale_of(below, above, weight, tilts):
     """ω Q of the items above a cut at each node."""
-    return weight * np.exp(log_series(above, tilts[0]) + log_series(below, tilts[2]))
+    log_in, log_out = log_series(above, tilts[0]), log_series(below, tilts[2])
+    scale = np.empty(weight.size)
+    for m in range(weight.size):
+        scale[m] = weight[m] * math.exp(log_in[m] + log_out[m])
+    return scale
+
+
+@kernel
+def climbed(items, k, below, above, u, weight, tilts, c):
+    """Return which items of a band are best, or -1, and the value of all down to its end."""
+    rest = below.copy()
+    add_each(items, rest)
+    scale = scale_of(rest, above, weight, tilts)
+    a, _, _ = pi_series(above, tilts[0], tilts[1])
+    f = loss = 0.0
+    for m in range(u.size):
+        a[m] *= c.c
+        term = math.exp(-u[m] * k) * scale[m] * a[m]
+        f += term
+        loss -= math.expm1(-u[m]) * term
+    values = climb(items, k, 0.0, a, scale, u, tilts, c)
+    return clear_best(values, loss), f + values[-1], rest
+
+
+@kernel
+def value_and_spread(k, below, above, u, weight, tilts, c):
+    """Mean and standard deviation of the measure for the k items above a cut."""
+    outer = scale_of(below, above, weight, tilts)
+    pi_in, missed, var_in = pi_series(above, tilts[0], tilts[1])
+    pi_out, _, var_out = pi_series(below, tilts[2], tilts[3])
+    f = loss = 0.0
+    for m in range(u.size):
+        outer[m] *= math.exp(-u[m] * k)
+        f += outer[m] * c.c * pi_in[m]
+        # 1 - f = E[(k - (c - b_in) T + b_out R) / x]: for F_β nothing cancels
+        loss += outer[m] * (missed[m] + (1.0 - (c.c - c.b_in)) * pi_in[m] + c.b_out * pi_out[m])
+    f = 1.0 - loss if f > 0.5 else f
+    of = -k * f, (c.c - c.b_in) + c.b_in * loss, -c.b_out * f
+    square = squared_deviation(u, outer, *of, pi_in, var_in, pi_out, var_out)
+    return f, math.sqrt(square)
 
 
 @kernel
@@ -163,41 +205,22 @@ def decide(items, k, below, above, n, ratio, band):
 
     Where none of them is chosen, 0 instead of the threshold, which is above the band.
     """
-    c, total, rest = ratio_of(ratio), below + above, below.copy()
-    add_powers(items, np.inf, np.inf, rest, np.empty(SUMS))
-    total += rest - below
-    u, weight, tilts = nodes_for(total[0], n, max(k, 1), k + items.size, c)
-    scale = scale_of(rest, above, weight, tilts)
-    a = c.c * pi_series(above, tilts[0], tilts[1])[0]
-    terms = np.exp(-u * k) * scale * a
-    values = climb(items, k, 0.0, a, scale, u, tilts, c)
-    best = clear_best(values, np.sum(-np.expm1(-u) * terms))
-    last = np.sum(terms) + values[-1]
-    if best < 0 or k + best == 0 or max(tilts[0].max(), tilts[2].max()) > FLAT:
+    c, mean = ratio_of(ratio), below[0] + above[0]
+    for p in items:
+        mean += p
+    u, weight, tilts = nodes_for(mean, n, max(k, 1.0), k + items.size, c)
+    best, last, rest = climbed(items, k, below, above, u, weight, tilts, c)
+    if best < 0 or k + best == 0 or max(tilts[0][-1], tilts[2][-1]) > FLAT:
         return UNKNOWN
-    if not is_proven(items, k, above[0], total, last, n, c, band):
+    variance = rest[2] + above[2]
+    if not is_proven(items, k, above[0], mean, variance, last, n, c, band):
         return UNKNOWN
-    f, std = value_and_spread(items, best, k + best, below, above, u, weight, tilts, c)
-    return k + best, items[items.size - best] if best else 0.0, f, std
-
-
-@kernel
-def value_and_spread(items, best, k, below, above, u, weight, tilts, c):
-    """Mean and standard deviation of the measure for the items above a band and its best."""
-    w_in, x_in, w_out, x_out = tilts
+    k += best
     cut = items.size - best
-    add_powers(items[cut:], -1.0, -1.0, below, above)
-    add_powers(items[:cut], np.inf, np.inf, below, above)
-    outer = scale_of(below, above, weight, tilts) * np.exp(-u * k)
-    pi_in, missed, var_in = pi_series(above, w_in, x_in)
-    pi_out, _, var_out = pi_series(below, w_out, x_out)
-    f = c.c * np.sum(outer * pi_in)
-    # 1 - f = E[(k - (c - b_in) T + b_out R) / x]: for F_β nothing cancels, and b_in multiplies it
-    loss = np.sum(outer * (missed + (1.0 - (c.c - c.b_in)) * pi_in + c.b_out * pi_out))
-    f = 1.0 - loss if f > 0.5 else f
-    of = -k * f, (c.c - c.b_in) + c.b_in * loss, -c.b_out * f
-    square = squared_deviation(u, outer, *of, pi_in, var_in, pi_out, var_out)
-    return f, math.sqrt(square)
+    add_each(items[cut:], above)
+    add_each(items[:cut], below)
+    f, std = value_and_spread(k, below, above, u, weight, tilts, c)
+    return k, items[cut] if best else 0.0, f, std
 
 
 @kernel
@@ -210,13 +233,14 @@ def decide_flat(p, sample, ratio):
         if state != GO_ON:
             break
     if state != READY:
-        return BAD if state == BAD else 0, 0.0, 0.0, 0.0
-    below, above = np.zeros((2, SUMS))
+        return BAD if state == BAD else 0.0, 0.0, 0.0, 0.0
+    below, above = np.zeros(SUMS), np.zeros(SUMS)
     items = np.empty(min(p.size, ROOM) + FEW)
     k, size = summed(p, band[0], band[2], below, above, items)
     if size < 0:
         return UNKNOWN
-    near = np.sort(items[:size])
+    near = items[:size]
+    near.sort()
     k, threshold, f, std = decide(near, k, below, above, p.size, ratio, band)
     if k > 0 and threshold == 0.0:
         threshold = least_above(p, band[2])

@@ -100,6 +100,8 @@ def _by_loop(p: NDArray[Any], c: Coefficients, layout: Any) -> Found | None:
     """Decide by the loop for f, or for the loss where that is near 0."""
     from argmaxf.expected import large_gain_kernels, large_kernels
 
+    if not large_gain_kernels.decide_large.is_ready(p, c, layout):
+        return None  # what was done before has used up what may run as Python
     k, threshold, f, std = large_gain_kernels.decide_large(p, c, layout)
     if k == large_kernels.BAD:
         raise NotAProbability

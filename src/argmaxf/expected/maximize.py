@@ -172,7 +172,7 @@ def maximize_expected_f(
     sharing = Sharing.of(labels_per_row, max_labels_per_row, averaged_over, tol, progress)
     tensors = tensors_for(proba)
     if tensors is not None and tensors.is_elsewhere(proba):
-        _check_plain(proba, prior, sharing, question)
+        _check_plain(proba, prior, by, sharing, question)
         _way(proba, average)
         on_device: Decision = tensors.maximize(proba, average, question)
         return on_device
@@ -195,12 +195,15 @@ def maximize_expected_f(
     return decision
 
 
-def _check_plain(proba: Any, prior: Any, sharing: Sharing | None, question: Question) -> None:
+def _check_plain(
+    proba: Any, prior: Any, by: Any, sharing: Sharing | None, question: Question
+) -> None:
     """Refuse what only the CPU can do."""
-    if prior is None and sharing is None and question.is_free and question.asked is None:
+    plain = prior is None and by is None and sharing is None
+    if plain and question.is_free and question.asked is None:
         return
     raise ValueError(
-        "prior, odds, limits on the selected and labels per row are for tensors on the CPU, "
+        "prior, by, odds, limits on the selected and labels per row are for tensors on the CPU, "
         f"got one on {proba.device}: give proba.cpu()"
     )
 

@@ -6,7 +6,8 @@ S_j = Σ p^j follow, S_{j+1} = S_j - V_j. Where w is small they give every sum a
     Σ log(1 - p w) = -Σ_j w^j S_j / j,    Σ p / (1 - p w) = Σ_j w^{j-1} S_j,
     Σ (1 - p) / (1 - p w) = Σ_j w^j V_j,    Σ p (1 - p) / (1 - p w)² = Σ_j j w^{j-1} V_j.
 
-Loops go by places, and sums may be reordered: so they vectorize.
+Loops go by places, and sums may be reordered: so they vectorize. Expressions of whole arrays would
+take long to compile.
 """
 
 from __future__ import annotations
@@ -58,6 +59,17 @@ def add_powers(p, low, high, below, above):
         below[j] += sums[j]
         above[j] += sums_above[j]
     return count
+
+
+@kernel
+def add_each(items, sums):
+    """Add the sums over a few items, one by one: a loop that is quickly compiled."""
+    for x in items:
+        sums[0] += x
+        term = 1.0 - x
+        for j in range(1, SUMS):
+            sums[j] += term
+            term *= x
 
 
 @kernel
@@ -117,7 +129,7 @@ def log_series(sums, w):
 @kernel
 def pi_series(sums, w, x):
     """Σ π, Σ (1 - π) and Σ π (1 - π) at each node."""
-    pi, rest, variance = np.empty((3, w.size))
+    pi, rest, variance = np.empty(w.size), np.empty(w.size), np.empty(w.size)
     for m in range(w.size):
         power, s = 1.0, sums[0]
         pi[m], rest[m], variance[m] = s, sums[1], 0.0

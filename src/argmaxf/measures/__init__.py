@@ -17,6 +17,7 @@ from argmaxf.measures.dice import Dice
 from argmaxf.measures.fbeta import FBeta
 from argmaxf.measures.fowlkes_mallows import FowlkesMallows
 from argmaxf.measures.gmean import GMean
+from argmaxf.measures.iou import IoU
 from argmaxf.measures.jaccard import Jaccard
 from argmaxf.measures.kappa import Kappa
 from argmaxf.measures.linear import Linear
@@ -34,6 +35,7 @@ __all__ = [
     "FBeta",
     "FowlkesMallows",
     "GMean",
+    "IoU",
     "Jaccard",
     "Kappa",
     "Linear",
@@ -45,7 +47,7 @@ __all__ = [
     "as_measure",
 ]
 
-RATIOS = (FBeta, Jaccard, Dice, Tversky)
+RATIOS = (FBeta, Jaccard, Dice, IoU, Tversky)
 LINEAR = (FowlkesMallows, MCC, Kappa, BalancedAccuracy)
 OTHERS = (GMean,)
 MEASURES: dict[str, type[Measure]] = {each.name: each for each in (*RATIOS, *LINEAR, *OTHERS)}

@@ -56,7 +56,9 @@ class Ratio(Measure):
         """
         c, b_in, b_out, s0, s1 = found = Coefficients(*map(float, self.coefficients()))
         if not (0.0 < c < float("inf") and min(b_in, b_out, s0, s1) >= 0.0 and max(found) < 1e300):
-            raise ValueError(f"{self!r} must have c > 0 and no coefficient below 0, got {found}")
+            raise ValueError(
+                f"{self!r} must have c > 0 and all coefficients from 0 to 1e300, got {found}"
+            )
         if (s0 > 0.0 and s1 == 0.0) or b_in * s0 > c * (1.0 + s1):
             raise ValueError(f"{self!r} must rise with true positives for every k, got {found}")
         return found

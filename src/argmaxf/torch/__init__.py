@@ -1,14 +1,20 @@
 """Image segmentation: torch tensors in, torch tensors out, on the tensor's own device.
 
-torch is imported when something here is first asked for. To read it, go along one call of
-`segment` on a GPU: `segmentation` (the door) and `pixels` (what is given), `rows` (the five steps),
-`keys`, `passes` (over the pixels), `form` and `tables` (nodes and bins), `climb` (bounds), `search`
-(closer and closer) and `records` (the answer). Aside from it are `powers` (shorter passes for many
-positives), `one_class` with `exclusive`, `ensembles` with `mixtures`, `ascent` and `sizes`,
-`tensors` for the functions of arrays, and the other way round `anywhere` and `array_passes`, which
-go by arrays on the CPU. `triton_climb`, `triton_passes`, `triton_powers` and
-`triton_tables` have the kernels of the plain modules of those names; `triton_counts` is a part of
-the passes, `triton_nodes` of the tables, and `triton_numbers` is what kernels share.
+torch is imported when something here is first asked for. There are three parts to read.
+
+One mask for each image × class: `segmentation` (the door), `pixels` (what is given), `anywhere`
+(on the CPU the decision for arrays is made, and the way ends here), `rows` (the five steps on a
+GPU), `form` (the measure at the nodes), `keys` and `passes` (over the pixels), `tables` and `climb`
+(bins and bounds on them), `search` (closer and closer) and `records` (the answer). `powers` makes
+the passes shorter for many positives, `engine` chooses who makes them, `array_passes` has two for
+the CPU, and `tensors` is the door for the functions of arrays.
+
+The same as Triton kernels, to be read beside the plain modules of their names: `triton_passes` with
+`triton_counts`, `triton_powers`, `triton_tables` with `triton_nodes`, `triton_climb`;
+`triton_numbers` is what they share.
+
+Pixels that classes or members share: `one_class` with `exclusive`, `ensembles` with `mixtures`;
+both stand on `sizes` (the best size of a set) and `ascent` (many moves at once).
 """
 
 from importlib import import_module

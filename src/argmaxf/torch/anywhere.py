@@ -12,21 +12,21 @@ from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.question import Question
 from argmaxf.torch import engine
-from argmaxf.torch.rows import Rows, decide, select, value_of
+from argmaxf.torch.records import MaskValues
+from argmaxf.torch.rows import decide, select, value_of
 from argmaxf.torch.tensors import as_array
 
 WORK = 64  # an item's value costs about as much as so many items in a pass over an array
 
 
-def best_masks(rows: Tensor, question: Question) -> tuple[Rows, Tensor]:
+def best_masks(rows: Tensor, question: Question) -> tuple[MaskValues, Tensor]:
     """Return the decision about each row of pixels, and its masks."""
     if not engine.by_numpy(rows):
         found = decide(rows, question.coefficients, question.zero_division)
-        return found, select(rows, found)
+        return MaskValues(*found[:4]), select(rows, found)
     decision: Any = maximize_expected_f(rows, average="samples", **_options(question))
-    ties = torch.zeros_like(decision.k)
-    values = decision.k, decision.expected, decision.std, decision.threshold
-    return Rows(*values, ties, ties), decision.selected
+    values = MaskValues(decision.k, decision.expected, decision.std, decision.threshold)
+    return values, decision.selected
 
 
 def mask_values(rows: Tensor, chosen: Tensor, question: Question) -> tuple[Tensor, Tensor]:

@@ -9,8 +9,8 @@ from argmaxf.arrays import contiguous, readonly
 from argmaxf.expected.dependent import kernels
 from argmaxf.expected.shared_rows.column_kernels import log_none_positive
 from argmaxf.expected.threads import in_threads, threads_for
+from argmaxf.torch.form import NodeTilt
 from argmaxf.torch.passes import (
-    NodeTilt,
     at_least,
     few,
     gather,

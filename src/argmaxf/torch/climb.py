@@ -2,7 +2,7 @@
 
 A row of a table has bins by falling p. At their borders A and Q (see `form`) are known between
 bounds, exactly where the bins are single values; inside of them the bounds of `expected/search.py`
-tell whether f is too poor, only falls, or only rises. `triton_tables` has the same for NVIDIA GPUs.
+tell whether f is too poor, only falls, or only rises. `triton_climb` has the same for NVIDIA GPUs.
 """
 
 from __future__ import annotations

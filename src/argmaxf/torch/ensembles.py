@@ -16,8 +16,7 @@ from argmaxf.question import Question
 from argmaxf.torch import engine
 from argmaxf.torch.mixtures import best_dice, best_iou, mixture_value
 from argmaxf.torch.pixels import check_floating, check_range, first_bad, kept_of, pixels_of
-from argmaxf.torch.records import Segmentation, shaped, table_of
-from argmaxf.torch.rows import Rows
+from argmaxf.torch.records import MaskValues, Segmentation, shaped, table_of
 from argmaxf.torch.tensors import as_array
 from argmaxf.validation import NotAProbability, as_weights, ones_unless
 
@@ -43,13 +42,14 @@ def segment_ensemble(
     try:
         check_range(kept)
     except NotAProbability:
-        raise first_bad(pixels.view(probs.shape), None) from None
+        axis = None if background else 2
+        raise first_bad(pixels.view(probs.shape), None, axis) from None
     given = ones_unless(as_weights(weights, len(probs), "weights"), len(probs))
     is_dice = asked.coefficients == DICE
     decide_set = _set_by_numpy if is_dice and engine.by_numpy(pixels) else _set_in_place
     found = [decide_set(p, given, asked) for p in kept.flatten(1, 2).unbind(1)]
     chosen, k, mean, std, lowest, bound = map(torch.stack, zip(*found, strict=True))
-    answer = shaped(probs[0], kept[0], Rows(k, mean, std, lowest, k, k), chosen)
+    answer = shaped(probs[0], kept[0], MaskValues(k, mean, std, lowest), chosen)
     if is_dice:
         return answer
     return replace(answer, bound=table_of(probs[0], kept[0], bound, torch.nan))

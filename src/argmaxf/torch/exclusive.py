@@ -17,9 +17,8 @@ from torch import Tensor
 from argmaxf.measures import Dice
 from argmaxf.torch.ascent import ascend
 from argmaxf.torch.engine import engine_for
-from argmaxf.torch.form import RowForm
+from argmaxf.torch.form import NodeTilt, RowForm
 from argmaxf.torch.keys import ONE
-from argmaxf.torch.passes import NodeTilt
 from argmaxf.torch.sizes import Additions, best_size, mark_top
 
 ENOUGH = 1e-6  # the gap to stop at

@@ -19,9 +19,15 @@ from torch import Tensor
 
 from argmaxf.expected import nodes as rule
 from argmaxf.torch.constants import once
-from argmaxf.torch.passes import NodeTilt
 
 LEAST_X = float(np.exp(-120.0))  # below, a tilted term is lost
+
+
+class NodeTilt(NamedTuple):
+    """w = 1 - e^{-bu} and x = e^{-bu} at the nodes u of each row."""
+
+    w: Tensor
+    x: Tensor
 
 
 class State(NamedTuple):

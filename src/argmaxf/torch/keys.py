@@ -21,7 +21,12 @@ def as_floats(name: str, given: Tensor) -> Tensor:
     if given.is_meta:
         raise ValueError(f"{name} must hold numbers, got a tensor of the meta device")
     p = given.detach().as_subclass(Tensor).resolve_neg()  # plain numbers, as NumPy takes them
-    return p if p.dtype in FINEST else p.to(torch.bfloat16)
+    if p.dtype in FINEST:
+        return p
+    try:
+        return p.to(torch.bfloat16)
+    except (RuntimeError, NotImplementedError):  # two numbers in a byte, say
+        raise ValueError(f"{name} must hold numbers of 8 to 64 bits, got {p.dtype}") from None
 
 
 def keys(p: Tensor) -> Tensor:

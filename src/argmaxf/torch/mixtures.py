@@ -23,8 +23,7 @@ from argmaxf.question import Question
 from argmaxf.torch.anywhere import best_masks, mask_values
 from argmaxf.torch.ascent import ascend
 from argmaxf.torch.engine import engine_for
-from argmaxf.torch.form import RowForm
-from argmaxf.torch.passes import NodeTilt
+from argmaxf.torch.form import NodeTilt, RowForm
 from argmaxf.torch.sizes import best_size, mark_top
 
 SLACK = 1e-12  # a range of sizes is closed where its bound is lower than the best by this part

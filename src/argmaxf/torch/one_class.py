@@ -16,8 +16,7 @@ from argmaxf.torch import engine
 from argmaxf.torch.anywhere import mask_values
 from argmaxf.torch.exclusive import NO_CLASS, decide_image
 from argmaxf.torch.pixels import check_range, counted_of, first_bad, kept_of
-from argmaxf.torch.records import Segmentation, shaped
-from argmaxf.torch.rows import Rows
+from argmaxf.torch.records import MaskValues, Segmentation, shaped
 from argmaxf.torch.tensors import as_array
 from argmaxf.validation import NotAProbability
 
@@ -41,15 +40,14 @@ def segment_exclusively(
         try:
             check_range(cells)
         except NotAProbability:
-            raise first_bad(probs, ignore) from None
+            raise first_bad(probs, ignore, None if background else 1) from None
         labels[image, where], best = decide_cells(cells, zero, background)
         bound.append(best)
     place = torch.arange(kept.shape[1], device=probs.device)[:, None]
     rows, chosen = kept.flatten(0, 1), (labels[:, None] == place).flatten(0, 1)
     mean, std = mask_values(rows, chosen, Question.of(1.0, Dice(), zero))
     lowest = torch.where(chosen, rows.double(), torch.inf).amin(1)
-    ties = torch.zeros_like(mean, dtype=torch.int64)
-    answer = shaped(probs, kept, Rows(chosen.sum(1), mean, std, lowest, ties, ties), chosen)
+    answer = shaped(probs, kept, MaskValues(chosen.sum(1), mean, std, lowest), chosen)
     labels = (labels if background else labels + 1).masked_fill(~counted, -1)
     proven = torch.tensor(bound, dtype=torch.float64, device=probs.device)
     return replace(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from argmaxf.torch.form import NodeTilt
 from argmaxf.torch.keys import ONE, keys
 
 BINS = 512  # of one window: one above it, 510 inside, one below
@@ -26,13 +27,6 @@ class KeyWindow(NamedTuple):
 
     top: Tensor
     shift: Tensor
-
-
-class NodeTilt(NamedTuple):
-    """w = 1 - e^{-bu} and x = e^{-bu} at the nodes u of each row (see `form`)."""
-
-    w: Tensor
-    x: Tensor
 
 
 class BinTable(NamedTuple):

@@ -14,8 +14,6 @@ ROUNDING = 1e-2  # what sums of weighted probabilities may be beyond 0 or 1, in 
 def pixels_of(probs: Tensor, ignore: Tensor | None) -> Tensor:
     """Return batch × classes × pixels; ignored pixels have probability 0, which counts nowhere."""
     check_floating(probs)
-    if probs.layout != torch.strided:
-        raise ValueError(f"probs must be a dense tensor, got one of layout {probs.layout}")
     if probs.dim() < 3 or probs.numel() == 0:
         shape = tuple(probs.shape)
         raise ValueError(f"probs must be batch × classes × pixels, none empty; got shape {shape}")
@@ -30,6 +28,9 @@ def check_floating(probs: Tensor) -> None:
     if not isinstance(probs, Tensor) or not probs.dtype.is_floating_point:
         kind = probs.dtype if isinstance(probs, Tensor) else type(probs).__name__
         raise ValueError(f"probs must be a tensor of floating-point probabilities, got {kind}")
+    if probs.layout != torch.strided or probs.is_nested:
+        other = "a nested one" if probs.is_nested else f"one of layout {probs.layout}"
+        raise ValueError(f"probs must be a dense tensor, got {other}")
 
 
 def kept_of(pixels: Tensor, background: bool) -> Tensor:
@@ -51,6 +52,11 @@ def mask_of(ignore: Tensor, p: Tensor) -> Tensor:
     if not isinstance(ignore, Tensor) or ignore.dtype != torch.bool:
         kind = ignore.dtype if isinstance(ignore, Tensor) else type(ignore).__name__
         raise ValueError(f"ignore must be a tensor of booleans, got {kind}")
+    if ignore.layout != torch.strided or ignore.device != p.device:
+        where = f"{ignore.layout} on {ignore.device}"
+        raise ValueError(
+            f"ignore must be dense and on the device of probs, {p.device}; got {where}"
+        )
     shapes = tuple(p.shape), (p.shape[0], *p.shape[2:]), (p.shape[0], 1, *p.shape[2:])
     if tuple(ignore.shape) not in shapes:
         raise ValueError(
@@ -69,12 +75,17 @@ def counted_of(ignore: Tensor, p: Tensor) -> Tensor:
     return ~mask[:, 0]
 
 
-def first_bad(probs: Tensor, ignore: Tensor | None) -> ValueError:
-    """Describe the first value that is no probability; called once one is known to exist."""
+def first_bad(probs: Tensor, ignore: Tensor | None, without: int | None) -> ValueError:
+    """Describe the first value that is no probability; called once one is known to exist.
+
+    `without` is the axis of classes, where class 0 does not count.
+    """
     p = as_floats("probs", probs)
     bad = ~((p >= 0.0) & (p <= 1.0))
     if ignore is not None:
         bad &= ~mask_of(ignore, p)
+    if without is not None:
+        bad.select(without, 0).zero_()
     place = tuple(bad.nonzero()[0].tolist())
     value = float(p[place])
     hint = "; are these logits? Use sigmoid or softmax first"

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from argmaxf.torch.constants import every_row, once
-from argmaxf.torch.form import RowForm
+from argmaxf.torch.form import NodeTilt, RowForm
 from argmaxf.torch.keys import ONE
-from argmaxf.torch.passes import COLUMNS, POWERS, NodeTilt
+from argmaxf.torch.passes import COLUMNS, POWERS
 
 FLAT = 2.0**-7
 WORTH = 1 << 24  # with fewer pixels, what is between the passes takes longer

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from argmaxf.torch.rows import Rows
+
+class MaskValues(NamedTuple):
+    """What each row of pixels gets besides its mask."""
+
+    k: Tensor
+    expected: Tensor
+    std: Tensor
+    threshold: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +59,7 @@ class Segmentation:
         return self.expected.nanmean(1)
 
 
-def shaped(probs: Tensor, kept: Tensor, found: Rows, masks: Tensor) -> Segmentation:
+def shaped(probs: Tensor, kept: Tensor, found: MaskValues, masks: Tensor) -> Segmentation:
     """Put the rows back into the shape of the images; a class left out has no value."""
     masks = masks.view(kept.shape)
     if kept.shape[1] < probs.shape[1]:

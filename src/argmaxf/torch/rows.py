@@ -11,9 +11,8 @@ from argmaxf.torch import passes as plain_passes
 from argmaxf.torch import tables as plain
 from argmaxf.torch.constants import every_row
 from argmaxf.torch.engine import engine_for
-from argmaxf.torch.form import RowForm
+from argmaxf.torch.form import NodeTilt, RowForm
 from argmaxf.torch.keys import FINEST, ONE
-from argmaxf.torch.passes import NodeTilt
 from argmaxf.torch.powers import PowerPasses, is_flat
 from argmaxf.torch.search import PixelSearch, first_window
 from argmaxf.torch.tables import Found
@@ -49,6 +48,7 @@ def decide(p: Tensor, coefficients: Any, zero_division: float, split: bool = Tru
 def _decide(p: Tensor, coefficients: Any, zero: float, split: bool) -> Rows:
     """Decide some rows, all at once."""
     passes, tables, _ = engine_for(p)
+    # 1. Count
     table, bad = passes.table(p, first_window(p), FINEST[p.dtype])
     prepared = tables.prepared(table, coefficients, bad)
     if prepared is None:
@@ -58,9 +58,12 @@ def _decide(p: Tensor, coefficients: Any, zero: float, split: bool) -> Rows:
         passes = plain_passes
     if is_flat(p, form):
         passes = PowerPasses(passes, p, form)
+    # 2. Multiply
     log_none = passes.log_products(p, form.outside)
+    # 3. Bound, and 4. look closer
     found = PixelSearch(p, form, log_none, reach, split, passes).run(table)
     found = _or_nothing(p, form, log_none, found, zero)
+    # 5. Spread
     weights = _weights(form, found.f)
     log_q, sums = log_none, _spread_sums(p, passes, form, found.lowest, weights)
     if not form.one_tilt:

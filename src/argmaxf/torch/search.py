@@ -58,13 +58,13 @@ class PixelSearch:
 
     def run(self, table: BinTable) -> Found:
         """Search from the table of the first window."""
-        self._explore(table, self.start, every_row(ONE, len(self.p), self.p.device))
+        self._explore(self.p, table, self.start, every_row(ONE, len(self.p), self.p.device))
         return self.found
 
-    def _explore(self, table: BinTable, start: State, top: Tensor) -> None:
+    def _explore(self, p: Tensor, table: BinTable, start: State, top: Tensor) -> None:
         """Follow every stretch of bins that may hold the optimum, in each row one after another.
 
-        All items with keys above `top` are in `start`.
+        All items with keys above `top` are in `start`, all others that matter in `p`.
         """
         ladder = self.tables.climb(self.form, table, start, exact=False)
         stop = every_row(0, len(top), top.device)
@@ -75,38 +75,36 @@ class PixelSearch:
             needs = Needs.of(band)
             if needs.items == 0:
                 return
-            all_items = self.p
-            self._closer(band, needs, start, top)
-            self.p = all_items
+            self._closer(p, band, needs, start, top)
             if not needs.more:
                 return
             stop = torch.maximum(stop, band.stop)
 
-    def _closer(self, band: OpenBins, needs: Needs, start: State, top: Tensor) -> None:
+    def _closer(self, p: Tensor, band: OpenBins, needs: Needs, start: State, top: Tensor) -> None:
         """Look closer at the bins of a band.
 
         Rows with few items in them come to their end here, whatever the others need.
         """
-        state = self._state_above(band, start, top)
+        state = self._state_above(p, band, start, top)
         if needs.few:
             most = min(needs.items, self.few)
-            self._one_by_one(self.passes.gather(self.p, band.few, band.high, most), state)
+            self._one_by_one(self.passes.gather(p, band.few, band.high, most), state)
         if needs.items <= self.few:
             return
-        if self.p.numel() >= LEAST and HELD * needs.items <= self.p.shape[1]:
+        if p.numel() >= LEAST and HELD * needs.items <= p.shape[1]:
             # From here on only these are read
-            self.p = self.passes.keep(self.p, band.low, band.high, needs.items)
-        table, _ = self.passes.table(self.p, band.window, self.finest, inner=True)
+            p = self.passes.keep(p, band.low, band.high, needs.items)
+        table, _ = self.passes.table(p, band.window, self.finest, inner=True)
         if needs.finer:
-            self._explore(table, state, band.high)
+            self._explore(p, table, state, band.high)
         else:
             self._single_values(table, state)
 
-    def _state_above(self, band: OpenBins, start: State, top: Tensor) -> State:
+    def _state_above(self, p: Tensor, band: OpenBins, start: State, top: Tensor) -> State:
         """Add what is between the items of `start` and the band."""
         c, b_in, b_out, _, _ = self.form.coefficients
         tilts = self.form.inside, self.form.outside, b_in, b_out
-        pi, ratio = self.passes.sums_between(self.p, band.high, top, *tilts)
+        pi, ratio = self.passes.sums_between(p, band.high, top, *tilts)
         log_q = start.log_q
         if ratio is not None:
             log_q = (log_q + ratio).clamp(max=0.0)  # where rounding took a product to 0

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from argmaxf.measures import MEASURES, Coefficients, Dice, Measure, Ratio
+from argmaxf.measures import MEASURES, Dice, IoU, Measure, Ratio
 from argmaxf.question import Question
 from argmaxf.torch.anywhere import best_masks
 from argmaxf.torch.ensembles import segment_ensemble
@@ -21,26 +19,8 @@ from argmaxf.validation import NotAProbability, check_not_negative, check_zero_d
 __all__ = ["Segmentation", "segment"]
 
 
-@dataclass(frozen=True)
-class IoU(Ratio):
-    """Intersection over union with a smoothing constant: (T + s) / (k + R + s)."""
-
-    name: ClassVar[str] = "iou"
-    smooth: float = 0.0
-
-    @property
-    def title(self) -> str:
-        """IoU, or IoU (smooth=1)."""
-        return f"IoU (smooth={self.smooth:g})" if self.smooth else "IoU"
-
-    def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
-        """Those of Jaccard, and the constant."""
-        s = number(self.smooth)
-        return Coefficients(c=number(1), b_in=number(0), b_out=number(1), s0=s, s1=s)
-
-
-DICE = Dice().coefficients()
-SMOOTHED: dict[str, Callable[[float], Ratio]] = {"dice": Dice, "iou": IoU}
+DICE, IOU = Dice().coefficients(), IoU().coefficients()
+SMOOTHED: dict[str, Callable[[float], Ratio]] = {"dice": Dice, "iou": IoU, "jaccard": IoU}
 
 
 def segment(
@@ -127,7 +107,7 @@ def segment(
     if ensemble:
         if exclusive:
             raise ValueError("exclusive=True and ensemble=True cannot be had together")
-        if coefficients not in (DICE, IoU().coefficients()):
+        if coefficients not in (DICE, IOU):
             raise ValueError(f"ensemble=True is for Dice and IoU {given}")
         return segment_ensemble(probs, ignore, weights, include_background, question)
     if weights is not None:
@@ -140,7 +120,7 @@ def segment(
     try:
         found, masks = best_masks(rows, question)
     except (NotAProbability, ValueError):
-        raise first_bad(probs, ignore) from None
+        raise first_bad(probs, ignore, None if include_background else 1) from None
     return shaped(probs, kept, found, masks)
 
 
@@ -156,8 +136,12 @@ def _measure(measure: str | Measure, smooth: float) -> str | Measure:
         raise ValueError(f"measure must be one of {names}, or a Ratio; got {measure!r}")
     if isinstance(measure, Ratio) and measure.tilts_up:
         raise ValueError(
-            f"measure must have b_in of at least 0 (for Tversky: a of at most 1), got {measure!r}"
+            "a true positive must not lower the denominator of the measure (Tversky: a of at most "
+            f"1), got {measure!r}"
         )
     if s > 0.0:
-        raise ValueError(f"smooth is for 'dice' and 'iou', got smooth={smooth!r} for {measure!r}")
+        raise ValueError(
+            f"smooth is for the names 'dice' and 'iou', got smooth={smooth!r} for {measure!r}; "
+            "Dice(smooth=…) and IoU(smooth=…) have their own"
+        )
     return measure

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from argmaxf.torch.climb import SLACK, BinLadder, bins_of, climb
-from argmaxf.torch.form import RowForm, log_ratio, share
+from argmaxf.torch.form import NodeTilt, RowForm, log_ratio, share
 from argmaxf.torch.keys import ONE, values
-from argmaxf.torch.passes import BINS, BinTable, KeyWindow, NodeTilt
+from argmaxf.torch.passes import BINS, BinTable, KeyWindow
 
 __all__ = ["Found", "Needs", "OpenBins", "climb", "finish", "narrow", "prepared", "take_best"]
 

@@ -74,6 +74,8 @@ def maximize(proba: Tensor, average: str | None, question: Question) -> Decision
 def evaluate(proba: Tensor, selected: Any, question: Question) -> ExpectedF:
     """Return mean and standard deviation of the measure for any chosen set."""
     p, chosen = _numbers(proba), torch.as_tensor(selected, device=proba.device)
+    if p.numel() == 0:
+        raise ValueError("proba must hold at least one probability, got none")
     if p.dim() != 1 or chosen.shape != p.shape:
         shapes = tuple(p.shape), tuple(chosen.shape)
         raise ValueError(f"proba and selected must be of one length, got shapes {shapes}")
@@ -90,8 +92,9 @@ def evaluate(proba: Tensor, selected: Any, question: Question) -> ExpectedF:
 
 def _numbers(proba: Tensor) -> Tensor:
     """Return floating-point numbers that the passes take."""
-    if proba.is_complex():
-        raise ValueError(f"proba must hold real numbers, got a tensor of {proba.dtype}")
+    if proba.is_complex() or proba.layout != torch.strided:
+        kind = proba.dtype if proba.is_complex() else proba.layout
+        raise ValueError(f"proba must be a dense tensor of real numbers, got {kind}")
     return as_floats("proba", proba if proba.dtype.is_floating_point else proba.double())
 
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from argmaxf.expected import nodes as rule
 from argmaxf.torch.constants import once
-from argmaxf.torch.form import RowForm
-from argmaxf.torch.passes import BinTable, NodeTilt
+from argmaxf.torch.form import NodeTilt, RowForm
+from argmaxf.torch.passes import BinTable
 from argmaxf.torch.triton_numbers import block_of, expm1, number_of, numbers_on
 
 

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from argmaxf.torch.passes import NodeTilt
+from argmaxf.torch.form import NodeTilt
 from argmaxf.torch.triton_counts import at_least, few, gather, keep, table
 from argmaxf.torch.triton_numbers import ceil_div, log_of, number_of
 from argmaxf.torch.triton_powers import powers

@@ -89,7 +89,7 @@ def _nearest(right, here):
 
 @triton.jit
 def _hot(k_at, ceiling, falls, rises, size, reach, floor, row, bins, BLOCK: tl.constexpr):
-    """Mark the bins that may hold the optimum (`tables.hot`)."""
+    """Mark the bins that may hold the optimum (`tables._hot`)."""
     bin = tl.arange(0, BLOCK)
     there, place, next = bin < bins, row * bins + bin, bin + 1 < bins
     full = tl.load(size + place, mask=there, other=0) > 0
