@@ -129,6 +129,27 @@ def test_chunks_give_the_same_answer_as_all_at_once(monkeypatch, kind, measure):
     np.testing.assert_allclose(parts[2:], whole[2:], rtol=1e-13)
 
 
+@pytest.mark.parametrize("beta", [1.0, 200.0])
+def test_half_precision_in_chunks(beta):
+    """The least item above the band is nearer to it than numbers of its type are to each other."""
+    p = (np.random.default_rng(0).random((1 << 20) + 1) ** 4).astype(np.float16)
+    found = maximize_expected_f(p, beta=beta, zero_division=1.0)
+    truth = decide_by_search(p, Question.of(beta))
+    assert (found.k, found.threshold) == (truth.k, truth.threshold)
+    assert np.count_nonzero(found.selected) == found.k
+
+
+def test_rounding_in_a_long_band_does_not_decide():
+    """One item less is better by 6e-19, as integrals of 45 digits say."""
+    values = [0.6782611319781284, 0.32891714481658296, 0.3289108773379833, 0.01968214234218009]
+    count, tversky = [390_299, 32_089, 1, 55_394], Tversky(1.0, 1.5)
+    sizes = [390_299, 422_388, 422_389]
+    truth = values_of_runs(sizes, values, count, tversky.coefficients())
+    assert 0 < truth[1] - truth[2] < 1e-18
+    assert truth[0] < truth[1]
+    assert maximize_expected_f(np.repeat(values, count), measure=tversky).k == 422_388
+
+
 @pytest.mark.parametrize("n", [30_000, 1_200_000])
 @pytest.mark.parametrize("wrong", [np.nan, -1e-9, 1.5])
 def test_what_is_no_probability_is_named(n, wrong):

@@ -74,7 +74,7 @@ def _sample(p: NDArray[Any]) -> Floats:
 
 def _decide_chunks(p: NDArray[Any], sample: Floats, ratio: Any) -> Any:
     """Do what `flat_kernels.decide_flat` does, chunk by chunk, shared out among threads."""
-    from argmaxf.expected import flat_kernels
+    from argmaxf.expected import flat_kernels, power_kernels
 
     with ThreadPoolExecutor(threads_for(p.size)) as pool:
 
@@ -85,14 +85,15 @@ def _decide_chunks(p: NDArray[Any], sample: Floats, ratio: Any) -> Any:
         band, state = _band_of(p.size, sample, ratio, each)
         if state != flat_kernels.READY:
             return flat_kernels.BAD if state == flat_kernels.BAD else 0, 0.0, 0.0, 0.0
-        k, sizes, below, above, items = _sums_of(band, each)
-    if min(sizes) < 0 or sum(sizes) > flat_kernels.ROOM:
-        return flat_kernels.UNKNOWN
-    near, sums = np.sort(np.concatenate(items)), [np.sum(s, axis=0) for s in (below, above)]
-    found = flat_kernels.decide.compiled(near, sum(k), *sums, p.size, ratio, band)
-    if found[0] > 0 and found[1] == 0.0:
-        return found[0], p[p > band[2]].min(), *found[2:]
-    return found
+        count, sizes, below, above, items = _sums_of(band, each)
+        if min(sizes) < 0 or sum(sizes) > flat_kernels.ROOM:
+            return flat_kernels.UNKNOWN
+        near, sums = np.sort(np.concatenate(items)), [np.sum(s, axis=0) for s in (below, above)]
+        decided = flat_kernels.decide.compiled(near, sum(count), *sums, p.size, ratio, band)
+        k, threshold, f, std = decided
+        if k > 0 and threshold == 0.0:
+            threshold = min(each(lambda chunk: power_kernels.least_above.compiled(chunk, band[2])))
+    return k, threshold, f, std
 
 
 def _band_of(n: int, sample: Floats, ratio: Any, each: Each) -> Any:

@@ -32,7 +32,8 @@ WIDEST = 0.25  # a band, as a part of the cut
 NARROWEST, ITEMS = 2.0**-10, 1 << 22  # the least width, and for how many items
 ROOM = 1 << 15  # items of a band, at most
 SLACK = 1e-9  # proofs must hold by more than this
-DOUBT = 1e-12  # a difference below this part of the terms that differ is no difference
+# A difference below this part of the terms that differ is no difference; rounding adds up in a band
+DOUBT, DRIFT = 1e-12, 1e-16
 
 READY, GO_ON, NOT_FLAT, BAD = 0.0, 1.0, 2.0, -1.0
 NO_BAND = 0.0, 0.0, 0.0
@@ -139,7 +140,7 @@ def is_proven(items, k, mass, mean, variance, last, n, c, band):
     is_bound = mass - middle * k <= middle * c.b_out * mean * (1.0 - SLACK)
     no_less = (most + inside) * (1.0 - high * kept * d) <= high * kept * (1.0 - SLACK)
     no_more = low <= (last / c.c - beyond) * (1.0 - low * d) * (1.0 - SLACK)
-    return is_bound and no_less and no_more
+    return is_bound and no_less and no_more and d * high < 1.0
 
 
 @kernel
@@ -148,8 +149,9 @@ def clear_best(values, loss):
     top = 0
     for i in range(values.size):
         top = i if values[i] > values[top] else top
+    doubt = (DOUBT + DRIFT * values.size) * loss
     for i in range(values.size):
-        if i != top and values[i] >= values[top] - DOUBT * abs(top - i) * loss:
+        if i != top and values[i] >= values[top] - doubt * abs(top - i):
             return -1
     return top
 

@@ -78,7 +78,7 @@ def decide_at_once(p: NDArray[Any], question: Question) -> Decision | None:
         return None
     k, threshold, f, std = found
     zero = question.zero_division
-    if zero > 0.0 and zero * math.exp(-float(np.sum(p))) >= 0.5 * f:
+    if zero > 0.0 and zero * math.exp(-float(np.sum(p, dtype=np.float64))) >= 0.5 * f:
         return None
     selected = ArraySource(p).select({(): Cut(threshold, k)})
     return Decision(selected, k, threshold, f, std, question.beta, p.size)
