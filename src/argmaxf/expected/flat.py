@@ -43,7 +43,7 @@ Each = Callable[[Callable[[Floats], Any]], list[Any]]  # does some work on every
 
 LEAST = 1 << 11  # items: fewer are sooner sorted
 AT_ONCE = 1 << 20  # so many items are decided by one compiled loop; more are read in chunks
-RUN, RUNS, PART = 32, 128, 64  # a sample has runs of neighbours: so many, or a part of all items
+RUN, RUNS, PART = 16, 128, 128  # a sample has runs of neighbours: so many, or a part of all items
 
 
 def decide_flat(p: NDArray[Any], c: Coefficients) -> Found | None:

@@ -18,7 +18,7 @@ from argmaxf.compiled import kernel, reordering_kernel
 
 POWERS = 8
 SUMS = 1 + POWERS  # S, then V_0 … V_7
-BLOCK, FEW = 1024, 64  # items looked at together, and once more where one is in the band
+BLOCK, FEW = 1024, 32  # items looked at together, and once more where one is in the band
 
 
 @reordering_kernel
