@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
+
+from argmaxf.torch.form import NodeTilt
 
 
 class Backend(NamedTuple):
@@ -37,3 +40,10 @@ def engine_for(p: Tensor) -> Backend:
 
         return backend._replace(passes=array_passes)
     return backend
+
+
+def none_there(p: Tensor) -> Tensor:
+    """P(S = 0) = Π (1 - p) of each row."""
+    one = torch.ones(len(p), 1, dtype=torch.float64, device=p.device)
+    log_none: Tensor = engine_for(p).passes.log_products(p, NodeTilt(one, 0.0 * one))
+    return log_none[:, 0].exp()

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from argmaxf.measures import Dice
 from argmaxf.torch.ascent import ascend
-from argmaxf.torch.engine import engine_for
-from argmaxf.torch.form import NodeTilt, RowForm
+from argmaxf.torch.engine import engine_for, none_there
+from argmaxf.torch.form import NodeTilt, RowForm, plausible
 from argmaxf.torch.keys import ONE
 from argmaxf.torch.sizes import Additions, best_size, mark_top
 
@@ -44,15 +44,13 @@ class Classes(NamedTuple):
         """Prepare the classes of one image; `zero` is the value of 0/0."""
         count, n = p.shape
         mean = p.sum(1, dtype=torch.float64)
-        reach = 9.0 * mean.sqrt()  # see `nodes.plausible_positives`
-        most = (mean + reach + 20.0).clamp(max=n)
+        fewest, most = plausible(mean, mean, n)
         dice = Dice().coefficients()
-        form = RowForm.of(dice, 1.0 + (mean - reach).clamp(min=0.0), n + most)
+        form = RowForm.of(dice, 1.0 + fewest, n + most)
         passes = engine_for(p).passes
         log_a = passes.log_products(p, form.outside) + (dice.c / count * form.weight).log()
-        one = torch.ones_like(mean)[:, None]
-        none = passes.log_products(p, NodeTilt(one, 0.0 * one))[:, 0].exp()
-        return cls(p, form.u, form.inside, log_a, zero / count * none, most, everywhere)
+        nothing = zero / count * none_there(p)
+        return cls(p, form.u, form.inside, log_a, nothing, most, everywhere)
 
     def scale(self, size: Tensor) -> Tensor:
         """a e^{-us} at the nodes."""

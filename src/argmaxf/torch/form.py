@@ -84,6 +84,12 @@ class RowForm(NamedTuple):
         return (-self.u[:, None] * k[:, :, None]).exp()
 
 
+def plausible(mean_low: Tensor, mean_high: Tensor, n: Tensor | int) -> tuple[Tensor, Tensor]:
+    """Return how few and how many positives there plausibly are (`nodes.plausible_positives`)."""
+    fewest = (mean_low - 9.0 * mean_low.sqrt()).clamp(min=0.0)
+    return fewest, (mean_high + 9.0 * mean_high.sqrt() + 20.0).clamp(max=n)
+
+
 def tilt(u: Tensor, b: float) -> NodeTilt:
     """Return w = 1 - e^{-bu} and x = e^{-bu}."""
     return NodeTilt(-torch.expm1(-b * u), (-b * u).exp().clamp(min=LEAST_X))

@@ -22,8 +22,8 @@ from argmaxf.measures import Coefficients
 from argmaxf.question import Question
 from argmaxf.torch.anywhere import best_masks, mask_values
 from argmaxf.torch.ascent import ascend
-from argmaxf.torch.engine import engine_for
-from argmaxf.torch.form import NodeTilt, RowForm
+from argmaxf.torch.engine import engine_for, none_there
+from argmaxf.torch.form import NodeTilt, RowForm, plausible
 from argmaxf.torch.sizes import best_size, mark_top
 
 SLACK = 1e-12  # a range of sizes is closed where its bound is lower than the best by this part
@@ -51,9 +51,8 @@ class Members(NamedTuple):
     def of(cls, p: Tensor, weight: Tensor, coefficients: Coefficients) -> Members:
         """Choose nodes for every size of a mask and every member."""
         mean = p.sum(1, dtype=torch.float64)
-        reach = 9.0 * mean.sqrt()  # see `nodes.plausible_positives`
-        most = (mean + reach + 20.0).clamp(max=p.shape[1]).amax().expand(len(p))
-        fewest = (mean - reach).clamp(min=0.0).amin().expand(len(p))
+        fewest, most = plausible(mean, mean, p.shape[1])
+        fewest, most = fewest.amin().expand(len(p)), most.amax().expand(len(p))
         _, b_in, b_out, _, _ = coefficients
         b_least, b_most = min(b_in, b_out), max(b_in, b_out)
         # k ≥ T, so that x ≥ (1 + b_in) T + b_out R
@@ -67,9 +66,7 @@ class Members(NamedTuple):
 
     def nothing_there(self) -> float:
         """P(S = 0)."""
-        one = torch.ones_like(self.weight)[:, None]
-        log_none = self.log_products(self.p, NodeTilt(one, 0.0 * one))[:, 0]
-        return float(self.weight @ log_none.exp())
+        return float(self.weight @ none_there(self.p.contiguous()))
 
 
 def mixture_value(

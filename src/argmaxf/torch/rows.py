@@ -10,8 +10,8 @@ from torch import Tensor
 from argmaxf.torch import passes as plain_passes
 from argmaxf.torch import tables as plain
 from argmaxf.torch.constants import every_row
-from argmaxf.torch.engine import engine_for
-from argmaxf.torch.form import NodeTilt, RowForm
+from argmaxf.torch.engine import engine_for, none_there
+from argmaxf.torch.form import RowForm
 from argmaxf.torch.keys import FINEST, ONE
 from argmaxf.torch.powers import PowerPasses, is_flat
 from argmaxf.torch.search import PixelSearch, first_window
@@ -103,12 +103,10 @@ def _or_nothing(p: Tensor, form: RowForm, log_none: Tensor, found: Found, zero: 
 
 
 def _nothing_there(p: Tensor, b_out: float) -> Tensor:
-    """P(S = 0) = Π (1 - p); 1 if positives that are left out do not count."""
-    one = torch.ones(len(p), 1, dtype=torch.float64, device=p.device)
+    """P(S = 0); 1 if positives that are left out do not count."""
     if b_out == 0.0:
-        return one[:, 0]
-    log_none: Tensor = engine_for(p).passes.log_products(p, NodeTilt(one, 0.0 * one))
-    return log_none.exp()[:, 0]
+        return torch.ones(len(p), dtype=torch.float64, device=p.device)
+    return none_there(p)
 
 
 def value_of(p: Tensor, chosen: Tensor, coefficients: Any, zero: float) -> tuple[Tensor, Tensor]:

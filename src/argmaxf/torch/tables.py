@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from argmaxf.torch.climb import SLACK, BinLadder, bins_of, climb
-from argmaxf.torch.form import NodeTilt, RowForm, log_ratio, share
+from argmaxf.torch.form import NodeTilt, RowForm, log_ratio, plausible, share
 from argmaxf.torch.keys import ONE, values
 from argmaxf.torch.passes import BINS, BinTable, KeyWindow
 
@@ -79,8 +79,7 @@ def prepared(
     best = torch.where(k > 0, below, 0.0).amax(1)
     reach = (c * mean_high + s0) / best - s1 - min(b_in, b_out) * mean_low + 1.0
     reach = torch.minimum(reach.nan_to_num(torch.inf), n)
-    fewest = (mean_low - 9.0 * mean_low.sqrt()).clamp(min=0.0)
-    most = torch.minimum(n, mean_high + 9.0 * mean_high.sqrt() + 20.0)
+    fewest, most = plausible(mean_low, mean_high, n)
     # A denominator is at least this part of the positives: a k with too small a numerator is poor.
     enough = best * (1.0 - SLACK) * (min(b_out, 1.0 + b_in) * fewest + s1)
     poor = torch.where(c * high + s0 < enough[:, None], k, 0.0).amax(1)
