@@ -76,6 +76,20 @@ def rare_numbers(n: int = 10_000_000) -> Any:
     return argmaxf.maximize_expected_f(np.random.default_rng(0).random(n) ** (n / 50))
 
 
+def a_map() -> Any:
+    """Walk the way of tensors on a GPU, by plain torch on the CPU."""
+    from unittest import mock
+
+    import torch
+
+    from argmaxf.torch import engine, segment
+
+    torch.manual_seed(0)
+    probs = torch.sigmoid(3 * torch.randn(2, 1, 64, 64) - 3)
+    with mock.patch.object(engine, "by_numpy", lambda pixels: False):
+        return segment(probs)
+
+
 def a_frame() -> Any:
     import polars as pl
 
@@ -134,6 +148,7 @@ WALKS = {
     "five numbers": five_numbers,
     "ten million numbers": many_numbers,
     "ten million numbers, few positive": rare_numbers,
+    "a map of pixels, on a GPU": a_map,
     "a frame, by=": a_frame,
     "a file": a_file,
     "AutoFClassifier.fit": auto_fit,
