@@ -1,7 +1,7 @@
 """Image segmentation: torch tensors in, torch tensors out, on the tensor's own device.
 
-torch is imported when something here is first asked for. There are three parts to read; docs/tour.md
-walks through the first.
+torch is imported when something here is first asked for. There are three parts to read;
+docs/tour.md walks through the first.
 
 One mask for each image × class: `segmentation` (the door), `pixels` (what is given), `anywhere`
 (on the CPU the decision for arrays is made, and the way ends here), `rows` (the five steps on a
