@@ -62,7 +62,7 @@ def test_no_set_of_any_size_is_better(seed, measure, a, b):
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_neighbours_are_told_apart_in_the_order_of_many_digits(measure, seed):
     """Runs of equal items, and some that are near the best cut, as 45-digit integrals rank them."""
     rng, c = np.random.default_rng(seed), measure.coefficients()
