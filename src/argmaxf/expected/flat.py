@@ -59,7 +59,7 @@ def decide_flat(p: NDArray[Any], c: Coefficients) -> Found | None:
     if p.size <= AT_ONCE:
         k, threshold, f, std = flat_kernels.decide_flat(items, sample, ratio)
     else:
-        k, threshold, f, std = _decide_chunks(p, sample, ratio)
+        k, threshold, f, std = _decide_chunks(p, sample, c)
     if k == flat_kernels.BAD:
         raise NotAProbability
     return (int(k), float(threshold), float(f), float(std)) if k > 0 else None
@@ -72,7 +72,7 @@ def _sample(p: NDArray[Any]) -> Floats:
     return contiguous(p[: runs * stride].reshape(runs, stride)[:, :RUN]).reshape(-1)
 
 
-def _decide_chunks(p: NDArray[Any], sample: Floats, ratio: Any) -> Any:
+def _decide_chunks(p: NDArray[Any], sample: Floats, c: Coefficients) -> Any:
     """Do what `flat_kernels.decide_flat` does, chunk by chunk, shared out among threads."""
     from argmaxf.expected import flat_kernels, power_kernels
 
@@ -82,34 +82,34 @@ def _decide_chunks(p: NDArray[Any], sample: Floats, ratio: Any) -> Any:
             starts = range(0, p.size, CHUNK)
             return list(pool.map(lambda i: work(contiguous(p[i : i + CHUNK])), starts))
 
-        band, state = _band_of(p.size, sample, ratio, each)
+        band, state = _band_of(p.size, sample, c, each)
         if state != flat_kernels.READY:
             return flat_kernels.BAD if state == flat_kernels.BAD else 0, 0.0, 0.0, 0.0
         count, sizes, below, above, items = _sums_of(band, each)
         if min(sizes) < 0 or sum(sizes) > flat_kernels.ROOM:
             return flat_kernels.UNKNOWN
         near, sums = np.sort(np.concatenate(items)), [np.sum(s, axis=0) for s in (below, above)]
-        decided = flat_kernels.decide.compiled(near, sum(count), *sums, p.size, ratio, band)
+        decided = flat_kernels.decide.compiled(near, sum(count), *sums, p.size, c[:3], band)
         k, threshold, f, std = decided
         if k > 0 and threshold == 0.0:
             threshold = min(each(lambda chunk: power_kernels.least_above.compiled(chunk, band[2])))
     return k, threshold, f, std
 
 
-def _band_of(n: int, sample: Floats, ratio: Any, each: Each) -> Any:
+def _band_of(n: int, sample: Floats, c: Coefficients, each: Each) -> Any:
     """Return a band around the cut of the highest ratio of means, and a state."""
     from argmaxf.expected import flat_kernels, power_kernels
 
     band, state = flat_kernels.NO_BAND, flat_kernels.NOT_FLAT
-    v = flat_kernels.guess.compiled(sample, n, ratio)
+    v = flat_kernels.guess.compiled(sample, n, c[:3])
     for _ in range(flat_kernels.STEPS if v > 0.0 else 0):
-        cut = v / (1.0 + (ratio[2] - ratio[1]) * v)
+        cut = flat_kernels.cut_of.py_func(v, c)
 
         def tally(chunk: Floats, cut: float = cut) -> Any:
             return power_kernels.tally.compiled(chunk, cut)
 
         tallied = tuple(map(sum, zip(*each(tally), strict=True)))
-        v, band, state = flat_kernels.improved.compiled(v, n, tallied, ratio)
+        v, band, state = flat_kernels.improved.compiled(v, n, tallied, c[:3])
         if state != flat_kernels.GO_ON:
             break
     return band, state

@@ -9,6 +9,7 @@ import numpy as np
 from argmaxf.compiled import kernel
 from argmaxf.expected.large_gain_kernels import climb
 from argmaxf.expected.large_kernels import nodes_for
+from argmaxf.expected.large_summary_kernels import STEEPEST
 from argmaxf.expected.power_kernels import (
     FEW,
     SUMS,
@@ -24,7 +25,6 @@ from argmaxf.expected.spread_kernels import squared_deviation
 from argmaxf.measures import Coefficients
 
 FLAT = 2.0**-5  # w at most: at the nodes that have weight, it is a few times smaller
-STEEPEST = 17.0  # u times the least denominator, at the last node of the short rule
 POSITIVES = 200.0  # so many are too few
 GUESSES, NEARLY = 40, 1e-3  # steps on a sample, at most, and when they are good enough
 STEPS = 8  # on all items
@@ -145,7 +145,7 @@ def is_proven(items, k, mass, mean, variance, last, n, c, band):
 
 @kernel
 def clear_best(values, loss):
-    """Which of the values after each item of a band is best; -1 if others are too near to tell."""
+    """Return after how many items of a band the value is best; -1 if others are too near."""
     top = 0
     for i in range(values.size):
         top = i if values[i] > values[top] else top
@@ -168,7 +168,10 @@ def scale_of(below, above, weight, tilts):
 
 @kernel
 def climbed(items, k, below, above, u, weight, tilts, c):
-    """Return which items of a band are best, or -1, and the value of all down to its end."""
+    """Return how many items of a band are best, or -1, and the value of all down to its end.
+
+    Last the sums over all items below and in the band.
+    """
     rest = below.copy()
     add_each(items, rest)
     scale = scale_of(rest, above, weight, tilts)

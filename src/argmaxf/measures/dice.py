@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from argmaxf.measures.ratio import Coefficients, Ratio
-from argmaxf.validation import check_not_negative
+from argmaxf.measures.ratio import Coefficients
+from argmaxf.measures.smoothed import Smoothed
 
 
 @dataclass(frozen=True)
-class Dice(Ratio):
+class Dice(Smoothed):
     """Dice = (2 T + s) / (k + S + s), which is F1 for s = 0.
 
     Parameters
@@ -26,16 +26,7 @@ class Dice(Ratio):
     """
 
     name: ClassVar[str] = "dice"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    smooth: float = 0.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "smooth", check_not_negative("smooth", self.smooth))
-
-    @property
-    def title(self) -> str:
-        """Dice, or Dice (smooth=1)."""
-        return f"Dice (smooth={self.smooth:g})" if self.smooth else "Dice"
+    label: ClassVar[str] = "Dice"
 
     def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
         """Those of F1, and the constant."""

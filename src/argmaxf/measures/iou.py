@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from argmaxf.measures.ratio import Coefficients, Ratio
-from argmaxf.validation import check_not_negative
+from argmaxf.measures.ratio import Coefficients
+from argmaxf.measures.smoothed import Smoothed
 
 
 @dataclass(frozen=True)
-class IoU(Ratio):
+class IoU(Smoothed):
     """IoU = (T + s) / (k + R + s), which is Jaccard for s = 0: R are the positives left out.
 
     Parameters
@@ -26,16 +26,7 @@ class IoU(Ratio):
     """
 
     name: ClassVar[str] = "iou"
-    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    smooth: float = 0.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "smooth", check_not_negative("smooth", self.smooth))
-
-    @property
-    def title(self) -> str:
-        """IoU, or IoU (smooth=1)."""
-        return f"IoU (smooth={self.smooth:g})" if self.smooth else "IoU"
+    label: ClassVar[str] = "IoU"
 
     def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
         """Those of Jaccard, and the constant."""
