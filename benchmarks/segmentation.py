@@ -119,7 +119,7 @@ def lost(best: torch.Tensor, theirs: torch.Tensor) -> str:
 
 def expected_dice(p: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
     """E[Dice] of any masks, by the integral over all pixels in double precision."""
-    from argmaxf.torch.rows import value_of
+    from argmaxf.torch.values import value_of
 
     rows, chosen = p.flatten(2).flatten(0, 1), masks.flatten(2).flatten(0, 1).bool()
     return value_of(rows, chosen, (2.0, 1.0, 1.0, 0.0, 0.0), 0.0)[0].view(p.shape[:2])

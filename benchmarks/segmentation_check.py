@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf.torch import engine, powers, search, segment
+from argmaxf.torch import engine, rows, segment
 
 
 def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
@@ -55,8 +55,8 @@ def checks(device: str) -> Iterator[tuple[str, bool, str]]:
     """Yield what was checked, whether it holds, and figures."""
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
         others = (("iou", 0.0), ("dice", 1.0)) if dtype == torch.float32 else ()
-        yield from decisions(device, dtype, (("dice", 0.0), *others), powers.WORTH)
-    yield from decisions(device, torch.float32, (("dice", 0.0), ("iou", 0.0)), 1)
+        yield from decisions(device, dtype, (("dice", 0.0), *others), rows.SHORT)
+    yield from decisions(device, torch.float32, (("dice", 0.0), ("iou", 0.0)), 0)
     yield from one_class_each(device)
     yield from ensembles(device)
     yield from functions(device)
@@ -68,26 +68,22 @@ def checks(device: str) -> Iterator[tuple[str, bool, str]]:
 
 
 def decisions(
-    device: str, dtype: torch.dtype, asked: Sequence[tuple[str, float]], worth: int
+    device: str, dtype: torch.dtype, asked: Sequence[tuple[str, float]], short: int
 ) -> Iterator[tuple[str, bool, str]]:
-    """Every kind of image: the k, masks and values of the CPU; by power sums from a size on."""
+    """Every kind of image: the k, masks and values of the CPU; short rows are looked at whole."""
     for name, p in images(np.random.default_rng(0)).items():
         p = p.to(dtype)
         for measure, zero in asked:
             options: dict[str, Any] = {"measure": measure, "zero_division": zero}
             truth = reference(p, **options)
-            least = 1 if worth == 1 else search.LEAST
-            with (
-                mock.patch.object(powers, "WORTH", worth),
-                mock.patch.object(search, "LEAST", least),
-            ):
+            with mock.patch.object(rows, "SHORT", short):
                 found = segment(p.to(device), **options)
             same = torch.equal(truth.k, found.k.cpu())
             same &= torch.equal(truth.masks, found.masks.cpu())
             same &= torch.allclose(truth.expected, found.expected.cpu(), rtol=1e-11, atol=0.0)
             same &= torch.allclose(truth.std, found.std.cpu(), rtol=1e-7, atol=1e-13)
             figures = f"k = {truth.k.flatten()[:3].tolist()}"
-            by = ", by powers" if worth == 1 else ""
+            by = "" if short else ", by bands"
             yield f"{name}, {dtype}, {measure}, 0/0 = {zero:g}{by}", same, figures
 
 

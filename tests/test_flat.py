@@ -96,7 +96,7 @@ def test_a_band_that_is_elsewhere_proves_nothing(measure, move):
         below, above = np.zeros((2, SUMS))
         items = np.empty(p.size + FEW)
         k, size = summed(p, band[0], band[2], below, above, items)
-        return flat_kernels.decide(np.sort(items[:size]), k, below, above, p.size, c[:3], band)
+        return flat_kernels.decide(np.sort(items[:size]), k, below, above, p.size, tuple(c), band)
 
     assert decided(cut)[0] > 0
     assert decided(cut * move) == flat_kernels.UNKNOWN

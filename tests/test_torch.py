@@ -11,33 +11,39 @@ from hypothesis import strategies as st
 from judges import curve_40_digits, definition, families, jaccard, near_sets_of_many
 
 from argmaxf import expected_f, maximize_expected_f, maximize_expected_f_from_mixture
-from argmaxf.measures import MCC, Dice, FBeta, Jaccard, Tversky
+from argmaxf.measures import MCC, Coefficients, Dice, FBeta, Jaccard, Tversky
+from argmaxf.question import Question
 
 torch = pytest.importorskip("torch")
 
 from argmaxf.torch import (  # noqa: E402
-    array_passes,
+    array_sums,
+    bands,
     engine,
+    items,
     passes,
-    powers,
     rows,
     search,
-    tables,
+    series,
     tensors,
 )
-from argmaxf.torch.climb import state_at  # noqa: E402
-from argmaxf.torch.form import State  # noqa: E402
-from argmaxf.torch.keys import ONE, keys, values  # noqa: E402
-from argmaxf.torch.passes import BinTable  # noqa: E402
+from argmaxf.torch.form import NodeTilt, RowForm  # noqa: E402
+from argmaxf.torch.items import State  # noqa: E402
 from argmaxf.torch.segmentation import segment  # noqa: E402
+from argmaxf.torch.values import value_of  # noqa: E402
 
 torch.set_num_threads(1)  # the maps are small, and threads of a busy machine wait for each other
 
 
 @pytest.fixture(autouse=True, params=["passes"])
 def way(request, monkeypatch):
-    """Tensors on the CPU are decided as arrays: here by the passes, as those on a GPU are."""
+    """Tensors on the CPU are decided as arrays: here by the passes, as those on a GPU are.
+
+    Short rows are looked at whole, or by bands as long ones.
+    """
     monkeypatch.setattr(engine, "by_numpy", lambda pixels: request.param == "arrays")
+    if request.param == "bands":
+        monkeypatch.setattr(rows, "SHORT", 0)
 
 
 NAMES = {"dice": "fbeta", "iou": "jaccard"}
@@ -82,7 +88,7 @@ def same_decision(found, truth, shape):
     np.testing.assert_allclose(found.std.flatten(), truth.std, rtol=1e-8, atol=1e-14)
 
 
-@pytest.mark.parametrize("way", ["passes", "arrays"], indirect=True)
+@pytest.mark.parametrize("way", ["passes", "bands", "arrays"], indirect=True)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("name", maps())
 def test_every_image_and_class_is_decided_as_by_numpy(name, dtype):
@@ -90,6 +96,7 @@ def test_every_image_and_class_is_decided_as_by_numpy(name, dtype):
     same_decision(segment(p), by_numpy(p), p.shape)
 
 
+@pytest.mark.parametrize("way", ["passes", "bands"], indirect=True)
 @pytest.mark.parametrize(
     "name", ["blob", "softmax", "absent", "8-bit", "zeros and ones", "two clusters", "small"]
 )
@@ -157,7 +164,7 @@ def test_the_value_of_any_masks_is_that_of_numpy(measure, coefficients):
     masks = torch.rand(p.shape, generator=torch.Generator().manual_seed(2)) < p + 0.1
     masks[0] = False
     for zero in (0.0, 1.0):
-        mean, std = rows.value_of(p, masks, (*coefficients, 0.0, 0.0), zero)
+        mean, std = value_of(p, masks, Coefficients(*coefficients, 0.0, 0.0), zero)
         for row in range(len(p)):
             options = {"measure": NAMES[measure], "zero_division": zero}
             truth = expected_f(p[row].numpy(), masks[row].numpy(), **options)
@@ -211,7 +218,7 @@ def test_exclusive_classes_are_the_shared_rows_decision_with_its_bound():
     assert (found.masks.sum(1) == 1).all()
     argmax = torch.nn.functional.one_hot(p.argmax(1), 4).movedim(-1, 1).bool()
     flat = p.flatten(2).flatten(0, 1)
-    plain = rows.value_of(flat, argmax.flatten(2).flatten(0, 1), (2, 1, 1, 0, 0), 0.0)[0]
+    plain = value_of(flat, argmax.flatten(2).flatten(0, 1), Dice().coefficients(), 0.0)[0]
     assert found.mean.item() >= plain.mean().item()
     ignore = torch.zeros(1, 9, 8, dtype=torch.bool)
     ignore[0, :2] = True
@@ -433,39 +440,59 @@ def test_what_only_the_cpu_can_do_is_refused_elsewhere(monkeypatch, options):
         maximize_expected_f(torch.tensor([0.9, 0.2, 0.3, 0.4]), **options)
 
 
+def tilt_of(*w):
+    w = torch.tensor(w, dtype=torch.float64)
+    return NodeTilt(w, 1 - w)
+
+
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-def test_compiled_passes_are_those_of_plain_torch(dtype):
+def test_compiled_sums_are_those_of_plain_torch(dtype):
     rng = np.random.default_rng(5)
     p = np.concatenate([rng.beta(0.1, 1, (2, 900)), rng.choice([0, 0.5, 0.499, 1.0], (2, 99))], 1)
     p = torch.from_numpy(p).to(dtype)
-    w = torch.tensor([[1e-6, 0.01, 0.5, 0.999], [0.2, 0.3, 0.75, 1 - 2**-20]], dtype=torch.float64)
-    tilt, scale = passes.NodeTilt(w, 1 - w), torch.rand(2, 4, dtype=torch.float64)
-    found, plain = array_passes.log_products(p, tilt), passes.log_products(p, tilt)
+    tilt = tilt_of([1e-6, 0.01, 0.5, 0.999], [0.2, 0.3, 0.75, 1 - 2**-20])
+    scale = torch.rand(2, 4, dtype=torch.float64)
+    found, plain = (each.log_products(p, tilt) for each in (array_sums, items))
     np.testing.assert_allclose(found.exp(), plain.exp(), rtol=1e-12)
-    found, plain = (each.reciprocals(p, scale, tilt) for each in (array_passes, passes))
+    found, plain = (each.reciprocals(p, scale, tilt) for each in (array_sums, items))
     np.testing.assert_allclose(found, plain, rtol=1e-13)
 
 
-def test_keys_keep_the_order_and_give_the_number_back():
-    numbers = [0.0, 5e-324, 1e-300, 0.1, 0.5 - 2**-54, 0.5, 0.7, 1 - 2**-53, 1.0]
-    p = torch.tensor(numbers, dtype=torch.float64)
-    key = keys(p)
-    assert (key.diff() > 0).all()
-    assert torch.equal(values(key), p)
-    assert (key[0].item(), key[-1].item()) == (0, ONE)
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_power_sums_stand_for_all_but_a_few_pixels(monkeypatch, dtype):
+    p = torch.from_numpy(np.random.default_rng(5).beta(0.1, 1, (2, 900))).to(dtype)
+    tilt = tilt_of([1e-6, 0.01, 0.5, 0.999], [0.002, 0.003, 0.01, 0.013])
+    plain = series.of_items(p, tilt)
+    monkeypatch.setattr(series, "DIRECT", 0)
+    for found, truth in zip(series.of_pixels(p, tilt), plain, strict=True):
+        np.testing.assert_allclose(found, truth, rtol=1e-13)
 
 
-def test_rows_in_parts_and_two_stretches_apart(monkeypatch):
-    """Few items at a time, few rows at a time: other ways to the same answer."""
+def test_every_pixel_is_between_the_edges_of_its_bin():
+    numbers = [0.0, 5e-324, 1e-300, 2**-64, 1e-9, 0.1, 0.5 - 2**-54, 0.5, 1 - 2**-53, 1.0]
+    low, high = passes.edges(torch.device("cpu"))
+    for p in numbers[1:]:
+        counts = passes.table(torch.tensor([[0.0, p]], dtype=torch.float64))
+        (bin,) = counts[0].nonzero()[:, 0].tolist()
+        assert low[bin] <= p <= high[bin]
+    bad = passes.table(torch.tensor([[-1e-300, 1 + 2**-52, torch.nan, 1.0]], dtype=torch.float64))
+    assert bad[0, -1] == 3
+
+
+def test_rows_in_parts_and_one_row_in_stretches(monkeypatch):
+    """Few pixels at a time, few rows at a time: other ways to the same answer."""
     p = maps()["two clusters"].float().repeat(3, 2, 1)
     truth = segment(p)
-    monkeypatch.setattr(passes, "ITEMS", 2)
-    monkeypatch.setattr(search, "PIECES", 3)
-    monkeypatch.setattr(rows, "LEAST_ROOM", engine.engine_for(p).row_bytes)
+    monkeypatch.setattr(rows, "SHORT", 0)
     monkeypatch.setattr(passes, "ROOM", 1 << 12)
-    found = segment(p)
-    assert torch.equal(found.masks, truth.masks)
-    assert torch.equal(found.k, truth.k)
+    monkeypatch.setattr(items, "ROOM", 1 << 12)
+    for room in (1 << 14, 1 << 10, 7):
+        monkeypatch.setattr(rows, "ROOM", room)
+        monkeypatch.setattr(rows, "PART", 1 << 20)
+        found = segment(p)
+        assert torch.equal(found.masks, truth.masks)
+        assert torch.equal(found.k, truth.k)
+        np.testing.assert_allclose(found.std, truth.std, rtol=1e-9)
 
 
 def flat_maps():
@@ -480,12 +507,21 @@ def flat_maps():
     }
 
 
+@pytest.mark.parametrize("room", [1 << 20, 100])
 @pytest.mark.parametrize("measure", ["dice", "iou", FBeta(0.05)], ids=str)
 @pytest.mark.parametrize("name", flat_maps())
-def test_long_runs_of_equal_pixels_come_to_an_end(name, measure):
-    """f is so flat there that bounds on pieces of a run do not tell where it is best."""
+def test_long_runs_of_equal_pixels(monkeypatch, name, measure, room):
+    """At once, or a hundred pixels at a time."""
+    monkeypatch.setattr(rows, "SHORT", 0)
+    monkeypatch.setattr(rows, "ROOM", room)
+    monkeypatch.setattr(rows, "PART", 1 << 20)
     p = torch.from_numpy(flat_maps()[name]).float()[None]
-    same_decision(segment(p, measure=measure), by_numpy(p, measure), p.shape)
+    for ties in (True, False):
+        asked = Question.of(1.0, NAMES.get(measure, measure), 0.0)
+        found = rows.decide(p[0], asked.coefficients, 0.0, ties)
+        truth = by_numpy(p, measure, **({} if ties else {"ties": "together"}))
+        assert found.k.tolist() == truth.k.tolist()
+        np.testing.assert_array_equal(rows.select(p[0], found).numpy(), truth.selected)
 
 
 def many_positives():
@@ -500,38 +536,37 @@ def many_positives():
     }
 
 
-@pytest.mark.parametrize("measure", ["dice", "iou", FBeta(2.0)], ids=str)
+@pytest.mark.parametrize("measure", ["dice", "iou", FBeta(2.0), Dice(smooth=1.0)], ids=str)
 @pytest.mark.parametrize("name", many_positives())
-def test_with_many_positives_power_sums_stand_for_all_nodes(monkeypatch, name, measure):
+def test_with_many_positives_a_narrow_band_is_proven(monkeypatch, name, measure):
     p = torch.from_numpy(many_positives()[name]).float()[None]
-    asked = []
-    monkeypatch.setattr(powers, "WORTH", 1)
-    monkeypatch.setattr(rows, "is_flat", lambda *a: asked.append(powers.is_flat(*a)) or asked[-1])
+    looked_at, answer = [], search.BandSearch.answer
+    monkeypatch.setattr(
+        search.BandSearch, "answer", lambda self: looked_at.append(self.bands) or answer(self)
+    )
     for zero in (0.0, 1.0):
         truth = by_numpy(p, measure, zero_division=zero)
         same_decision(segment(p, measure=measure, zero_division=zero), truth, p.shape)
-    assert measure == "iou" or all(asked)  # its denominators may be small: other nodes
-    assert asked
+    assert all(band.narrow.all() for band in looked_at)  # none was looked at once more
+    assert looked_at
 
 
 @pytest.mark.parametrize("measure", ["dice", "iou"])
 @pytest.mark.parametrize("name", many_positives())
-@pytest.mark.parametrize("held", [1, 40])
-def test_power_sums_of_the_pixels_looked_at_closer(monkeypatch, name, measure, held):
-    """Whether these are kept at once, after another window, or never."""
+def test_what_is_not_proven_is_looked_at_from_the_top(monkeypatch, name, measure):
     p = torch.from_numpy(many_positives()[name]).float()[None]
-    monkeypatch.setattr(powers, "WORTH", 1)
-    monkeypatch.setattr(search, "HELD", held)
-    monkeypatch.setattr(search, "LEAST", 1)
-    monkeypatch.setattr(passes, "ITEMS", 4)
+    monkeypatch.setattr(
+        search.BandSearch,
+        "_proven",
+        lambda self, *given: ~self.bands.narrow | (np.arange(len(self.p)) > 0),
+    )
     same_decision(segment(p, measure=measure), by_numpy(p, measure), p.shape)
 
 
-def test_with_few_positives_they_do_not(monkeypatch):
-    monkeypatch.setattr(powers, "WORTH", 1)
-    p = torch.full((1, 1, 9_000), 0.01)
-    monkeypatch.setattr(rows, "PowerPasses", None)  # would fail if it were called
-    same_decision(segment(p), by_numpy(p, "dice"), p.shape)
+def test_with_few_positives_the_band_begins_at_the_top():
+    found = bands.bands_of(torch.full((1, 9_000), 0.01), Dice().coefficients())
+    assert not found.narrow.any()
+    assert found.above.item() == 0
 
 
 @pytest.mark.parametrize("measure", [FBeta(1), FBeta(0.5), Jaccard()], ids=str)
@@ -540,20 +575,27 @@ def test_with_few_positives_they_do_not(monkeypatch):
 def test_neighbours_among_many_pixels_are_told_apart(measure, kind, seed):
     """Values of f that differ in their seventeenth digit, near the first border of a table."""
     p, count, k, f = near_sets_of_many(measure.coefficients(), kind, seed)
-    key = keys(torch.from_numpy(p.copy()))[None]
-    table = BinTable(torch.from_numpy(count).long()[None], key, key)
-    form, reach = tables.prepared(table, measure.coefficients(), torch.zeros(1))
-    log_q = torch.from_numpy(count) * torch.log1p(-torch.from_numpy(p) * form.outside.w[0, :, None])
-    zero = torch.zeros(1, dtype=torch.float64)
-    start = State(zero, torch.zeros_like(form.u), log_q.sum(1)[None])
-    near = torch.tensor([int(np.argmax(count == 1)) - 1])  # as the search comes to them
-    start = state_at(form, table, start, near)
-    table = BinTable(*(each[:, near:] for each in table))
-    ladder = tables.climb(form, table, start, exact=True)
-    found = tables.Found(zero.clone(), zero.clone(), key[:, 0].clone())
-    tables.take_best(ladder, table, reach, found, zero.clone(), split=True)
-    assert found.k.item() == k
-    assert found.f.item() == pytest.approx(f, rel=1e-11)
+    coefficients, n, mean = measure.coefficients(), int(count.sum()), (p * count).sum()
+    near = int(np.argmax(count == 1))
+    p, count = torch.from_numpy(p.copy())[None], torch.from_numpy(count).double()[None]
+    above = count[:, :near].sum(1)
+    sizes = above.numpy(), above.numpy() + 100.0
+    form = RowForm.for_sets(coefficients, np.array([mean]), n, *sizes, p.device)
+    inside = [count[0, i] * series.of_items(p[:, i : i + 1], form.inside) for i in range(near)]
+    outside = [
+        count[0, i] * series.of_items(p[:, i : i + 1], form.outside)
+        for i in range(near, p.shape[1])
+    ]
+    logs = sum(each[0] for each in (*inside, *outside))
+    a = coefficients.c * sum(each[1] for each in inside)
+    start = State(above, a, logs, torch.zeros_like(above))
+    singles = p[:, near : near + 40]
+    base, values = items.climb(form, singles, start)
+    closed = torch.zeros(1, 41, dtype=torch.bool)
+    none = torch.zeros_like(base)
+    found = items.take_best(singles, closed, values, start, base, none, none)
+    assert found[0].item() == k
+    assert (base + found[1]).item() == pytest.approx(f, rel=1e-11)
 
 
 def test_the_empty_set_wins_a_tie():

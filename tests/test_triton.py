@@ -12,17 +12,15 @@ if "triton" not in sys.modules:
 triton = pytest.importorskip("triton")
 
 from argmaxf import maximize_expected_f  # noqa: E402
-from argmaxf.measures import Tversky  # noqa: E402
-from argmaxf.question import Question  # noqa: E402
-from argmaxf.torch import engine, passes, search, segment, segmentation, tables  # noqa: E402
-from argmaxf.torch.form import NodeTilt, State  # noqa: E402
-from argmaxf.torch.keys import FINEST, ONE, keys  # noqa: E402
-from argmaxf.torch.passes import BinTable  # noqa: E402
+from argmaxf.measures import Dice, IoU, Tversky  # noqa: E402
+from argmaxf.torch import engine, items, passes, rows, segment, series  # noqa: E402
+from argmaxf.torch.form import NodeTilt, RowForm  # noqa: E402
+from argmaxf.torch.items import State  # noqa: E402
 
 if not triton.knobs.runtime.interpret:
     pytest.skip("triton was imported before its interpreter was asked for", allow_module_level=True)
 
-from argmaxf.torch import triton_climb, triton_counts, triton_passes, triton_tables  # noqa: E402
+from argmaxf.torch import triton_items, triton_passes  # noqa: E402
 
 torch.set_num_threads(1)
 # The interpreter computes what a GPU does in both branches of a `where`, aloud.
@@ -31,13 +29,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning"
 
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch):
-    """Tensors on the CPU go through the kernels."""
-    backend = engine.Backend(triton_passes, triton_tables, 1 << 20)
-    for module in list(sys.modules):
-        if module.startswith("argmaxf.torch.") and hasattr(sys.modules[module], "engine_for"):
-            monkeypatch.setattr(sys.modules[module], "engine_for", lambda p: backend)
+    """Tensors on the CPU go through the kernels, as long rows do."""
+    monkeypatch.setattr(engine, "by_triton", lambda pixels: True)
     monkeypatch.setattr(engine, "by_numpy", lambda pixels: False)
-    monkeypatch.setattr(search, "LEAST", 1)  # of few pixels, too, some are copied out
+    monkeypatch.setattr(rows, "SHORT", 0)
+    monkeypatch.setattr(series, "DIRECT", 0)
 
 
 def maps():
@@ -53,14 +49,10 @@ def maps():
     }
 
 
-FAST = [("blob", "dice"), ("8-bit", "iou")]  # an interpreted decision takes a second or two
 CASES = [(name, measure) for name in maps() for measure in ("dice", "iou")]
 
 
-@pytest.mark.parametrize(
-    ("name", "measure"),
-    [pytest.param(*case, marks=() if case in FAST else pytest.mark.slow) for case in CASES],
-)
+@pytest.mark.parametrize(("name", "measure"), CASES)
 def test_the_kernels_decide_as_numpy_does(name, measure):
     p = torch.from_numpy(maps()[name]).to(torch.float32 if measure == "dice" else torch.float64)
     rows = p.double().flatten(0, 1).numpy()
@@ -85,74 +77,43 @@ def test_certain_pixels_where_misses_weigh_much_more():
         assert found.std.item() == pytest.approx(truth.std, rel=1e-7, abs=1e-14)
 
 
-@pytest.mark.parametrize("measure", ["dice", "iou", Tversky(0.3, 0.1)], ids=str)
-@pytest.mark.parametrize("kind", ["bins", "values", "items"])
-def test_bins_that_programs_share_are_bounded_as_by_plain_torch(monkeypatch, measure, kind):
-    monkeypatch.setattr(triton_climb, "MOST_PARTS", 4)
-    rng = np.random.default_rng(3)
-    p = torch.from_numpy(np.sort(rng.beta(0.4, 3.0, (2, 200))).astype(np.float32)).flip(1)
-    coefficients = Question.of(1.0, segmentation._measure(measure, 0.0), 0.0).coefficients
-    table, bad = passes.table(p, search.first_window(p), FINEST[p.dtype])
-    form, reach = tables.prepared(table, coefficients, bad)
-    if kind != "bins":
-        table = BinTable(torch.ones(2, 200, dtype=torch.int64), keys(p), keys(p))
-    log_none = passes.log_products(p, form.outside)
-    start = State(torch.zeros(2).double(), torch.zeros_like(form.u), log_none)
-    options = {"exact": kind != "bins", "single": kind == "items"}
-    found = triton_tables.climb(form, table, start, **options)
-    truth = tables.climb(form, table, start, **options)
-    np.testing.assert_array_equal(found.k, truth.k)
-    useful = (truth.k <= reach[:, None]).numpy()
-    np.testing.assert_allclose(found.base, truth.base, rtol=1e-11)
-    mine, plain = found.f.numpy()[useful], truth.f.numpy()[useful]
-    np.testing.assert_allclose(mine, plain, rtol=1e-11, atol=1e-14)
-    if kind == "items":
-        return
-    useful = useful[:, :-1]
-    for mine, plain in zip(found[3:], truth[3:], strict=True):
-        mine, plain = mine.numpy()[useful].astype(float), plain.numpy()[useful].astype(float)
-        np.testing.assert_allclose(mine, plain, rtol=1e-11, atol=1e-300)
-
-
-@pytest.mark.slow
-def test_smoothing_empty_images_and_few_items_at_a_time(monkeypatch):
+def test_smoothing_and_empty_images():
     p = torch.from_numpy(maps()["blob"])
     truth = maximize_expected_f(p[0].numpy(), average="samples", zero_division=1.0)
-    monkeypatch.setattr(triton_counts, "LEAST_ITEMS", 4)
-    monkeypatch.setattr(triton_counts, "MOST_ITEMS", 4)  # closer windows instead
     assert segment(p, zero_division=1.0).k[0].tolist() == truth.k.tolist()
-    monkeypatch.undo()
     plain = segment(p, smooth=2.0)
     assert (plain.expected > torch.from_numpy(truth.expected)).all()  # smoothing only adds
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["dice", "iou"])
-def test_runs_of_equal_pixels_are_cut_by_the_kernels(monkeypatch, measure):
-    """Beside a row that is decided item by item."""
-    monkeypatch.setattr(triton_counts, "LEAST_ITEMS", 8)
-    monkeypatch.setattr(triton_counts, "MOST_ITEMS", 8)
-    monkeypatch.setattr(search, "PIECES", 3)
-    monkeypatch.setattr(search, "MOST_PIECES", 24)
-    p = np.stack(
-        [np.full(90, 1e-7), np.linspace(0, 1, 90), np.r_[np.full(3, 0.9), np.full(87, 0.01)]]
-    )
+def test_with_many_positives_as_numpy_does(measure):
+    rng = np.random.default_rng(4)
+    p = torch.from_numpy(1 / (1 + np.exp(1 - 3 * rng.standard_normal((1, 2, 20_000))))).float()
     name_there = {"dice": "fbeta", "iou": "jaccard"}[measure]
-    truth = maximize_expected_f(p, measure=name_there, average="samples")
-    assert segment(torch.from_numpy(p)[None], measure=measure).k[0].tolist() == truth.k.tolist()
+    truth = maximize_expected_f(p[0].double().numpy(), measure=name_there, average="samples")
+    found = segment(p, measure=measure)
+    assert found.k[0].tolist() == truth.k.tolist()
+    np.testing.assert_allclose(found.expected[0], truth.expected, rtol=1e-12)
+    np.testing.assert_allclose(found.std[0], truth.std, rtol=1e-9)
 
 
-@pytest.mark.parametrize("n", [5, 10_000])
-def test_power_sums_are_those_of_plain_torch(n):
+@pytest.mark.parametrize("n", [5, 20_000])
+def test_passes_are_those_of_plain_torch(n):
     rng = np.random.default_rng(9)
     p = torch.from_numpy(rng.integers(0, 256, (3, n)) / 255).float()
     p[2] = torch.from_numpy(rng.beta(0.1, 3.0, n))
-    low = torch.cat([torch.tensor([-1]), keys(p[1:, 3])])
-    for high in (torch.full_like(low, ONE), keys(p[:, 1]), keys(p[:, 3])):
-        for spread in (True, False):
-            found, truth = (way.powers(p, low, high, spread) for way in (triton_passes, passes))
-            some = (high >= low if spread else high > low)[:, None]  # else nothing is asked
-            np.testing.assert_allclose(found * some, truth * some, rtol=1e-13, atol=1e-300)
+    p[2, :2] = torch.tensor([-1e-30, torch.nan])
+    assert torch.equal(triton_passes.table(p)[:, -1], passes.table(p)[:, -1])  # two are none
+    p[2, :2] = torch.tensor([1.0, 0.0])
+    assert torch.equal(triton_passes.table(p), passes.table(p))
+    low = p[:, 3].double()
+    for high in (torch.full_like(low, 2.0), p[:, 1].double(), low):
+        found, truth = (way.around(p, low, high) for way in (triton_passes, passes))
+        np.testing.assert_allclose(found, truth, rtol=1e-13, atol=1e-300)
+        most = max(1, int(((p >= low[:, None]) & (p <= high[:, None])).sum(1).max()))
+        found, truth = (way.gather(p, low, high, most) for way in (triton_passes, passes))
+        assert torch.equal(found.sort(1).values, truth.sort(1).values)
+    assert torch.equal(triton_passes.at_least(p, low), passes.at_least(p, low))
 
 
 def test_what_is_no_probability_is_counted():
@@ -162,16 +123,52 @@ def test_what_is_no_probability_is_counted():
         segment(p)
 
 
+@pytest.mark.parametrize("measure", [Dice(), IoU(), Tversky(0.3, 0.1), Dice(1.0)], ids=str)
+def test_values_of_sets_are_those_of_plain_torch(monkeypatch, measure):
+    """By several programs, some of which have less than others."""
+    monkeypatch.setattr(triton_items, "MOST_PARTS", 4)
+    rng = np.random.default_rng(3)
+    p = torch.from_numpy(np.sort(rng.beta(0.4, 3.0, (2, 300))).astype(np.float32)).flip(1)
+    c, mean = measure.coefficients(), p.double().sum(1).numpy()
+    form = RowForm.for_sets(c, mean, 300, np.ones(2), np.full(2, 300.0), p.device)
+    a, k = torch.full_like(form.u, c.s0), torch.zeros(2).double()
+    start = State(k, a, items.log_products(p, form.outside), k)
+    found, plain = (way.climb(form, p, start) for way in (triton_items, items))
+    np.testing.assert_allclose(found[0], plain[0], rtol=1e-13, atol=1e-300)
+    np.testing.assert_allclose(found[1], plain[1], rtol=1e-11, atol=1e-14)
+    closed = torch.from_numpy(rng.random((2, 301)) < 0.3)
+    closed[1] = True
+    size, middle = torch.tensor([300.0, 0.0]).double(), p.double().mean(1)
+    given = closed, plain[1], start, plain[0], size, middle
+    best, truth = (way.take_best(p, *given) for way in (triton_items, items))
+    np.testing.assert_allclose(best, truth, rtol=1e-13)
+    first = torch.tensor([17.0, 0.0]).double()
+    sums, truth = (way.split_sums(form, p, first) for way in (triton_items, items))
+    np.testing.assert_allclose(sums, truth, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, 700])
+def test_sums_at_the_nodes_are_those_of_plain_torch(n):
+    rng = np.random.default_rng(1)
+    p = torch.from_numpy(rng.choice([0.0, 1e-9, 0.3, 0.5, 1 - 1e-9, 1.0], (2, n)))
+    u = torch.from_numpy(rng.random((2, 24)) * np.geomspace(1e-9, 30, 24))
+    tilt = NodeTilt(-torch.expm1(-u), (-u).exp())
+    found, truth = (way.log_products(p, tilt) for way in (triton_items, items))
+    np.testing.assert_allclose(found, truth, rtol=1e-13)
+    found, truth = (way.tilted_sums(p, tilt) for way in (triton_items, items))
+    np.testing.assert_allclose(found[0], truth[0], rtol=1e-13)
+    np.testing.assert_allclose(found[1], truth[1], rtol=1e-13)
+
+
 def test_reciprocals_are_those_of_plain_torch():
     rng = np.random.default_rng(1)
     p = torch.from_numpy(rng.random((2, 700))).float()
     u = torch.from_numpy(rng.random((2, 24)) * 3)
     tilt, scale = NodeTilt(-torch.expm1(-u), (-u).exp()), torch.from_numpy(rng.random((2, 24)))
-    found, truth = (way.reciprocals(p, scale, tilt) for way in (triton_passes, passes))
+    found, truth = (way.reciprocals(p, scale, tilt) for way in (triton_items, items))
     np.testing.assert_allclose(found, truth, rtol=1e-14)
 
 
-@pytest.mark.slow
 def test_classes_and_ensembles_go_through_the_kernels():
     rng = np.random.default_rng(2)
     p = torch.from_numpy(rng.dirichlet([1, 1, 1], 60).T[None].copy())

@@ -85,7 +85,7 @@ def a_map() -> Any:
     from argmaxf.torch import engine, segment
 
     torch.manual_seed(0)
-    probs = torch.sigmoid(3 * torch.randn(2, 1, 64, 64) - 3)
+    probs = torch.sigmoid(3 * torch.randn(2, 1, 128, 128) - 3)
     with mock.patch.object(engine, "by_numpy", return_value=False):
         return segment(probs)
 

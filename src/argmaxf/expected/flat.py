@@ -10,7 +10,10 @@ count and sum what is above a cut find it (Dinkelbach's method). The optimum is 
 around t, whose items are looked at one by one between exact sums over all others.
 
 No set elsewhere is better. Let X be the denominator of a set, x what it plausibly is at least, and
-F = T / X, which changes by at most g / x with one label.
+F = T / X, which changes by at most g / x with one label. (With smoothing s0 / c is added to T and
+M, and s1 to X. As long as F is at most 1 / (1 + b_in), every line holds as it stands, but for the
+condition of 1., which is Σ (p - t)₊ + (1 - d t) s0 / c ≤ t (b_out μ + s1). Tensors with smoothing
+are decided like this, see `argmaxf/torch/bands.py`, arrays are not.)
 
 1. E[F] ≤ M E[1 / X], since T and X rise together, and E[1 / X] ≤ (1 + Var X / x²) / E[X]. Where
    Σ (p - t)₊ ≤ t b_out μ, no set has M / E[X] above t / (1 - d t). That bounds every f_k.
@@ -53,7 +56,7 @@ def decide_flat(p: NDArray[Any], c: Coefficients) -> Found | None:
     """
     from argmaxf.expected import flat_kernels
 
-    items, sample, ratio = contiguous(p[:AT_ONCE]), _sample(p), c[:3]
+    items, sample, ratio = contiguous(p[:AT_ONCE]), _sample(p), tuple(c)
     if not flat_kernels.decide_flat.is_ready(items, sample, ratio):
         return None
     if p.size <= AT_ONCE:
@@ -89,7 +92,7 @@ def _decide_chunks(p: NDArray[Any], sample: Floats, c: Coefficients) -> Any:
         if min(sizes) < 0 or sum(sizes) > flat_kernels.ROOM:
             return flat_kernels.UNKNOWN
         near, sums = np.sort(np.concatenate(items)), [np.sum(s, axis=0) for s in (below, above)]
-        decided = flat_kernels.decide.compiled(near, sum(count), *sums, p.size, c[:3], band)
+        decided = flat_kernels.decide.compiled(near, sum(count), *sums, p.size, tuple(c), band)
         k, threshold, f, std = decided
         if k > 0 and threshold == 0.0:
             threshold = min(each(lambda chunk: power_kernels.least_above.compiled(chunk, band[2])))
@@ -101,7 +104,7 @@ def _band_of(n: int, sample: Floats, c: Coefficients, each: Each) -> Any:
     from argmaxf.expected import flat_kernels, power_kernels
 
     band, state = flat_kernels.NO_BAND, flat_kernels.NOT_FLAT
-    v = flat_kernels.guess.compiled(sample, n, c[:3])
+    v = flat_kernels.guess.compiled(sample, n, tuple(c))
     for _ in range(flat_kernels.STEPS if v > 0.0 else 0):
         cut = flat_kernels.cut_of.py_func(v, c)
 
@@ -109,7 +112,7 @@ def _band_of(n: int, sample: Floats, c: Coefficients, each: Each) -> Any:
             return power_kernels.tally.compiled(chunk, cut)
 
         tallied = tuple(map(sum, zip(*each(tally), strict=True)))
-        v, band, state = flat_kernels.improved.compiled(v, n, tallied, c[:3])
+        v, band, state = flat_kernels.improved.compiled(v, n, tallied, tuple(c))
         if state != flat_kernels.GO_ON:
             break
     return band, state

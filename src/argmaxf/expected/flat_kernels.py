@@ -42,8 +42,8 @@ UNKNOWN = 0.0, 0.0, 0.0, 0.0  # instead of k, the threshold, the value and its s
 
 @kernel
 def ratio_of(ratio):
-    """Return c, b_in and b_out as coefficients: a record takes long to hand over."""
-    return Coefficients(ratio[0], ratio[1], ratio[2], 0.0, 0.0)
+    """Return c, b_in, b_out, s0 and s1 as coefficients: a record takes long to hand over."""
+    return Coefficients(ratio[0], ratio[1], ratio[2], ratio[3], ratio[4])
 
 
 @kernel
@@ -54,8 +54,8 @@ def cut_of(v, c):
 
 @kernel
 def worth(k, mass, mean, c):
-    """Σ p of a set beside its mean denominator, k + b_in T + b_out R."""
-    return mass / (k + c.b_in * mass + c.b_out * (mean - mass))
+    """The mean numerator of a set beside its mean denominator, k + b_in T + b_out R, over c."""
+    return (mass + c.s0 / c.c) / (k + c.b_in * mass + c.b_out * (mean - mass) + c.s1)
 
 
 @kernel
@@ -74,7 +74,7 @@ def guess(sample, n, ratio):
 @kernel
 def denominator(k, fewest, c):
     """What the denominator of a set of k items or more is at least, but for odds below e^{-40}."""
-    return max(k + min(c.b_in, c.b_out) * fewest, min(1.0 + c.b_in, c.b_out) * fewest)
+    return c.s1 + max(k + min(c.b_in, c.b_out) * fewest, min(1.0 + c.b_in, c.b_out) * fewest)
 
 
 @kernel
@@ -108,6 +108,8 @@ def improved(v, n, tallied, ratio):
     x = denominator(k, fewest, c)
     if not mass > 0.0 or fewest == 0.0 or max(c.b_in, c.b_out) * STEEPEST > FLAT * x:
         return v, NO_BAND, NOT_FLAT
+    if c.s0 * (1.0 + c.b_in) > c.c * c.s1:  # F could be more than 1 / (1 + b_in)
+        return v, NO_BAND, NOT_FLAT
     better = worth(k, mass, mean, c)
     cut, step = cut_of(better, c), abs(better - v) / better
     value, inside, _, kept = doubts(k, mean, mean, fewest, c)
@@ -120,27 +122,35 @@ def improved(v, n, tallied, ratio):
 
 
 @kernel
-def is_proven(items, k, mass, mean, variance, last, n, c, band):
-    """Whether no set inside the k items above the band is better, nor one that goes beyond it.
+def is_proven(sizes, mass, mean, variance, last, n, c, band):
+    """Whether no set inside the items above the band is better, nor one that goes beyond it.
 
-    `mass` is Σ p of those items, mean and variance are of all positives, `last` is the value of all
+    `sizes` says how many items are above the band, above its middle, and above its end, `mass` is
+    Σ p of the second ones; mean and variance are of all positives, and `last` is the value of all
     items down to the end of the band.
     """
     low, middle, high = band
-    d = c.b_out - c.b_in
-    fewest, _ = plausible(mean, n)
+    k, k_middle, k_end = sizes
+    d, fewest = c.b_out - c.b_in, plausible(mean, n)[0]
     value, inside, _, kept = doubts(k, mean, variance, fewest, c)
-    _, _, beyond, _ = doubts(k + items.size, mean, variance, fewest, c)
+    _, _, beyond, _ = doubts(k_end, mean, variance, fewest, c)
+    most = middle / (1.0 - d * middle) * (1.0 + value)
+    rest = middle * (c.b_out * mean + c.s1) - c.s0 / c.c * (1.0 - d * middle)
+    is_bound = mass - middle * k_middle <= rest - SLACK * middle * c.b_out * mean
+    no_less = (most + inside) * (1.0 - high * kept * d) <= high * kept * (1.0 - SLACK)
+    no_more = low <= (last / c.c - beyond) * (1.0 - low * d) * (1.0 - SLACK)
+    return is_bound and no_less and no_more and d * high < 1.0
+
+
+@kernel
+def above_middle(items, k, mass, middle):
+    """How many items are above the middle of a band, and their Σ p, given those above the band."""
     for i in range(items.size - 1, -1, -1):
         if items[i] <= middle:
             break
         k += 1.0
         mass += items[i]
-    most = middle / (1.0 - d * middle) * (1.0 + value)
-    is_bound = mass - middle * k <= middle * c.b_out * mean * (1.0 - SLACK)
-    no_less = (most + inside) * (1.0 - high * kept * d) <= high * kept * (1.0 - SLACK)
-    no_more = low <= (last / c.c - beyond) * (1.0 - low * d) * (1.0 - SLACK)
-    return is_bound and no_less and no_more and d * high < 1.0
+    return k, mass
 
 
 @kernel
@@ -218,7 +228,9 @@ def decide(items, k, below, above, n, ratio, band):
     if best < 0 or k + best == 0 or max(tilts[0][-1], tilts[2][-1]) > FLAT:
         return UNKNOWN
     variance = rest[2] + above[2]
-    if not is_proven(items, k, above[0], mean, variance, last, n, c, band):
+    k_middle, mass = above_middle(items, k, above[0], band[1])
+    sizes = k, k_middle, k + items.size
+    if not is_proven(sizes, mass, mean, variance, last, n, c, band):
         return UNKNOWN
     k += best
     cut = items.size - best

@@ -4,18 +4,18 @@ torch is imported when something here is first asked for. There are three parts 
 docs/tour.md walks through the first.
 
 One mask for each image × class: `segmentation` (the door), `pixels` (what is given), `anywhere`
-(on the CPU the decision for arrays is made, and the way ends here), `rows` (the five steps on a
-GPU), `form` (the measure at the nodes), `keys` and `passes` (over the pixels), `tables` and `climb`
-(bins and bounds on them), `search` (closer and closer) and `records` (the answer). `powers` makes
-the passes shorter for many positives, `engine` chooses who makes them, `array_passes` has two for
-the CPU, and `tensors` is the door for the functions of arrays.
+(on the CPU the decision for arrays is made, and the way ends here), `rows` (the steps on a GPU),
+`bands` (where the lowest pixel can be) by `passes` over all pixels, `form` and `series` (the
+measure and sums at the nodes) by `row_kernels`, `stretches` (the pixels of a band in order),
+`search` (the best set that ends there) by `items`, `values` (mean and spread) and `records` (the
+answer).
+`engine` chooses who works on pixels, and `tensors` is the door for the functions of arrays.
 
-The same as Triton kernels, to be read beside the plain modules of their names: `triton_passes` with
-`triton_counts`, `triton_powers`, `triton_tables` with `triton_nodes`, `triton_climb`;
-`triton_numbers` is what they share.
+The same as Triton kernels, to be read beside the plain modules: `triton_passes`, `triton_items`.
 
 Pixels that classes or members share: `one_class` with `exclusive`, `ensembles` with `mixtures`;
-both stand on `sizes` (the best size of a set) and `ascent` (many moves at once).
+both stand on `sizes` (the best size of a set) and `ascent` (many moves at once); `array_sums` has
+two sums for the CPU.
 """
 
 from importlib import import_module

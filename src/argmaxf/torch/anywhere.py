@@ -13,8 +13,9 @@ from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.question import Question
 from argmaxf.torch import engine
 from argmaxf.torch.records import MaskValues
-from argmaxf.torch.rows import decide, select, value_of
+from argmaxf.torch.rows import decide, select
 from argmaxf.torch.tensors import as_array
+from argmaxf.torch.values import value_of
 
 WORK = 64  # an item's value costs about as much as so many items in a pass over an array
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
 
 Made = TypeVar("Made")
 
@@ -26,9 +25,3 @@ def once(make: Callable[..., Made]) -> Callable[..., Made]:
         return found
 
     return functools.wraps(make)(made)
-
-
-@once
-def every_row(number: int, rows: int, device: torch.device) -> Tensor:
-    """The same whole number for every row: nobody writes into it."""
-    return torch.full((rows,), number, dtype=torch.int64, device=device)

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
 from torch import Tensor
-
-from argmaxf.torch.form import NodeTilt
-
-
-class Backend(NamedTuple):
-    """Modules with the same functions: passes over pixels, and what is made of tables."""
-
-    passes: Any
-    tables: Any
-    row_bytes: int  # that the tables of one row need
 
 
 def by_numpy(rows: Tensor) -> bool:
@@ -23,27 +12,34 @@ def by_numpy(rows: Tensor) -> bool:
     return rows.device.type == "cpu"
 
 
-def engine_for(p: Tensor) -> Backend:
-    """Return what suits the device of the pixels."""
-    if p.is_cuda:
-        try:
-            from argmaxf.torch import triton_counts, triton_passes, triton_tables
-        except ImportError:
-            pass
-        else:
-            return Backend(triton_passes, triton_tables, triton_counts.LEAST_ITEMS * 8 * 10)
-    from argmaxf.torch import passes, tables
-
-    backend = Backend(passes, tables, passes.BINS * 48 * 8 * 10)  # bins × nodes, ten of them
-    if by_numpy(p):
-        from argmaxf.torch import array_passes
-
-        return backend._replace(passes=array_passes)
-    return backend
+def by_triton(rows: Tensor) -> bool:
+    """Whether the pixels are on an NVIDIA GPU, and Triton is there."""
+    if not rows.is_cuda:
+        return False
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
-def none_there(p: Tensor) -> Tensor:
-    """P(S = 0) = Π (1 - p) of each row."""
-    one = torch.ones(len(p), 1, dtype=torch.float64, device=p.device)
-    log_none: Tensor = engine_for(p).passes.log_products(p, NodeTilt(one, 0.0 * one))
-    return log_none[:, 0].exp()
+def passes_for(p: Tensor) -> Any:
+    """Return the module whose passes over all pixels suit their device."""
+    if by_triton(p):
+        from argmaxf.torch import triton_passes
+
+        return triton_passes
+    from argmaxf.torch import passes
+
+    return passes
+
+
+def items_for(p: Tensor) -> Any:
+    """Return the module whose sums over some pixels suit their device."""
+    if by_triton(p):
+        from argmaxf.torch import triton_items
+
+        return triton_items
+    from argmaxf.torch import items
+
+    return items

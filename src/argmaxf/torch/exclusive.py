@@ -11,14 +11,15 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from argmaxf.measures import Dice
 from argmaxf.torch.ascent import ascend
-from argmaxf.torch.engine import engine_for, none_there
+from argmaxf.torch.engine import items_for
 from argmaxf.torch.form import NodeTilt, RowForm, plausible
-from argmaxf.torch.keys import ONE
+from argmaxf.torch.series import none_there, pixel_logs, reciprocals
 from argmaxf.torch.sizes import Additions, best_size, mark_top
 
 ENOUGH = 1e-6  # the gap to stop at
@@ -43,13 +44,12 @@ class Classes(NamedTuple):
     def of(cls, p: Tensor, zero: float, everywhere: bool) -> Classes:
         """Prepare the classes of one image; `zero` is the value of 0/0."""
         count, n = p.shape
-        mean = p.sum(1, dtype=torch.float64)
-        fewest, most = plausible(mean, mean, n)
+        mean = p.sum(1, dtype=torch.float64).cpu().numpy()
         dice = Dice().coefficients()
-        form = RowForm.of(dice, 1.0 + fewest, n + most)
-        passes = engine_for(p).passes
-        log_a = passes.log_products(p, form.outside) + (dice.c / count * form.weight).log()
+        form = RowForm.for_sets(dice, mean, n, np.ones(count), n, p.device)
+        log_a = pixel_logs(p, form.outside) + (dice.c / count * form.weight).log()
         nothing = zero / count * none_there(p)
+        most = torch.from_numpy(plausible(mean, n)[1])
         return cls(p, form.u, form.inside, log_a, nothing, most, everywhere)
 
     def scale(self, size: Tensor) -> Tensor:
@@ -59,8 +59,7 @@ class Classes(NamedTuple):
     def added(self, c: int, p: Tensor, scale: Tensor) -> Tensor:
         """Σ_m scale_m π_im for some pixels of a class."""
         tilt = NodeTilt(*(each[c : c + 1] for each in self.tilt))
-        found = engine_for(p).passes.reciprocals(p[None], (scale * tilt.x[0])[None], tilt)
-        return found[0].mul_(p)  # type: ignore[no-any-return]
+        return reciprocals(p[None], (scale * tilt.x[0])[None], tilt)[0].mul_(p)
 
 
 class Labelled(NamedTuple):
@@ -75,17 +74,12 @@ class Labelled(NamedTuple):
     @classmethod
     def of(cls, classes: Classes, labels: Tensor) -> Labelled:
         """Sum up the pixels of each class."""
-        passes = engine_for(classes.p).passes
-        lowest = torch.full((1,), -1, dtype=torch.int64, device=labels.device)
         sums, sizes = [], []
         for c in range(len(classes.p)):
             own = classes.p[c][labels == c][None]
             tilt = NodeTilt(*(each[c : c + 1] for each in classes.tilt))
             sizes.append(own.shape[1])
-            if own.shape[1] == 0:
-                sums.append(torch.zeros_like(tilt.w))
-                continue
-            sums.append(passes.sums_between(own, lowest, lowest + ONE + 1, tilt, tilt, 1.0, 1.0)[0])
+            sums.append(items_for(own).tilted_sums(own, tilt)[0])
         size, pi = torch.tensor(sizes, device=labels.device).double(), torch.cat(sums)
         values = torch.where(size > 0, (classes.scale(size) * pi).sum(1), classes.nothing)
         return cls(labels, size, pi, values, float(values.sum()))

@@ -6,21 +6,26 @@ top k have the value f_k = Σ_m e^{-u_m k} Φ_k(u_m),
     Φ = ω e^{-u s1} Q A,   Q = Π_{i in} (1 - p_i w_in) Π_{j out} (1 - p_j w_out),
     A = c Σ_{i in} π_i + s0,   w = 1 - x,   x = e^{-bu},   π = p x_in / (1 - p w_in).
 
-All tensors are rows × items (× nodes), in double precision.
+Tensors are rows × items (× nodes), in double precision. What there is of each row at its nodes is
+chosen and put together on the host.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from argmaxf.expected import nodes as rule
-from argmaxf.torch.constants import once
+from argmaxf.arrays import Floats
+from argmaxf.expected.row_kernels import nodes_of
+from argmaxf.expected.threads import in_threads, threads_for
+from argmaxf.measures import Coefficients
+from argmaxf.torch import row_kernels
 
-LEAST_X = float(np.exp(-120.0))  # below, a tilted term is lost
+WORK = 1 << 10  # a row costs about as much as so many items in a pass over an array
 
 
 class NodeTilt(NamedTuple):
@@ -30,43 +35,53 @@ class NodeTilt(NamedTuple):
     x: Tensor
 
 
-class State(NamedTuple):
-    """k, A and log Q above the first bin, all exact."""
-
-    k: Tensor
-    a: Tensor
-    log_q: Tensor
-
-
 class RowForm(NamedTuple):
     """A measure at the nodes of each row."""
 
-    coefficients: Any  # c, b_in, b_out, s0, s1
+    coefficients: Coefficients
+    ratio: tuple[float, ...]  # the same, as compiled loops take them
+    nodes: Floats  # u, ω, and w and x inside and outside, on the host
     u: Tensor
     weight: Tensor
     inside: NodeTilt
     outside: NodeTilt
-    steepest: float  # no node u is above this, in any row
 
     @classmethod
-    def of(cls, coefficients: Any, low: Tensor, high: Tensor) -> RowForm:
+    def of(
+        cls, coefficients: Coefficients, low: Floats, high: Floats, device: torch.device
+    ) -> RowForm:
         """Prepare the measure for denominators between low and high in each row."""
-        _, b_in, b_out, _, _ = coefficients
-        u, weight = reciprocal_nodes(low, high)
-        return cls(coefficients, u, weight, tilt(u, b_in), tilt(u, b_out), float(u.amax()))
+        widest = int(np.argmax(high / low))
+        most = nodes_of(float(low[widest]), float(high[widest])).u.size
+        nodes = np.zeros((6, low.size, most))
+        ratio = tuple(map(float, coefficients))
+        by_rows(row_kernels.fill_nodes, low.size, low, high, ratio, out=nodes)
+        u, weight, *tilts = torch.from_numpy(nodes).to(device).unbind()
+        inside = NodeTilt(*tilts[:2])
+        one_tilt = coefficients[1] == coefficients[2]
+        outside = inside if one_tilt else NodeTilt(*tilts[2:])
+        return cls(Coefficients(*ratio), ratio, nodes, u, weight, inside, outside)
+
+    @classmethod
+    def for_sets(
+        cls,
+        coefficients: Coefficients,
+        mean: Floats,
+        n: int,
+        first: Floats,
+        last: Floats | int,
+        device: torch.device,
+    ) -> RowForm:
+        """Prepare the measure for sets of `first` to `last` of the n pixels of each row."""
+        fewest, most = plausible(mean, n)
+        _, b_in, b_out, _, s1 = coefficients
+        high = last + 1.0 + s1 + max(b_in, b_out) * most
+        return cls.of(coefficients, least_denominator(coefficients, fewest, first), high, device)
 
     @property
     def one_tilt(self) -> bool:
         """Whether labels inside and outside are tilted alike: Q never changes then (F_β)."""
-        return bool(self.coefficients[1] == self.coefficients[2])
-
-    @property
-    def is_steep(self) -> bool:
-        """Whether an item changes Q by more than products of several keep digits of.
-
-        As certain ones do in Tversky's index with a weight of misses far from that of false alarms.
-        """
-        return bool(not self.one_tilt and max(self.coefficients[1:3]) > 1.0)
+        return self.outside is self.inside
 
     @property
     def pull(self) -> Tensor:
@@ -74,25 +89,35 @@ class RowForm(NamedTuple):
         (w_in, x_in), (w_out, x_out) = self.inside, self.outside
         return torch.where(x_out < 0.5, x_in - x_out, w_out - w_in)
 
-    def scale(self, log_q: Tensor) -> Tensor:
-        """ω e^{-u s1} Q."""
-        s1: float = self.coefficients[4]
-        return self.weight[:, None] * (log_q - self.u[:, None] * s1).exp()
 
-    def decay(self, k: Tensor) -> Tensor:
-        """e^{-uk}."""
-        return (-self.u[:, None] * k[:, :, None]).exp()
+def by_rows(work: Callable[..., None], rows: int, *given: Any, out: Floats) -> Floats:
+    """Let a compiled loop fill in something for every row, by several threads where it is long."""
+
+    def part(rows: slice) -> None:
+        work(*given, rows.start, rows.stop, out)
+
+    in_threads(part, rows, threads_for(WORK * rows))
+    return out
 
 
-def plausible(mean_low: Tensor, mean_high: Tensor, n: Tensor | int) -> tuple[Tensor, Tensor]:
+def plausible(mean: Floats, n: float) -> tuple[Floats, Floats]:
     """Return how few and how many positives there plausibly are (`nodes.plausible_positives`)."""
-    fewest = (mean_low - 9.0 * mean_low.sqrt()).clamp(min=0.0)
-    return fewest, (mean_high + 9.0 * mean_high.sqrt() + 20.0).clamp(max=n)
+    spread = 9.0 * np.sqrt(mean)
+    return np.maximum(mean - spread, 0.0), np.minimum(mean + spread + 20.0, n)
 
 
-def tilt(u: Tensor, b: float) -> NodeTilt:
-    """Return w = 1 - e^{-bu} and x = e^{-bu}."""
-    return NodeTilt(-torch.expm1(-b * u), (-b * u).exp().clamp(min=LEAST_X))
+def least_denominator(coefficients: Coefficients, fewest: Floats, k: Floats | float) -> Floats:
+    """Return what k + b_in T + b_out R + s1 is at least, also since k ≥ T."""
+    _, b_in, b_out, _, s1 = coefficients
+    by_size, by_positives = min(b_in, b_out) * fewest, min(1.0 + b_in, b_out) * fewest
+    least: Floats = s1 + np.maximum(k + by_size, by_positives)
+    return least
+
+
+def factor(p: Tensor, tilt: NodeTilt) -> Tensor:
+    """1 - p w, without cancellation."""
+    p = p[:, :, None]
+    return torch.addcmul(1.0 - p, p, tilt.x[:, None])
 
 
 def share(p: Tensor, tilt: NodeTilt) -> Tensor:
@@ -100,40 +125,8 @@ def share(p: Tensor, tilt: NodeTilt) -> Tensor:
     return p[:, :, None] / factor(p, tilt)
 
 
-def factor(p: Tensor, tilt: NodeTilt) -> Tensor:
-    """1 - p w, without cancellation."""
-    p, w, x = p[:, :, None], tilt.w[:, None], tilt.x[:, None]
-    return torch.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)
-
-
-def reciprocal_nodes(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the nodes and weights of `expected.nodes.reciprocal_nodes` for each row.
-
-    Rows that need fewer nodes than others get nodes of weight 0 at u = 0.
-    """
-    short = high <= rule.RATIO * low
-    needed = ((rule.TAIL * high / low).log() - rule.FIRST) / (rule.STEP * rule.LANES)
-    needed = rule.LANES * (needed + 1.0 / rule.LANES).ceil()
-    size = int(torch.where(short, float(rule.SHORT.size), needed).max())
-
-    few, many = _rules(size, low.device)
-    rows = torch.where(short[:, None], few / low[:, None], many / high[:, None])
-    beyond = torch.arange(size, device=low.device) >= torch.where(short, size, needed)[:, None]
-    u, weight = rows.masked_fill(beyond, 0.0)
-    return u, weight
-
-
-@once
-def _rules(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Nodes and weights of both rules, 2 × 1 × size each."""
-    few = np.zeros((2, 1, size))
-    few[:, 0, : rule.SHORT.size] = rule.SHORT, rule.SHORT_WEIGHT
-    many = np.stack([rule.SHAPE[:size], rule.SHAPE_WEIGHT[:size]])[:, None]
-    return torch.from_numpy(few).to(device), torch.from_numpy(many).to(device)
-
-
 def log_ratio(form: RowForm, p: Tensor) -> Tensor:
-    """log (1 - p w_in) / (1 - p w_out), which is monotone in p."""
+    """log (1 - p w_in) / (1 - p w_out)."""
     less_one = form.pull[:, None] * share(p, form.outside)
     far = (factor(p, form.inside) / factor(p, form.outside)).log()
     return torch.where(less_one.abs() < 0.5, torch.log1p(less_one.clamp(min=-0.5)), far)

@@ -15,6 +15,7 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,8 +23,8 @@ from argmaxf.measures import Coefficients
 from argmaxf.question import Question
 from argmaxf.torch.anywhere import best_masks, mask_values
 from argmaxf.torch.ascent import ascend
-from argmaxf.torch.engine import engine_for, none_there
-from argmaxf.torch.form import NodeTilt, RowForm, plausible
+from argmaxf.torch.form import NodeTilt, RowForm, least_denominator, plausible
+from argmaxf.torch.series import none_there, pixel_logs, reciprocals
 from argmaxf.torch.sizes import best_size, mark_top
 
 SLACK = 1e-12  # a range of sizes is closed where its bound is lower than the best by this part
@@ -50,19 +51,17 @@ class Members(NamedTuple):
     @classmethod
     def of(cls, p: Tensor, weight: Tensor, coefficients: Coefficients) -> Members:
         """Choose nodes for every size of a mask and every member."""
-        mean = p.sum(1, dtype=torch.float64)
-        fewest, most = plausible(mean, mean, p.shape[1])
-        fewest, most = fewest.amin().expand(len(p)), most.amax().expand(len(p))
-        _, b_in, b_out, _, _ = coefficients
-        b_least, b_most = min(b_in, b_out), max(b_in, b_out)
-        # k ≥ T, so that x ≥ (1 + b_in) T + b_out R
-        least = torch.maximum(1.0 + b_least * fewest, min(1.0 + b_in, b_out) * fewest)
-        form = RowForm.of(coefficients, least, p.shape[1] + b_most * most)
-        return cls(p, weight, form, b_most * float(most[0]))
+        mean = p.sum(1, dtype=torch.float64).cpu().numpy()
+        fewest, most = plausible(mean, p.shape[1])
+        every = np.ones(len(p))
+        least = least_denominator(coefficients, fewest.min() * every, every)
+        positives = max(coefficients.b_in, coefficients.b_out) * float(most.max())
+        form = RowForm.of(coefficients, least, (p.shape[1] + positives) * every, p.device)
+        return cls(p, weight, form, positives)
 
     def log_products(self, p: Tensor, tilt: NodeTilt) -> Tensor:
         """Σ log(1 - p w) of each member, at each node."""
-        return engine_for(p).passes.log_products(p.contiguous(), tilt)  # type: ignore[no-any-return]
+        return pixel_logs(p.contiguous(), tilt)
 
     def nothing_there(self) -> float:
         """P(S = 0)."""
@@ -81,13 +80,13 @@ def mixture_value(
 def best_dice(p: Tensor, weight: Tensor, coefficients: Coefficients, zero: float) -> MixtureMask:
     """Return the mask with the highest expected Dice (F_β), of equal pixels the first."""
     members = Members.of(p, weight, coefficients)
-    form, passes = members.form, engine_for(p).passes
+    form = members.form
     g = members.log_products(p, form.outside).exp()
     scale = coefficients.c * weight[:, None] * form.weight * g * form.inside.x
 
     def additions(t: float) -> Tensor:
-        found = passes.reciprocals(p, scale * (-form.u * t).exp(), form.inside)
-        return found.mul_(p).sum(0)  # type: ignore[no-any-return]
+        found = reciprocals(p, scale * (-form.u * t).exp(), form.inside)
+        return found.mul_(p).sum(0)
 
     guess = round(float(weight @ p.sum(1, dtype=torch.float64)))
     nothing = zero * members.nothing_there() if zero > 0.0 else 0.0
@@ -120,8 +119,7 @@ def flip_gains(members: Members, state: Overlap) -> Tensor:
     """Return what each pixel would gain by joining the mask, or by leaving it."""
     form, p, inside = members.form, members.p, state.inside[:, None]
     joining = state.scale * (-form.u * (state.k + 1)).exp()
-    passes = engine_for(p).passes
-    join = passes.reciprocals(p, joining, form.outside).mul_(inside + p).sum(0)
+    join = reciprocals(p, joining, form.outside).mul_(inside + p).sum(0)
     leaving = state.scale * (-form.u * max(state.k - 1, 1)).exp()
     total, tilted = leaving.sum(1)[:, None], (leaving * form.outside.w).sum(1)[:, None]
     leave = ((total - p * tilted) * (inside - p)).sum(0) if state.k > 1 else 0.0

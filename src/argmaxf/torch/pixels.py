@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from argmaxf.torch.keys import as_floats
 from argmaxf.validation import NotAProbability
 
+KINDS = torch.float64, torch.float32, torch.float16, torch.bfloat16  # that the passes take
 ROUNDING = 1e-2  # what sums of weighted probabilities may be beyond 0 or 1, in half precision
 
 
@@ -21,6 +21,19 @@ def pixels_of(probs: Tensor, ignore: Tensor | None) -> Tensor:
     if ignore is not None:
         p = p.masked_fill(mask_of(ignore, p), 0.0)
     return p.flatten(2).contiguous()
+
+
+def as_floats(name: str, given: Tensor) -> Tensor:
+    """Return a floating-point tensor as one of these types: bfloat16 has all 8-bit numbers."""
+    if given.is_meta:
+        raise ValueError(f"{name} must hold numbers, got a tensor of the meta device")
+    p = given.detach().as_subclass(Tensor).resolve_neg()  # plain numbers, as NumPy takes them
+    if p.dtype in KINDS:
+        return p
+    try:
+        return p.to(torch.bfloat16)
+    except (RuntimeError, NotImplementedError):  # two numbers in a byte, say
+        raise ValueError(f"{name} must hold numbers of 8 to 64 bits, got {p.dtype}") from None
 
 
 def check_floating(probs: Tensor) -> None:

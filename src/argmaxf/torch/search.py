@@ -1,167 +1,188 @@
-r"""The certified optimum of every row at once: windows of keys, bounds, closer windows.
+"""The best set of each row among those that end in a band of it, and whether others can be better.
 
-A window of keys is counted in 510 bins (one pass over the pixels). Bounds on f leave a few bins
-open; they are the next window, until its items are few enough to be looked at one by one, or its
-bins are single numbers: then f is exact at every border, and inside a run of equal items k is cut
-by arithmetic. Rows go down together, each in its own window. Where bounds leave two stretches of
-bins apart, one is followed to its end, then the other with what the first one was worth.
+The three steps read the pixels of the bands in order, each from the first one on.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from argmaxf.torch.climb import state_at
-from argmaxf.torch.constants import every_row
-from argmaxf.torch.engine import engine_for
-from argmaxf.torch.form import RowForm, State
-from argmaxf.torch.keys import FINEST, ONE
-from argmaxf.torch.passes import BinTable, KeyWindow
-from argmaxf.torch.tables import Found, Needs, OpenBins
+from argmaxf.arrays import Floats
+from argmaxf.measures import Coefficients
+from argmaxf.torch.bands import RowBands, on_device
+from argmaxf.torch.engine import items_for
+from argmaxf.torch.form import RowForm
+from argmaxf.torch.items import CONTEST, State
+from argmaxf.torch.passes import parts_of
+from argmaxf.torch.row_kernels import prove
+from argmaxf.torch.series import of_powers
+from argmaxf.torch.stretches import ItemStretch
+from argmaxf.torch.values import value_and_spread, value_of_nothing
 
-# Of many items those are copied out that are fewer than 1/HELD of all
-HELD, LEAST = 16, 1 << 21
-# A run of equal items is cut into so many pieces, then twice as many, and so on
-PIECES, MOST_PIECES = 256, 4096
-TOP = ONE - (1014 << 52)  # the key of 1 - 2^-9
-SHIFT = 48  # 16 bins for each power of two: the first window reaches down to 2^-25
-
-
-def first_window(p: Tensor) -> KeyWindow:
-    """Return the window of every row that holds all likely thresholds."""
-    shift = max(SHIFT, FINEST[p.dtype])
-    return KeyWindow(*(every_row(number, len(p), p.device) for number in (TOP, shift)))
+Stretches = Callable[[], Iterable[ItemStretch]]
 
 
-class PixelSearch:
-    """The search for the best set of each row of pixels (rows × n).
+class Found(NamedTuple):
+    """What `items.take_best` says of each row."""
 
-    The bins of a window inside another one have at most half as many keys, usually a hundredth, and
-    a run of equal items is cut in more and more pieces, down to single items, so that the search
-    ends.
-    """
+    k: Tensor  # the size of the best set
+    f: Tensor  # its value less that of the first set
+    lowest: Tensor  # its lowest pixel
+    over: Tensor  # how many of the band are above that
+    equal: Tensor
+    upper: Tensor  # how many are above the middle of the band
+    mass: Tensor  # Σ p of these
+    last: Tensor  # f at the end of the band, less that of the first set
+
+
+class Answer(NamedTuple):
+    """One decision for each row of pixels, on the host."""
+
+    k: Floats
+    expected: Floats
+    std: Floats
+    threshold: Floats  # the lowest chosen probability; infinite where nothing is chosen
+    ties: Floats  # how many of the pixels equal to it are chosen
+    equal: Floats  # of so many
+
+
+class RowQuestion(NamedTuple):
+    """What is asked of every row."""
+
+    c: Coefficients
+    zero: float  # the value of 0/0
+    split: bool  # equal pixels may be parted
+
+    @property
+    def rises(self) -> bool:
+        """Whether f only rises among equal pixels at the top (`row_kernels.smallest_useful_k`)."""
+        c = self.c
+        return bool(c.s0 == 0.0 and c.b_in <= c.b_out and c.b_out > 0.0)
+
+
+class BandSearch:
+    """The search among the sets of each row that end in its band."""
 
     def __init__(
-        self, p: Tensor, form: RowForm, log_none: Tensor, reach: Tensor, split: bool, passes: Any
+        self, p: Tensor, bands: RowBands, stretches: Stretches, asked: RowQuestion
     ) -> None:
-        self.p, self.form, self.reach, self.split = p, form, reach, split
-        self.passes, self.tables = passes, engine_for(p).tables
-        self.finest, self.few = FINEST[p.dtype], self.passes.few(len(p), form.one_tilt)
-        a = torch.full_like(form.u, form.coefficients[3])
-        self.start = State(torch.zeros_like(reach), a, log_none)
-        none = torch.full((len(p),), ONE + 1, dtype=torch.int64, device=p.device)
-        self.found = Found(torch.zeros_like(reach), torch.zeros_like(reach), none)
-        self.floor = torch.zeros_like(reach)  # some set is known to be worth this much
+        self.p, self.bands, self.stretches, self.asked = p, bands, stretches, asked
+        c, n, last = asked.c, p.shape[1], bands.above + bands.size
+        self.by = items_for(p)
+        self.form = form = RowForm.for_sets(c, bands.mean, n, bands.first, last, p.device)
+        _, _, w_in, x_in, w_out, x_out = form.nodes
+        self.below = of_powers(bands.sums[:, 0], w_out, x_out)
+        self.above = of_powers(bands.sums[:, 1], w_in, x_in)
+        log_q, a = on_device(p, self.below[0] + self.above[0], c.c * self.above[1] + c.s0)
+        for items, _ in stretches():
+            log_q = log_q + self.by.log_products(items, form.outside)
+        k, self.size, self.middle = on_device(p, bands.above, bands.size, bands.middle)
+        self.start = State(k, a, log_q, torch.zeros_like(k))
+        self._climb()
 
-    def run(self, table: BinTable) -> Found:
-        """Search from the table of the first window."""
-        self._explore(self.p, table, self.start, every_row(ONE, len(self.p), self.p.device))
-        return self.found
+    def _climb(self) -> None:
+        """Find f before the band, and the best set that ends in it."""
+        start, stretches, by = self.start, iter(self.stretches()), self.by
+        items, closed = next(stretches)
+        self.base, f = by.climb(self.form, items, start)
+        given = self.base, self.size, self.middle
+        self.found, several = Found(*by.take_best(items, closed, f, start, *given)), False
+        for following, closed in stretches:
+            start, items, several = self._after(items, start, f[:, -1]), following, True
+            _, f = by.climb(self.form, items, start)
+            found = Found(*by.take_best(items, closed, f, start, *given))
+            self.found = better_of(self.base, self.found, found)
+        if several:  # each of them knows its own pixels only
+            low = self.found.lowest.to(items.dtype)[:, None]
+            over, equal = (self.p > low).sum(1) - self.start.k, (self.p == low).sum(1)
+            self.found = self.found._replace(over=over, equal=equal)
 
-    def _explore(self, p: Tensor, table: BinTable, start: State, top: Tensor) -> None:
-        """Follow every stretch of bins that may hold the optimum, in each row one after another.
+    def _after(self, items: Tensor, start: State, f: Tensor) -> State:
+        """Return the state after some items."""
+        form, by, k = self.form, self.by, start.k + items.shape[1]
+        a = start.a + form.coefficients[0] * by.tilted_sums(items, form.inside)[0]
+        if form.one_tilt:
+            return State(k, a, start.log_q, f)
+        log = by.log_products(items, form.inside) - by.log_products(items, form.outside)
+        return State(k, a, start.log_q + log, f)
 
-        All items with keys above `top` are in `start`, all others that matter in `p`.
+    def answer(self) -> tuple[Answer, NDArray[np.bool_]]:
+        """Return the best sets, and whether no set that ends outside of its band is better.
+
+        The empty set is the best where it is worth as much as others.
         """
-        ladder = self.tables.climb(self.form, table, start, exact=False)
-        stop = every_row(0, len(top), top.device)
-        while True:
-            band = self.tables.narrow(
-                ladder, table, self.reach, self.floor, stop, top, self.few, self.finest
-            )
-            needs = Needs.of(band)
-            if needs.items == 0:
-                return
-            self._closer(p, band, needs, start, top)
-            if not needs.more:
-                return
-            stop = torch.maximum(stop, band.stop)
+        bands, c = self.bands, self.asked.c
+        nothing = value_of_nothing(self.p, bands.mean, c, self.asked.zero)
+        chosen = self._or_nothing(nothing.mean)
+        log_q, inside, outside = self._sums(chosen)
+        k, base, *others = torch.stack([chosen, self.base, *self.found[2:]]).cpu().numpy()
+        low, over, equal, upper, mass, last = others
+        value = value_and_spread(self.form, k, log_q, inside, outside)
+        if c.s1 == 0.0:
+            value = value.unless(k == 0.0, nothing)
+        above = (k > 0.0) & np.isinf(low)  # no pixel of the band is chosen
+        if above.any():
+            low = np.where(above, self._lowest_above(), low)
+        some = (k > 0.0) & ~above
+        ties, equal = np.where(some, k - bands.above - over, 0.0), np.where(some, equal, 0.0)
+        answer = Answer(k, *value, np.where(k > 0.0, low, np.inf), ties, equal)
+        return answer, self._proven(upper, mass, base + last)
 
-    def _closer(self, p: Tensor, band: OpenBins, needs: Needs, start: State, top: Tensor) -> None:
-        """Look closer at the bins of a band.
+    def _sums(self, chosen: Tensor) -> tuple[Floats, Floats, Floats]:
+        """Return log Q, and Σ π and Σ π (1 - π) over the pixels in the best set and out of it."""
+        rank, sums = chosen - self.start.k, []
+        for items, _ in self.stretches():
+            sums.append(self.by.split_sums(self.form, items, rank))
+            rank = rank - items.shape[1]
+        found = sums[0] if len(sums) == 1 else torch.stack(sums).sum(0)
+        found[0] += self.start.log_q
+        total = found.cpu().numpy()
+        return total[0], total[1:3] + self.above[1:], total[3:] + self.below[1:]
 
-        Rows with few items in them come to their end here, whatever the others need.
-        """
-        state = self._state_above(p, band, start, top)
-        if needs.few:
-            most = min(needs.items, self.few)
-            self._one_by_one(self.passes.gather(p, band.few, band.high, most), state)
-        if needs.items <= self.few:
-            return
-        if p.numel() >= LEAST and HELD * needs.items <= p.shape[1]:
-            # From here on only these are read
-            p = self.passes.keep(p, band.low, band.high, needs.items)
-        table, _ = self.passes.table(p, band.window, self.finest, inner=True)
-        if needs.finer:
-            self._explore(p, table, state, band.high)
+    def _lowest_above(self) -> Floats:
+        """Return the lowest pixel above the band of each row."""
+        (high,) = on_device(self.p, self.bands.high)
+        lowest = torch.full_like(high, torch.inf)
+        for part in parts_of(*self.p.shape):
+            p = self.p[:, part].double()
+            lowest = torch.minimum(lowest, torch.where(p > high[:, None], p, torch.inf).amin(1))
+        found: Floats = lowest.cpu().numpy()
+        return found
+
+    def _or_nothing(self, nothing: Floats) -> Tensor:
+        """Return the sizes of the best sets, and 0 where the empty one is worth as much."""
+        f = self.base + self.found.f
+        if self.asked.c.s1 > 0.0:  # the set before a band from the top is the empty one
+            worth = torch.where(self.start.k > 0.0, 0.0, self.base)
         else:
-            self._single_values(table, state)
+            (worth,) = on_device(self.p, nothing)
+        return torch.where(f - worth > CONTEST * f, self.found.k, 0.0)
 
-    def _state_above(self, p: Tensor, band: OpenBins, start: State, top: Tensor) -> State:
-        """Add what is between the items of `start` and the band."""
-        c, b_in, b_out, _, _ = self.form.coefficients
-        tilts = self.form.inside, self.form.outside, b_in, b_out
-        pi, ratio = self.passes.sums_between(p, band.high, top, *tilts)
-        log_q = start.log_q
-        if ratio is not None:
-            log_q = (log_q + ratio).clamp(max=0.0)  # where rounding took a product to 0
-        return State(band.k, torch.add(start.a, pi, alpha=c), log_q)
-
-    def _one_by_one(self, key: Tensor, start: State) -> None:
-        """Take the best border of single items."""
-        key = key.sort(1, descending=True).values
-        table = BinTable((key > 0).long(), key, key)
-        ladder = self.tables.climb(self.form, table, start, exact=True, single=True)
-        self._take_best(ladder, table)
-
-    def _single_values(self, table: BinTable, start: State) -> None:
-        """Take the best border of bins that are single values; cut runs of equal items."""
-        pieces = PIECES
-        while True:
-            ladder = self.tables.climb(self.form, table, start, exact=True)
-            first, stop = self._after_the_top(ladder.k, *self._take_best(ladder, table))
-            if not (self.split and bool(stop.any())):
-                return
-            start = state_at(self.form, table, start, first)
-            table = _cut_runs(table, ladder.k, first, stop, pieces)
-            pieces = min(2 * pieces, MOST_PIECES)
-
-    def _after_the_top(self, k: Tensor, first: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
-        """Leave out the first run of a row: among equal items at the top f only rises.
-
-        See `row_kernels.smallest_useful_k`. Far from there f may be so flat that no bound tells.
-        """
-        _, b_in, b_out, s0, _ = self.form.coefficients
-        if s0 > 0.0 or b_in > b_out or b_out == 0.0:
-            return first, stop
-        first = torch.where(k.gather(1, first[:, None])[:, 0] == 0.0, first + 1, first)
-        is_open = first < stop
-        return torch.where(is_open, first, 0), torch.where(is_open, stop, 0)
-
-    def _take_best(self, ladder: object, table: BinTable) -> Tensor:
-        """Compare the best border with the best so far; return which runs are open."""
-        runs: Tensor = self.tables.take_best(
-            ladder, table, self.reach, self.found, self.floor, self.split
-        )
-        return runs
+    def _proven(self, upper: Floats, mass: Floats, last: Floats) -> NDArray[np.bool_]:
+        """Check it, given how much is above the middle of each band, and f at its end."""
+        bands, proven = self.bands, ~self.bands.narrow
+        sums, nodes = bands.sums, self.form.nodes
+        sizes = np.stack([bands.above, bands.above + upper, bands.above + bands.size])
+        # Σ p (1 - p), at most
+        variance = sums[:, :, 2].sum(1) + bands.mean - sums[:, :, 0].sum(1)
+        steepest = np.maximum(nodes[2].max(1), nodes[4].max(1))
+        given = np.stack([sums[:, 1, 0] + mass, bands.mean, variance, last, steepest])
+        ratio, n = self.form.ratio, self.p.shape[1]
+        prove(sizes, given, n, ratio, np.stack(bands[:3]), proven)
+        return proven
 
 
-def _cut_runs(table: BinTable, k: Tensor, first: Tensor, stop: Tensor, pieces: int) -> BinTable:
-    """Return the runs of equal items from `first` to before `stop` in pieces, evenly cut.
-
-    At last only so many items are cut, one by one: they are closed then, so that the search ends.
-    """
-    low, high = k.gather(1, first[:, None]), k.gather(1, stop[:, None])
-    end = torch.minimum(high, low + pieces) if pieces == MOST_PIECES else high
-    even = torch.linspace(0.0, 1.0, pieces + 1, dtype=torch.float64, device=k.device)
-    even = (low + even * (end - low)).round()
-    border = torch.cat([torch.minimum(torch.maximum(k, low), high), even], 1).sort(1).values
-    run = (torch.searchsorted(k, border[:, 1:].contiguous()) - 1).clamp(min=0)
-    size, key = border.diff(dim=1).long(), table.low.gather(1, run)
-    some = size > 0
-    order = (~some).long().sort(dim=1, stable=True).indices[:, : int(some.sum(1).amax())]
-    size, key = size.gather(1, order), key.gather(1, order)
-    return BinTable(size, key, key)
+def better_of(base: Tensor, old: Found, new: Found) -> Found:
+    """Return the better set of each row, of equal ones the smaller one, which is the old one."""
+    slack = CONTEST * (new.k - old.k) / new.k.clamp(min=1.0) * (base + new.f)
+    better = new.f - old.f > slack.clamp(min=0.0)
+    best = (torch.where(better, *pair) for pair in zip(new, old, strict=True))
+    return Found(*best)._replace(
+        upper=old.upper + new.upper, mass=old.mass + new.mass, last=new.last
+    )

@@ -83,8 +83,8 @@ def segment(
 
     Notes
     -----
-    A handful of passes over the pixels, without sorting; the pixels stay where they are. Besides
-    masks it needs tables of about 100 MB, and a copy of `probs` where it is not contiguous or
+    A handful of passes over the pixels, of which few are sorted; they stay where they are. Besides
+    masks it needs some 100 MB at most, and a copy of `probs` where it is not contiguous or
     pixels are ignored. On CUDA two runs give the same bits.
 
     Examples

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.question import Question
-from argmaxf.torch.keys import as_floats
-from argmaxf.torch.rows import decide, select, value_of
+from argmaxf.torch.pixels import as_floats
+from argmaxf.torch.rows import decide, select
+from argmaxf.torch.values import value_of
 from argmaxf.validation import NotAProbability
 
 NUMPYS = torch.float64, torch.float32, torch.float16  # its types of floating-point numbers

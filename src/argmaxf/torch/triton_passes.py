@@ -1,9 +1,8 @@
 """The passes over the pixels as Triton kernels, for NVIDIA GPUs: see `passes` for what they return.
 
-Counts are whole numbers, added in any order. Sums over pixels are made by one program for each part
-of a row and each few nodes, in a fixed order, and the parts are added up in a fixed order. Instead
-of a logarithm or a division for every pixel and node there is one for many pixels: their factors
-1 - p w are multiplied first.
+Counts are whole numbers, added in any order, and the pixels of a band are sorted by those who ask
+for them. Sums are made by one program for each part of a row, in a fixed order, and the parts are
+added up in a fixed order.
 """
 
 from __future__ import annotations
@@ -13,231 +12,141 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from argmaxf.torch.form import NodeTilt
-from argmaxf.torch.triton_counts import at_least, few, gather, keep, table
-from argmaxf.torch.triton_numbers import ceil_div, log_of, number_of
-from argmaxf.torch.triton_powers import powers
+from argmaxf.expected.power_kernels import SUMS
+from argmaxf.torch.passes import BINS, ONE
 
-__all__ = [
-    "at_least",
-    "few",
-    "gather",
-    "keep",
-    "log_products",
-    "powers",
-    "reciprocals",
-    "spread_sums",
-    "sums_between",
-    "table",
-]
+__all__ = ["around", "at_least", "gather", "table"]
 
-LANES = 128  # pixels read at a time
-# Pixels whose factors are multiplied before a logarithm, a division, or division by a square: their
-# product must not underflow where it is divided by.
-LOGARITHM, DIVISION, DIVISIONS = 32, 16, 8
-PART, LARGE_PART = LANES * 128, LANES * 512  # pixels of one program, and where there are many
-MANY = 1 << 24
-NODES = 8  # nodes of one program; their number is always a multiple of 8
+LANES = 2048  # pixels read at a time
+PART = LANES * 8  # pixels of one program
+# Of power sums: so few in a lane that rounding does not build up
+SUM_LANES = 128
+SUM_PART = SUM_LANES * 64
 
 
-def log_products(p: Tensor, tilt: NodeTilt) -> Tensor:
-    """Σ log(1 - p w) over all items of each row, at each node."""
-    w = tilt.w
-    if w.shape[1] % NODES:
-        w = torch.nn.functional.pad(w, (0, -w.shape[1] % NODES))
-    (out,) = _outputs(p, w, 1)
-    sizes = (w.shape[1], _part(p), LANES, LOGARITHM, NODES)
-    _log_products[_grid(p, w)](p, p.shape[1], w, out, *sizes)
+def table(p: Tensor) -> Tensor:
+    """Count the pixels p > 0 in the bins of each row; last what is no probability."""
+    rows, n = p.shape
+    counts = torch.zeros(rows, BINS + 1, dtype=torch.int64, device=p.device)
+    _count[(_parts(n, PART), rows)](p, n, counts, BINS, ONE, PART, LANES)
+    return counts
+
+
+def around(p: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Return power sums over the pixels of each row below `low` and above `high`."""
+    rows, n = p.shape
+    grid = _parts(n, SUM_PART), rows, 2
+    out = torch.empty(rows, grid[0], 2, SUMS, dtype=torch.float64, device=p.device)
+    _around[grid](p, n, low, high, out, SUMS, SUM_PART, SUM_LANES)
     total: Tensor = out.sum(1)
-    return total[:, : tilt.w.shape[1]]
+    return total
 
 
-def sums_between(
-    p: Tensor,
-    low: Tensor,
-    high: Tensor,
-    inside: NodeTilt,
-    outside: NodeTilt,
-    b_in: float,
-    b_out: float,
-) -> tuple[Tensor, Tensor | None]:
-    """Σ π, and Σ log (1 - p w_in) / (1 - p w_out), over items whose key is in (low, high]."""
-    two = b_in != b_out
-    pi, ratio = _outputs(p, inside.w, 2)
-    sizes = (inside.w.shape[1], b_in != 0.0, two, _part(p), LANES, DIVISION, NODES)
-    _sums_between[_grid(p, inside.w)](
-        p, p.shape[1], low, high, *inside, outside.w, pi, ratio, *sizes
-    )
-    return pi.sum(1), ratio.sum(1) if two else None
-
-
-def spread_sums(
-    p: Tensor, cut: Tensor, tilt: NodeTilt, weight_in: Tensor, weight_out: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Σ a π and Σ a² π (1 - π) of items whose key is not `cut`; how many are above and at it."""
-    mean, variance = _outputs(p, tilt.w, 2)
-    counts = torch.zeros(len(p), 3, dtype=torch.int64, device=p.device)
-    sizes = (tilt.w.shape[1], _part(p), LANES, DIVISIONS, NODES)
-    weights = weight_in.contiguous(), weight_out.contiguous()
-    _spread_sums[_grid(p, tilt.w)](
-        p, p.shape[1], cut, *tilt, *weights, mean, variance, counts, *sizes
-    )
-    return mean.sum(1), variance.sum(1), counts
-
-
-def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
-    """Σ_m scale_m / (1 - p w_m) for each item of each row."""
-    out = torch.empty(p.shape, dtype=torch.float64, device=p.device)
-    n, nodes = p.shape[1], scale.shape[1]
-    grid = ceil_div(n, LANES * 4), len(p)
-    if n:
-        _reciprocals[grid](p, n, scale.contiguous(), *tilt, out, nodes, LANES * 4)
+def gather(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
+    """Return the pixels of each row from `low` to `high`, at most so many, in any order."""
+    rows, n = p.shape
+    out = torch.zeros(rows, most, dtype=p.dtype, device=p.device)
+    filled = torch.zeros(rows, dtype=torch.int32, device=p.device)
+    _gather[(_parts(n, PART), rows)](p, n, low, high, out, filled, most, PART, LANES)
     return out
 
 
-def _part(p: Tensor) -> int:
-    """How many pixels one program sums up: every processor must get some."""
-    return LARGE_PART if p.numel() >= MANY else PART
+def at_least(p: Tensor, threshold: Tensor) -> Tensor:
+    """Mark the pixels of each row that are not below its threshold."""
+    rows, n = p.shape
+    out = torch.empty(rows, n, dtype=torch.bool, device=p.device)
+    _at_least[(_parts(n, LANES), rows)](p, n, threshold.contiguous(), out, LANES)
+    return out
 
 
-def _grid(p: Tensor, w: Tensor) -> tuple[int, int, int]:
-    return ceil_div(p.shape[1], _part(p)), len(p), w.shape[1] // NODES
+def _parts(n: int, part: int) -> int:
+    """⌈n / part⌉: triton.cdiv takes as long as a small operation on the device."""
+    return -(-n // part)
 
 
-def _outputs(p: Tensor, w: Tensor, size: int) -> Tensor:
-    """Room for the sums of every part of a row."""
-    shape = (size, len(p), ceil_div(p.shape[1], _part(p)), w.shape[1])
-    return torch.empty(shape, dtype=torch.float64, device=p.device)
-
-
-@triton.jit
-def _below_one(w):
-    """w, or a number below 1 at nodes without weight to speak of: no factor 1 - p w is 0."""
-    return tl.minimum(w, 1.0 - tl.exp(tl.full([], -36.7, tl.float64)))
-
-
-@triton.jit(do_not_specialize=["n", "nodes"])
-def _log_products(
-    p, n, w, out, nodes,
-    PART: tl.constexpr, LANES: tl.constexpr, TOGETHER: tl.constexpr, NODES: tl.constexpr,
+@triton.jit(do_not_specialize=["n"])
+def _count(
+    p, n, counts,
+    BINS: tl.constexpr, ONE: tl.constexpr, PART: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(1).to(tl.int64)
     start = tl.program_id(0).to(tl.int64) * PART
-    node = tl.program_id(2) * NODES + tl.arange(0, NODES)
-    row_w = tl.load(w + row * nodes + node)[:, None]
-    total = tl.zeros([NODES, LANES], tl.float64)
-    if tl.max(row_w) > 0.0:
-        for i in range(0, tl.minimum(PART, n - start), LANES * TOGETHER):
-            less_one = tl.zeros([NODES, LANES], tl.float64)  # the product of the factors - 1
-            for j in tl.static_range(TOGETHER):
-                place = start + i + j * LANES + tl.arange(0, LANES)
-                d = tl.load(p + row * n + place, mask=place < n, other=0.0)
-                y = d.to(tl.float64)[None, :] * row_w
-                less_one = less_one - y * (1.0 + less_one)
-            total += log_of(less_one)
-    place = (row * tl.num_programs(0) + tl.program_id(0)) * nodes + node
-    tl.store(out + place, tl.sum(total, 1))
+    bins = tl.arange(0, BINS)
+    found = tl.zeros([BINS], tl.int32)
+    zeros, bad = tl.zeros([LANES], tl.int32), tl.zeros([LANES], tl.int32)
+    for i in range(0, tl.minimum(PART, n - start), LANES):
+        place = start + i + tl.arange(0, LANES)
+        d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
+        bin = ONE - (d.to(tl.int64, bitcast=True) >> 48)
+        bin = tl.minimum(tl.maximum(bin, 0), BINS - 1).to(tl.int32)
+        found += tl.histogram(tl.where(d == 0.0, BINS - 1, bin), BINS)
+        zeros += (d == 0.0).to(tl.int32)
+        bad += (((d >= 0.0) & (d <= 1.0)) == 0).to(tl.int32)
+    found -= tl.where(bins == BINS - 1, tl.sum(zeros), 0)  # what is beyond the row was read as 0
+    counts += row * (BINS + 1)
+    tl.atomic_add(counts + bins, found.to(tl.int64), mask=found != 0)
+    tl.atomic_add(counts + BINS, tl.sum(bad).to(tl.int64))
 
 
-@triton.jit(do_not_specialize=["n", "nodes"])
-def _sums_between(
-    p, n, low, high, w, x, w_out, pi, ratio, nodes,
-    INSIDE: tl.constexpr, TWO: tl.constexpr, PART: tl.constexpr, LANES: tl.constexpr,
-    TOGETHER: tl.constexpr, NODES: tl.constexpr,
+@triton.jit(do_not_specialize=["n"])
+def _around(
+    p, n, low, high, out,
+    SUMS: tl.constexpr, PART: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """INSIDE: w_in is not 0. TWO: w_out is another, so that the logarithms count, too."""
-    row = tl.program_id(1).to(tl.int64)
+    row, side = tl.program_id(1).to(tl.int64), tl.program_id(2)
     start = tl.program_id(0).to(tl.int64) * PART
-    node = tl.program_id(2) * NODES + tl.arange(0, NODES)
-    row_low, row_high = number_of(tl.load(low + row)), number_of(tl.load(high + row))
-    row_w = _below_one(tl.load(w + row * nodes + node))[:, None]
-    row_x = tl.load(x + row * nodes + node)
-    row_w_out = tl.load(w_out + row * nodes + node)[:, None]
-    total = tl.zeros([NODES, LANES], tl.float64)
-    logs = tl.zeros([NODES, LANES], tl.float64)
+    row_low, row_high = tl.load(low + row), tl.load(high + row)
+    s, v0 = tl.zeros([LANES], tl.float64), tl.zeros([LANES], tl.float64)
+    v1, v2, v3, v4, v5, v6, v7 = v0, v0, v0, v0, v0, v0, v0
     stop = tl.minimum(PART, n - start)
-    if (row_high <= row_low) | ((tl.max(row_w) == 0.0) & (tl.max(row_w_out) == 0.0)):
-        stop = stop * 0  # nothing is between, or these nodes have no weight
-    for i in range(0, stop, LANES * TOGETHER):
-        denominator = tl.full([NODES, LANES], 1.0, tl.float64)
-        numerator = tl.zeros([NODES, LANES], tl.float64)
-        inner = tl.zeros([NODES, LANES], tl.float64)
-        outer = tl.zeros([NODES, LANES], tl.float64)
-        for j in tl.static_range(TOGETHER):
-            place = start + i + j * LANES + tl.arange(0, LANES)
-            d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
-            d = tl.where((d > row_low) & (d <= row_high), d, 0.0)[None, :]
-            if INSIDE:
-                factor = 1.0 - d * row_w
-                numerator = numerator * factor + d * denominator
-                denominator = denominator * factor
-            else:
-                numerator += d
-            if TWO:
-                outer = outer - d * row_w_out * (1.0 + outer)
-                if INSIDE:
-                    inner = inner - d * row_w * (1.0 + inner)
-        total += numerator / denominator if INSIDE else numerator
-        if TWO:
-            logs += log_of(inner) - log_of(outer) if INSIDE else -log_of(outer)
-    place = (row * tl.num_programs(0) + tl.program_id(0)) * nodes + node
-    tl.store(pi + place, tl.sum(total, 1) * row_x)
-    if TWO:
-        tl.store(ratio + place, tl.sum(logs, 1))
+    if ((side == 0) & (row_low <= 0.0)) | ((side == 1) & (row_high >= 1.0)):
+        stop = stop * 0  # nothing is there
+    for i in range(0, stop, LANES):
+        place = start + i + tl.arange(0, LANES)
+        d = tl.load(p + row * n + place, mask=place < n, other=3.0).to(tl.float64)
+        below, above = (d >= 0.0) & (d < row_low), (d > row_high) & (d <= 1.0)
+        there = ((side == 0) & below) | ((side == 1) & above)
+        d = tl.where(there, d, 0.0)
+        r0 = tl.where(there, 1.0 - d, 0.0)
+        square = d * d
+        r1, r2, fourth = r0 * d, r0 * square, square * square
+        r3 = r1 * square
+        s, v0, v1, v2, v3 = s + d, v0 + r0, v1 + r1, v2 + r2, v3 + r3
+        v4, v5 = v4 + r0 * fourth, v5 + r1 * fourth
+        v6, v7 = v6 + r2 * fourth, v7 + r3 * fourth
+    out += ((row * tl.num_programs(0) + tl.program_id(0)) * 2 + side) * SUMS
+    tl.store(out, tl.sum(s))
+    tl.store(out + 1, tl.sum(v0))
+    tl.store(out + 2, tl.sum(v1))
+    tl.store(out + 3, tl.sum(v2))
+    tl.store(out + 4, tl.sum(v3))
+    tl.store(out + 5, tl.sum(v4))
+    tl.store(out + 6, tl.sum(v5))
+    tl.store(out + 7, tl.sum(v6))
+    tl.store(out + 8, tl.sum(v7))
 
 
-@triton.jit(do_not_specialize=["n", "nodes"])
-def _spread_sums(
-    p, n, cut, w, x, weight_in, weight_out, mean, variance, counts, nodes,
-    PART: tl.constexpr, LANES: tl.constexpr, TOGETHER: tl.constexpr, NODES: tl.constexpr,
-):  # fmt: skip
+@triton.jit(do_not_specialize=["n", "most"])
+def _gather(p, n, low, high, out, filled, most, PART: tl.constexpr, LANES: tl.constexpr):
+    """Append the pixels of a part of a row that are in the band to the row's others."""
     row = tl.program_id(1).to(tl.int64)
     start = tl.program_id(0).to(tl.int64) * PART
-    node = tl.program_id(2) * NODES + tl.arange(0, NODES)
-    row_cut = number_of(tl.load(cut + row))
-    a_in, a_out = tl.load(weight_in + row), tl.load(weight_out + row)
-    row_w = _below_one(tl.load(w + row * nodes + node))[:, None]
-    row_x = tl.load(x + row * nodes + node)
-    total = tl.zeros([NODES, LANES], tl.float64)
-    squares = tl.zeros([NODES, LANES], tl.float64)
-    n_above, n_equal = tl.zeros([LANES], tl.int32), tl.zeros([LANES], tl.int32)
-    for i in range(0, tl.minimum(PART, n - start), LANES * TOGETHER):
-        product = tl.full([NODES, LANES], 1.0, tl.float64)
-        first = tl.zeros([NODES, LANES], tl.float64)
-        second = tl.zeros([NODES, LANES], tl.float64)
-        for j in tl.static_range(TOGETHER):
-            place = start + i + j * LANES + tl.arange(0, LANES)
-            d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
-            above, equal = d > row_cut, d == row_cut
-            n_above += above.to(tl.int32)
-            n_equal += equal.to(tl.int32)
-            a = tl.where(equal, 0.0, tl.where(above, a_in, a_out))
-            d = tl.where(a == 0.0, 0.0, d)
-            factor = 1.0 - d[None, :] * row_w
-            square = factor * factor
-            second = second * square + (a * a * d * (1.0 - d))[None, :] * (product * product)
-            first = first * factor + (a * d)[None, :] * product
-            product = product * factor
-        inverse = 1.0 / product
-        total += first * inverse
-        squares += second * inverse * inverse
-    place = (row * tl.num_programs(0) + tl.program_id(0)) * nodes + node
-    tl.store(mean + place, tl.sum(total, 1) * row_x)
-    tl.store(variance + place, tl.sum(squares, 1) * row_x)
-    if tl.program_id(2) == 0:
-        tl.atomic_add(counts + 3 * row, tl.sum(n_above).to(tl.int64))
-        tl.atomic_add(counts + 3 * row + 1, tl.sum(n_equal).to(tl.int64))
+    row_low, row_high = tl.load(low + row), tl.load(high + row)
+    for i in range(0, tl.minimum(PART, n - start), LANES):
+        place = start + i + tl.arange(0, LANES)
+        item = tl.load(p + row * n + place, mask=place < n, other=-1.0)
+        d = item.to(tl.float64)
+        inside = (d >= row_low) & (d <= row_high)
+        ranks = tl.cumsum(inside.to(tl.int32), 0)
+        size = tl.sum(inside.to(tl.int32))
+        if size > 0:
+            rank = tl.atomic_add(filled + row, size) + ranks - 1
+            tl.store(out + row * most + rank, item, mask=inside & (rank < most))
 
 
-@triton.jit(do_not_specialize=["n", "nodes"])
-def _reciprocals(p, n, scale, w, x, out, nodes, LANES: tl.constexpr):
+@triton.jit(do_not_specialize=["n"])
+def _at_least(p, n, threshold, out, LANES: tl.constexpr):
     row = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
     d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
-    below = d < 0.5
-    total = tl.zeros([LANES], tl.float64)
-    for m in range(nodes):
-        node = row * nodes + m
-        row_w, row_x = tl.load(w + node), tl.load(x + node)
-        total += tl.load(scale + node) / tl.where(below, 1.0 - d * row_w, row_x + (1.0 - d) * row_w)
-    tl.store(out + row * n + place, total, mask=place < n)
+    tl.store(out + row * n + place, d >= tl.load(threshold + row), mask=place < n)

@@ -1,4 +1,4 @@
-"""Passes over tensors of the CPU: two by compiled loops, the others as in plain torch."""
+"""Sums at the nodes over tensors of the CPU, by the compiled loops for arrays."""
 
 from __future__ import annotations
 
@@ -10,35 +10,13 @@ from argmaxf.expected.dependent import kernels
 from argmaxf.expected.shared_rows.column_kernels import log_none_positive
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.torch.form import NodeTilt
-from argmaxf.torch.passes import (
-    at_least,
-    few,
-    gather,
-    keep,
-    powers,
-    spread_sums,
-    sums_between,
-    table,
-)
 from argmaxf.torch.tensors import as_array
 
-__all__ = [
-    "at_least",
-    "few",
-    "gather",
-    "keep",
-    "log_products",
-    "powers",
-    "reciprocals",
-    "spread_sums",
-    "sums_between",
-    "table",
-]
-WORK = 16  # an item costs about as much as so many in a pass over an array
+WORK = 16  # a pixel costs about as much as so many in a pass over an array
 
 
 def log_products(p: Tensor, tilt: NodeTilt) -> Tensor:
-    """Σ log(1 - p w) over all items of each row, at each node."""
+    """Σ log(1 - p w) over all pixels of each row, at each node."""
     items, out = as_array(p), torch.empty_like(tilt.w)
     w, x, found = readonly(tilt.w.numpy()), readonly(tilt.x.numpy()), out.numpy()
 
@@ -51,7 +29,7 @@ def log_products(p: Tensor, tilt: NodeTilt) -> Tensor:
 
 
 def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
-    """Σ_m scale_m / (1 - p w_m) for each item of each row."""
+    """Σ_m scale_m / (1 - p w_m) for each pixel of each row."""
     items, out = as_array(p), torch.empty(p.shape, dtype=torch.float64)
     options = [readonly(each.contiguous().numpy()) for each in (scale, *tilt)]
     found = out.numpy()
