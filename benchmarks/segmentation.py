@@ -15,13 +15,20 @@ from typing import Any
 
 import torch
 
+from argmaxf.measures import Dice
 from argmaxf.torch import segment
 
 SHAPES = {
-    "cpu": ["2×3×65536 sparse softmax", "4×21×256² softmax", "16×1×512² blob"],
+    "cpu": [
+        "2×3×65536 sparse softmax",
+        "4×21×256² softmax",
+        "4×21×256² absent",
+        "16×1×512² blob",
+    ],
     "cuda": [
         "8×21×512² blob",
         "8×21×512² softmax",
+        "8×21×512² absent",
         "16×1×512² blob",
         "64×1×64² blob",
         "1×1×10⁸ blob",
@@ -46,6 +53,8 @@ def maps(name: str, device: str) -> torch.Tensor:
         sizes.append(sizes[-1])
     if kind == "blob":
         return torch.sigmoid(3 * normal(*sizes) - 5)
+    if kind == "absent":  # a class that is not there
+        return torch.exp(normal(*sizes) - 9)
     if kind == "fields":  # smooth ones, classes rarer and rarer
         smooth = 9 * torch.nn.functional.avg_pool2d(normal(*sizes), 9, 1, 4)
         return torch.softmax(smooth - 0.5 * torch.arange(sizes[1], device=device)[:, None, None], 1)
@@ -122,7 +131,7 @@ def expected_dice(p: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
     from argmaxf.torch.values import value_of
 
     rows, chosen = p.flatten(2).flatten(0, 1), masks.flatten(2).flatten(0, 1).bool()
-    return value_of(rows, chosen, (2.0, 1.0, 1.0, 0.0, 0.0), 0.0)[0].view(p.shape[:2])
+    return value_of(rows, chosen, Dice().coefficients(), 0.0)[0].view(p.shape[:2])
 
 
 def masks_table(device: str, only: str) -> Iterator[str]:

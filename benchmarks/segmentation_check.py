@@ -17,7 +17,9 @@ import numpy as np
 import torch
 
 from argmaxf import expected_f, maximize_expected_f
+from argmaxf.measures import Dice
 from argmaxf.torch import engine, rows, segment
+from argmaxf.torch.values import value_of
 
 
 def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
@@ -61,6 +63,7 @@ def checks(device: str) -> Iterator[tuple[str, bool, str]]:
     yield from ensembles(device)
     yield from functions(device)
     yield from repeated(device)
+    yield from many_rows(device)
     if device == "cuda":
         yield from memory()
         yield from huge()
@@ -139,6 +142,18 @@ def functions(device: str) -> Iterator[tuple[str, bool, str]]:
     value = expected_f(p[0], one.selected)
     near = torch.stack([value.mean - one.expected, value.std - one.std]).abs().max().item()
     yield "expected_f of a tensor", near < 1e-12 and value.mean.device == p.device, f"{near:.1e}"
+
+
+def many_rows(device: str) -> Iterator[tuple[str, bool, str]]:
+    """More rows than a grid of programs has room for."""
+    p = torch.rand((70_000, 40), generator=torch.Generator().manual_seed(5)) ** 3
+    truth = maximize_expected_f(p.numpy(), average="samples")
+    found = maximize_expected_f(p.to(device), average="samples")
+    value, _ = value_of(p.to(device), found.selected, Dice().coefficients(), 0.0)
+    same = found.k.cpu().tolist() == truth.k.tolist()
+    same &= bool((found.selected.cpu().numpy() == truth.selected).all())
+    same &= torch.allclose(value, found.expected, rtol=1e-11)
+    yield f"{len(p)} rows", same, f"k = {truth.k[:3].tolist()}"
 
 
 def repeated(device: str) -> Iterator[tuple[str, bool, str]]:

@@ -30,7 +30,7 @@ SLACK = 1e-12  # bounds must hold by more than this
 TINY = 5e-324  # the least number above 0
 TOP = 1.0
 SAMPLE, GOLDEN = 2048, (5.0**0.5 - 1.0) / 2.0
-STEEPEST = 50.0  # u times the least denominator at the last node, at most
+STEEPEST = 50.0  # u times the least denominator, at the last node with weight to speak of
 
 
 class RowBands(NamedTuple):
@@ -86,7 +86,7 @@ def bands_of(p: Tensor, c: Coefficients, narrow: bool = True) -> RowBands:
             break
     is_narrow, poor = state == READY, np.zeros(len(p))
     if not is_narrow.all():
-        ends, poor = wide_ends(passes.table(p), c)
+        ends, poor = wide_ends(passes.bin_counts(p), c)
         band = np.where(is_narrow, band, np.stack([ends, ends, ends + TOP]))
     sums = passes.around(p, *on_device(p, band[0], band[2])).cpu().numpy()
     below, above = np.rint(sums[:, :, :2].sum(2)).T
@@ -128,29 +128,42 @@ def on_device(p: Tensor, *numbers: Floats) -> tuple[Tensor, ...]:
     return torch.from_numpy(np.stack(numbers)).to(p.device).unbind()
 
 
-def wide_ends(table: Tensor, c: Coefficients) -> tuple[Floats, Floats]:
+def wide_ends(counts: Tensor, c: Coefficients) -> tuple[Floats, Floats]:
     """Return below which probability nothing is in the best set, and a size that is too small.
 
-    Counts in bins say something about sums. By Jensen's inequality some set is worth so much at
-    least; others cannot be worth as much by 1. of `expected/flat.py`.
+    A set that cannot be worth what another one is at least is not the best (`worth_in_bins`).
     """
-    low, high = edges(table.device)
-    size = table[:, :BINS].double()
-    k, least, most = (torch.cumsum(size * p, 1) for p in (torch.ones_like(low), low, high))
-    mean, above = most[:, -1:], k - size
+    low, _ = edges(counts.device)
+    best, bound, mean_low = worth_in_bins(counts.double(), c)
+    may_be = (counts > 0) & (bound >= best * (1.0 - SLACK))
+    first, last = may_be.byte().argmax(1), BINS - 1 - may_be.byte().flip(1).argmax(1)
+    above = (counts.cumsum(1) - counts).gather(1, first[:, None])[:, 0]
+    end, poor = torch.stack([low[last], above]).cpu().numpy()
+    # Pixels below a band are summed up by powers
+    x = least_denominator(c, plausible(mean_low, np.inf)[0], poor + 1.0)
+    w = -np.expm1(-max(c.b_in, c.b_out) * STEEPEST / x)
+    return np.clip(end, TINY, SMALL / np.maximum(w, SMALL)), poor
+
+
+def worth_in_bins(size: Tensor, c: Coefficients) -> tuple[Tensor, Tensor, Floats]:
+    """Return what some set is worth at least, what those that end in a bin are at most, and Σ p.
+
+    With M = Σ p of a set and X its denominator, by Jensen's inequality and by 1. of
+    `expected/flat.py`, x the least X,
+
+        (c M + s0) / (E[X] + b_in)  ≤  f_k  ≤  (c M + s0) (1 + Var X / x²) / E[X].
+
+    Counts in bins bound M, and Σ p of all pixels.
+    """
+    low, high = edges(size.device)
+    k, least, most = (torch.cumsum(size * edge, 1) for edge in (torch.ones_like(low), low, high))
+    d, mean, above = c.b_out - c.b_in, most[:, -1:], k - size
     value = (c.c * least + c.s0) / (k + c.s1 + c.b_in * (1.0 + most) + c.b_out * (mean - most))
     best = torch.where(k > 0, value, 0.0).amax(1, keepdim=True)
     mean_low = least[:, -1].cpu().numpy()
-    fewest, _ = plausible(mean_low, np.inf)
-    # The denominators of sets that end in a bin, at least, and in the mean
-    (x,) = on_device(table, least_denominator(c, fewest, 1.0))
-    x, d = torch.maximum(x[:, None], above + (c.s1 + 1.0)), c.b_out - c.b_in
+    (x_of_row,) = on_device(size, least_denominator(c, plausible(mean_low, np.inf)[0], 1.0))
+    x = torch.maximum(x_of_row[:, None], above + (c.s1 + 1.0))
     inside = most if d > 0.0 else least - size * low
     mean_x = torch.maximum(x, above + 1.0 + c.s1 + c.b_out * least[:, -1:] - d * inside)
-    bound = (c.c * most + c.s0) / mean_x * (1.0 + max(c.b_in, c.b_out) ** 2 * mean / x**2)
-    may_be = (size > 0.0) & (bound >= best * (1.0 - SLACK))
-    first, last = may_be.byte().argmax(1), BINS - 1 - may_be.byte().flip(1).argmax(1)
-    end, poor = torch.stack([low[last], above.gather(1, first[:, None])[:, 0]]).cpu().numpy()
-    # Pixels below a band are summed up by powers
-    w = -np.expm1(-max(c.b_in, c.b_out) * STEEPEST / least_denominator(c, fewest, poor + 1.0))
-    return np.clip(end, TINY, SMALL / np.maximum(w, SMALL)), poor
+    variance = max(c.b_in, c.b_out) ** 2 * mean
+    return best, (c.c * most + c.s0) / mean_x * (1.0 + variance / x**2), mean_low

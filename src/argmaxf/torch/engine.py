@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
+MOST_ROWS = 1 << 15  # at a time: a grid of programs has room for twice as many
+
 
 def by_numpy(rows: Tensor) -> bool:
     """Whether the compiled loops for arrays can have the pixels: on the CPU they are faster."""

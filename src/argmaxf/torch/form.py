@@ -58,7 +58,7 @@ class RowForm(NamedTuple):
         by_rows(row_kernels.fill_nodes, low.size, low, high, ratio, out=nodes)
         u, weight, *tilts = torch.from_numpy(nodes).to(device).unbind()
         inside = NodeTilt(*tilts[:2])
-        one_tilt = coefficients[1] == coefficients[2]
+        one_tilt = coefficients.b_in == coefficients.b_out
         outside = inside if one_tilt else NodeTilt(*tilts[2:])
         return cls(Coefficients(*ratio), ratio, nodes, u, weight, inside, outside)
 
@@ -93,15 +93,15 @@ class RowForm(NamedTuple):
 def by_rows(work: Callable[..., None], rows: int, *given: Any, out: Floats) -> Floats:
     """Let a compiled loop fill in something for every row, by several threads where it is long."""
 
-    def part(rows: slice) -> None:
-        work(*given, rows.start, rows.stop, out)
+    def part(some: slice) -> None:
+        work(*given, some.start, some.stop, out)
 
     in_threads(part, rows, threads_for(WORK * rows))
     return out
 
 
 def plausible(mean: Floats, n: float) -> tuple[Floats, Floats]:
-    """Return how few and how many positives there plausibly are (`nodes.plausible_positives`)."""
+    """Return how few and how many positives there plausibly are (`expected/nodes.py`)."""
     spread = 9.0 * np.sqrt(mean)
     return np.maximum(mean - spread, 0.0), np.minimum(mean + spread + 20.0, n)
 

@@ -23,7 +23,7 @@ from argmaxf.measures import Coefficients
 from argmaxf.question import Question
 from argmaxf.torch.anywhere import best_masks, mask_values
 from argmaxf.torch.ascent import ascend
-from argmaxf.torch.form import NodeTilt, RowForm, least_denominator, plausible
+from argmaxf.torch.form import RowForm, least_denominator, plausible
 from argmaxf.torch.series import none_there, pixel_logs, reciprocals
 from argmaxf.torch.sizes import best_size, mark_top
 
@@ -59,13 +59,9 @@ class Members(NamedTuple):
         form = RowForm.of(coefficients, least, (p.shape[1] + positives) * every, p.device)
         return cls(p, weight, form, positives)
 
-    def log_products(self, p: Tensor, tilt: NodeTilt) -> Tensor:
-        """Σ log(1 - p w) of each member, at each node."""
-        return pixel_logs(p.contiguous(), tilt)
-
     def nothing_there(self) -> float:
         """P(S = 0)."""
-        return float(self.weight @ none_there(self.p.contiguous()))
+        return float(self.weight @ none_there(self.p))
 
 
 def mixture_value(
@@ -81,7 +77,7 @@ def best_dice(p: Tensor, weight: Tensor, coefficients: Coefficients, zero: float
     """Return the mask with the highest expected Dice (F_β), of equal pixels the first."""
     members = Members.of(p, weight, coefficients)
     form = members.form
-    g = members.log_products(p, form.outside).exp()
+    g = pixel_logs(p, form.outside).exp()
     scale = coefficients.c * weight[:, None] * form.weight * g * form.inside.x
 
     def additions(t: float) -> Tensor:
@@ -109,7 +105,7 @@ class Overlap(NamedTuple):
         """Sum up the pixels in and out of a mask."""
         form, k = members.form, int(chosen.sum())
         inside = (members.p * chosen).sum(1, dtype=torch.float64)
-        log_q = members.log_products(members.p.masked_fill(chosen, 0.0), form.outside)
+        log_q = pixel_logs(members.p.masked_fill(chosen, 0.0), form.outside)
         scale = members.weight[:, None] * form.weight * log_q.exp()
         value = float((scale * (-form.u * k).exp() * inside[:, None]).sum()) if k else 0.0
         return cls(chosen, k, inside, scale, value)
@@ -162,7 +158,7 @@ def iou_bound(members: Members, value: float) -> float:
     def log_below(first: int, stop: int, rest: Tensor) -> Tensor:
         """Add the pixels from the first to before the last to a sum over those below."""
         some = falling[:, first:stop]
-        return rest + members.log_products(some, form.outside) if some.shape[1] else rest
+        return rest + pixel_logs(some, form.outside) if some.shape[1] else rest
 
     def bound(first: int, stop: int, log_q: Tensor) -> float:
         highest = (form.weight * (log_q - form.u * first).exp()).sum(1)

@@ -27,18 +27,16 @@ def edges(device: torch.device) -> tuple[Tensor, Tensor]:
     return low.to(device), high.to(device)
 
 
-def table(p: Tensor) -> Tensor:
-    """Count the pixels p > 0 in the bins of each row; last what is no probability."""
+def bin_counts(p: Tensor) -> Tensor:
+    """Count the pixels p > 0 in the bins of each row."""
     rows, n = p.shape
-    counts = torch.zeros(rows * (BINS + 2), dtype=torch.int64, device=p.device)
-    first = (BINS + 2) * torch.arange(rows, device=p.device)[:, None]
+    counts = torch.zeros(rows * (BINS + 1), dtype=torch.int64, device=p.device)
+    first = (BINS + 1) * torch.arange(rows, device=p.device)[:, None]
     for part in parts_of(rows, n):
         d = p[:, part].double()
-        place = (ONE - (d.view(torch.int64) >> 48)).clamp(0, BINS - 1)
-        place = place.masked_fill(d == 0.0, BINS).masked_fill(~((d >= 0.0) & (d <= 1.0)), BINS + 1)
+        place = (ONE - (d.view(torch.int64) >> 48)).clamp(0, BINS - 1).masked_fill(d == 0.0, BINS)
         counts += torch.bincount((place + first).view(-1), minlength=counts.numel())
-    found = counts.view(rows, BINS + 2)
-    return torch.cat([found[:, :BINS], found[:, BINS + 1 :]], 1)
+    return counts.view(rows, BINS + 1)[:, :BINS]
 
 
 def around(p: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -63,16 +61,16 @@ def around(p: Tensor, low: Tensor, high: Tensor) -> Tensor:
 def gather(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
     """Return the pixels of each row from `low` to `high`, at most so many, then zeros."""
     rows, n = p.shape
-    out = torch.zeros(rows, most + 1, dtype=p.dtype, device=p.device)
+    out = torch.zeros(rows, most, dtype=p.dtype, device=p.device)
     filled = torch.zeros(rows, dtype=torch.int64, device=p.device)
     for part in parts_of(rows, n):
         d = p[:, part].double()
         row, column = ((d >= low[:, None]) & (d <= high[:, None])).nonzero(as_tuple=True)
         size = torch.bincount(row, minlength=rows)
         rank = torch.arange(len(row), device=p.device) - (size.cumsum(0) - size)[row]
-        out[row, (filled[row] + rank).clamp(max=most)] = p[:, part][row, column]
+        out[row, filled[row] + rank] = p[:, part][row, column]
         filled += size
-    return out[:, :most]
+    return out
 
 
 def at_least(p: Tensor, threshold: Tensor) -> Tensor:

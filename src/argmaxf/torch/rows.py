@@ -1,7 +1,7 @@
 """The set with the highest expected value in each row of a tensor of pixels.
 
 A band of probabilities is left in which its lowest pixel must be (`bands`), the pixels around it
-are summed up (`series`), and every set that ends in the band is valued (`climb`).
+are summed up (`series`), and every set that ends in the band is valued (`search`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from torch import Tensor
 from argmaxf.arrays import Floats
 from argmaxf.measures import Coefficients
 from argmaxf.torch.bands import RowBands, bands_of, on_device, whole_rows
-from argmaxf.torch.engine import passes_for
+from argmaxf.torch.engine import MOST_ROWS, passes_for
 from argmaxf.torch.pixels import check_range
 from argmaxf.torch.search import Answer, BandSearch, RowQuestion, Stretches
 from argmaxf.torch.stretches import falling, one_stretch
 
 SHORT = 1 << 13  # rows of so few pixels are looked at whole
 ROOM, PART = 1 << 20, 32  # pixels held in order: so many, or a part of all
-MOST_ROWS = 1 << 15  # a grid of programs has room for twice as many
 
 
 class Rows(NamedTuple):
@@ -95,8 +94,8 @@ def _groups(sizes: list[int], room: int) -> Iterator[tuple[slice, int]]:
 def _stretches(p: Tensor, bands: RowBands, most: int, asked: RowQuestion, room: int) -> Stretches:
     """Return what yields the pixels of the bands in order."""
     if most > room:  # of one row
-        above = int(bands.above[0])
-        return lambda: falling(p, above, most, room, asked.split, asked.rises)
+        row, above = p[0], int(bands.above[0])
+        return lambda: falling(row, above, most, room, asked.split, asked.rises)
     items = passes_for(p).gather(p, *on_device(p, bands.low, bands.high), max(most, 1))
     begins = torch.from_numpy(bands.above > 0.0).to(p.device)
     stretch = one_stretch(items, begins, asked.split, asked.rises)
@@ -105,7 +104,9 @@ def _stretches(p: Tensor, bands: RowBands, most: int, asked: RowQuestion, room: 
 
 def select(p: Tensor, rows: Rows) -> Tensor:
     """Mark the chosen items: those above the threshold, and the first ones equal to it."""
-    chosen: Tensor = passes_for(p).at_least(p, rows.threshold)
+    parts = zip(*(torch.split(each, MOST_ROWS) for each in (p, rows.threshold)), strict=True)
+    marks = [passes_for(p).at_least(*part) for part in parts]
+    chosen: Tensor = marks[0] if len(marks) == 1 else torch.cat(marks)
     if (rows.ties == rows.equal).all():
         return chosen
     threshold = rows.threshold.to(p.dtype)[:, None]

@@ -1,6 +1,8 @@
 """The best set of each row among those that end in a band of it, and whether others can be better.
 
-The three steps read the pixels of the bands in order, each from the first one on.
+The first set of a row has the pixels above its band, `base` is its value, and every other f is
+less that. The pixels of the band are read in order three times: for log Q of the first set, to
+climb from set to set, and for the sums over the best one.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ class Found(NamedTuple):
     f: Tensor  # its value less that of the first set
     lowest: Tensor  # its lowest pixel
     over: Tensor  # how many of the band are above that
-    equal: Tensor
+    equal: Tensor  # and how many are equal to it
     upper: Tensor  # how many are above the middle of the band
     mass: Tensor  # Σ p of these
     last: Tensor  # f at the end of the band, less that of the first set
@@ -61,7 +63,7 @@ class RowQuestion(NamedTuple):
 
     @property
     def rises(self) -> bool:
-        """Whether f only rises among equal pixels at the top (`row_kernels.smallest_useful_k`)."""
+        """Whether f only rises among equal pixels at the top: `smallest_useful_k` for arrays."""
         c = self.c
         return bool(c.s0 == 0.0 and c.b_in <= c.b_out and c.b_out > 0.0)
 
@@ -106,7 +108,7 @@ class BandSearch:
     def _after(self, items: Tensor, start: State, f: Tensor) -> State:
         """Return the state after some items."""
         form, by, k = self.form, self.by, start.k + items.shape[1]
-        a = start.a + form.coefficients[0] * by.tilted_sums(items, form.inside)[0]
+        a = start.a + form.coefficients.c * by.tilted_sums(items, form.inside)[0]
         if form.one_tilt:
             return State(k, a, start.log_q, f)
         log = by.log_products(items, form.inside) - by.log_products(items, form.outside)

@@ -12,7 +12,7 @@ from argmaxf.question import Question
 from argmaxf.torch.anywhere import best_masks
 from argmaxf.torch.ensembles import segment_ensemble
 from argmaxf.torch.one_class import segment_exclusively
-from argmaxf.torch.pixels import first_bad, kept_of, pixels_of
+from argmaxf.torch.pixels import check_range, first_bad, kept_of, pixels_of
 from argmaxf.torch.records import Segmentation, shaped
 from argmaxf.validation import NotAProbability, check_not_negative, check_zero_division
 
@@ -42,8 +42,8 @@ def segment(
 
         E[(2 T_k + s) / (k + S + s)]
 
-    (T true positives, S positives, s = `smooth`) is maximized over k, exactly: bounds show that no
-    other k can be better. Everything runs on the device of `probs`, in double precision from the
+    (T true positives, S positives, s = `smooth`) is maximized over k, exactly.
+    Everything runs on the device of `probs`, in double precision from the
     exact values of its numbers; gradients are ignored.
 
     Parameters
@@ -84,8 +84,9 @@ def segment(
     Notes
     -----
     A handful of passes over the pixels, of which few are sorted; they stay where they are. Besides
-    masks it needs some 100 MB at most, and a copy of `probs` where it is not contiguous or
-    pixels are ignored. On CUDA two runs give the same bits.
+    masks it needs some 100 MB, or a fifth of the input where few pixels stand out, and a copy of
+    `probs` where it is not contiguous, has 8 bits, or pixels are ignored. On CUDA two runs give the
+    same bits.
 
     Examples
     --------
@@ -118,8 +119,12 @@ def segment(
     kept = kept_of(pixels, include_background)
     rows = kept.reshape(-1, kept.shape[2])
     try:
-        found, masks = best_masks(rows, question)
-    except (NotAProbability, ValueError):
+        try:
+            found, masks = best_masks(rows, question)
+        except ValueError:  # of the decision for arrays
+            check_range(rows)
+            raise
+    except NotAProbability:
         raise first_bad(probs, ignore, None if include_background else 1) from None
     return shaped(probs, kept, found, masks)
 

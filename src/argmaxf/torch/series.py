@@ -22,7 +22,7 @@ from argmaxf.torch import engine, row_kernels
 from argmaxf.torch.form import NodeTilt, by_rows
 from argmaxf.torch.passes import parts_of
 
-DIRECT = 1 << 24  # so many are sooner summed up one by one
+DIRECT = 1 << 24  # so many pixels × nodes are sooner summed up one by one
 SMALL = 2.0**-6  # q at most: eight powers of it are a double's digits
 
 
@@ -42,7 +42,7 @@ def of_pixels(p: Tensor, tilt: NodeTilt) -> Tensor:
     if p.numel() * tilt.w.shape[1] <= DIRECT:
         return of_items(p, tilt)
     passes = engine.passes_for(p)
-    cut = SMALL / tilt.w.amax(1).clamp(min=SMALL / 2.0)
+    cut = SMALL / tilt.w.amax(1).clamp(min=SMALL / 2.0)  # 2 where all pixels are below
     far = torch.ones_like(cut)
     sums = passes.around(p, cut, far)[:, 0].cpu().numpy()
     most = p.shape[1] - int(np.rint(sums[:, :2].sum(1)).min())

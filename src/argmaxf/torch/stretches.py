@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -47,15 +48,16 @@ def one_stretch(items: Tensor, begins: Tensor, split: bool, rises: bool) -> Item
 def falling(
     row: Tensor, above: int, size: int, room: int, split: bool, rises: bool
 ) -> Iterator[ItemStretch]:
-    """Yield so many pixels of one row (1 × n) after those above, about `room` at a time.
+    """Yield so many pixels of one row after those above, about `room` at a time.
 
     A stretch ends above a run of equal pixels, which needs no sorting.
     """
     done, begins = above, torch.tensor([above > 0], device=row.device)
+    cut = of_rank(row, above) if above else math.inf
     while done < above + size:
-        top, cut = (of_rank(row[0], rank) for rank in (done + 1, min(done + room, above + size)))
-        between = row[(row > cut) & (row <= top)][None]
-        equal = sum(int((row[:, part] == cut).sum()) for part in parts_of(*row.shape))
+        top, cut = cut, of_rank(row, min(done + room, above + size))
+        between = row[(row > cut) & (row < top)][None]
+        equal = sum(int((row[part] == cut).sum()) for part in parts_of(1, len(row)))
         in_one = not split or (rises and done + between.shape[1] == 0)
         if between.shape[1]:
             yield one_stretch(between, begins, split, rises and done == 0)
@@ -64,7 +66,7 @@ def falling(
             length = min(room, equal - start)
             closed = torch.full((1, length + 1), in_one, device=row.device)
             closed[:, 0], closed[:, -1] = ~begins, in_one and start + length < equal
-            yield ItemStretch(torch.full_like(row[:, :length], cut), closed)
+            yield ItemStretch(torch.full_like(row[None, :length], cut), closed)
             begins = torch.zeros_like(begins)
         done += between.shape[1] + equal
 

@@ -103,7 +103,7 @@ def _sizes(rows: int, n: int, nodes: int) -> tuple[int, int, int]:
     block = max(16, 1 << (nodes - 1).bit_length())
     tile = max(1, ROOM // block)
     tiles, programs = -(-n // tile), max(1, min(MOST_PARTS, PROGRAMS // rows))
-    return block, tile, tile * -(-tiles // programs)
+    return block, tile, tile * max(1, -(-tiles // programs))
 
 
 def _part_sums(

@@ -15,7 +15,7 @@ from torch import Tensor
 from argmaxf.expected.power_kernels import SUMS
 from argmaxf.torch.passes import BINS, ONE
 
-__all__ = ["around", "at_least", "gather", "table"]
+__all__ = ["around", "at_least", "bin_counts", "gather"]
 
 LANES = 2048  # pixels read at a time
 PART = LANES * 8  # pixels of one program
@@ -24,10 +24,10 @@ SUM_LANES = 128
 SUM_PART = SUM_LANES * 64
 
 
-def table(p: Tensor) -> Tensor:
-    """Count the pixels p > 0 in the bins of each row; last what is no probability."""
+def bin_counts(p: Tensor) -> Tensor:
+    """Count the pixels p > 0 in the bins of each row."""
     rows, n = p.shape
-    counts = torch.zeros(rows, BINS + 1, dtype=torch.int64, device=p.device)
+    counts = torch.zeros(rows, BINS, dtype=torch.int64, device=p.device)
     _count[(_parts(n, PART), rows)](p, n, counts, BINS, ONE, PART, LANES)
     return counts
 
@@ -73,7 +73,7 @@ def _count(
     start = tl.program_id(0).to(tl.int64) * PART
     bins = tl.arange(0, BINS)
     found = tl.zeros([BINS], tl.int32)
-    zeros, bad = tl.zeros([LANES], tl.int32), tl.zeros([LANES], tl.int32)
+    zeros = tl.zeros([LANES], tl.int32)
     for i in range(0, tl.minimum(PART, n - start), LANES):
         place = start + i + tl.arange(0, LANES)
         d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
@@ -81,11 +81,8 @@ def _count(
         bin = tl.minimum(tl.maximum(bin, 0), BINS - 1).to(tl.int32)
         found += tl.histogram(tl.where(d == 0.0, BINS - 1, bin), BINS)
         zeros += (d == 0.0).to(tl.int32)
-        bad += (((d >= 0.0) & (d <= 1.0)) == 0).to(tl.int32)
     found -= tl.where(bins == BINS - 1, tl.sum(zeros), 0)  # what is beyond the row was read as 0
-    counts += row * (BINS + 1)
-    tl.atomic_add(counts + bins, found.to(tl.int64), mask=found != 0)
-    tl.atomic_add(counts + BINS, tl.sum(bad).to(tl.int64))
+    tl.atomic_add(counts + row * BINS + bins, found.to(tl.int64), mask=found != 0)
 
 
 @triton.jit(do_not_specialize=["n"])

@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from argmaxf.arrays import Floats
 from argmaxf.measures import Coefficients
 from argmaxf.torch import row_kernels
+from argmaxf.torch.engine import MOST_ROWS
 from argmaxf.torch.form import RowForm, by_rows
 from argmaxf.torch.pixels import check_range
 from argmaxf.torch.series import none_there, of_pixels
@@ -24,7 +26,7 @@ class Chance(NamedTuple):
     mean: Floats
     std: Floats
 
-    def unless(self, empty: Floats, other: Chance) -> Chance:
+    def unless(self, empty: NDArray[np.bool_], other: Chance) -> Chance:
         """Return another one's where the set is empty."""
         return Chance(*(np.where(empty, *pair) for pair in zip(other, self, strict=True)))
 
@@ -54,6 +56,10 @@ def value_of(p: Tensor, chosen: Tensor, c: Coefficients, zero: float) -> tuple[T
 
     Makes two copies of the pixels.
     """
+    if len(p) > MOST_ROWS:
+        parts = zip(torch.split(p, MOST_ROWS), torch.split(chosen, MOST_ROWS), strict=True)
+        means, stds = zip(*(value_of(*part, c, zero) for part in parts), strict=True)
+        return torch.cat(means), torch.cat(stds)
     check_range(p)
     k, mean = torch.stack([chosen.sum(1), p.sum(1, dtype=torch.float64)]).cpu().numpy()
     first = k if c.s1 > 0.0 else np.maximum(k, 1.0)
@@ -63,5 +69,5 @@ def value_of(p: Tensor, chosen: Tensor, c: Coefficients, zero: float) -> tuple[T
     found = value_and_spread(form, k, inside[0] + outside[0], inside[1:], outside[1:])
     if c.s1 == 0.0:
         found = found.unless(k == 0.0, value_of_nothing(p, mean, c, zero))
-    mean, std = torch.from_numpy(np.stack(found)).to(p.device)
-    return mean, std
+    expected, std = torch.from_numpy(np.stack(found)).to(p.device)
+    return expected, std
