@@ -561,6 +561,22 @@ def test_what_is_not_proven_is_looked_at_from_the_top(monkeypatch, name, measure
     same_decision(segment(p, measure=measure), by_numpy(p, measure), p.shape)
 
 
+@pytest.mark.parametrize("beta", [0.6, 1.0])
+def test_with_smoothing_the_empty_set_may_be_better_than_any_in_the_bins(beta):
+    p = torch.full((1, 1, 17_246), 0.95 * 2.0**-14, dtype=torch.float64)
+    p[0, 0, 5] = 0.999 * 2.0**-14
+    measure = FBeta(beta, smooth=1e-6)
+    same_decision(segment(p, measure=measure), by_numpy(p, measure), p.shape)
+
+
+@pytest.mark.parametrize(("p", "smooth"), [(0.35, 1e-18), (0.499800934755782, 1e-14)])
+def test_no_smoothing_is_too_little_beside_a_pixel(p, smooth):
+    """P(S = 0) is worth more than the pixel: nothing of the smoothing may be lost."""
+    found = segment(torch.tensor([[[p]]], dtype=torch.float64), measure="iou", smooth=smooth)
+    assert found.k.item() == 0
+    assert found.expected.item() == pytest.approx(1 - p, rel=1e-12)
+
+
 def test_with_few_positives_the_band_begins_at_the_top():
     found = bands.bands_of(torch.full((1, 9_000), 0.01), Dice().coefficients())
     assert not found.narrow.any()

@@ -61,8 +61,8 @@ def whole_rows(p: Tensor, c: Coefficients) -> RowBands:
 
 
 def _first(poor: Floats, c: Coefficients) -> Floats:
-    """Return the least size of sets that count: with smoothing, the empty one may be best."""
-    return np.where((poor > 0.0) | (c.s1 == 0.0), poor + 1.0, 0.0)
+    """Return the least size of sets that count: with smoothing, the empty one may be the best."""
+    return poor + 1.0 if c.s1 == 0.0 else 0.0 * poor
 
 
 def bands_of(p: Tensor, c: Coefficients, narrow: bool = True) -> RowBands:
@@ -140,7 +140,7 @@ def wide_ends(counts: Tensor, c: Coefficients) -> tuple[Floats, Floats]:
     above = (counts.cumsum(1) - counts).gather(1, first[:, None])[:, 0]
     end, poor = torch.stack([low[last], above]).cpu().numpy()
     # Pixels below a band are summed up by powers
-    x = least_denominator(c, plausible(mean_low, np.inf)[0], poor + 1.0)
+    x = least_denominator(c, plausible(mean_low, np.inf)[0], _first(poor, c))
     w = -np.expm1(-max(c.b_in, c.b_out) * STEEPEST / x)
     return np.clip(end, TINY, SMALL / np.maximum(w, SMALL)), poor
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from argmaxf.torch.form import NodeTilt, RowForm, factor, log_ratio, share
 
-ROOM = 1 << 21  # items × nodes held at a time
+ROOM = 1 << 20  # items × nodes held at a time
 CONTEST = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
 
 
@@ -68,20 +68,21 @@ def climb(form: RowForm, items: Tensor, start: State) -> tuple[Tensor, Tensor]:
     values, base = [], form.weight * (log_q - form.u * (k + s1)[:, None]).exp() * a
     for p in _chunks(items, form.inside):
         added = gain * share(p, form.inside)
-        after = a[:, None] + added.cumsum(1)
+        total = added.cumsum(1)
+        before = a[:, None] + (total - added)  # so that nothing of a is lost
         place = torch.arange(p.shape[1], dtype=torch.float64, device=p.device)
         log_scale = log_q[:, None] - u * (k[:, None] + place + s1)[:, :, None]
-        steps = lost * (after - added) + e * added
+        steps = lost * before + e * added
         if not form.one_tilt:
             log_after, ratio = log_ratio(form, p).cumsum(1), form.pull[:, None]
             ratio = ratio * share(p, form.outside)
-            steps += e * ratio * after
+            steps += e * ratio * (before + added)
             log_scale[:, 1:] += log_after[:, :-1]
             log_q = log_q + log_after[:, -1]
         scale = log_scale.clamp_(max=0.0).exp_().mul_(weight)  # Q is a product of probabilities
         found = f[:, None] + (scale * steps).sum(2).cumsum(1)
         values.append(found)
-        k, a, f = k + p.shape[1], after[:, -1], found[:, -1]
+        k, a, f = k + p.shape[1], a + total[:, -1], found[:, -1]
     return base.sum(1), torch.cat(values, 1)
 
 

@@ -244,12 +244,12 @@ def _climb(
         item = i + tile
         p = tl.load(items + row * n + item, mask=item < n, other=0.0).to(tl.float64)[:, None]
         added = gain * (p / _factor(p, xi))
-        after = a + tl.cumsum(added, 0)
-        steps = lost * (after - added) + e * added
+        before = a + (tl.cumsum(added, 0) - added)
+        steps = lost * before + e * added
         log_scale = q - uu * (k + tile.to(tl.float64)[:, None])
         if not ONE_TILT:
             ratio = _ratio(p, wi, xi, wo, xo)
-            steps += e * ratio * after
+            steps += e * ratio * (before + added)
             log_ratio = _log_ratio(p, ratio, xi, xo, GROWS)
             log_scale += tl.cumsum(log_ratio, 0) - log_ratio
             q += tl.sum(log_ratio, 0)[None, :]
