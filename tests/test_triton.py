@@ -1,7 +1,10 @@
 """The Triton kernels without a GPU: Triton's interpreter runs them on the CPU."""
 
 import os
+import re
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -179,3 +182,19 @@ def test_classes_and_ensembles_go_through_the_kernels():
     assert found.bound.item() >= truth.expected * (1 - 1e-12)
     same = segment(p[None].expand(2, 1, 3, 60), ensemble=True)  # members that agree
     assert torch.equal(same.masks, segment(p).masks)
+
+
+def test_every_kernel_compiles_for_a_gpu():
+    """The interpreter takes what the compiler refuses, as a name with two types."""
+    script = Path(__file__).parent / "compile_kernels.py"
+    done = subprocess.run(
+        [sys.executable, script],
+        env={**os.environ, "TRITON_INTERPRET": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    kernels = {line.split()[0] for line in done.stdout.splitlines()}
+    source = "".join(Path(module.__file__).read_text() for module in (triton_items, triton_passes))
+    assert kernels == set(re.findall(r"do_not_specialize.*\ndef (\w+)\(", source))

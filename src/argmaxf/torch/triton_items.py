@@ -230,11 +230,11 @@ def _climb(
     start = tl.program_id(0) * part
     part_at = row * tl.num_programs(0) + tl.program_id(0)
     above = real & (0 * node + tl.program_id(0) > 0)
-    before = through + (part_at - 1) * 2 * nodes + node
+    sums_above = through + (part_at - 1) * 2 * nodes + node
     a = tl.load(start_a + place, mask=real, other=0.0)[None, :]
-    a += gain * tl.load(before, mask=above, other=0.0)[None, :]
+    a += gain * tl.load(sums_above, mask=above, other=0.0)[None, :]
     q = tl.load(start_q + place, mask=real, other=0.0)[None, :]
-    q += tl.load(before + nodes, mask=above, other=0.0)[None, :]
+    q += tl.load(sums_above + nodes, mask=above, other=0.0)[None, :]
     k = tl.load(start_k + row) + s1 + start
     if tl.program_id(0) == 0:
         tl.store(base + row, tl.sum(omega * tl.exp(q - uu * k) * a))
