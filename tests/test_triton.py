@@ -52,10 +52,14 @@ def maps():
     }
 
 
+FAST = [("blob", "dice"), ("8-bit", "iou")]  # an interpreted decision takes a second
 CASES = [(name, measure) for name in maps() for measure in ("dice", "iou")]
 
 
-@pytest.mark.parametrize(("name", "measure"), CASES)
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [pytest.param(*case, marks=() if case in FAST else pytest.mark.slow) for case in CASES],
+)
 def test_the_kernels_decide_as_numpy_does(name, measure):
     p = torch.from_numpy(maps()[name]).to(torch.float32 if measure == "dice" else torch.float64)
     rows = p.double().flatten(0, 1).numpy()

@@ -6,7 +6,7 @@ docs/tour.md walks through the first.
 One mask for each image × class: `segmentation` (the door), `pixels` (what is given), `anywhere`
 (on the CPU the decision for arrays is made, and the way ends here), `rows` (the steps on a GPU),
 `bands` (where the lowest pixel can be) by `passes` over all pixels, `form` and `series` (the
-measure and sums at the nodes) by `row_kernels`, `stretches` (the pixels of a band in order),
+measure and sums at the nodes) by `host_kernels`, `stretches` (the pixels of a band in order),
 `search` (the best set that ends there) by `items`, `values` (mean and spread) and `records` (the
 answer).
 `engine` chooses who works on pixels, and `tensors` is the door for the functions of arrays.

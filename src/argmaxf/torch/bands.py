@@ -1,7 +1,7 @@
 """Where the lowest chosen pixel of each row can be: a band of probabilities.
 
 With hundreds of positives a few sums leave a narrow band around the cut, as for arrays
-(`expected/flat.py` has the reasons, `row_kernels.prove` checks them). With fewer it begins at the
+(`expected/flat.py` has the reasons, `host_kernels.prove` checks them). With fewer it begins at the
 top, and counts in bins say where it ends.
 """
 
@@ -21,8 +21,8 @@ from argmaxf.measures import Coefficients
 from argmaxf.torch.constants import once
 from argmaxf.torch.engine import passes_for
 from argmaxf.torch.form import least_denominator, plausible
+from argmaxf.torch.host_kernels import improve
 from argmaxf.torch.passes import BINS, edges
-from argmaxf.torch.row_kernels import improve
 from argmaxf.torch.series import SMALL
 from argmaxf.validation import NotAProbability
 

@@ -56,9 +56,13 @@ class Classes(NamedTuple):
         """a e^{-us} at the nodes."""
         return (self.log_a - self.u * size[:, None]).exp()
 
+    def tilt_of(self, c: int) -> NodeTilt:
+        """Return the tilt of one class."""
+        return NodeTilt(*(each[c : c + 1] for each in self.tilt))
+
     def added(self, c: int, p: Tensor, scale: Tensor) -> Tensor:
         """Σ_m scale_m π_im for some pixels of a class."""
-        tilt = NodeTilt(*(each[c : c + 1] for each in self.tilt))
+        tilt = self.tilt_of(c)
         return reciprocals(p[None], (scale * tilt.x[0])[None], tilt)[0].mul_(p)
 
 
@@ -77,7 +81,7 @@ class Labelled(NamedTuple):
         sums, sizes = [], []
         for c in range(len(classes.p)):
             own = classes.p[c][labels == c][None]
-            tilt = NodeTilt(*(each[c : c + 1] for each in classes.tilt))
+            tilt = classes.tilt_of(c)
             sizes.append(own.shape[1])
             sums.append(items_for(own).tilted_sums(own, tilt)[0])
         size, pi = torch.tensor(sizes, device=labels.device).double(), torch.cat(sums)

@@ -23,7 +23,7 @@ from argmaxf.arrays import Floats
 from argmaxf.expected.row_kernels import nodes_of
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import Coefficients
-from argmaxf.torch import row_kernels
+from argmaxf.torch import host_kernels
 
 WORK = 1 << 10  # a row costs about as much as so many items in a pass over an array
 
@@ -55,7 +55,7 @@ class RowForm(NamedTuple):
         most = nodes_of(float(low[widest]), float(high[widest])).u.size
         nodes = np.zeros((6, low.size, most))
         ratio = tuple(map(float, coefficients))
-        by_rows(row_kernels.fill_nodes, low.size, low, high, ratio, out=nodes)
+        by_rows(host_kernels.fill_nodes, low.size, low, high, ratio, out=nodes)
         u, weight, *tilts = torch.from_numpy(nodes).to(device).unbind()
         inside = NodeTilt(*tilts[:2])
         one_tilt = coefficients.b_in == coefficients.b_out
@@ -82,6 +82,11 @@ class RowForm(NamedTuple):
     def one_tilt(self) -> bool:
         """Whether labels inside and outside are tilted alike: Q never changes then (F_β)."""
         return self.outside is self.inside
+
+    @property
+    def grows(self) -> bool:
+        """Whether Q grows, or stays, with every pixel that is taken in."""
+        return bool(self.coefficients.b_out >= self.coefficients.b_in)
 
     @property
     def pull(self) -> Tensor:

@@ -20,9 +20,9 @@ from argmaxf.measures import Coefficients
 from argmaxf.torch.bands import RowBands, on_device
 from argmaxf.torch.engine import items_for
 from argmaxf.torch.form import RowForm
+from argmaxf.torch.host_kernels import prove
 from argmaxf.torch.items import CONTEST, State
 from argmaxf.torch.passes import parts_of
-from argmaxf.torch.row_kernels import prove
 from argmaxf.torch.series import of_powers
 from argmaxf.torch.stretches import ItemStretch
 from argmaxf.torch.values import value_and_spread, value_of_nothing

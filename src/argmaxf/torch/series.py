@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from argmaxf.arrays import Floats
-from argmaxf.torch import engine, row_kernels
+from argmaxf.torch import engine, host_kernels
 from argmaxf.torch.form import NodeTilt, by_rows
 from argmaxf.torch.passes import parts_of
 
@@ -28,7 +28,7 @@ SMALL = 2.0**-6  # q at most: eight powers of it are a double's digits
 
 def of_powers(sums: Floats, w: Floats, x: Floats) -> Floats:
     """Return Σ log(1 - p w), Σ π and Σ π (1 - π) at the nodes of each row, from its power sums."""
-    return by_rows(row_kernels.sum_powers, len(w), sums, w, x, out=np.empty((3, *w.shape)))
+    return by_rows(host_kernels.sum_powers, len(w), sums, w, x, out=np.empty((3, *w.shape)))
 
 
 def of_items(items: Tensor, tilt: NodeTilt) -> Tensor:

@@ -45,8 +45,8 @@ def reciprocals(items: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
 
 def climb(form: RowForm, items: Tensor, start: State) -> tuple[Tensor, Tensor]:
     """Return f at the start, and after each item, the latter less that of the first set."""
-    c, b_in, b_out, _, s1 = form.coefficients
-    sums = _part_sums(items, form.inside, form.outside, "climb", b_out >= b_in)
+    c, _, _, _, s1 = form.coefficients
+    sums = _part_sums(items, form.inside, form.outside, "climb", form.grows)
     (rows, n), (parts, nodes) = items.shape, (sums.shape[1], sums.shape[3])
     through = sums.cumsum(1)
     block, tile, part = _sizes(rows, n, nodes)
@@ -56,7 +56,7 @@ def climb(form: RowForm, items: Tensor, start: State) -> tuple[Tensor, Tensor]:
     _climb[(parts, rows)](
         *(items, n, *start[:3], form.u, form.weight, *form.inside, *form.outside),
         *(_numbers((c, s1), items.device), start.f, through, base, f, total),
-        *(nodes, part, form.one_tilt, b_out >= b_in, tile, block),
+        *(nodes, part, form.one_tilt, form.grows, tile, block),
         num_warps=8,
     )
     if parts > 1:  # each part but the first began with 0
@@ -84,14 +84,13 @@ def take_best(
 
 def split_sums(form: RowForm, items: Tensor, first: Tensor) -> Tensor:
     """Return sums over the first items of each row, inside, and over the others, outside."""
-    _, b_in, b_out, _, _ = form.coefficients
     (rows, n), nodes = items.shape, form.u.shape[1]
     block, tile, part = _sizes(rows, n, nodes)
     parts = max(1, -(-n // part))
     out = torch.empty(5, rows, parts, nodes, dtype=torch.float64, device=items.device)
     _split_sums[(parts, rows)](
         *(items, n, first, *form.inside, *form.outside, out, nodes, part),
-        *(form.one_tilt, b_out >= b_in, tile, block),
+        *(form.one_tilt, form.grows, tile, block),
         num_warps=8,
     )
     total: Tensor = out.sum(2)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from argmaxf.arrays import Floats
 from argmaxf.measures import Coefficients
-from argmaxf.torch import row_kernels
+from argmaxf.torch import host_kernels
 from argmaxf.torch.engine import MOST_ROWS
 from argmaxf.torch.form import RowForm, by_rows
 from argmaxf.torch.pixels import check_range
@@ -36,7 +36,7 @@ def value_and_spread(
 ) -> Chance:
     """Return mean and spread, given log Q, and Σ π and Σ π (1 - π) in the set and out of it."""
     given = form.nodes, k, log_q, inside, outside, form.ratio
-    return Chance(*by_rows(row_kernels.value_rows, k.size, *given, out=np.empty((2, k.size))))
+    return Chance(*by_rows(host_kernels.value_rows, k.size, *given, out=np.empty((2, k.size))))
 
 
 def value_of_nothing(p: Tensor, mean: Floats, c: Coefficients, zero: float) -> Chance:
