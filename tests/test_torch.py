@@ -518,7 +518,7 @@ def test_long_runs_of_equal_pixels(monkeypatch, name, measure, room):
         asked = Question.of(1.0, NAMES.get(measure, measure), 0.0)
         found = rows.decide(p[0], asked.coefficients, 0.0, ties)
         truth = by_numpy(p, measure, **({} if ties else {"ties": "together"}))
-        assert found.k.tolist() == truth.k.tolist()
+        assert found.values.k.tolist() == truth.k.tolist()
         np.testing.assert_array_equal(rows.select(p[0], found).numpy(), truth.selected)
 
 

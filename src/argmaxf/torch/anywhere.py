@@ -24,7 +24,7 @@ def best_masks(rows: Tensor, question: Question) -> tuple[MaskValues, Tensor]:
     """Return the decision about each row of pixels, and its masks."""
     if not engine.by_numpy(rows):
         found = decide(rows, question.coefficients, question.zero_division)
-        return MaskValues(*found[:4]), select(rows, found)
+        return found.values, select(rows, found)
     decision: Any = maximize_expected_f(rows, average="samples", **_options(question))
     values = MaskValues(decision.k, decision.expected, decision.std, decision.threshold)
     return values, decision.selected

@@ -18,6 +18,7 @@ from argmaxf.measures import Coefficients
 from argmaxf.torch.bands import RowBands, bands_of, on_device, whole_rows
 from argmaxf.torch.engine import MOST_ROWS, passes_for
 from argmaxf.torch.pixels import check_range
+from argmaxf.torch.records import MaskValues
 from argmaxf.torch.search import Answer, BandSearch, RowQuestion, Stretches
 from argmaxf.torch.stretches import falling, one_stretch
 
@@ -25,18 +26,15 @@ SHORT = 1 << 13  # rows of so few pixels are looked at whole
 ROOM, PART = 1 << 20, 32  # pixels held in order: so many, or a part of all
 
 
-class Rows(NamedTuple):
-    """One decision for each row of pixels."""
+class DecidedRows(NamedTuple):
+    """What each row of pixels gets, and which of the pixels equal to the threshold are chosen."""
 
-    k: Tensor
-    expected: Tensor
-    std: Tensor
-    threshold: Tensor  # the lowest chosen probability; infinite where nothing is chosen
-    ties: Floats  # how many of the pixels equal to it are chosen
+    values: MaskValues
+    ties: Floats  # so many of them, the first ones
     equal: Floats  # of so many
 
 
-def decide(p: Tensor, c: Coefficients, zero_division: float, split: bool = True) -> Rows:
+def decide(p: Tensor, c: Coefficients, zero_division: float, split: bool = True) -> DecidedRows:
     """Return the best set of each row of pixels (rows × n, contiguous).
 
     So many pixels are put in order at a time that what is held stays small beside all pixels.
@@ -49,14 +47,14 @@ def decide(p: Tensor, c: Coefficients, zero_division: float, split: bool = True)
         found += _decide_short(part, asked) if n <= SHORT else _decide_long(part, asked, room)
     k, *values, ties, equal = map(np.concatenate, zip(*found, strict=True))
     size, expected, std, threshold = on_device(p, k, *values)
-    return Rows(size.long(), expected, std, threshold, ties, equal)
+    return DecidedRows(MaskValues(size.long(), expected, std, threshold), ties, equal)
 
 
 def _decide_short(p: Tensor, asked: RowQuestion) -> list[Answer]:
     """Decide rows that are looked at whole."""
-    check_range(p)
     begins = torch.zeros(len(p), dtype=torch.bool, device=p.device)
     stretch = one_stretch(p, begins, asked.split, asked.rises)
+    check_range(stretch.items[:, [0, -1]])  # in order, what is no probability is at an end
     return [BandSearch(p, whole_rows(p, asked.c), lambda: [stretch], asked).answer()[0]]
 
 
@@ -102,14 +100,15 @@ def _stretches(p: Tensor, bands: RowBands, most: int, asked: RowQuestion, room: 
     return lambda: [stretch]
 
 
-def select(p: Tensor, rows: Rows) -> Tensor:
+def select(p: Tensor, rows: DecidedRows) -> Tensor:
     """Mark the chosen items: those above the threshold, and the first ones equal to it."""
-    parts = zip(*(torch.split(each, MOST_ROWS) for each in (p, rows.threshold)), strict=True)
+    threshold = rows.values.threshold
+    parts = zip(*(torch.split(each, MOST_ROWS) for each in (p, threshold)), strict=True)
     marks = [passes_for(p).at_least(*part) for part in parts]
     chosen: Tensor = marks[0] if len(marks) == 1 else torch.cat(marks)
     if (rows.ties == rows.equal).all():
         return chosen
-    threshold = rows.threshold.to(p.dtype)[:, None]
+    threshold = threshold.to(p.dtype)[:, None]
     equal = p == threshold
     last = _place_of(equal, torch.from_numpy(rows.ties).to(p.device))
     place = torch.arange(p.shape[1], device=p.device)

@@ -66,7 +66,8 @@ def maximize(proba: Tensor, average: str | None, question: Question) -> Decision
         raise _first_bad(p) from None
     selected = select(rows, found)
     selected = selected.T if average == "macro" else selected.view(p.shape)
-    values = (found.k, found.threshold, found.expected, found.std)
+    k, expected, std, threshold = found.values
+    values = (k, threshold, expected, std)
     if average in (None, "micro"):
         values = tuple(each[0] for each in values)  # type: ignore[assignment]
     return Decision(selected, *values, question.beta, rows.shape[1])
