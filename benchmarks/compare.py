@@ -12,8 +12,8 @@ import polars as pl
 from sklearn.linear_model import LogisticRegression
 
 from argmaxf import compare
-from argmaxf.commands.models import behind_preprocessing
-from argmaxf.commands.tables import read_table, split_table
+from argmaxf.cli.models import behind_preprocessing
+from argmaxf.cli.tables import read_table, split_table
 from argmaxf.comparison.fits import Fit
 from argmaxf.report.page import render
 from benchmarks.harness import Row

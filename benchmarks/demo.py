@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from argmaxf import AutoFClassifier, ThresholdFClassifier
-from argmaxf.commands.models import make_classifier
+from argmaxf.cli.models import make_classifier
 
 SETS = {"breast cancer": load_breast_cancer, "digits": load_digits, "iris": load_iris,
         "wine": load_wine}  # fmt: skip

@@ -66,12 +66,12 @@ def rows() -> Iterator[Row]:
 def of(name: str, n: int) -> Iterator[Row]:
     """Each β and two other measures on one set of probabilities."""
     p = SPREADS[name](np.random.RandomState(n), n)
-    asked = {f"β = {beta:g}": {"beta": beta} for beta in BETAS}
-    asked |= {"Jaccard": {"measure": "jaccard"}}
+    chance = {f"β = {beta:g}": {"beta": beta} for beta in BETAS}
+    chance |= {"Jaccard": {"measure": "jaccard"}}
     one = shortest(lambda: maximize_expected_f(p))
     sort = shortest(lambda: np.sort(p))
-    for words, question in asked.items():
-        ours = shortest(lambda question=question: maximize_expected_f(p, **question))
+    for words, problem in chance.items():
+        ours = shortest(lambda problem=problem: maximize_expected_f(p, **problem))
         yield Row(
             f"{name}, n = {n:,}, {words}",
             ours,

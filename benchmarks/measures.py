@@ -120,9 +120,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.measures", description=__doc__)
     parser.add_argument("--page", action="store_true", help="print the table of docs/measures.md")
     parser.add_argument("--picture", type=Path, help="draw its picture to this file")
-    asked = parser.parse_args()
+    chance = parser.parse_args()
     labels, proba = example()
-    if asked.page:
+    if chance.page:
         print("\n".join(page(labels, proba)))
-    if asked.picture:
-        picture(proba, asked.picture)
+    if chance.picture:
+        picture(proba, chance.picture)

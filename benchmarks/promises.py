@@ -55,12 +55,12 @@ def rows() -> Iterator[Row]:
         yield Row(work, ours, "no constraint", other, at_most=3.0)
     yield from beside_mapie(rng)
     p = rng.beta(1, 1, 1_000_000)
-    for name, asked in {
+    for name, chance in {
         "precision": {"min_precision": 0.7},
         "recall": {"min_recall": 0.8},
         "precision and recall": {"min_precision": 0.7, "min_recall": 0.8},
     }.items():
-        options = {"odds": 0.95, **asked}
+        options = {"odds": 0.95, **chance}
         ours, other = best_pair(
             partial(maximize_expected_f, p, **options), partial(maximize_empirical_f, p > 0.5, p)
         )

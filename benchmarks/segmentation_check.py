@@ -71,12 +71,12 @@ def checks(device: str) -> Iterator[tuple[str, bool, str]]:
 
 
 def decisions(
-    device: str, dtype: torch.dtype, asked: Sequence[tuple[str, float]], short: int
+    device: str, dtype: torch.dtype, chance: Sequence[tuple[str, float]], short: int
 ) -> Iterator[tuple[str, bool, str]]:
     """Every kind of image: the k, masks and values of the CPU; short rows are looked at whole."""
     for name, p in images(np.random.default_rng(0)).items():
         p = p.to(dtype)
-        for measure, zero in asked:
+        for measure, zero in chance:
             options: dict[str, Any] = {"measure": measure, "zero_division": zero}
             truth = reference(p, **options)
             with mock.patch.object(rows, "SHORT", short):

@@ -14,7 +14,7 @@ def command(*words, stdin=None):
     """Run the command here; return its exit code and what it printed."""
     from unittest.mock import patch
 
-    from argmaxf.commands.app import run
+    from argmaxf.cli.app import run
 
     given = io.TextIOWrapper(io.BytesIO(stdin)) if stdin is not None else None
     out, err = io.StringIO(), io.StringIO()
@@ -43,11 +43,11 @@ def error_of(action):
     return None
 
 
-def labels_by(p, code, **question):
+def labels_by(p, code, **problem):
     """Decide each segment as an array."""
     label = np.zeros(p.size, bool)
     for s in np.unique(code):
         label[code == s] = argmaxf.maximize_expected_f(
-            p[code == s], ties="together", **question
+            p[code == s], ties="together", **problem
         ).selected
     return label

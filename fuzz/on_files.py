@@ -19,7 +19,7 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 
-from argmaxf.whole import written_whole
+from argmaxf._base.atomic_write import written_whole
 from fuzz import draw, worker
 from fuzz.asking import command, labels_by, refused
 

@@ -9,7 +9,7 @@ import argmaxf
 from argmaxf.expected.large import decide_by_search
 from argmaxf.frames import decisions
 from argmaxf.measures import MEASURES, Dice, FBeta, Jaccard, Linear, Tversky
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 from fuzz import draw
 from fuzz.asking import error_of
 
@@ -32,11 +32,11 @@ def levels(rng, folder):
         allowed[1:-1] &= falling[1:] < falling[:-1]
     if not allowed.any() or f.max(where=allowed, initial=0.0) < 1e-250:
         return
-    question = Question.of(**options)
+    problem = Problem.of(**options)
     for found in (
         argmaxf.maximize_expected_f(p, **options),
         decisions(pl.DataFrame({"p": p}), "p", **options)[()],
-        decide_by_search(p, question),
+        decide_by_search(p, problem),
     ):
         assert allowed[found.k], (options, found)
         check(f, found, np.where(allowed, f, -1.0).max(), (options, p.size))

@@ -80,7 +80,7 @@ def patterns_for_names():
 def one_temporary_name():
     import os
 
-    from argmaxf import whole
+    from argmaxf._base import atomic_write as whole
 
     def shared(folder, name, mode):
         path = Path(folder) / f".{name}.part"
@@ -110,8 +110,8 @@ column.rows_of = lambda source: Anything()
 
 @contextmanager
 def inputs_unchecked():
-    from argmaxf import whole
-    from argmaxf.commands import sketch
+    from argmaxf._base import atomic_write as whole
+    from argmaxf.cli import sketch
     from argmaxf.files import deciding, writing
 
     with ExitStack() as stack:
@@ -121,7 +121,7 @@ def inputs_unchecked():
 
 
 def rounded_probabilities():
-    from argmaxf import validation
+    from argmaxf._base import validation
     from argmaxf.expected import maximize
 
     checked = validation.as_real_array
@@ -147,7 +147,7 @@ def no_large_text():
 
 @contextmanager
 def small_beta_is_zero():
-    from argmaxf import question
+    from argmaxf import problem
     from argmaxf.measures import FBeta
 
     coefficients = FBeta.coefficients
@@ -156,10 +156,10 @@ def small_beta_is_zero():
         found = coefficients(self, number)
         return found._replace(b_in=number(0), b_out=number(0)) if found.b_in < 1e-10 else found
 
-    question._kept.cache_clear()
+    problem._kept.cache_clear()
     with patch.object(FBeta, "coefficients", rounded):
         yield
-    question._kept.cache_clear()  # what was asked with the bug is kept no longer than the bug
+    problem._kept.cache_clear()  # what was asked with the bug is kept no longer than the bug
 
 
 def no_check_of_zlib():
@@ -190,8 +190,8 @@ def no_sure_positive_no_set():
 
     best = worst_case._best_worst
 
-    def none(bands, question):
-        return best(bands, question) if bands.low[-1] > 0.0 else 0
+    def none(bands, problem):
+        return best(bands, problem) if bands.low[-1] > 0.0 else 0
 
     return patch.object(worst_case, "_best_worst", none)
 
@@ -222,21 +222,22 @@ PLANTED = {
     "text segments become numbers": Planted("files", text_as_numbers),
     "names are patterns": Planted("files", patterns_for_names),
     "modes are lost": Planted(
-        "files", replaced("argmaxf.whole", "_mode_to_keep", lambda target, path: 0o644)
+        "files", replaced("argmaxf._base.atomic_write", "_mode_to_keep", lambda target, path: 0o644)
     ),
     "inputs are written over": Planted("inputs", inputs_unchecked),
     "streams end early": Planted("damage", in_other_processes(ENDS_EARLY)),
     "copies of the input stay": Planted(
-        "stream", replaced("argmaxf.whole", "_remove_left_behind", lambda folder, name: None)
+        "stream",
+        replaced("argmaxf._base.atomic_write", "_remove_left_behind", lambda folder, name: None),
     ),
     "one temporary name": Planted("writers", one_temporary_name),
     "ties in single precision": Planted("ties", rounded_probabilities),
     "near ties go to the smallest": Planted(
-        "ties", replaced("argmaxf.expected.rows", "settle", lambda p, rivals, question: min(rivals))
+        "ties", replaced("argmaxf.expected.rows", "settle", lambda p, rivals, problem: min(rivals))
     ),
     "small β is zero": Planted("extremes", small_beta_is_zero),
     "masks are ignored": Planted(
-        "types", replaced("argmaxf.validation", "refuse_masked", lambda name, values: None)
+        "types", replaced("argmaxf._base.validation", "refuse_masked", lambda name, values: None)
     ),
     "large text is no key": Planted("frames", no_large_text),
     "impossible sketches": Planted(

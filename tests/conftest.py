@@ -81,8 +81,8 @@ def _fits_for_long(item):
 def _cluster_of(item):
     """Return the engine of many processes that a test starts, if it does."""
     engine = item.callspec.params.get("engine") if hasattr(item, "callspec") else None
-    asked = {engine, *item.fixturenames}
-    return next((cluster for cluster, names in CLUSTERS.items() if asked & names), None)
+    chance = {engine, *item.fixturenames}
+    return next((cluster for cluster, names in CLUSTERS.items() if chance & names), None)
 
 
 @pytest.fixture(autouse=True, scope="session")

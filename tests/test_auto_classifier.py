@@ -308,8 +308,8 @@ def test_weights_count_in_the_comparison(rare, fitted):
     weighted = AutoFClassifier(LogisticRegression()).fit(X, y, sample_weight=weight)
     assert weighted.report_.scores["tuned threshold"] > fitted.report_.scores["tuned threshold"]
     with sklearn.config_context(enable_metadata_routing=True):
-        asked = LogisticRegression().set_fit_request(sample_weight=True)
-        routed = AutoFClassifier(asked).fit(X, y, sample_weight=weight)
+        chance = LogisticRegression().set_fit_request(sample_weight=True)
+        routed = AutoFClassifier(chance).fit(X, y, sample_weight=weight)
     assert routed.report_.scores == weighted.report_.scores
 
 

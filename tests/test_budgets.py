@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 from argmaxf import ExpectedFClassifier, decide, expected_f_curve, maximize_expected_f
-from argmaxf.commands.app import app
+from argmaxf.cli.app import app
 
 
 def best_within(p, least, most, **options):

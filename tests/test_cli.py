@@ -4,7 +4,7 @@ import sys
 import pytest
 
 import argmaxf
-from argmaxf.commands.app import run
+from argmaxf.cli.app import run
 
 
 def test_version(capsys):

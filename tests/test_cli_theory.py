@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from argmaxf.commands.app import run
+from argmaxf.cli.app import run
 from argmaxf.theory import deviation_bound, sample_size
 
 
@@ -50,7 +50,7 @@ def test_reproduce_stopped_by_hand(tmp_path, capsys, monkeypatch):
 
 
 def test_reproduce_says_which_extra_is_missing(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("argmaxf.commands.reproduce.find_spec", lambda name: None)
+    monkeypatch.setattr("argmaxf.cli.reproduce.find_spec", lambda name: None)
     assert run(["reproduce", "figure1", "--out", str(tmp_path)]) == 2
     assert "pip install 'argmaxf[plot,data]'" in capsys.readouterr().err
 

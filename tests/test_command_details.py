@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from argmaxf.commands.app import COMMANDS, run
-from argmaxf.commands.models import behind_preprocessing, make_classifier
-from argmaxf.commands.output import print_whole
-from argmaxf.commands.tables import class_taken, read_table, split_like, split_table
+from argmaxf.cli.app import COMMANDS, run
+from argmaxf.cli.models import behind_preprocessing, make_classifier
+from argmaxf.cli.output import print_whole
+from argmaxf.cli.tables import class_taken, read_table, split_like, split_table
 
 N = 300
 
@@ -289,9 +289,9 @@ def test_a_bound_above_one_says_nothing(capsys):
 
 
 def test_only_options_that_may_have_been_meant_are_offered(capsys):
-    for asked, offered in (("--prob", "--probability?"), ("--betta", "--beta?")):
-        assert run(["decide", "t.csv", asked, "p"]) == 2
-        assert capsys.readouterr().err.endswith(f"{asked}; did you mean {offered}\n")
+    for chance, offered in (("--prob", "--probability?"), ("--betta", "--beta?")):
+        assert run(["decide", "t.csv", chance, "p"]) == 2
+        assert capsys.readouterr().err.endswith(f"{chance}; did you mean {offered}\n")
     assert run(["decide", "t.csv", "--test", "p"]) == 2
     assert "did you mean" not in capsys.readouterr().err
 

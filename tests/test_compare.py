@@ -20,11 +20,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import argmaxf
-from argmaxf.commands.answer import Request
-from argmaxf.commands.app import run
-from argmaxf.commands.models import ESTIMATORS, make_classifier
-from argmaxf.commands.rare import nines, rare_digits
-from argmaxf.commands.tables import read_table, split_like, split_table
+from argmaxf.cli.answer import Request
+from argmaxf.cli.app import run
+from argmaxf.cli.models import ESTIMATORS, make_classifier
+from argmaxf.cli.rare import nines, rare_digits
+from argmaxf.cli.tables import read_table, split_like, split_table
 from argmaxf.comparison import METHODS
 from argmaxf.comparison.recipe import Recipe
 from argmaxf.report.code import code
@@ -422,7 +422,7 @@ def test_dates_are_left_out_and_named(frame):
 
 def test_ctrl_c_ends_cleanly(csv, tmp_path):
     code = (
-        "import sys, time; from argmaxf.commands.app import run;"
+        "import sys, time; from argmaxf.cli.app import run;"
         "from argmaxf.comparison import trial;"
         "fit = lambda self: print('fitting', flush=True) or time.sleep(60);"
         "trial.Fit.run = fit; sys.exit(run(sys.argv[1:]))"

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 import argmaxf
-from argmaxf.digests import modules_behind, source_file, sources_digest
+from argmaxf._base.digests import modules_behind, source_file, sources_digest
 
 PACKAGE = Path(argmaxf.__file__).parent
 SLOW = pytest.mark.slow
 NOBODY = "65534"
 CALLEE = """
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 STEP = 1.0
 @kernel
 def shifted(x):
     return x + STEP
 """
 CALLER = """
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 from argmaxf.callee import shifted
 @kernel
 def total(x):
@@ -93,7 +93,7 @@ def test_sources_are_followed_through_imports_however_deep():
     ]
     assert modules
     for module in modules:
-        assert "argmaxf.compiled" in modules_behind(module)
+        assert "argmaxf._base.compiled" in modules_behind(module)
         assert sources_digest(module) is not None
     assert source_file("argmaxf.expected") == PACKAGE / "expected" / "__init__.py"
     assert source_file("argmaxf.not_there") is None
@@ -112,7 +112,7 @@ print(total.compiled(np.array([1, 4])))
 def test_kept_code_is_read_without_what_compiles_it(library):
     """The half of numba that only compiles, and SciPy behind it, take longer than all the rest."""
     (library / "argmaxf" / "lean.py").write_text(
-        "from argmaxf.compiled import kernel\n@kernel\ndef total(x):\n    return x.sum()\n"
+        "from argmaxf._base.compiled import kernel\n@kernel\ndef total(x):\n    return x.sum()\n"
     )
     run(library, "import numpy as np\nfrom argmaxf.lean import total\ntotal.compiled(np.ones(3))")
     assert run(library, READ_AGAIN) == [5.0, 0, 0, 0, 5.0]  # and then compiles for integers
@@ -141,7 +141,7 @@ CASES = """
 import json, sys
 import numpy as np
 import argmaxf
-import argmaxf.compiled
+import argmaxf._base.compiled
 
 def cases(sizes):
     rng = np.random.default_rng(0)
@@ -175,7 +175,9 @@ def test_the_first_answers_need_no_numba():
 def test_python_and_compiled_code_give_the_same_answers(sizes):
     print_them = f"\nfor answer in answers{sizes}: print(*map(float, answer))"
     lines = [
-        np.array(run(PACKAGE.parent, f"{CASES}argmaxf.compiled.ENOUGH = {enough}{print_them}"))
+        np.array(
+            run(PACKAGE.parent, f"{CASES}argmaxf._base.compiled.ENOUGH = {enough}{print_them}")
+        )
         for enough in (0, 10**9)
     ]
     compiled, python = (a.reshape(-1, 6) for a in lines)
@@ -187,7 +189,7 @@ def test_python_and_compiled_code_give_the_same_answers(sizes):
 
 def test_what_python_refuses_is_compiled(library):
     (library / "argmaxf" / "odd.py").write_text(
-        "from argmaxf.compiled import kernel\n"
+        "from argmaxf._base.compiled import kernel\n"
         "@kernel\n"
         "def inverse(x, out):\n"
         "    out[0] += 1.0\n"
@@ -201,16 +203,16 @@ def test_what_python_refuses_is_compiled(library):
 
 HEAVY = """
 import numpy as np
-import argmaxf.compiled
+import argmaxf._base.compiled
 from argmaxf.heavy import heavy
-argmaxf.compiled.ENOUGH, argmaxf.compiled.PATIENCE = 10, 3
+argmaxf._base.compiled.ENOUGH, argmaxf._base.compiled.PATIENCE = 10, 3
 few, many = np.ones(5), np.ones(50)
 """
 
 
 def test_what_takes_long_to_compile_is_passed_over_at_first(library):
     (library / "argmaxf" / "heavy.py").write_text(
-        "from argmaxf.compiled import kernel\n@kernel\ndef heavy(x):\n    return x.sum()\n"
+        "from argmaxf._base.compiled import kernel\n@kernel\ndef heavy(x):\n    return x.sum()\n"
     )
     code = HEAVY + "print(*(int(heavy.is_ready(x)) for x in (few, many, many, many, many, many)))\n"
     assert run(library, code) == [1, 0, 0, 0, 1, 1]

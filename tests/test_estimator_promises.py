@@ -154,10 +154,10 @@ def test_a_rate_is_kept_by_every_method_that_takes_part(rows):
 
 
 @pytest.mark.parametrize("asked", [PROMISE, RATE])
-def test_rows_that_come_alone_are_promised_a_threshold(rows, asked):
+def test_rows_that_come_alone_are_promised_a_threshold(rows, chance):
     """Expected F promises for a batch, and a stream has none."""
     X, y, *_ = rows
-    auto = AutoFClassifier(LogisticRegression(), set_size=1, **asked).fit(X, y)
+    auto = AutoFClassifier(LogisticRegression(), set_size=1, **chance).fit(X, y)
     assert auto.chosen_ == "tuned threshold"
     assert any(note.startswith("expected F was left out") for note in auto.report_.notes)
 

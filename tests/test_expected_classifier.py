@@ -202,8 +202,8 @@ def test_weights_reach_the_model(rare):
     twice.fit(X.repeat(weight, 0), y.repeat(weight))
     assert np.allclose(fitted.predict_proba(X), twice.predict_proba(X))
     with sklearn.config_context(enable_metadata_routing=True):
-        asked = ExpectedFClassifier(MODEL.set_fit_request(sample_weight=True), calibrate=None)
-        routed = asked.fit(X, y, sample_weight=weight)
+        chance = ExpectedFClassifier(MODEL.set_fit_request(sample_weight=True), calibrate=None)
+        routed = chance.fit(X, y, sample_weight=weight)
     assert np.array_equal(routed.predict_proba(X), fitted.predict_proba(X))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argmaxf import expected_f, fbeta_from_counts, maximize_expected_f
-from argmaxf.constraints import Asked, Constraints
+from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.expected.counts.count import Count
 from argmaxf.expected.promises import Windows, kept_sizes, odds_of, precision_odds
 
@@ -46,7 +46,7 @@ def odds_by_definition(labels, odds, chosen, constraints):
 def test_the_odds_are_those_of_the_definition(p, constraints, odds):
     p = np.sort(p)[::-1].copy()
     labels, weight = worlds(p)
-    kept = kept_sizes(p, Asked(constraints, odds))
+    kept = kept_sizes(p, ChanceConstraint(constraints, odds))
     for k in range(len(p) + 1):
         true = odds_by_definition(labels, weight, list(range(k)), constraints)
         assert odds_of(p, k, constraints) == pytest.approx(true, abs=1e-13)
@@ -102,8 +102,8 @@ def test_neighbouring_sizes_have_the_odds_that_each_has_alone(n):
     """Across the borders of windows, and where a precision and a recall must hold at once."""
     p = np.sort(np.random.default_rng(n).beta(0.6, 0.5, n))[::-1].copy()
     limits = Constraints(0.8, 0.7)
-    asked = Asked(limits, 0.9)
-    kept = kept_sizes(p, asked)
+    chance = ChanceConstraint(limits, 0.9)
+    kept = kept_sizes(p, chance)
     odds = [odds_of(p, k, limits) for k in range(n + 1)]
     assert np.array_equal(kept, np.array(odds) >= 0.9 - 1e-12)
     assert 10 < kept.sum() < n - 10
@@ -133,7 +133,7 @@ def test_sizes_that_cannot_reach_the_odds_are_not_looked_at_in_vain():
 def test_a_recall_is_reached_at_the_least_size():
     p = np.sort(np.random.default_rng(2).beta(0.5, 3, 5000))[::-1].copy()
     constraints = Constraints(None, 0.8)
-    k = int(np.argmax(kept_sizes(p, Asked(constraints, 0.95))))
+    k = int(np.argmax(kept_sizes(p, ChanceConstraint(constraints, 0.95))))
     assert odds_of(p, k, constraints) >= 0.95 > odds_of(p, k - 1, constraints)
 
 
@@ -157,8 +157,8 @@ def test_many_items_agree_with_the_sum_over_windows():
 )
 def test_bad_promises_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        Asked.of(*options)
-    assert Asked.of(None, None, None) is None
+        ChanceConstraint.of(*options)
+    assert ChanceConstraint.of(None, None, None) is None
 
 
 def test_a_free_promise_is_said_to_cost_nothing():

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from argmaxf import ProbabilitySketch, expected_f, maximize_expected_f
-from argmaxf.commands.app import run
+from argmaxf.cli.app import run
 from argmaxf.files.records import first_ragged
 
 WRITERS = {

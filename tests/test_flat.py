@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from judges import values_of_runs
 
 from argmaxf import expected_f_curve, maximize_expected_f
-from argmaxf.arrays import contiguous
+from argmaxf._base.arrays import contiguous
 from argmaxf.expected import flat, flat_kernels
 from argmaxf.expected.flat import decide_flat
 from argmaxf.expected.large import decide_by_search
 from argmaxf.expected.power_kernels import FEW, SUMS, summed
 from argmaxf.measures import FBeta, Jaccard, Tversky
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 MEASURES = (FBeta(1), FBeta(0.4), FBeta(5), FBeta(1e4), Jaccard(), Tversky(0.3, 1.5))
 
@@ -39,7 +39,7 @@ def test_the_same_set_as_by_the_search(kind, measure):
     for seed, n in enumerate((12_000, 30_000, 150_000)):
         p = spread_out(np.random.default_rng(seed), n)[kind]
         found = decide_flat(p, measure.coefficients())
-        truth = decide_by_search(p, Question.of(measure=measure))
+        truth = decide_by_search(p, Problem.of(measure=measure))
         assert found is not None
         assert found[:2] == (truth.k, truth.threshold)
         np.testing.assert_allclose(found[2:], (truth.expected, truth.std), rtol=1e-12)
@@ -134,7 +134,7 @@ def test_half_precision_in_chunks(beta):
     """The least item above the band is nearer to it than numbers of its type are to each other."""
     p = (np.random.default_rng(0).random((1 << 20) + 1) ** 4).astype(np.float16)
     found = maximize_expected_f(p, beta=beta, zero_division=1.0)
-    truth = decide_by_search(p, Question.of(beta))
+    truth = decide_by_search(p, Problem.of(beta))
     assert (found.k, found.threshold) == (truth.k, truth.threshold)
     assert np.count_nonzero(found.selected) == found.k
 

@@ -13,7 +13,7 @@ from argmaxf.expected.search import Search
 from argmaxf.frames import decisions
 from argmaxf.frames.grouped import groups_of_rows
 from argmaxf.frames.grouping import GroupedRows
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 EDGES = [0.0, 1.0, 0.5, np.nextafter(0.5, 0), 0.25, 1 - 2**-53, 2**-64, 2**-65, 1e-300, 5e-324]
 
@@ -256,8 +256,8 @@ def test_a_billion_equal_values_twice():
     table = np.zeros((2, 8))
     table[:, 0] = counts
     rows = GroupedRows(np.zeros(2, np.int64), values, table, values, values)
-    question = Question.of(1.0, "fbeta", ties="together")
-    search = Search(groups_of_rows(rows, bits=6, least=2**-64), question)
+    problem = Problem.of(1.0, "fbeta", ties="together")
+    search = Search(groups_of_rows(rows, bits=6, least=2**-64), problem)
     assert search.wanted == []
     decision = search.decision(3 * 10**9)
     assert (decision.k, decision.threshold, decision.n) == (10**9, 0.3, 3 * 10**9)

@@ -12,7 +12,7 @@ from argmaxf.expected.search import Search
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.frames import decisions
 from argmaxf.measures import Dice, FBeta, Jaccard, Tversky
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 
 def f1_of_the_first(sizes, dots, rest, chance):
@@ -78,10 +78,10 @@ def test_few_levels_equal_the_whole_curve(measure, seed):
                 allowed[: limits.get("min_selected", 0)] = False
                 allowed[limits.get("max_selected", n) + 1 :] = False
                 best = curve.max(where=allowed, initial=-1.0)
-                question = Question.of(measure=measure, ties=ties, **limits)
+                problem = Problem.of(measure=measure, ties=ties, **limits)
                 for found in (
                     maximize_expected_f(p, measure=measure, ties=ties, **limits),
-                    decide_by_search(p, question),
+                    decide_by_search(p, problem),
                 ):
                     assert allowed[found.k]
                     assert curve[found.k] == pytest.approx(best, rel=1e-12)
@@ -100,7 +100,7 @@ def test_all_equal_items_together_where_one_at_least_is_asked_for():
 def test_neighbours_among_many_items_are_told_apart(measure, kind, seed):
     """Values of f that differ in their seventeenth digit, above one half or below."""
     values, count, k, f = near_sets_of_many(measure.coefficients(), kind, seed)
-    search = Search(Groups.of_values(values, count), Question.of(measure=measure))
+    search = Search(Groups.of_values(values, count), Problem.of(measure=measure))
     assert not search.wanted
     assert search.optimum.k == k
     assert search.optimum.f == pytest.approx(f, rel=1e-12)

@@ -13,7 +13,7 @@ from judges import BETAS, best_k, curve_40_digits, families
 from scipy.signal import fftconvolve
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf.arrays import readonly
+from argmaxf._base.arrays import readonly
 from argmaxf.expected import drive, maximize
 from argmaxf.expected.large import decide_by_search, decide_large
 from argmaxf.expected.large_gain_kernels import decide_large as decide_by_f
@@ -22,7 +22,7 @@ from argmaxf.expected.references import ye_2012
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.sources.base import Cut
 from argmaxf.measures import FBeta, Jaccard, Tversky
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 probabilities = st.one_of(
     st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, 1 - 1e-12, 1e-12, 1e-300, 0.499, 0.5 - 2**-54]),
@@ -86,9 +86,9 @@ def test_the_search_without_sorting_finds_what_sorting_finds(p, beta, ties, meas
     beta = beta if measure == "fbeta" else 1.0
     options = {"beta": beta, "ties": ties, "measure": measure, "zero_division": zero}
     by_sorting = maximize_expected_f(p, **options)
-    question = maximize.Question.of(beta, measure, zero, ties)
+    problem = maximize.Problem.of(beta, measure, zero, ties)
     for decide in (decide_large, decide_by_search):
-        by_search = decide(p, question)
+        by_search = decide(p, problem)
         assert by_search.expected == pytest.approx(by_sorting.expected, rel=1e-12, abs=1e-290)
         if by_search.k != by_sorting.k:  # only where f agrees to the last digits
             alternative = expected_f(p, by_search.selected, beta=beta, measure=measure)
@@ -145,7 +145,7 @@ def test_clusters_far_apart_take_no_row_for_every_number_between():
     p = LARGE["clusters far apart"](np.random.default_rng(0))
     maximize_expected_f(p, measure="jaccard")  # compiled
     tracemalloc.start()
-    decide_by_search(p, Question.of())
+    decide_by_search(p, Problem.of())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 30e6
@@ -203,8 +203,8 @@ def test_order_changes_nothing(n):
 @pytest.mark.parametrize(("threads", "chunk"), [(1, 1000), (3, 777), (2, 10**6), (8, 64)])
 def test_threads_and_chunks_change_nothing(threads, chunk):
     p = np.random.default_rng(4).beta(0.5, 5, 30_000)
-    question = maximize.Question.of(1.0, "fbeta")
-    found = drive.decide(ArraySource(p, threads=threads, chunk=chunk), question)[()]
+    problem = maximize.Problem.of(1.0, "fbeta")
+    found = drive.decide(ArraySource(p, threads=threads, chunk=chunk), problem)[()]
     decision = maximize_expected_f(p)
     assert found.cut == (decision.threshold, decision.k)
 
@@ -380,11 +380,11 @@ ASKED = {
 
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("name", MANY)
-def test_the_loop_for_large_sets_decides_as_the_whole_search(name, asked):
+def test_the_loop_for_large_sets_decides_as_the_whole_search(name, chance):
     rng = np.random.default_rng(3)
-    question = maximize.Question.of(**ASKED[asked])
+    problem = maximize.Problem.of(**ASKED[chance])
     for p in (MANY[name](rng, 20_000), MANY[name](rng, 40_000).astype(np.float32)):
-        found, truth = decide_large(p, question), decide_by_search(p, question)
+        found, truth = decide_large(p, problem), decide_by_search(p, problem)
         assert (found.k, found.threshold) == (truth.k, truth.threshold)
         np.testing.assert_array_equal(found.selected, truth.selected)
         assert found.expected == pytest.approx(truth.expected, rel=1e-11)
@@ -402,9 +402,9 @@ def ends_and_middle(rng, n):
 @pytest.mark.parametrize("bits", [4, 5, 6])
 @pytest.mark.parametrize("depth", [3, 6, 12])
 @pytest.mark.parametrize("asked", ["F.5", "F3", "Jaccard", "Tversky"])
-def test_coarse_groups_give_the_same_answer_as_the_finest(asked, depth, bits):
+def test_coarse_groups_give_the_same_answer_as_the_finest(chance, depth, bits):
     p = readonly(ends_and_middle(np.random.default_rng(2), 30_000))
-    c = maximize.Question.of(**ASKED[asked]).coefficients
+    c = maximize.Problem.of(**ASKED[chance]).coefficients
     coarse = Layout(bits, (1022 - depth) << bits, (1022 - depth) << bits)
     k, threshold, *values = decide_by_f(p, c, coarse)
     truth = decide_by_f(p, c, FINEST)
@@ -416,7 +416,7 @@ def test_coarse_groups_give_the_same_answer_as_the_finest(asked, depth, bits):
 def test_groups_too_coarse_for_the_nodes_give_no_answer():
     """With few positives w is nearly 1: rows of an eighth would not be summed exactly."""
     p = readonly(np.concatenate([np.full(3, 0.9), np.random.default_rng(0).random(20_000) * 1e-4]))
-    c = maximize.Question.of(1.0).coefficients
+    c = maximize.Problem.of(1.0).coefficients
     assert decide_by_f(p, c, Layout(4, 1019 << 4, 1019 << 4))[0] < 0
     assert decide_by_f(p, c, FINEST)[0] == decide_by_f(p, c, layout_for(p, c))[0] == 3
 
@@ -425,7 +425,7 @@ def test_one_item_at_the_top_is_not_passed_over():
     """Precision counts, nearly alone: one item in a group of its own is better than five."""
     p = np.concatenate([[0.98], np.full(4, 0.93), np.linspace(0.9, 0.0, 20_000)])
     for beta in (1e-3, 1e-6):
-        found = decide_large(p, maximize.Question.of(beta))
+        found = decide_large(p, maximize.Problem.of(beta))
         assert (found.k, found.threshold) == (1, 0.98)
 
 
@@ -445,7 +445,7 @@ def count_law(p):
 def test_the_loss_is_known_where_f_is_one_to_fourteen_digits(decide, seed, beta):
     """Positives that are left out have odds of 1e-14: the loss is a sum over T with few of them."""
     p = np.sort(1 / (1 + np.exp(-np.random.RandomState(seed).normal(0, 30, 24_000))))[::-1]
-    k = decide(p, maximize.Question.of(beta)).k
+    k = decide(p, maximize.Problem.of(beta)).k
     b, near = np.longdouble(beta) ** 2, range(k - 4, k + 5)
     some = (p < 1 - 1e-16) & (p > 1e-9)
     law, ones = count_law(p[some]), np.count_nonzero(p >= 1 - 1e-16)
@@ -467,7 +467,7 @@ def test_the_loss_is_known_where_f_is_one_to_fourteen_digits(decide, seed, beta)
 @pytest.mark.parametrize("n", [8_200, 32_000])
 def test_a_long_band_does_not_drift(n, p):
     """T / (k + R / 2 - T / 2), all alike: Tversky(1, .5) of everything is p."""
-    found = decide_large(np.full(n, p), maximize.Question.of(measure=Tversky(1.0, 0.5)))
+    found = decide_large(np.full(n, p), maximize.Problem.of(measure=Tversky(1.0, 0.5)))
     assert found.k == n
     assert found.expected == pytest.approx(p, rel=2e-13)
 

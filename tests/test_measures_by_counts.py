@@ -38,8 +38,8 @@ from argmaxf import (
     maximize_expected_f,
     maximize_worst_case_f,
 )
-from argmaxf.commands.app import app
-from argmaxf.commands.measure import measure_named
+from argmaxf.cli.app import app
+from argmaxf.cli.measure import measure_named
 from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
 from argmaxf.expected.counts.gmean import decide_gmean
 from argmaxf.expected.counts.joint import LARGEST, joint_curve
@@ -48,7 +48,7 @@ from argmaxf.expected.large import decide_large
 from argmaxf.files.deciding import Options, decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, GMean, Linear, Own, Tversky
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
 
@@ -244,7 +244,7 @@ def test_the_search_in_summaries_equals_every_size_looked_at(measure, draw):
     p = DRAWS[draw](np.random.default_rng(1), 6_000)
     descending = np.sort(p)[::-1].copy()
     curve = linear_curve(descending, measure, 0.0)
-    decision = decide_large(p, Question.of(1.0, measure))
+    decision = decide_large(p, Problem.of(1.0, measure))
     assert curve[decision.k] == pytest.approx(curve.max(), rel=1e-13, abs=1e-16)
     assert abs(decision.k - np.argmax(curve)) <= (2 if draw == "8-bit" else 0)
     assert decision.expected == pytest.approx(curve.max(), rel=1e-11)
@@ -508,7 +508,7 @@ def test_too_many_items_for_all_counts_are_refused(measure):
 def test_gmean_of_many_items_comes_with_a_bound_that_no_set_exceeds(shape):
     p = np.random.default_rng(0).beta(*shape, 1_500)
     curve = joint_curve(np.sort(p)[::-1].copy(), GMean(), 0.0)
-    found = decide_gmean(p, Question.of(1.0, "gmean"))
+    found = decide_gmean(p, Problem.of(1.0, "gmean"))
     assert found.expected == pytest.approx(curve[found.k], rel=1e-12)
     assert found.expected <= curve.max() <= found.bound
     assert found.bound - found.expected < 1e-3
@@ -528,10 +528,10 @@ def gmean_of_equal_items(p, n, k):
 def test_gmean_parts_equal_items(p):
     n = 150
     curve = [gmean_of_equal_items(p, n, k) for k in range(n + 1)]
-    found = decide_gmean(np.full(n, p), Question.of(1.0, "gmean"))
+    found = decide_gmean(np.full(n, p), Problem.of(1.0, "gmean"))
     assert found.expected == pytest.approx(max(curve), rel=1e-10)
     assert found.bound >= max(curve)
-    together = decide_gmean(np.full(n, p), Question.of(1.0, "gmean", ties="together"))
+    together = decide_gmean(np.full(n, p), Problem.of(1.0, "gmean", ties="together"))
     assert together.k in (0, n)
     many = maximize_expected_f(np.full(6_000, p), measure="gmean")
     assert many.expected == pytest.approx(gmean_of_equal_items(p, 6_000, many.k), rel=1e-9)

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pytest
 
 from argmaxf import ProbabilitySketch, decide, maximize_expected_f
-from argmaxf.commands.app import run
-from argmaxf.commands.output import spread
-from argmaxf.commands.tables import read_table
-from argmaxf.whole import refuse_inputs, written_whole
+from argmaxf._base.atomic_write import refuse_inputs, written_whole
+from argmaxf.cli.app import run
+from argmaxf.cli.output import spread
+from argmaxf.cli.tables import read_table
 
 ARGMAXF = [sys.executable, "-c", "from argmaxf.cli import main; main()"]
 
@@ -224,7 +224,7 @@ def test_what_was_left_behind_is_removed_by_the_next_run(tmp_path):
     code = f"""
 import os, sys
 from pathlib import Path
-from argmaxf.whole import written_whole
+from argmaxf._base.atomic_write import written_whole
 with written_whole(Path({str(path)!r})) as temporary:
     temporary.write_text("half")
     os.kill(os.getpid(), 9)
@@ -339,8 +339,8 @@ def test_a_bom_and_quotes_in_the_header_are_no_part_of_a_name(tmp_path, capsys):
 def test_a_column_with_quotes_in_its_name_is_found(tmp_path, capsys, kind, separator):
     path, out = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
     path.write_text(f'"a""b"{separator}"s"""\n0.5{separator}01\n0.25{separator}1\n')
-    asked = ["decide", path, "-p", 'a"b', "--by", 's"', "-o", out, "--label", '"l"']
-    assert len(result_of(capsys, *asked)["segments"]) == 2
+    chance = ["decide", path, "-p", 'a"b', "--by", 's"', "-o", out, "--label", '"l"']
+    assert len(result_of(capsys, *chance)["segments"]) == 2
     lines = [f'"a""b"{separator}"s"""{separator}"""l"""', f"0.5{separator}01{separator}true"]
     assert out.read_text().splitlines()[:2] == lines
     assert [*read_table(path).columns] == ['a"b', 's"']
@@ -502,9 +502,9 @@ def test_the_report_carries_no_folders(train, tmp_path, monkeypatch):
 def test_a_name_that_polars_takes_for_a_pattern_is_refused(name, lazy):
     frame = pl.DataFrame({name: [0.9, 0.2], "p": [0.5, 0.5], "s": ["a", "b"]})
     frame = frame.lazy() if lazy else frame
-    for asked in ({"column": name}, {"column": "p", "by": name}):
+    for chance in ({"column": name}, {"column": "p", "by": name}):
         with pytest.raises(ValueError, match="must have another name: POLARS takes this one"):
-            decide(frame, **asked)
+            decide(frame, **chance)
 
 
 def test_names_that_are_patterns_elsewhere_are_names():

@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.special import expit
 
 import argmaxf.paper
-from argmaxf.digests import modules_behind, source_file
+from argmaxf._base.digests import modules_behind, source_file
 from argmaxf.paper import NAMES, adaptation, figure1, harness, reproduce, table1, table4
 from argmaxf.paper.claims import CLAIMS, answers
 from argmaxf.paper.fingerprint import behind, code_digest
@@ -107,7 +107,7 @@ def test_every_module_that_the_work_loads_is_behind_its_fingerprint():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     library = {name for name in run.stdout.split() if not name.startswith("argmaxf.paper")}
-    assert "argmaxf.compiled" in library
+    assert "argmaxf._base.compiled" in library
     behind_it = modules_behind(*behind(table1.run_setting).modules)
     packages = {name for name in library if source_file(name).name == "__init__.py"}
     assert library - packages <= behind_it

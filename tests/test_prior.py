@@ -22,7 +22,7 @@ from argmaxf import (
     shift_prior,
     summarize,
 )
-from argmaxf.commands.app import run
+from argmaxf.cli.app import run
 from argmaxf.empirical.rates import most_likely_shares
 from argmaxf.frames.deciding import decisions
 from argmaxf.frames.rates import rate_of

@@ -589,8 +589,8 @@ def test_every_constraint_has_its_band():
     from argmaxf.displays import EmpiricalFDisplay
 
     y, score = sample(2000, rate=0.4)
-    asked = {"min_precision": 0.8, "min_recall": 0.7, "max_selected_rate": 0.5}
-    shown = EmpiricalFDisplay.from_predictions(y, score, confidence=0.9, **asked)
+    chance = {"min_precision": 0.8, "min_recall": 0.7, "max_selected_rate": 0.5}
+    shown = EmpiricalFDisplay.from_predictions(y, score, confidence=0.9, **chance)
     promise, at_best = shown.best.promise, np.searchsorted(shown.score, shown.best.threshold)
     limits = shown.limits
     assert limits.precision_low[at_best] == pytest.approx(promise.precision_low)

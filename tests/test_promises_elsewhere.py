@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from argmaxf import decide, maximize_expected_f
-from argmaxf.commands.app import app
+from argmaxf.cli.app import app
 from argmaxf.frames import decisions
 
 rng = np.random.default_rng(0)
@@ -89,24 +89,24 @@ def test_columns_keep_their_own():
 def test_the_command_says_what_is_promised(tmp_path, run):
     path = tmp_path / "scores.csv"
     pl.DataFrame({"p": P, "by": BY}).write_csv(path)
-    asked = ["--min-precision", "0.8", "--odds", "0.9"]
+    chance = ["--min-precision", "0.8", "--odds", "0.9"]
     alone = maximize_expected_f(P, ties="together", **PROMISE)
-    answer = json.loads(run("decide", str(path), "-p", "p", *asked, "--json"))
+    answer = json.loads(run("decide", str(path), "-p", "p", *chance, "--json"))
     assert answer["k"] == alone.k
     assert answer["promise"]["kept"] == pytest.approx(alone.promise.kept)
     assert answer["promise"]["min_precision"] == 0.8
-    text = run("decide", str(path), "-p", "p", "--by", "by", *asked)
+    text = run("decide", str(path), "-p", "p", "--by", "by", *chance)
     assert "a: promised min_precision=0.8 with odds 0.9" in text
     assert "(0.9 for all segments at once)" in text
     overall = maximize_expected_f(P, by=BY, ties="together", **PROMISE).overall
     assert f"All segments together: E[F] {overall.expected:.6g}" in text
     assert f"promised {overall.promise}" in text
-    answer = json.loads(run("decide", str(path), "-p", "p", "--by", "by", *asked, "--json"))
+    answer = json.loads(run("decide", str(path), "-p", "p", "--by", "by", *chance, "--json"))
     assert answer["overall"]["k"] == overall.k
     assert answer["overall"]["promise"]["kept"] == pytest.approx(overall.promise.kept)
     assert answer["segments"][0]["promise"]["odds_of_all_segments"] == 0.9
     written = tmp_path / "labels.csv"
-    run("decide", str(path), "-p", "p", *asked, "-o", str(written))
+    run("decide", str(path), "-p", "p", *chance, "-o", str(written))
     assert pl.read_csv(written)["label"].sum() == alone.k
 
 
@@ -117,18 +117,18 @@ def test_a_file_at_another_rate_keeps_the_promise_of_the_moved_array(tmp_path, r
     frame = pl.DataFrame({"p": P, "by": BY})
     frame.write_csv(path) if suffix == "csv" else frame.write_parquet(path)
     rates = ["--train-rate", "0.5", "--deploy-rate", "0.3"]
-    asked = ["--min-precision", "0.7", "--min-recall", "0.1", "--odds", "0.9", *rates]
+    chance = ["--min-precision", "0.7", "--min-recall", "0.1", "--odds", "0.9", *rates]
     options = {"min_precision": 0.7, "min_recall": 0.1, "odds": 0.9, "prior": (0.5, 0.3)}
     alone = maximize_expected_f(P, ties="together", max_selected=200, **options)
     written = tmp_path / f"labels.{suffix}"
     more = ["--max-selected", "200", "-o", str(written)]
-    answer = json.loads(run("decide", str(path), "-p", "p", *asked, *more, "--json"))
+    answer = json.loads(run("decide", str(path), "-p", "p", *chance, *more, "--json"))
     assert answer["k"] == alone.k > 0
     assert answer["promise"]["kept"] == pytest.approx(alone.promise.kept)
     read = pl.read_csv if suffix == "csv" else pl.read_parquet
     assert np.array_equal(read(written)["label"].to_numpy(), alone.selected)
     found = maximize_expected_f(P, by=BY, ties="together", **options)
-    answer = json.loads(run("decide", str(path), "-p", "p", "--by", "by", *asked, "--json"))
+    answer = json.loads(run("decide", str(path), "-p", "p", "--by", "by", *chance, "--json"))
     assert [each["k"] for each in answer["segments"]] == found.k.tolist()
 
 

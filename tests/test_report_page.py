@@ -12,9 +12,9 @@ import pytest
 from sklearn.metrics import f1_score
 
 import argmaxf
-from argmaxf.commands.answer import Request
-from argmaxf.commands.app import run
-from argmaxf.commands.tables import read_table, split_table
+from argmaxf.cli.answer import Request
+from argmaxf.cli.app import run
+from argmaxf.cli.tables import read_table, split_table
 from argmaxf.expected.operating import operating_point
 from argmaxf.measures import GMean
 from argmaxf.report.live import beta_grid, live_numbers, threshold_grid
@@ -245,8 +245,8 @@ def test_each_label_has_its_own_numbers(browser, table, tmp_path):
 def test_nothing_leaves_the_page_and_nothing_fails(browser, page, request):
     path = request.getfixturevalue(page)
     browser.open(path)
-    asked = [url for url in browser.requests() if not url.startswith("data:")]
-    assert asked == [path.as_uri()]
+    chance = [url for url in browser.requests() if not url.startswith("data:")]
+    assert chance == [path.as_uri()]
     assert browser.messages() == []
 
 

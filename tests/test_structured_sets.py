@@ -25,7 +25,7 @@ from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.ties import settle
 from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, Dice, FBeta, FowlkesMallows, Kappa, Tversky
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 
 def counts(p):
@@ -67,7 +67,7 @@ def test_near_ties_where_certain_items_are_left_out_at_a_high_price():
     p = np.sort(np.concatenate([np.ones(40), np.full(5, 0.5), np.full(20, 1e-4)]))[::-1]
     measure = Tversky(0.5, 90)
     best = int(np.argmax(top_values(p, measure)))
-    assert settle(p, range(1, 66), Question.of(measure=measure)) == best
+    assert settle(p, range(1, 66), Problem.of(measure=measure)) == best
 
 
 def test_worst_case_without_a_sure_positive():
@@ -109,11 +109,11 @@ def test_labels_of_one_half(measure, rest):
     values = top_values(p, measure)
     best = int(np.argmax(values))
     _, spread = value_and_spread(p[:best], p[best:], measure)
-    question = Question.of(measure=measure)
+    problem = Problem.of(measure=measure)
     for found in (
         maximize_expected_f(p, measure=measure),
         decisions(pl.DataFrame({"p": p}), "p", measure=measure, ties="split")[()],
-        decide_by_search(p, question),
+        decide_by_search(p, problem),
         ProbabilitySketch.from_array(p).decide(measure=measure),
     ):
         assert found.k == best
@@ -220,8 +220,8 @@ def test_long_runs_are_not_looked_at_item_by_item(measure):
     """f hardly changes along a run: its curvature does even less, which closes it."""
     values, sizes = np.array([0.9, 1.7e-5, 1e-9]), np.array([1.0, 1e6, 1e6])
     for top in (0, 1):
-        question = Question.of(measure=measure, min_selected=700)
-        search = drive.search(Groups.of_values(values[top:], sizes[top:]), question)
+        problem = Problem.of(measure=measure, min_selected=700)
+        search = drive.search(Groups.of_values(values[top:], sizes[top:]), problem)
         assert not search.wanted
         assert sum(ladder.k.size for ladder in search._ladders) < 10_000
 
@@ -230,7 +230,7 @@ def test_long_runs_are_not_looked_at_item_by_item(measure):
 def test_one_value_is_not_looked_at_item_by_item_either(measure):
     """All sets of a model that tells nothing apart are as good, or all items are the best."""
     groups = Groups.of_values(np.array([1e-3]), np.array([1e6]))
-    search = drive.search(groups, Question.of(measure=measure))
+    search = drive.search(groups, Problem.of(measure=measure))
     assert search.optimum.k in (0, 1_000_000)
     assert sum(ladder.k.size for ladder in search._ladders) == 2
 

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from argmaxf.commands.app import run
-from argmaxf.commands.tables import read_table, split_table
+from argmaxf.cli.app import run
+from argmaxf.cli.tables import read_table, split_table
 
 P = [0.9, 0.2, 0.73, 0.05, 0.4]
 

@@ -186,13 +186,13 @@ def test_weights_are_routed_where_routing_is_on(rare):
     weight = np.where(y == 1, 5.0, 1.0)
     want = ThresholdFClassifier(LogisticRegression()).fit(X, y, sample_weight=weight)
     with sklearn.config_context(enable_metadata_routing=True):
-        asked = LogisticRegression().set_fit_request(sample_weight=True)
-        got = ThresholdFClassifier(asked).fit(X, y, sample_weight=weight)
+        chance = LogisticRegression().set_fit_request(sample_weight=True)
+        got = ThresholdFClassifier(chance).fit(X, y, sample_weight=weight)
         declined = LogisticRegression().set_fit_request(sample_weight=False)
         other = ThresholdFClassifier(declined).fit(X, y, sample_weight=weight)
         in_pipe = make_pipeline(
             StandardScaler().set_fit_request(sample_weight=False),
-            ThresholdFClassifier(asked).set_fit_request(sample_weight=True),
+            ThresholdFClassifier(chance).set_fit_request(sample_weight=True),
         ).fit(X, y, sample_weight=weight)
     assert got.threshold_ == want.threshold_
     assert np.array_equal(

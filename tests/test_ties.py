@@ -12,7 +12,7 @@ from argmaxf.expected.sources.array import ArraySource
 from argmaxf.files.deciding import Options, decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import FBeta, Jaccard
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 ABOVE_HALF = float(np.nextafter(0.5, 1))
 
@@ -126,7 +126,7 @@ def test_natural_sets_equal_two_doubles(n):
         for measure in (FBeta(), Jaccard()):
             k = maximize_expected_f(p, measure=measure).k
             near = range(max(1, k - 2), min(n, k + 2) + 1)
-            assert settle(p, near, Question.of(measure=measure)) == k
+            assert settle(p, near, Problem.of(measure=measure)) == k
 
 
 def coarse_segments(count, seed):
@@ -183,10 +183,10 @@ def test_many_coarse_segments_are_decided_as_arrays(options):
 def test_a_summary_that_is_in_doubt_says_so(options):
     """Segments too many to be brought are searched: where that errs, it must know."""
     segment, p = coarse_segments(400, 3)
-    question = Question.of(ties="together", **options)
+    problem = Problem.of(ties="together", **options)
     for part in np.split(p, np.flatnonzero(np.diff(segment)) + 1):
         exact = maximize_expected_f(part, ties="together", **options).k
-        search = drive.decide(ArraySource(part), question)[()]
+        search = drive.decide(ArraySource(part), problem)[()]
         assert search.optimum.k == exact or search.optimum.contested
 
 
@@ -207,12 +207,12 @@ def test_the_search_errs_only_where_it_is_in_doubt_for_extreme_beta(name, beta):
     from argmaxf.expected.ties import settle
 
     p = SPREADS[name](np.random.default_rng(7), 1_000)
-    question = Question.of(beta)
-    search = drive.decide(ArraySource(p), question)[()]
+    problem = Problem.of(beta)
+    search = drive.decide(ArraySource(p), problem)[()]
     exact = maximize_expected_f(p, beta=beta).k
     assert search.optimum.k == exact or search.optimum.contested
     near = {k for at in (search.optimum.k, exact) for k in range(at - 3, at + 4) if 1 <= k <= 1_000}
-    assert settle(np.sort(p)[::-1], near, question) == exact
+    assert settle(np.sort(p)[::-1], near, problem) == exact
 
 
 EXTREME = [1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9]
@@ -242,7 +242,7 @@ def test_extreme_beta_needs_few_digits_more(name, beta, monkeypatch):
 
     p = SMALL_SETS[name](np.random.default_rng(5), 3_000)
     left = []
-    monkeypatch.setattr(rows, "settle", lambda p, rivals, question: left.append(rivals) or 1)
+    monkeypatch.setattr(rows, "settle", lambda p, rivals, problem: left.append(rivals) or 1)
     maximize_expected_f(p, beta=beta)
     assert left == []
 
@@ -260,6 +260,6 @@ def test_the_spread_counts_that_nothing_may_be_positive(p, beta):
 def test_many_equal_items_at_the_top_are_all_taken_without_a_closer_look(beta):
     """Among them f rises, if by less than doubles can tell: E[F] = (1+β²) E[k y / (k + β² S)]."""
     p = np.r_[np.full(20_000, 0.75), 0.01]
-    search = drive.decide(ArraySource(p), Question.of(beta))[()]
+    search = drive.decide(ArraySource(p), Problem.of(beta))[()]
     assert search.optimum.k == 20_000
     assert len(search._ladders) < 10

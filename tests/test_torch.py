@@ -12,7 +12,7 @@ from judges import curve_40_digits, definition, families, jaccard, near_sets_of_
 
 from argmaxf import expected_f, maximize_expected_f, maximize_expected_f_from_mixture
 from argmaxf.measures import MCC, Coefficients, Dice, FBeta, Jaccard, Tversky
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 torch = pytest.importorskip("torch")
 
@@ -515,8 +515,8 @@ def test_long_runs_of_equal_pixels(monkeypatch, name, measure, room):
     monkeypatch.setattr(rows, "PART", 1 << 20)
     p = torch.from_numpy(flat_maps()[name]).float()[None]
     for ties in (True, False):
-        asked = Question.of(1.0, NAMES.get(measure, measure), 0.0)
-        found = rows.decide(p[0], asked.coefficients, 0.0, ties)
+        chance = Problem.of(1.0, NAMES.get(measure, measure), 0.0)
+        found = rows.decide(p[0], chance.coefficients, 0.0, ties)
         truth = by_numpy(p, measure, **({} if ties else {"ties": "together"}))
         assert found.values.k.tolist() == truth.k.tolist()
         np.testing.assert_array_equal(rows.select(p[0], found).numpy(), truth.selected)

@@ -17,7 +17,7 @@ from argmaxf import (
     maximize_empirical_f,
     maximize_expected_f,
 )
-from argmaxf.validation import as_real_array
+from argmaxf._base.validation import as_real_array
 
 P = [0.75, 0.25, 0.5]  # exact in every type below
 
@@ -134,12 +134,12 @@ def test_weights_of_infinite_sum_are_refused():
 
 def test_both_columns_of_a_classifier_are_told_to_be_one():
     both = np.array([[0.3, 0.7], [0.5, 0.5]])
-    for asked in (
+    for chance in (
         lambda: expected_f(both, [True, False]),
         lambda: ProbabilitySketch.from_array(both),
     ):
         with pytest.raises(ValueError, match=r"give proba\[:, 1\]"):
-            asked()
+            chance()
     with pytest.raises(ValueError, match=r"\(2,\) and \(2, 2\); .* give score\[:, 1\]"):
         maximize_empirical_f([0, 1], both)
 

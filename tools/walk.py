@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import argmaxf
-from argmaxf import compiled
+from argmaxf._base import compiled
 
 PACKAGE = str(Path(argmaxf.__file__).parent)
 
@@ -138,7 +138,7 @@ def table_three() -> Any:
 
 def command(*words: str) -> Any:
     """Run a command of argmaxf, and keep quiet what it prints."""
-    from argmaxf.commands.app import run
+    from argmaxf.cli.app import run
 
     with redirect_stdout(io.StringIO()):
         return run(list(words))

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from argmaxf.validation import check_unit_interval
+from argmaxf._base.validation import check_unit_interval
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def sure(name: str, number: float, together: float | None) -> str:
     return f"{name} {said(number)}{of_all}"
 
 
-class Asked(NamedTuple):
+class ChanceConstraint(NamedTuple):
     """A promise under the model: constraints, and the probability with which they shall hold."""
 
     constraints: Constraints
@@ -84,7 +84,7 @@ class Asked(NamedTuple):
         min_precision: float | None = None,
         min_recall: float | None = None,
         odds: float | None = None,
-    ) -> Asked | None:
+    ) -> ChanceConstraint | None:
         """Check the options of a public function; None where nothing is asked."""
         if min_precision is None and min_recall is None and odds is None:
             return None
@@ -96,7 +96,7 @@ class Asked(NamedTuple):
         certain = "odds of 0 promise nothing, and odds of 1 are for what is certain"
         return cls(constraints, check_strictly_between("odds", odds, certain))
 
-    def of_each(self, parts: int) -> Asked:
+    def of_each(self, parts: int) -> ChanceConstraint:
         """Return the promise of each of several independent parts for all of them to keep it."""
         if parts <= 1:
             return self

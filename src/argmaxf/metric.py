@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from argmaxf._base.validation import check_zero_division
 from argmaxf.measures import FBeta, Jaccard
 from argmaxf.measures.base import divided
-from argmaxf.validation import check_zero_division
 
 
 def fbeta_from_counts(

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.arrays import Floats
-from argmaxf.validation import as_probabilities
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import as_probabilities
 
 ESTIMATE = "estimate"  # stands for a rate that the probabilities themselves shall show
 EDGE = 1e-12  # how close to 0 and 1 a rate is looked for

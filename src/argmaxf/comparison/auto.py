@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from argmaxf._base.validation import check_count_if_given
 from argmaxf.comparison.compare import names_of
 from argmaxf.comparison.fits import without_advice
 from argmaxf.comparison.judge import judge
@@ -27,7 +28,6 @@ from argmaxf.estimators.rowwise import RowwiseFClassifier
 from argmaxf.estimators.shift import Familiar
 from argmaxf.estimators.wrapping import MetaFClassifier, Training
 from argmaxf.measures import MeasureLike
-from argmaxf.validation import check_count_if_given
 
 
 class AutoFClassifier(MetaFClassifier):
@@ -206,7 +206,7 @@ class AutoFClassifier(MetaFClassifier):
                 rows.X, rows.target, rows.weight, **rows.params
             )
         self.chosen_ = plain.name
-        self.report_ = nothing_compared(recipe.asked, self._labels.kind, plain.name)
+        self.report_ = nothing_compared(recipe.chance, self._labels.kind, plain.name)
         model = self.classifier_._scorer
         self._remember(model, Familiar([model], model.predict(rows.X)))
 

@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf.comparison.contest import Rated
 from argmaxf.comparison.methods import METHODS
 

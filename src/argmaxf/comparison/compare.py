@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from argmaxf._base.messages import how_many
+from argmaxf._base.validation import as_weights, check_count_if_given
 from argmaxf.comparison.fits import Fit
 from argmaxf.comparison.judge import NAMES, judge
 from argmaxf.comparison.methods import taking_part
@@ -20,8 +22,6 @@ from argmaxf.constraints import Constraints
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.plain import PlainClassifier
 from argmaxf.measures import MeasureLike
-from argmaxf.validation import as_weights, check_count_if_given
-from argmaxf.wording import how_many
 
 
 def compare(
@@ -149,7 +149,7 @@ def compare(
         weight,
         estimator,
         recipe,
-        taking_part(methods, candidates, recipe.asked),
+        taking_part(methods, candidates, recipe.chance),
         PlainClassifier(estimator)._fit_params(weight),
         X_test,
         None if y_test is None else labels.target(y_test),

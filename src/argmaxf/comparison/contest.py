@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.comparison.learned import fitted, learned
 from argmaxf.comparison.methods import Method
 from argmaxf.comparison.trial import Trial
@@ -129,7 +129,7 @@ class Contest:
 
     def rate(self, said: Sequence[Said]) -> Rated:
         """Rate what a method said of all sets."""
-        truth, measure = self.trial.truth, self.trial.recipe.asked
+        truth, measure = self.trial.truth, self.trial.recipe.chance
         guesses = [each.selected for each in said]
         if not self.whole:
             return rate_sets(truth, guesses, self.sets, measure)

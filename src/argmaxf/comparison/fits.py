@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 
-from argmaxf.arrays import Floats, Ints
+from argmaxf._base.arrays import Floats, Ints
 from argmaxf.comparison.methods import Method
 from argmaxf.estimators.doubts import CalibrationWarning
 from argmaxf.estimators.labels import constants_said

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf.comparison.choice import REACH, Choice, choose
 from argmaxf.comparison.contest import Contest, Rated, Said
 from argmaxf.comparison.fits import without_advice
@@ -26,7 +26,7 @@ from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import last_step
 from argmaxf.expected.counts.joint import refuse_many
 from argmaxf.measures import GMean
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 NAMES = ("X", "X_test")
 
@@ -50,7 +50,7 @@ def judge(
     tables = {} if evidence is None else evidence.predictions
     standings = _Standings(contest, rated, choice, tables, truth)
     return Comparison(
-        measure=trial.recipe.asked,
+        measure=trial.recipe.chance,
         kind=trial.labels.kind,
         labels=labels,
         rated_on=names[1] if trial.is_test else f"{len(trial.splits)} folds of {names[0]}",
@@ -81,13 +81,13 @@ def _word(labels: Labels) -> str | None:
 def _leave_out_unable(contest: Contest) -> None:
     """Leave out, with a note, methods whose expectation cannot be found for so many rows."""
     trial = contest.trial
-    question = Question.of(measure=trial.recipe.asked)
-    bounded = isinstance(question.measure, GMean) and trial.recipe.confidence is None
+    problem = Problem.of(measure=trial.recipe.chance)
+    bounded = isinstance(problem.measure, GMean) and trial.recipe.confidence is None
     able = [method for method in trial.methods if method.rests_on in ("scores", "rows")]
-    if bounded or not question.needs_items or not able:
+    if bounded or not problem.needs_items or not able:
         return
     try:
-        refuse_many(contest.batch, question.measure)
+        refuse_many(contest.batch, problem.measure)
     except ValueError as error:
         unable = [method.name for method in trial.methods if method not in able]
         trial.notes += [f"{name} was left out: {error}" for name in unable]
@@ -149,7 +149,7 @@ def _cost_here(made: Any, trial: Trial) -> str:
     cost = np.mean(free.decide(rows).expected - made.decide(rows).expected)
     if np.isnan(cost):  # the probabilities are known to be off
         return ""
-    return f"; for the rows held out {priced(float(cost))} expected {trial.recipe.asked.title}"
+    return f"; for the rows held out {priced(float(cost))} expected {trial.recipe.chance.title}"
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class _Standings:
         """Return F with its interval: exact enough for few positives where rows count alike."""
         if not self.contest.whole or self.contest.weight is not None:
             return _around(self.rated[name].value, self.rated[name].std_error())
-        measure = self.contest.trial.recipe.asked
+        measure = self.contest.trial.recipe.chance
         return f_interval(self.truth, self.tables[name], measure=measure, average="macro")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from argmaxf.arrays import Ints
+from argmaxf._base.arrays import Ints
 from argmaxf.comparison.fits import LINEAR, without_advice
 from argmaxf.comparison.methods import METHODS, Method
 from argmaxf.comparison.trial import Trial

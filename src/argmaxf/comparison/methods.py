@@ -15,6 +15,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from argmaxf._base.validation import check_choice
 from argmaxf.comparison.recipe import Recipe
 from argmaxf.estimators.cost_sensitive import CostSensitiveFClassifier
 from argmaxf.estimators.expected import ExpectedFClassifier
@@ -23,7 +24,6 @@ from argmaxf.estimators.plain import PlainClassifier
 from argmaxf.estimators.softf import SoftFClassifier
 from argmaxf.estimators.threshold import ThresholdFClassifier
 from argmaxf.measures import FBeta, Measure, Ratio
-from argmaxf.validation import check_choice
 
 
 @dataclass(frozen=True)

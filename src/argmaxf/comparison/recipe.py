@@ -35,7 +35,7 @@ class Recipe:
         return self
 
     @property
-    def asked(self) -> Measure:
+    def chance(self) -> Measure:
         """The measure to be maximized."""
         return as_measure(self.measure, self.beta)
 

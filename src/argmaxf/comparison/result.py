@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf.comparison.choice import Choice
 from argmaxf.comparison.methods import Method
 from argmaxf.comparison.words import NOTHING, aligned, listed, selection, shown

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf.comparison.choice import REACH
 from argmaxf.comparison.contest import Contest, Rated, Said
 from argmaxf.comparison.methods import METHODS, Method
@@ -32,7 +32,7 @@ def off_scale(contest: Contest, said: Sequence[Said], tuned: Rated) -> Iterator[
     by_rank = contest.rate([Said(_top(each, share), None) for each in scores])
     better = by_rank.value - tuned.value > REACH * by_rank.std_error(tuned)
     if better and any(_apart(scores, fold).matters for fold in range(len(scores))):
-        f = trial.recipe.asked.title
+        f = trial.recipe.chance.title
         yield (
             f"The models of the {len(said)} folds do not score on one scale, and no threshold "
             f"suits them all: {TUNED} reaches {f} {tuned.value:.3f}, where cutting each at one "

@@ -20,7 +20,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.validation import ones_unless
 from argmaxf.comparison.fits import LINEAR, Fit, read_predictions, read_scores
 from argmaxf.comparison.methods import Method
 from argmaxf.comparison.recipe import Recipe
@@ -30,7 +31,6 @@ from argmaxf.estimators.folds import deal, folds, held_out_once, is_share, lonel
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer, scores_to_cut, weight_parameter
 from argmaxf.estimators.shift import Familiar
-from argmaxf.validation import ones_unless
 
 FEWEST_PARTS = 5  # into which held-out rows are dealt where `cv` holds out one set only
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.messages import how_many
 from argmaxf.comparison.choice import DOUBT, OURS, REACH, Choice, total_error
 from argmaxf.empirical.interval import Interval
-from argmaxf.wording import how_many
 
 FEW = 100  # positives below which a tuned threshold is shaky
 NOTHING = "There is nothing to compare: no label has both positives and negatives."

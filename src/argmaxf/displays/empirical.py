@@ -106,8 +106,8 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         """Compute the arrays without drawing. Cost: three sorts."""
         y, score = positives(y_true, pos_label), np.asarray(score)
         constraints = Constraints(min_precision, min_recall, max_selected_rate)
-        asked: dict[str, Any] = {**constraints.given(), "confidence": confidence}
-        best = maximize_empirical_f(y, score, beta=beta, measure=measure, **asked)
+        chance: dict[str, Any] = {**constraints.given(), "confidence": confidence}
+        best = maximize_empirical_f(y, score, beta=beta, measure=measure, **chance)
         curve = empirical_f_curve(y, score, beta=beta, measure=measure)
         assert isinstance(curve, Curve)
         rising = {
@@ -122,7 +122,7 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
             rate=np.cumsum(count[::-1])[::-1] / y.size,
             limits=Limits.of(y, score, constraints, confidence),
             **rising,
-            **asked,
+            **chance,
         )
 
     @classmethod
@@ -197,9 +197,9 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
             ax.step(self.score[shown], y[shown], where="pre", color=color, lw=width, label=name)[0]
             for name, y, color, width in lines
         ]
-        for asked in self._asked():
-            self._shade(ax, asked)
-            self._draw_band(ax, asked, shown)
+        for chance in self._asked():
+            self._shade(ax, chance)
+            self._draw_band(ax, chance, shown)
         ax.axvline(best.threshold, color=GREY, lw=1, ls="--")
         ax.plot([best.threshold], [best.value], "o", color=BLUE, zorder=3)
         tidy(
@@ -235,11 +235,11 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
             _Asked("recall", "below", self.min_recall, self.recall, recall, ORANGE),
             _Asked("part selected", "above", self.max_selected_rate, self.rate, rate, VIOLET),
         ]
-        return [asked for asked in every if asked.limit is not None]
+        return [chance for chance in every if chance.limit is not None]
 
-    def _shade(self, ax: Axes, asked: _Asked) -> None:
+    def _shade(self, ax: Axes, chance: _Asked) -> None:
         """Shade thresholds that miss a constraint; where that changes is all that is drawn."""
-        misses = asked.misses(asked.found)
+        misses = chance.misses(chance.found)
         changes = np.flatnonzero(np.diff(misses))
         ends = np.unique([0, *changes, *(changes + 1), len(misses) - 1])
         ax.fill_between(
@@ -251,29 +251,29 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
             color=GREY,
             alpha=0.22,
             lw=0,
-            label=f"{asked.name} {asked.missed} {asked.limit:g}",
+            label=f"{chance.name} {chance.missed} {chance.limit:g}",
         )
-        ax.axhline(asked.limit, color=GREY, lw=0.8, ls=":")
+        ax.axhline(chance.limit, color=GREY, lw=0.8, ls=":")
 
-    def _draw_band(self, ax: Axes, asked: _Asked, shown: NDArray[np.int64]) -> None:
+    def _draw_band(self, ax: Axes, chance: _Asked, shown: NDArray[np.int64]) -> None:
         """Draw the band between what is found and the limit by which it is promised."""
-        if asked.tested is None:
+        if chance.tested is None:
             return
-        kept = ~np.isnan(asked.tested) & ~asked.misses(asked.tested)
-        ends = asked.tested[shown], asked.found[shown]
+        kept = ~np.isnan(chance.tested) & ~chance.misses(chance.tested)
+        ends = chance.tested[shown], chance.found[shown]
         where = kept[shown].tolist()
         ax.fill_between(
-            self.score[shown], *ends, where=where, step="pre", color=asked.color, alpha=0.25, lw=0
+            self.score[shown], *ends, where=where, step="pre", color=chance.color, alpha=0.25, lw=0
         )
         best = np.searchsorted(self.score, self.best.threshold)
         ax.plot(  # a single threshold would have a band of no width
             [self.best.threshold] * 2,
-            [asked.tested[best], asked.found[best]],
-            color=asked.color,
+            [chance.tested[best], chance.found[best]],
+            color=chance.color,
             lw=4,
             alpha=0.5,
             solid_capstyle="butt",
-            label=f"{asked.name} promised with {self.confidence:.4g} confidence",
+            label=f"{chance.name} promised with {self.confidence:.4g} confidence",
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argmaxf._base.validation import as_real_array, check_choice
 from argmaxf.displays.base import ProbabilityDisplay
 from argmaxf.displays.drawing import (
     BLUE,
@@ -20,7 +21,6 @@ from argmaxf.expected.evaluate import expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.sweep import top_spreads
 from argmaxf.measures import MeasureLike, as_measure
-from argmaxf.validation import as_real_array, check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

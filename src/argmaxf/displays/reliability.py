@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argmaxf._base.validation import as_real_array
 from argmaxf.displays.base import LabelledDisplay, Measured
 from argmaxf.displays.drawing import (
     BLUE,
@@ -20,7 +21,6 @@ from argmaxf.empirical.interval import wilson
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import MeasureLike, as_measure
-from argmaxf.validation import as_real_array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

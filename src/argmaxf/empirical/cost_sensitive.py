@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxf._base.validation import check_beta, check_count, ones_unless
 from argmaxf.empirical.linear import Vector
 from argmaxf.metric import fbeta_from_counts
-from argmaxf.validation import check_beta, check_count, ones_unless
 
 
 def error_costs(target_f: float, *, beta: float = 1.0) -> tuple[float, float]:

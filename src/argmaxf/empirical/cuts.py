@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import ones_unless
 from argmaxf.measures import Measure
 from argmaxf.measures.base import divided
-from argmaxf.validation import ones_unless
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.arrays import Floats
-from argmaxf.measures import Measure, MeasureLike, Ratio, as_measure
-from argmaxf.validation import (
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import (
     as_classes,
     as_positives,
     check_choice,
@@ -35,6 +34,7 @@ from argmaxf.validation import (
     ones_unless,
     which_are,
 )
+from argmaxf.measures import Measure, MeasureLike, Ratio, as_measure
 
 STEP = 1e-4  # part of a count by which it is moved to see how a measure moves
 
@@ -121,15 +121,15 @@ def f_interval(
     if pos_label is not None:
         y_true, y_pred = _one_against_rest(y_true, y_pred, average, pos_label)
     truth, guess = _columns(y_true, y_pred, average)
-    asked = as_measure(measure, beta)
+    chance = as_measure(measure, beta)
     z = standard_errors(level)
     counts = _Counts.of(truth, guess)
     pooled = counts.pooled() if average == "micro" else counts
-    f = asked.value(*pooled.four, zero_division=zero_division)
-    pull = _pull(truth, guess, np.asarray(f), pooled, asked)
-    ratio = _plain_ratio(asked)
+    f = chance.value(*pooled.four, zero_division=zero_division)
+    pull = _pull(truth, guess, np.asarray(f), pooled, chance)
+    ratio = _plain_ratio(chance)
     if ratio is None:
-        return _normal_interval(f, pull, z, asked.ends)
+        return _normal_interval(f, pull, z, chance.ends)
     design = _design_effect(pull) if average == "micro" else 1.0
     low, high = _limits(pooled, ratio, z, design)
     if average == "macro":

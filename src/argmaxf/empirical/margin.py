@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 
+from argmaxf._base.validation import check_beta, check_count, check_positive, ones_unless
 from argmaxf.empirical.linear import LinearModel, Scores, Vector
 from argmaxf.empirical.violated import MostViolated, Violation
-from argmaxf.validation import check_beta, check_count, check_positive, ones_unless
 
 Oracle = Callable[[Vector], Violation]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from argmaxf._base.validation import as_labels
 from argmaxf.empirical.interval import Interval, f_and_pulls, standard_errors
 from argmaxf.measures import MeasureLike, as_measure
-from argmaxf.validation import as_labels
 
 
 def f_difference(

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.empirical.cuts import counted
-from argmaxf.segments import Segments
-from argmaxf.validation import (
+from argmaxf._base.segments import Segments
+from argmaxf._base.validation import (
     as_positives,
     as_scores,
     as_weights,
     check_choice,
     second_column,
 )
+from argmaxf.empirical.cuts import counted
 
 AVERAGES = ("macro", "micro", "samples")
 

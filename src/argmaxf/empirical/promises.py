@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 from scipy.stats import binom
 
+from argmaxf._base.messages import how_many
 from argmaxf.constraints import Constraints, check_strictly_between, priced, sure
 from argmaxf.empirical.ladder import Ints, Passed, Steps, tail, walk
 from argmaxf.empirical.rows_needed import MOST_GROWTH, rows_needed
-from argmaxf.wording import how_many
 
 
 class PromiseError(ValueError):
@@ -105,8 +105,8 @@ def promised_cuts(
     enough = cuts.true >= least_true(steps, constraints.min_recall, share)
     few = cuts.true + cuts.false <= most_selected(steps, constraints.max_selected_rate, share)
     if not (enough & few).any():
-        asked = f"{constraints} cannot be promised with {sure('confidence', confidence, together)}"
-        raise _none_qualifies(asked, steps, constraints, share)
+        chance = f"{constraints} cannot be promised with {sure('confidence', confidence, together)}"
+        raise _none_qualifies(chance, steps, constraints, share)
     return cuts.where(enough & few)
 
 
@@ -226,7 +226,7 @@ def low_limit(true: Any, size: Any, level: Any) -> Any:
 
 
 def _none_qualifies(
-    asked: str, steps: Steps, constraints: Constraints, share: float
+    chance: str, steps: Steps, constraints: Constraints, share: float
 ) -> PromiseError:
     """Say that no threshold qualifies, and how many labelled rows would do."""
     rows = rows_needed(steps, constraints, share)
@@ -235,7 +235,7 @@ def _none_qualifies(
     else:
         times = f"{MOST_GROWTH:,.0f} times as many like these"
         advice = f"and {times} would not do: no cut of them meets it clearly"
-    return PromiseError(f"{asked} from {how_many(steps.n, 'labelled row')}; {advice}", rows)
+    return PromiseError(f"{chance} from {how_many(steps.n, 'labelled row')}; {advice}", rows)
 
 
 def raise_together(kind: str | None, failed: list[tuple[Any, PromiseError]]) -> None:

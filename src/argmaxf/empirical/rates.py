@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import as_probabilities, check_choice, check_unit_interval
 from argmaxf.empirical.interval import Interval
 from argmaxf.prior import EDGE, RateLikelihood, check_rate
-from argmaxf.validation import as_probabilities, check_choice, check_unit_interval
 
 STEPS, CLOSE = 2000, 1e-9  # of the climb to the shares of many classes: at most, and to be enough
 

@@ -56,11 +56,11 @@ def _least(enough: Callable[[float], bool]) -> float:
     return least
 
 
-def _lucky(true: Ints, false: Ints, asked: float) -> NDArray[np.bool_]:
+def _lucky(true: Ints, false: Ints, chance: float) -> NDArray[np.bool_]:
     """Return which cuts may have their precision by luck: the last of them holds all rows."""
-    lucky = tail(true, false, asked) > LUCK
+    lucky = tail(true, false, chance) > LUCK
     rate = true[-1] / (true[-1] + false[-1])
-    if rate < asked:
+    if rate < chance:
         lucky |= tail(true, false, rate) > CHANCE
     return np.asarray(lucky)
 
@@ -90,11 +90,11 @@ class _Walked(NamedTuple):
         score = np.unique(np.concatenate([steps.edge, steps.negative]))[::-1]
         false = steps.negative.size - np.searchsorted(steps.negative, score)
         passed = steps.edge.size - np.searchsorted(steps.edge[::-1], score)
-        true, asked = np.append(0, steps.true)[passed], limit or 0.0
-        precision = (true + asked) / (true + false + 1)
-        if asked and steps.n >= least_rows(asked, alpha):  # fewer rows could not tell
-            precision[_lucky(true, false, asked)] = 0.0
-        return cls(asked, alpha, true + false, _lifted(precision, true, false))
+        true, chance = np.append(0, steps.true)[passed], limit or 0.0
+        precision = (true + chance) / (true + false + 1)
+        if chance and steps.n >= least_rows(chance, alpha):  # fewer rows could not tell
+            precision[_lucky(true, false, chance)] = 0.0
+        return cls(chance, alpha, true + false, _lifted(precision, true, false))
 
     def finds(self, growth: float) -> bool:
         """Return whether some start would pass, and the first cut that holds it: a cut is found.

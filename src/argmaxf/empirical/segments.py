@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from argmaxf._base.validation import ones_unless
 from argmaxf.empirical.problems import Problems
 from argmaxf.empirical.promises import Promise
 from argmaxf.empirical.records import Threshold
 from argmaxf.measures import Measure
 from argmaxf.metric import precision_from_counts, recall_from_counts
-from argmaxf.validation import ones_unless
 
 
 def rate_of_all(

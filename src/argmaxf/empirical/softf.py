@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 
-from argmaxf.empirical.linear import LinearModel, Scores, Vector
-from argmaxf.measures import Coefficients, FBeta, Measure, MeasureLike, Ratio, as_measure
-from argmaxf.validation import (
+from argmaxf._base.validation import (
     check_count,
     check_not_negative,
     check_positive,
     ones_unless,
 )
+from argmaxf.empirical.linear import LinearModel, Scores, Vector
+from argmaxf.measures import Coefficients, FBeta, Measure, MeasureLike, Ratio, as_measure
 
 FLAT = 64 * np.finfo(np.float64).eps  # relative gain of a step below which there is none
 

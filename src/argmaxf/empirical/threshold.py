@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from argmaxf._base.validation import check_zero_division, ones_unless
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.cuts import (
     Cuts,
@@ -28,7 +29,6 @@ from argmaxf.empirical.promises import PromiseError, check_confidence, raise_tog
 from argmaxf.empirical.records import Curve, Threshold
 from argmaxf.empirical.segments import overall_promise, rate_of_all
 from argmaxf.measures import Measure, MeasureLike, as_measure
-from argmaxf.validation import check_zero_division, ones_unless
 
 SLACK = 1e-12  # at least: see `_slack`
 
@@ -227,8 +227,8 @@ def _solved(
                 found.append(_best(cuts, s, weight, limits))
             else:
                 share, together = problems.share(confidence)
-                asked = constraints, share, measure, zero_division, together
-                cuts, i, promise = best_promised(y, s, *asked)
+                chance = constraints, share, measure, zero_division, together
+                cuts, i, promise = best_promised(y, s, *chance)
                 found.append(replace(_threshold(cuts, i, s), promise=promise))
         except PromiseError as error:
             failed.append((name, error))

@@ -152,7 +152,7 @@ class BatchFClassifier(MetaFClassifier):
                 "probabilities that were not calibrated here have none of rows held out, from "
                 "which to take the threshold"
             )
-        if self._deployed.asked is not None and self._average() != "macro":
+        if self._deployed.chance is not None and self._average() != "macro":
             return "training does not show whole rows of labels at other rates"
         return None
 
@@ -162,8 +162,8 @@ class BatchFClassifier(MetaFClassifier):
         Those of the training rows are drawn first as they would come at the rate asked for.
         """
         self = copy(self)
-        if self._deployed.asked is not None:
-            self._deployed = replace(self._deployed, asked=self._deployed.rates(reference))
+        if self._deployed.chance is not None:
+            self._deployed = replace(self._deployed, chance=self._deployed.rates(reference))
             moved = self._deployed.sample_like if as_trained else self._deployed.moved
             reference = moved(reference)
         decision = self._promise(self._decide(reference, apart=True))

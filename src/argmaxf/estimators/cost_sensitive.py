@@ -9,13 +9,13 @@ import numpy as np
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.validation import check_count, ones_unless
 from argmaxf.empirical.cost_sensitive import cost_weights, target_grid
 from argmaxf.estimators.scores import last_step, weight_parameter
 from argmaxf.estimators.sides import is_constant
 from argmaxf.estimators.threshold import ThresholdFClassifier
 from argmaxf.estimators.wrapping import MetaFClassifier, Training
-from argmaxf.validation import check_count, ones_unless
 
 
 class CostSensitiveFClassifier(MetaFClassifier):

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.validation import check_choice
 from argmaxf.empirical.interval import Interval
 from argmaxf.empirical.rates import estimate_rate, most_likely_shares
 from argmaxf.estimators.labels import Labels
 from argmaxf.prior import ESTIMATE, check_rate, shift_prior
-from argmaxf.validation import check_choice
 
 WHOLE = 1e-6  # by which the shares of all classes may miss a total of one
 
@@ -26,7 +26,7 @@ class Deployed:
 
     labels: Labels
     train: Floats
-    asked: Any  # None, a number, one for each label or class, or "estimate"
+    chance: Any  # None, a number, one for each label or class, or "estimate"
     fewest: int | None = None  # positives in training, of the rarest label that varies there
 
     @classmethod
@@ -43,7 +43,7 @@ class Deployed:
     @property
     def by_batch(self) -> bool:
         """Whether each batch shows its own rate."""
-        return isinstance(self.asked, str)
+        return isinstance(self.chance, str)
 
     @property
     def usual(self) -> Bools:
@@ -53,7 +53,7 @@ class Deployed:
     @property
     def usual_rates(self) -> Floats:
         """The rates to reckon with before a batch is seen, of labels that vary in training."""
-        rates = self.train if self.asked is None or self.by_batch else self.rates(self.train)
+        rates = self.train if self.chance is None or self.by_batch else self.rates(self.train)
         return np.asarray(rates[self.usual])
 
     def estimated(
@@ -84,7 +84,7 @@ class Deployed:
     def rates(self, proba: Floats) -> Floats:
         """Return the rate of each label where a batch comes from."""
         if not self.by_batch:
-            return np.broadcast_to(np.asarray(self.asked, dtype=np.float64), self.train.shape)
+            return np.broadcast_to(np.asarray(self.chance, dtype=np.float64), self.train.shape)
         found = self.estimated(proba)
         if self.labels.kind == "multiclass":
             return np.asarray(found)
@@ -92,7 +92,7 @@ class Deployed:
 
     def moved(self, proba: Floats) -> Floats:
         """Return the probabilities of a batch at its own rate."""
-        if self.asked is None:
+        if self.chance is None:
             return proba
         rates = self.rates(proba)
         if self.labels.kind == "multiclass":

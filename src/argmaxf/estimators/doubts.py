@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
-from argmaxf.wording import how_many
+from argmaxf._base.messages import how_many
 
 FAR = np.log(2.0)  # log-odds between the mean probability and the rate of positives
 SURE = 5.0  # standard errors between them

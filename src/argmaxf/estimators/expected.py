@@ -7,8 +7,9 @@ from typing import Any, Self
 
 from sklearn.frozen import FrozenEstimator
 
-from argmaxf.arrays import Bools
-from argmaxf.constraints import Asked, Constraints
+from argmaxf._base.arrays import Bools
+from argmaxf._base.validation import check_choice
+from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.estimators.batches import BatchFClassifier
 from argmaxf.estimators.calibration import check_form, cross_fit, from_folds, taken_as_they_are
 from argmaxf.estimators.deployed import Deployed
@@ -18,8 +19,7 @@ from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.rowwise import SmallBatches
 from argmaxf.estimators.scores import PREFERRED, LabelScorer, is_given, last_step, response_method
 from argmaxf.estimators.wrapping import Training
-from argmaxf.question import Question
-from argmaxf.validation import check_choice
+from argmaxf.problem import Problem
 
 
 class ExpectedFClassifier(BatchFClassifier):
@@ -159,14 +159,14 @@ class ExpectedFClassifier(BatchFClassifier):
 
     def _fit(self, rows: Training) -> None:
         limits = self.min_selected, self.max_selected
-        question = Question.of(self.beta, self.measure, self.zero_division, "split", *limits)
+        problem = Problem.of(self.beta, self.measure, self.zero_division, "split", *limits)
         check_choice("average", self.average, ("macro", "micro", "samples"))
         if self._labels.kind == "multiclass" and self.average != "macro":
             raise ValueError(
                 "average of a multiclass target is 'macro', as one class for each row makes any "
                 f"other F accuracy, got {self.average!r}"
             )
-        self._check_alone(question)
+        self._check_alone(problem)
         self._deployed = Deployed.of(self.deploy_rate, self._labels, rows.columns, rows.weight)
         if not is_given(self.estimator):  # a comparison says it once
             warn_of_weights(rows.columns, rows.weight, self.deploy_rate)
@@ -178,14 +178,14 @@ class ExpectedFClassifier(BatchFClassifier):
             self._fit_calibrated(rows, params)
         self._small = SmallBatches()
 
-    def _check_alone(self, question: Question) -> None:
+    def _check_alone(self, problem: Problem) -> None:
         """Refuse promises that cannot be read, and limits on classes that compete for rows."""
-        asked = Asked.of(self.min_precision, self.min_recall, self.odds)
-        is_free = question.is_free and not Constraints(None, None, self.max_selected_rate).given()
-        if self._labels.kind != "multiclass" or (asked is None and is_free):
+        chance = ChanceConstraint.of(self.min_precision, self.min_recall, self.odds)
+        is_free = problem.is_free and not Constraints(None, None, self.max_selected_rate).given()
+        if self._labels.kind != "multiclass" or (chance is None and is_free):
             return
         raise ValueError(
-            f"a {'budget' if asked is None else 'promise'} needs a binary or multilabel target: "
+            f"a {'budget' if chance is None else 'promise'} needs a binary or multilabel target: "
             f"where classes compete for rows, no class decides alone; got {len(self.classes_)} "
             "classes"
         )

@@ -16,7 +16,7 @@ from argmaxf.estimators.sides import boundary, signed
 from argmaxf.estimators.wrapping import MetaFClassifier, Training
 from argmaxf.expected.dependent.general import JointDecision, decide
 from argmaxf.expected.dependent.joint import JointParameters
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 
 class JointFClassifier(MetaFClassifier):
@@ -80,7 +80,7 @@ class JointFClassifier(MetaFClassifier):
         self.n_jobs = n_jobs
 
     def _fit(self, rows: Training) -> None:
-        self._question()
+        self._problem()
         params = self._fit_params(rows.weight, rows.all_params())
         if self._labels.kind != "multilabel-indicator":
             self._fit_scorer(rows, params, ("predict_proba",))
@@ -107,10 +107,10 @@ class JointFClassifier(MetaFClassifier):
         check_is_fitted(self)
         if self._labels.kind != "multilabel-indicator":
             raise ValueError(f"decide is for multilabel targets, got a {self._labels.kind} one")
-        question = self._question()
+        problem = self._problem()
         joint, none = self._parameters(X)
-        source = JointParameters(joint, none, question.beta, question.zero_division)
-        return decide(source, question)
+        source = JointParameters(joint, none, problem.beta, problem.zero_division)
+        return decide(source, problem)
 
     def _proba(self, X: Any) -> NDArray[np.float64]:
         if self._labels.kind == "multilabel-indicator":
@@ -125,8 +125,8 @@ class JointFClassifier(MetaFClassifier):
         proba: NDArray[np.float64] = self._scorer.predict(X)
         return proba - 0.5 if self._labels.kind == "binary" else proba
 
-    def _question(self) -> Question:
-        return Question.of(self.beta, "fbeta", self.zero_division)
+    def _problem(self) -> Problem:
+        return Problem.of(self.beta, "fbeta", self.zero_division)
 
     def _fit_counts(self, X: Any, target: NDArray[np.int64], params: dict[str, Any]) -> None:
         """Fit the models of "this label, and how many in all"."""

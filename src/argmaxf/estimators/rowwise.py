@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils.metaestimators import available_if
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.estimators.base import FClassifier
 from argmaxf.estimators.sides import boundary, decided_gain, margin
 from argmaxf.expected.decision import Decision

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.stats import ks_2samp
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.estimators.scores import LabelScorer
 
 SURE = 1e-3  # chance of a false alarm, over all labels together

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxf._base.validation import as_scores
 from argmaxf.empirical.cuts import best_threshold
 from argmaxf.measures import Measure, Ratio
-from argmaxf.validation import as_scores
 
 TINY = np.finfo(np.float64).tiny  # the margin of an item tied with one decided the other way
 

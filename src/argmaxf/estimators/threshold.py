@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import check_choice
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.folds import folds, is_share, lonely
@@ -21,7 +22,6 @@ from argmaxf.estimators.scores import PREFERRED, LabelScorer, is_given, response
 from argmaxf.estimators.sides import macro_gain, margin
 from argmaxf.estimators.tuning import TunedRows, Tuning
 from argmaxf.estimators.wrapping import MetaFClassifier, Training
-from argmaxf.validation import check_choice
 
 
 class ThresholdFClassifier(MetaFClassifier):
@@ -156,7 +156,7 @@ class ThresholdFClassifier(MetaFClassifier):
 
     def _counted(self, rows: TunedRows) -> TunedRows:
         """Return held-out rows as they count where it predicts, if that is known."""
-        if self._deployed.asked is None or self._deployed.by_batch:
+        if self._deployed.chance is None or self._deployed.by_batch:
             return rows
         return rows.at(self._deployed, self._deployed.rates(rows.scores))
 
@@ -274,6 +274,6 @@ class ThresholdFClassifier(MetaFClassifier):
             if X_reference is None:
                 raise ValueError("freeze needs X_reference: rows like those to come show the rate")
             rates = self._deployed.rates(self._curves.of([self._scorer.predict(X_reference)]))
-            frozen._deployed = replace(self._deployed, asked=rates)
+            frozen._deployed = replace(self._deployed, chance=rates)
             frozen._set_thresholds(self._rows.at(self._deployed, rates), self._tuning.limits)
         return RowwiseFClassifier.of(frozen)

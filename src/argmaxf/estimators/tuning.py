@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.validation import ones_unless
 from argmaxf.empirical.promises import Promise
 from argmaxf.empirical.records import Threshold
 from argmaxf.empirical.spread import threshold_std
@@ -18,7 +19,6 @@ from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.scores import LabelScorer
 from argmaxf.estimators.sides import tune
 from argmaxf.measures import Measure
-from argmaxf.validation import ones_unless
 
 
 class TunedRows(NamedTuple):

@@ -18,11 +18,11 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.validation import as_weights
 from argmaxf.estimators.base import FClassifier
 from argmaxf.estimators.heldout import HeldOut
 from argmaxf.estimators.scores import LabelScorer, response_method, weight_parameter
-from argmaxf.validation import as_weights
 
 
 @dataclass(frozen=True)

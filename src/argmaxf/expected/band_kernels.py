@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 
 
 @kernel

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Floats, Ints
+from argmaxf._base.arrays import Floats, Ints
 from argmaxf.expected.large import decide_large
 from argmaxf.expected.rows import SMALL, Decided, Sets, decide_sets
 from argmaxf.expected.threads import in_threads, threads_for
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 SORTING = 16  # an item costs about as much to sort as so many in a pass over an array
 # Widths of the matrices; each is at most a quarter more than the one before, or one more.
@@ -44,13 +44,13 @@ class Batches:
         first[order] = ends - width[order]
         return cls(np.zeros(ends[-1] if ends.size else 0), first, order, width[order])
 
-    def decide(self, question: Question) -> Decided:
+    def decide(self, problem: Problem) -> Decided:
         """Return the best top k of each set; the values are sorted where they lie."""
         kinds = (np.int64, np.float64, np.float64, np.float64, np.int64)
         decided = Decided._make(np.empty(self.first.size, kind) for kind in kinds)
         for which, matrix in self._matrices():
             large = matrix.shape[1] > SMALL
-            found = _decide_large(matrix, question) if large else _decide_rows(matrix, question)
+            found = _decide_large(matrix, problem) if large else _decide_rows(matrix, problem)
             for target, source in zip(decided, found, strict=True):
                 target[which] = source
         return decided
@@ -64,18 +64,18 @@ class Batches:
             yield self.order[start:stop], self.values[begin:end].reshape(-1, width)
 
 
-def _decide_rows(matrix: Floats, question: Question) -> Decided:
+def _decide_rows(matrix: Floats, problem: Problem) -> Decided:
     """Decide the rows of a matrix, which are sorted in place."""
     rows, n = matrix.shape
     in_threads(lambda part: matrix[part].sort(axis=1), rows, threads_for(SORTING * matrix.size))
-    return decide_sets(Sets(matrix.reshape(-1), np.arange(rows + 1) * n), question)
+    return decide_sets(Sets(matrix.reshape(-1), np.arange(rows + 1) * n), problem)
 
 
-def _decide_large(matrix: Floats, question: Question) -> list[Any]:
+def _decide_large(matrix: Floats, problem: Problem) -> list[Any]:
     """Decide sets too large to be sorted, one by one."""
     found = []
     for p in matrix:
-        decision = decide_large(p, question)
+        decision = decide_large(p, problem)
         ties = np.count_nonzero(np.asarray(decision.selected) & (p == decision.threshold))
         found.append([decision.k, decision.threshold, decision.expected, decision.std, ties])
     return list(zip(*found, strict=True))

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import dot
 
 NATS = 37.0  # odds below e^{-NATS} are taken for 0
@@ -77,21 +77,21 @@ def precision_odds(descending, limit, last, odds):
     """Fill odds[k] = P(T_k ≥ limit · k) of the top k, for k = 1 … last."""
     mean, variance, high = 0.0, 0.0, -1.0
     real, imaginary, cosine, sine, weight = restart(descending, 0, 0, 0.0, 0.0)
-    asked = 0
+    chance = 0
     for k in range(1, last + 1):
         p = descending[k - 1]
         mean += p
         variance += p * (1.0 - p)
-        before, asked = asked, least_true(limit, k)
+        before, chance = chance, least_true(limit, k)
         if variance > high:
             high = 2.0 * variance + FIRST_VARIANCE
-            real, imaginary, cosine, sine, weight = restart(descending, k, asked, variance, high)
-        elif asked == before:
+            real, imaginary, cosine, sine, weight = restart(descending, k, chance, variance, high)
+        elif chance == before:
             turn(real, imaginary, cosine, sine, p, 1.0 - p)
         else:  # times e^{-iθ}: the positive case stays, the negative one turns back
             turn(real, imaginary, cosine, -sine, 1.0 - p, p)
-        if abs(mean - asked) > reach(variance):
-            odds[k] = 1.0 if mean > asked else 0.0
+        if abs(mean - chance) > reach(variance):
+            odds[k] = 1.0 if mean > chance else 0.0
         else:
             odds[k] = min(1.0, max(0.0, 0.5 + dot(imaginary, weight)))
 

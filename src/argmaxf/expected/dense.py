@@ -9,115 +9,115 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import Bools, contiguous
+from argmaxf._base.arrays import Bools, contiguous
 from argmaxf.expected.counts.gmean import BoundedDecision
 from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.large import decide_at_once, decide_large, decide_large_rows
 from argmaxf.expected.rows import SMALL, Sets, decide_rows, decide_sets, select_rows
 from argmaxf.measures import GMean
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 
-def decide_one(p: NDArray[Any], question: Question) -> Decision:
+def decide_one(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide one set of items."""
     if p.size == 0:
         raise ValueError("proba must hold at least one probability, got none")
-    if question.asked:
-        return _decide_promised(p, question)
-    if p.size > _most_items(question):
-        return decide_large(p, question)
-    if (decision := decide_at_once(p, question)) is not None:
+    if problem.chance:
+        return _decide_promised(p, problem)
+    if p.size > _most_items(problem):
+        return decide_large(p, problem)
+    if (decision := decide_at_once(p, problem)) is not None:
         return decision
-    rows = _decide_rows(p[None, :], question)
+    rows = _decide_rows(p[None, :], problem)
     decision = Decision(
         selected=rows.selected[0],
         k=int(rows.k[0]),
         threshold=float(rows.threshold[0]),
         expected=float(rows.expected[0]),
         std=float(rows.std[0]),
-        beta=question.beta,
+        beta=problem.beta,
         n=p.size,
     )
-    return _with_bound(decision, question)
+    return _with_bound(decision, problem)
 
 
-def _with_bound(decision: Decision, question: Question) -> Decision:
+def _with_bound(decision: Decision, problem: Problem) -> Decision:
     """Return an exact decision with G-mean's bound, which may be higher only for more items."""
-    if isinstance(question.measure, GMean):
+    if isinstance(problem.measure, GMean):
         return BoundedDecision(**vars(decision), bound=decision.expected)
     return decision
 
 
-def decide_by_segment(p: NDArray[Any], question: Question, by: ArrayLike) -> Decision:
+def decide_by_segment(p: NDArray[Any], problem: Problem, by: ArrayLike) -> Decision:
     """Decide each segment of a set of items."""
     from argmaxf.expected.segments import decide_by  # which knows promises
 
     if p.size == 0:
         raise ValueError("proba must hold at least one probability, got none")
-    return decide_by(p, question, by)
+    return decide_by(p, problem, by)
 
 
-def decide_all_cells(p: NDArray[Any], question: Question) -> Decision:
+def decide_all_cells(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide all cells of a table as one set."""
     if p.size == 0:
-        return _of_nothing(p.shape, (), question)
-    decision = decide_one(p.reshape(-1), question)
+        return _of_nothing(p.shape, (), problem)
+    decision = decide_one(p.reshape(-1), problem)
     return replace(decision, selected=decision.selected.reshape(p.shape))
 
 
-def decide_each_row(p: NDArray[Any], question: Question) -> Decision:
+def decide_each_row(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide each row of a table."""
-    _check_each("row", p, question)
-    return _decide_rows(p, question)
+    _check_each("row", p, problem)
+    return _decide_rows(p, problem)
 
 
-def _check_each(kind: str, p: NDArray[Any], question: Question) -> None:
+def _check_each(kind: str, p: NDArray[Any], problem: Problem) -> None:
     """Refuse to select more of a row or column than can be positive; the scarcest is named."""
-    if question.least and p.size:
+    if problem.least and p.size:
         positive = np.count_nonzero(p > 0.0, axis=1)
         scarcest = int(np.argmin(positive))
-        question.check_reachable(int(positive[scarcest]), f" in {kind} {scarcest}")
+        problem.check_reachable(int(positive[scarcest]), f" in {kind} {scarcest}")
 
 
-def decide_columns(p: NDArray[Any], question: Question) -> Decision:
+def decide_columns(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide each column."""
-    _check_each("column", p.T, question)
-    decision = _decide_rows(p.T, question)
+    _check_each("column", p.T, problem)
+    decision = _decide_rows(p.T, problem)
     return replace(decision, selected=decision.selected.T)
 
 
-def _decide_promised(p: NDArray[Any], question: Question) -> Decision:
+def _decide_promised(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide one set of items under a promise; only that loads what promises need."""
     from argmaxf.expected.promised import decide_promised
 
-    return decide_promised(p, question)
+    return decide_promised(p, problem)
 
 
-def _decide_rows(p: NDArray[Any], question: Question) -> Decision:
+def _decide_rows(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide each row."""
     rows, n = p.shape
     if rows == 0 or n == 0:
-        return _of_nothing(p.shape, (rows,), question)
-    if question.asked:
-        promised = [_decide_promised(row, question) for row in p]
+        return _of_nothing(p.shape, (rows,), problem)
+    if problem.chance:
+        promised = [_decide_promised(row, problem) for row in p]
         selected = np.stack([each.selected for each in promised])
         promises = [each.promise for each in promised]
         return replace(_stacked(promised, selected), promise=promises)
-    if n > _most_items(question):
-        return _stacked(*decide_large_rows(p, question))
+    if n > _most_items(problem):
+        return _stacked(*decide_large_rows(p, problem))
     proba = contiguous(p)
-    if question.ratio is not None:
-        return decide_rows(proba, question)
-    decided = decide_sets(Sets.of_rows(proba), question)
+    if problem.ratio is not None:
+        return decide_rows(proba, problem)
+    decided = decide_sets(Sets.of_rows(proba), problem)
     k, threshold, expected, std, _ = decided
-    found = Decision(select_rows(proba, decided), k, threshold, expected, std, question.beta, n)
-    return _with_bound(found, question)
+    found = Decision(select_rows(proba, decided), k, threshold, expected, std, problem.beta, n)
+    return _with_bound(found, problem)
 
 
-def _most_items(question: Question) -> int:
+def _most_items(problem: Problem) -> int:
     """Return up to how many items are looked at one by one."""
-    return LARGEST if isinstance(question.measure, GMean) else SMALL
+    return LARGEST if isinstance(problem.measure, GMean) else SMALL
 
 
 def _stacked(decisions: list[Decision], selected: Bools) -> Decision:
@@ -135,14 +135,14 @@ def _stacked(decisions: list[Decision], selected: Bools) -> Decision:
     return BoundedDecision(**vars(stacked), bound=np.array(bounds)) if bounds else stacked
 
 
-def _of_nothing(shape: tuple[int, ...], rows: tuple[int, ...], question: Question) -> Decision:
+def _of_nothing(shape: tuple[int, ...], rows: tuple[int, ...], problem: Problem) -> Decision:
     """The decision about sets without items: nothing is selected, and F is 0/0."""
     return Decision(
         selected=np.zeros(shape, np.bool_),
         k=np.zeros(rows, np.int64),
         threshold=np.full(rows, math.inf),
-        expected=np.full(rows, question.zero_division),
+        expected=np.full(rows, problem.zero_division),
         std=np.zeros(rows),
-        beta=question.beta,
+        beta=problem.beta,
         n=0,
     )

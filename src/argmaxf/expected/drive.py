@@ -7,22 +7,22 @@ from argmaxf.expected.counts.search import LinearSearch
 from argmaxf.expected.search import Search
 from argmaxf.expected.sources.base import Key, Source
 from argmaxf.expected.summary.groups import Groups
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 
-def search(groups: Groups, question: Question) -> Search:
+def search(groups: Groups, problem: Problem) -> Search:
     """Begin the search that suits the measure; those with p = 0 are the last group."""
-    if question.ratio is not None:
-        return Search(groups, question)
-    if question.is_linear:
-        return LinearSearch(groups, question)
-    refuse_many(int(groups.count.sum()), question.measure)
-    raise ValueError(f"the expectation of {question.measure} needs the items, got a summary")
+    if problem.ratio is not None:
+        return Search(groups, problem)
+    if problem.is_linear:
+        return LinearSearch(groups, problem)
+    refuse_many(int(groups.count.sum()), problem.measure)
+    raise ValueError(f"the expectation of {problem.measure} needs the items, got a summary")
 
 
-def decide(source: Source[Key], question: Question) -> dict[Key, Search]:
+def decide(source: Source[Key], problem: Problem) -> dict[Key, Search]:
     """Search every set of items of a source, all of them in the same passes."""
-    searches = {key: search(groups, question) for key, groups in source.table().items()}
+    searches = {key: search(groups, problem) for key, groups in source.table().items()}
     while wanted := {key: each.wanted for key, each in searches.items() if each.wanted}:
         finer = source.refine(wanted)
         for key in wanted:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import Floats, contiguous, tensors_for
+from argmaxf._base.arrays import Floats, contiguous, tensors_for
+from argmaxf._base.validation import as_probabilities, as_real_array
 from argmaxf.expected.climbers import Gain
 from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.counts.law import needs_values
@@ -19,8 +20,7 @@ from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.summary.groups import Groups, group_sums
 from argmaxf.expected.summary.tables import groups_of_table
 from argmaxf.measures import MeasureLike
-from argmaxf.question import Question
-from argmaxf.validation import as_probabilities, as_real_array
+from argmaxf.problem import Problem
 
 SMALL = 1 << 12  # so few distinct items are taken one by one
 
@@ -65,49 +65,49 @@ def expected_f(
     >>> round(mean, 4), round(std, 4)
     (0.6477, 0.2424)
     """
-    question = Question.of(beta, measure, zero_division)
+    problem = Problem.of(beta, measure, zero_division)
     tensors = tensors_for(proba)
     if tensors is not None and tensors.is_elsewhere(proba):
-        on_device: ExpectedF = tensors.evaluate(proba, selected, question)
+        on_device: ExpectedF = tensors.evaluate(proba, selected, problem)
         return on_device
     p = as_probabilities("proba", proba, ndim=1)
     chosen = _mask(selected, p.size)
-    value = _value(p, chosen, question)
+    value = _value(p, chosen, problem)
     if tensors is not None:
         value = tensors.in_kind(value, proba)
     return value
 
 
-def _value(p: NDArray[Any], chosen: NDArray[np.bool_], question: Question) -> ExpectedF:
+def _value(p: NDArray[Any], chosen: NDArray[np.bool_], problem: Problem) -> ExpectedF:
     """Return mean and standard deviation of the measure for any chosen set."""
-    if question.ratio is None:
-        return _by_counts(p.astype(np.float64), chosen, question)
-    return value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), question)
+    if problem.ratio is None:
+        return _by_counts(p.astype(np.float64), chosen, problem)
+    return value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), problem)
 
 
-def _by_counts(p: Floats, chosen: NDArray[np.bool_], question: Question) -> ExpectedF:
+def _by_counts(p: Floats, chosen: NDArray[np.bool_], problem: Problem) -> ExpectedF:
     """Return the value of a measure that is no ratio: from groups where they say enough."""
-    if question.is_linear and p.size > LARGEST:
+    if problem.is_linear and p.size > LARGEST:
         inside, outside = groups_of_items(p[chosen]), groups_of_items(p[~chosen])
         if not needs_values(Groups.joined([inside, outside])).any():
-            return value_of_groups(inside, outside, question)
-    return value_by_counts(p[chosen], p[~chosen], question)
+            return value_of_groups(inside, outside, problem)
+    return value_by_counts(p[chosen], p[~chosen], problem)
 
 
-def value_of_sets(chosen: Groups, rest: Groups, question: Question) -> ExpectedF:
+def value_of_sets(chosen: Groups, rest: Groups, problem: Problem) -> ExpectedF:
     """Return mean and standard deviation of F for a chosen set, given it and the rest in groups.
 
     Items with p = 0 are in no group but count in `chosen` (see `groups_of_items`).
     """
-    if question.ratio is None:
-        return value_of_groups(chosen, rest, question)
+    if problem.ratio is None:
+        return value_of_groups(chosen, rest, problem)
     k = float(chosen.count.sum())
     everything = Groups.joined([chosen, rest])
     if k == 0:
-        return value_of_nothing(rest, question)
+        return value_of_nothing(rest, problem)
     if everything.mass.sum() == 0.0:
-        return ExpectedF(float(question.measure.value(0.0, k, 0.0)), 0.0)
-    form = Form.of(everything, question.coefficients, k, start=k)
+        return ExpectedF(float(problem.measure.value(0.0, k, 0.0)), 0.0)
+    form = Form.of(everything, problem.coefficients, k, start=k)
     mean = Gain(form).value(chosen)
     return ExpectedF(mean, form.spread(chosen, rest, mean))
 
@@ -147,25 +147,25 @@ def expected_f_curve(
     >>> expected_f_curve([0.5, 0.9]).round(4)
     array([0.    , 0.75  , 0.7833])
     """
-    question = Question.of(beta, measure, zero_division)
+    problem = Problem.of(beta, measure, zero_division)
     ascending = np.sort(as_probabilities("proba", proba, ndim=1).astype(np.float64, copy=False))
-    return top_curve(contiguous(ascending), question)
+    return top_curve(contiguous(ascending), problem)
 
 
-def top_curve(ascending: Floats, question: Question) -> Floats:
+def top_curve(ascending: Floats, problem: Problem) -> Floats:
     """Return the expected value of the top k of sorted items, for k = 0 … n."""
     from argmaxf.expected import row_kernels, value_kernels
 
-    if question.ratio is None:
-        return curve_by_counts(ascending[::-1].copy(), question)
+    if problem.ratio is None:
+        return curve_by_counts(ascending[::-1].copy(), problem)
     f = np.zeros(ascending.size + 1)
     groups = groups_of_items(ascending)
-    f[0] = value_of_nothing(groups, question).mean
+    f[0] = value_of_nothing(groups, problem).mean
     mean = float(ascending.sum())
     if mean == 0.0:
-        f[1:] = question.measure.value(0.0, np.arange(1.0, f.size), 0.0)
+        f[1:] = problem.measure.value(0.0, np.arange(1.0, f.size), 0.0)
         return f
-    c, n = question.coefficients, ascending.size
+    c, n = problem.coefficients, ascending.size
     u, weight, tilts = row_kernels.row_nodes(n, mean, c, 1, float(n))
     log_g = group_sums(groups, *tilts[2:])[0].sum(axis=0)
     value_kernels.top_values(ascending, 1, c, u, weight, log_g, tilts, mean, False, f)

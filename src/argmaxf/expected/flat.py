@@ -36,10 +36,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.arrays import Floats, contiguous
+from argmaxf._base.arrays import Floats, contiguous
+from argmaxf._base.validation import NotAProbability
 from argmaxf.expected.threads import CHUNK, threads_for
 from argmaxf.measures import Coefficients
-from argmaxf.validation import NotAProbability
 
 Found = tuple[int, float, float, float]  # k, threshold, mean and spread
 Each = Callable[[Callable[[Floats], Any]], list[Any]]  # does some work on every chunk

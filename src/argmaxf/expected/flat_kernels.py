@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 from argmaxf.expected.large_gain_kernels import climb
 from argmaxf.expected.large_kernels import nodes_for
 from argmaxf.expected.large_summary_kernels import STEEPEST

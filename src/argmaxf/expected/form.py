@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.expected.nodes import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.expected.summary.groups import Groups, group_sums, group_variances
 from argmaxf.measures import Coefficients

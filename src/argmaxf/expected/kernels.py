@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf._base.compiled import kernel, reordering_kernel
 
 LEAST_X = math.exp(-120.0)  # below this a tilted term is lost even times β⁴; keeps 0/0 away
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf.expected.climbers import Climber
 from argmaxf.expected.summary.groups import Groups
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
 PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
@@ -114,7 +114,7 @@ def _around(top: int, steps: Floats) -> Floats:
 
 
 def open_groups(
-    ladder: Ladder, climber: Climber, best: float, sizes: tuple[float, float], question: Question
+    ladder: Ladder, climber: Climber, best: float, sizes: tuple[float, float], problem: Problem
 ) -> Bools:
     """Mark the groups that none of the three bounds closes: they may hold a better value.
 
@@ -124,12 +124,12 @@ def open_groups(
     u = climber.u
     fewest, largest = sizes
     is_open = (ladder.groups.count > 1) & (ladder.k[1:] > fewest) & (ladder.k[:-1] < largest)
-    limited = (ladder.k[:-1] < question.least) | (ladder.k[1:] > largest)
-    if not question.split_ties:
+    limited = (ladder.k[:-1] < problem.least) | (ladder.k[1:] > largest)
+    if not problem.split_ties:
         is_open &= ~ladder.groups.runs
-    if question.peaks_between_levels:
+    if problem.peaks_between_levels:
         is_open &= ~ladder.groups.runs | limited
-    if ladder.k[0] == 0.0 and question.rises_at_the_top and not (ladder.k[1:2] > largest).any():
+    if ladder.k[0] == 0.0 and problem.rises_at_the_top and not (ladder.k[1:2] > largest).any():
         is_open[:1] &= ~ladder.groups.runs[:1]
     if climber.sign > 0.0:
         ceiling = _sum(u, ladder.k[:-1, None] + 1, ladder.high)
@@ -152,7 +152,7 @@ def open_groups(
     return is_open
 
 
-def _below_chords(ladder: Ladder, climber: Climber, best: float, asked: Bools) -> Bools:
+def _below_chords(ladder: Ladder, climber: Climber, best: float, chance: Bools) -> Bools:
     """Mark runs of equal items, of those asked for, that hold nothing better than their ends.
 
     With j of N items taken in, f = P(j) + j R(j): R(j) = E[c y / x] for the label y of one of them,
@@ -160,7 +160,7 @@ def _below_chords(ladder: Ladder, climber: Climber, best: float, asked: Bools) -
     chords, and f below its own by (j/N) (1 - j/N) N (R(0) - R(N)) more at most.
     """
     found = np.zeros(len(ladder.groups), np.bool_)
-    i = np.flatnonzero(asked & ladder.groups.runs)
+    i = np.flatnonzero(chance & ladder.groups.runs)
     if not i.size:
         return found
     runs, form, u = ladder.groups[i], climber.form, climber.u

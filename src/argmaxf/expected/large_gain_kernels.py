@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor
 from argmaxf.expected.large_kernels import (
     BAD,

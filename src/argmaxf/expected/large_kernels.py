@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 from argmaxf.expected.kernels import tilt
 from argmaxf.expected.large_summary_kernels import (
     frames_of,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.row_kernels import plausible
 from argmaxf.expected.summary.kernels import ROOM, add_powers, near
 from argmaxf.expected.summary.layout import BITS, COLUMNS, HIGH_BASE, LOW_BASE, MANTISSA, TINY

@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.arrays import tensors_for
-from argmaxf.constraints import Asked
+from argmaxf._base.arrays import tensors_for
+from argmaxf._base.validation import (
+    NotAProbability,
+    as_probabilities,
+    as_real_array,
+    check_choice,
+    first_bad_probability,
+    second_column,
+)
+from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.dense import (
     decide_all_cells,
@@ -24,15 +32,7 @@ from argmaxf.expected.sources.sparse import as_csr, is_sparse
 from argmaxf.expected.sparse import decide_sparse
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import check_fits, factor_of, is_estimated, likely_rates, move_odds
-from argmaxf.question import Question
-from argmaxf.validation import (
-    NotAProbability,
-    as_probabilities,
-    as_real_array,
-    check_choice,
-    first_bad_probability,
-    second_column,
-)
+from argmaxf.problem import Problem
 
 
 def maximize_expected_f(
@@ -167,14 +167,14 @@ def maximize_expected_f(
     >>> decision.selected, decision.k
     (array([ True, False,  True,  True]), array([1, 2]))
     """
-    asked = Asked.of(min_precision, min_recall, odds)
-    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected, asked)
+    chance = ChanceConstraint.of(min_precision, min_recall, odds)
+    problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
     sharing = Sharing.of(labels_per_row, max_labels_per_row, averaged_over, tol, progress)
     tensors = tensors_for(proba)
     if tensors is not None and tensors.is_elsewhere(proba):
-        _check_plain(proba, prior, by, sharing, question)
+        _check_plain(proba, prior, by, sharing, problem)
         _way(proba, average)
-        on_device: Decision = tensors.maximize(proba, average, question)
+        on_device: Decision = tensors.maximize(proba, average, problem)
         return on_device
     p = _read(proba) if prior is None else _moved(_read(proba), prior)
     decide = _way(p, average) if sharing is None else _shared_way(p, average, sharing)
@@ -182,12 +182,12 @@ def maximize_expected_f(
         if p.ndim != 1:
             raise ValueError(f"by is for one-dimensional proba, got {p.ndim} dimensions")
         decide = partial(decide_by_segment, by=by)
-    if asked is not None and (sharing is not None or is_sparse(p)):
+    if chance is not None and (sharing is not None or is_sparse(p)):
         raise ValueError(
             "min_precision and min_recall with odds are for dense proba without labels per row"
         )
     try:
-        decision = decide(p, question)
+        decision = decide(p, problem)
     except NotAProbability:
         raise first_bad_probability("proba", p) from None
     if tensors is not None:
@@ -196,11 +196,11 @@ def maximize_expected_f(
 
 
 def _check_plain(
-    proba: Any, prior: Any, by: Any, sharing: Sharing | None, question: Question
+    proba: Any, prior: Any, by: Any, sharing: Sharing | None, problem: Problem
 ) -> None:
     """Refuse what only the CPU can do."""
     plain = prior is None and by is None and sharing is None
-    if plain and question.is_free and question.asked is None:
+    if plain and problem.is_free and problem.chance is None:
         return
     raise ValueError(
         "prior, by, odds, limits on the selected and labels per row are for tensors on the CPU, "
@@ -241,7 +241,7 @@ def _moved_cells(p: Any, prior: Any) -> Any:
     return type(p)(csr)
 
 
-def _way(p: Any, average: str | None) -> Callable[[Any, Question], Decision]:
+def _way(p: Any, average: str | None) -> Callable[[Any, Problem], Decision]:
     """Return the function that decides input of this shape."""
     if p.ndim == 1:
         if average is not None:
@@ -261,7 +261,7 @@ def _way(p: Any, average: str | None) -> Callable[[Any, Question], Decision]:
 
 def _shared_way(
     p: Any, average: str | None, sharing: Sharing
-) -> Callable[[Any, Question], Decision]:
+) -> Callable[[Any, Problem], Decision]:
     """Return the function that decides a matrix whose columns share rows."""
     if p.ndim != 2 or average != "macro":
         raise ValueError(

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.validation import as_probabilities, as_real_array
 from argmaxf.expected.nodes import reciprocal_nodes
 from argmaxf.metric import precision_from_counts
-from argmaxf.validation import as_probabilities, as_real_array
 
 BLOCK = 1 << 14  # items taken at a time: memory stays small
 

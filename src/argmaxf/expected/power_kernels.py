@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf._base.compiled import kernel, reordering_kernel
 
 POWERS = 8
 SUMS = 1 + POWERS  # S, then V_0 … V_7

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 from argmaxf.expected.kernels import factor, log_factor
 
 BLOCK = 64  # items between two looks at products of small p

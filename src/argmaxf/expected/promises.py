@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats
-from argmaxf.constraints import Asked, Constraints, priced, sure
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf.constraints import ChanceConstraint, Constraints, priced, sure
 from argmaxf.expected.counts.count import Count
 
 WINDOW = 512  # sizes whose odds are found together
@@ -57,16 +57,16 @@ class ModelPromise:
         return f"{self.constraints} with {kept}, {cost}"
 
 
-def kept_sizes(descending: Floats, asked: Asked) -> Bools:
+def kept_sizes(descending: Floats, chance: ChanceConstraint) -> Bools:
     """Return for k = 0 … n whether the top k keeps the promise.
 
     Selecting nothing keeps any precision, and finding all of nothing is any recall. O(n) time and
     memory: some 0.4 µs an item for a precision, and a pass of 60 n for every window of sizes in
     which a recall, or a precision and a recall together, is in doubt.
     """
-    limits = asked.constraints
-    least = asked.odds - SLACK
-    precise = precision_odds(descending, limits.min_precision, asked.odds)
+    limits = chance.constraints
+    least = chance.odds - SLACK
+    precise = precision_odds(descending, limits.min_precision, chance.odds)
     kept: Bools = precise >= least
     if not limits.min_recall:
         return kept

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.expected.ties import label_counts
 
 

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints, readonly
+from argmaxf._base.arrays import Bools, Floats, Ints, readonly
+from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import drive
 from argmaxf.expected.counts.sets import decide_by_counts
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.threads import in_threads, sets_in_threads, threads_for
 from argmaxf.expected.ties import settle
-from argmaxf.question import Question
-from argmaxf.validation import NotAProbability
+from argmaxf.problem import Problem
 
 SMALL = 1 << 14  # sets of up to so many items are decided here
 DECIMALS = 4_000  # operations on decimals that take no longer than a search
@@ -71,7 +71,7 @@ class Decided(NamedTuple):
         return Decision(None, k, threshold, expected, std, beta, n)
 
 
-def decide_rows(p: Floats, question: Question) -> Decision:
+def decide_rows(p: Floats, problem: Problem) -> Decision:
     """Decide each row of a matrix by a measure that is a ratio, rows shared out among threads.
 
     Raises NotAProbability if a value is none.
@@ -80,33 +80,33 @@ def decide_rows(p: Floats, question: Question) -> Decision:
 
     rows, n = p.shape
     ascending = readonly(sorted_rows(p))
-    if question.least:
-        question.check_reachable(int(np.count_nonzero(p, axis=1).min()))
+    if problem.least:
+        problem.check_reachable(int(np.count_nonzero(p, axis=1).min()))
     k, rivals = np.empty(rows, np.int64), np.empty(rows, np.int64)
     threshold, expected, std = np.empty(rows), np.empty(rows), np.empty(rows)
-    selected, options = np.empty(p.shape, np.bool_), options_of(question)
+    selected, options = np.empty(p.shape, np.bool_), options_of(problem)
 
     def work(part: slice) -> None:
         results = (each[part] for each in (k, threshold, expected, std, rivals, selected))
         set_kernels.decide_rows(p[part], ascending[part], *options, *results)
         for r in _contested(rivals, part):
-            k[r], expected[r], std[r] = settled(ascending[r], question)
+            k[r], expected[r], std[r] = settled(ascending[r], problem)
             threshold[r] = set_kernels.mark(p[r], ascending[r], k[r], selected[r])
 
     in_threads(work, rows, threads_for(WORK * p.size))
     if expected.min() < 0.0:
-        raise question.no_set()
-    return Decision(selected, k, threshold, expected, std, question.beta, n)
+        raise problem.no_set()
+    return Decision(selected, k, threshold, expected, std, problem.beta, n)
 
 
-def decide_sets(sets: Sets, question: Question) -> Decided:
+def decide_sets(sets: Sets, problem: Problem) -> Decided:
     """Return the best top k of each set, near ties settled; sets must not be empty."""
     from argmaxf.expected import set_kernels
 
     ascending, offsets = readonly(sets.ascending), readonly(sets.offsets)
-    if question.ratio is None:
-        _check_limits(ascending, offsets, question)
-        return _decided(ascending, offsets, *decide_by_counts(ascending, offsets, question))
+    if problem.ratio is None:
+        _check_limits(ascending, offsets, problem)
+        return _decided(ascending, offsets, *decide_by_counts(ascending, offsets, problem))
     size = offsets.size - 1
     k, rivals = np.empty(size, np.int64), np.empty(size, np.int64)
     expected, std = np.empty(size), np.empty(size)
@@ -114,15 +114,15 @@ def decide_sets(sets: Sets, question: Question) -> Decided:
     def work(part: slice) -> None:
         results = (each[part] for each in (k, expected, std, rivals))
         places = offsets[part.start : part.stop + 1]
-        set_kernels.decide_sets(ascending, places, *options_of(question), *results)
+        set_kernels.decide_sets(ascending, places, *options_of(problem), *results)
         for r in _contested(rivals, part):
             items = ascending[offsets[r] : offsets[r + 1]]
-            k[r], expected[r], std[r] = settled(items, question)
+            k[r], expected[r], std[r] = settled(items, problem)
 
-    _check_limits(ascending, offsets, question)
+    _check_limits(ascending, offsets, problem)
     sets_in_threads(work, offsets, threads_for(WORK * ascending.size))
     if size and expected.min() < 0.0:
-        raise question.no_set()
+        raise problem.no_set()
     return _decided(ascending, offsets, k, expected, std)
 
 
@@ -134,11 +134,11 @@ def _contested(rivals: Ints, part: slice) -> list[int]:
     return found
 
 
-def _check_limits(ascending: Floats, offsets: Ints, question: Question) -> None:
+def _check_limits(ascending: Floats, offsets: Ints, problem: Problem) -> None:
     """Refuse to select more items of a set than can be positive."""
-    if question.least > 0 and offsets.size > 1:
+    if problem.least > 0 and offsets.size > 1:
         positive = np.add.reduceat((ascending > 0.0).astype(np.int64), offsets[:-1])
-        question.check_reachable(int(positive.min()))
+        problem.check_reachable(int(positive.min()))
 
 
 def select_rows(p: Floats, decided: Decided) -> Bools:
@@ -169,7 +169,7 @@ def _decided(ascending: Floats, offsets: Ints, k: Ints, expected: Floats, std: F
     return Decided(k, threshold, expected, std, ties)
 
 
-def settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
+def settled(ascending: Floats, problem: Problem) -> tuple[int, float, float]:
     """Decide a set in which several k are nearer than their error.
 
     Where there are two tilts and decimals of all of them would take long, the search by exact
@@ -178,18 +178,18 @@ def settled(ascending: Floats, question: Question) -> tuple[int, float, float]:
     from argmaxf.expected import row_kernels
 
     f = np.empty(ascending.size + 1)
-    options = options_of(question)
+    options = options_of(problem)
     row_kernels.decide_row(ascending, *options, -1, f)
     rivals = np.flatnonzero(f > -1.0).tolist()
-    two_tilts = question.coefficients.b_in != question.coefficients.b_out
+    two_tilts = problem.coefficients.b_in != problem.coefficients.b_out
     if two_tilts and len(rivals) * ascending.size**2 > DECIMALS:
-        rivals = drive.decide(ArraySource(ascending), question)[()].rivals()
-    k = settle(ascending[::-1], rivals, question) if len(rivals) > 1 else rivals[0]
+        rivals = drive.decide(ArraySource(ascending), problem)[()].rivals()
+    k = settle(ascending[::-1], rivals, problem) if len(rivals) > 1 else rivals[0]
     _, expected, std, _ = row_kernels.decide_row(ascending, *options, k, f)
     return k, expected, std
 
 
-def options_of(question: Question) -> tuple[object, ...]:
+def options_of(problem: Problem) -> tuple[object, ...]:
     """Return a question as the kernels take it."""
-    limits = question.least, question.most
-    return question.coefficients, question.zero_division, question.split_ties, limits
+    limits = problem.least, problem.most
+    return problem.coefficients, problem.zero_division, problem.split_ties, limits

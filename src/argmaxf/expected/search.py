@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf.expected.climbers import Climber, Gain, Loss
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.form import Form, has_loss, useful_sizes, value_at_least
@@ -40,7 +40,7 @@ from argmaxf.expected.ladders import (
 )
 from argmaxf.expected.sources.base import Cut
 from argmaxf.expected.summary.groups import Groups, group_sums
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 CONTEST = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
 DOUBT = 1e-12  # below this part of them, and a few units of rounding, it is in doubt (rows.py)
@@ -65,9 +65,9 @@ class Search:
     are; once nothing is wanted, `cut` and `optimum` are exact. Items with p = 0 are in no group.
     """
 
-    def __init__(self, groups: Groups, question: Question) -> None:
-        question.check_reachable(int(groups.count[groups.high > 0.0].sum()))
-        self.question = question
+    def __init__(self, groups: Groups, problem: Problem) -> None:
+        problem.check_reachable(int(groups.count[groups.high > 0.0].sum()))
+        self.problem = problem
         self.groups = groups[groups.high > 0.0]
         self.nothing = self._value_of_nothing()
         self.wanted: list[Groups] = []
@@ -76,19 +76,19 @@ class Search:
         self._best = -math.inf
         # Items of a set that may be the best; nodes are for such sets, and sums at them for others
         # are below the truth, so that a loss would look like none.
-        self._least, self._most = max(1.0, question.least), float(question.most)
+        self._least, self._most = max(1.0, problem.least), float(problem.most)
         self._threshold: float | None = None
         if len(self.groups):
             self._start()
         self._ask()
 
     def _value_of_nothing(self) -> ExpectedF:
-        return value_of_nothing(self.groups, self.question)
+        return value_of_nothing(self.groups, self.problem)
 
     def _start(self) -> None:
         """Climb the groups up to the largest k that can be the best."""
         k = np.cumsum(self.groups.count)
-        coefficients, limits = self.question.coefficients, (self.question.least, self.question.most)
+        coefficients, limits = self.problem.coefficients, (self.problem.least, self.problem.most)
         best = value_at_least(self.groups, coefficients, *limits)
         least, reach = useful_sizes(self.groups, coefficients, best)
         reach = min(max(reach, self._least), float(k[-1]))
@@ -127,7 +127,7 @@ class Search:
         """Mark the groups of a ladder that may hold a better value."""
         sizes = self._least, self._most
         best = ladder.reference + self._best
-        return open_groups(ladder, self._climber, best, sizes, self.question)
+        return open_groups(ladder, self._climber, best, sizes, self.problem)
 
     def _allowed(self, k: Floats) -> Bools:
         """Mark the numbers of items that may be selected, the empty set aside."""
@@ -192,7 +192,7 @@ class Search:
     def decision(self, n: int) -> Decision:
         """The decision about n items as a record, without labels."""
         k, f, std, _, _ = self.optimum
-        return Decision(None, k, self.cut.threshold, f, std, self.question.beta, n)
+        return Decision(None, k, self.cut.threshold, f, std, self.problem.beta, n)
 
     def best_border(self) -> BestBorder:
         """Compare the borders of all ladders and the empty set, and find the spread at the best."""
@@ -205,7 +205,7 @@ class Search:
         tied = allowed & (f >= f[top] - CONTEST * self._differing(k, k[top], self._size_of(f[top])))
         contested = len(self.rivals()) > 1
         value = self._value_of(f[top])
-        if self.question.least == 0 and value - self.nothing.mean <= CONTEST * self._terms(value):
+        if self.problem.least == 0 and value - self.nothing.mean <= CONTEST * self._terms(value):
             return nothing._replace(contested=contested)
         chosen = int(np.flatnonzero(tied)[np.argmin(k[tied])])
         above, below = self._sides(chosen)
@@ -238,7 +238,7 @@ class Search:
         near = allowed & (f >= f[top] - DOUBT * terms - ROUNDING * size)
         close: list[int] = np.unique(k[near]).astype(int).tolist()
         best = self._value_of(f[top])
-        if self.question.least > 0 or self.nothing.mean < best * (1.0 - DOUBT):
+        if self.problem.least > 0 or self.nothing.mean < best * (1.0 - DOUBT):
             return close
         return [0, *close] if self.nothing.mean <= best * (1.0 + DOUBT) else [0]
 
@@ -251,8 +251,8 @@ class Search:
 
     def _no_border(self, nothing: BestBorder) -> BestBorder:
         """Return the empty set where no other can be had within the limits, if that is allowed."""
-        if self.question.least > 0:
-            raise self.question.no_set()
+        if self.problem.least > 0:
+            raise self.problem.no_set()
         return nothing
 
     def _size_of(self, f: float) -> float:
@@ -281,15 +281,15 @@ class Search:
         return above, Groups.joined([*ladder.after, ladder.groups[border:]])
 
 
-def value_of_nothing(groups: Groups, question: Question) -> ExpectedF:
+def value_of_nothing(groups: Groups, problem: Problem) -> ExpectedF:
     """Mean and standard deviation of the measure if nothing is selected.
 
     With s1 = 0 it is 0/0 where nothing is positive, or always if positives left out do not count.
     P(S = 0) = Π (1 - p); the spread of an indicator is √(P (1 - P)).
     """
-    _, _, b_out, s0, s1 = question.coefficients
+    _, _, b_out, s0, s1 = problem.coefficients
     if s1 > 0.0:
-        form = Form.of(groups, question.coefficients, 0.0)
+        form = Form.of(groups, problem.coefficients, 0.0)
         mean = s0 * float(form.nodes.weight @ np.exp(form.log_none - form.nodes.u * s1))
         return ExpectedF(mean, form.spread(groups[:0], groups, mean))
     log_none = 0.0
@@ -297,7 +297,7 @@ def value_of_nothing(groups: Groups, question: Question) -> ExpectedF:
         certain = groups.centre[0] == 1.0
         sums = None if certain else group_sums(groups, np.ones(1), np.zeros(1))
         log_none = -math.inf if sums is None else float(sums[0].sum())
-    zero = question.zero_division
+    zero = problem.zero_division
     spread = math.sqrt(math.exp(log_none) * abs(math.expm1(log_none)))
     return ExpectedF(zero * math.exp(log_none), zero * spread)
 

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import Bools, Floats, Ints, readonly
-from argmaxf.constraints import Asked
+from argmaxf._base.arrays import Bools, Floats, Ints, readonly
+from argmaxf._base.segments import Segments
+from argmaxf._base.validation import NotAProbability
+from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.counts.joint import refuse_many
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import groups_of_items, value_of_sets
@@ -19,13 +21,11 @@ from argmaxf.expected.large import decide_large
 from argmaxf.expected.promised import decide_promised
 from argmaxf.expected.promises import ModelPromise, odds_of_parts
 from argmaxf.expected.rows import SMALL, Sets, decide_sets
-from argmaxf.question import Question
-from argmaxf.segments import Segments
-from argmaxf.validation import NotAProbability
+from argmaxf.problem import Problem
 
 
 def decide_by(
-    p: NDArray[Any], question: Question, by: ArrayLike, called: Callable[[int], Any] | None = None
+    p: NDArray[Any], problem: Problem, by: ArrayLike, called: Callable[[int], Any] | None = None
 ) -> Decision:
     """Decide each segment; with a promise all of them keep it at once, and so all items do.
 
@@ -34,46 +34,48 @@ def decide_by(
     if not (p.min() >= 0.0 and p.max() <= 1.0):
         raise NotAProbability
     segments = Segments.of(by, p.size)
-    asked, called = question.asked, called or (lambda i: segments.names[i : i + 1].tolist()[0])
-    free = _decide_each(p, replace(question, asked=None), segments, called)
-    if asked is None:
-        return replace(free, overall=_overall(p, free, question))
-    shared = replace(question, asked=asked.of_each(segments.names.size))
+    chance, called = problem.chance, called or (lambda i: segments.names[i : i + 1].tolist()[0])
+    free = _decide_each(p, replace(problem, chance=None), segments, called)
+    if chance is None:
+        return replace(free, overall=_overall(p, free, problem))
+    shared = replace(problem, chance=chance.of_each(segments.names.size))
     found = _decide_each(p, shared, segments, called)
-    overall = _overall(p, found, question)
-    cost = max(0.0, _overall(p, free, question).expected - overall.expected)
-    promise = replace(_overall_promise(p, found.selected, asked, cost), measure=question.word)
+    overall = _overall(p, found, problem)
+    cost = max(0.0, _overall(p, free, problem).expected - overall.expected)
+    promise = replace(_overall_promise(p, found.selected, chance, cost), measure=problem.word)
     return replace(found, overall=replace(overall, promise=promise))
 
 
-def _overall(p: NDArray[Any], found: Decision, question: Question) -> Decision:
+def _overall(p: NDArray[Any], found: Decision, problem: Problem) -> Decision:
     """Return what to expect of all items together."""
     chosen = found.selected
-    mean, std = value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), question)
-    return Decision(None, int(found.k.sum()), None, mean, std, question.beta, p.size)
+    mean, std = value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), problem)
+    return Decision(None, int(found.k.sum()), None, mean, std, problem.beta, p.size)
 
 
-def _overall_promise(p: NDArray[Any], chosen: Bools, asked: Asked, cost: float) -> ModelPromise:
+def _overall_promise(
+    p: NDArray[Any], chosen: Bools, chance: ChanceConstraint, cost: float
+) -> ModelPromise:
     """Return the odds that all chosen items together meet the constraints."""
     inside, outside = (part.astype(np.float64) for part in (p[chosen], p[~chosen]))
-    odds = odds_of_parts(inside, outside, asked.constraints)
-    return ModelPromise(asked.constraints, asked.odds, odds, cost)
+    odds = odds_of_parts(inside, outside, chance.constraints)
+    return ModelPromise(chance.constraints, chance.odds, odds, cost)
 
 
 def _decide_each(
-    p: NDArray[Any], question: Question, segments: Segments, called: Callable[[int], Any]
+    p: NDArray[Any], problem: Problem, segments: Segments, called: Callable[[int], Any]
 ) -> Decision:
     """Decide each segment: small ones together, large ones and those with a promise alone."""
     items, offsets = p[segments.order], segments.offsets
-    if question.needs_items:
-        refuse_many(int(np.diff(offsets).max()), question.measure)
-    small = (np.diff(offsets) <= SMALL) & (question.asked is None)
+    if problem.needs_items:
+        refuse_many(int(np.diff(offsets).max()), problem.measure)
+    small = (np.diff(offsets) <= SMALL) & (problem.chance is None)
     found = {
-        i: _decide_alone(items[offsets[i] : offsets[i + 1]], question, partial(called, i))
+        i: _decide_alone(items[offsets[i] : offsets[i + 1]], problem, partial(called, i))
         for i in _where(~small)
     }
     if small.any():
-        found |= _decide_small(items, question, offsets, small)
+        found |= _decide_small(items, problem, offsets, small)
     each = [found[i] for i in range(small.size)]
     selected = np.empty(p.size, np.bool_)
     selected[segments.order] = np.concatenate([d.selected for d in each])
@@ -81,23 +83,21 @@ def _decide_each(
         name: np.array([getattr(d, name) for d in each])
         for name in ("k", "threshold", "expected", "std", "n")
     }
-    promise = None if question.asked is None else [d.promise for d in each]
-    return Decision(
-        selected, beta=question.beta, promise=promise, segment=segments.names, **columns
-    )
+    promise = None if problem.chance is None else [d.promise for d in each]
+    return Decision(selected, beta=problem.beta, promise=promise, segment=segments.names, **columns)
 
 
-def _decide_alone(items: NDArray[Any], question: Question, called: Callable[[], Any]) -> Decision:
+def _decide_alone(items: NDArray[Any], problem: Problem, called: Callable[[], Any]) -> Decision:
     """Decide one segment; what cannot be done is said with its name."""
-    decide = decide_large if question.asked is None else decide_promised
+    decide = decide_large if problem.chance is None else decide_promised
     try:
-        return decide(items, question)
+        return decide(items, problem)
     except ValueError as error:
         raise ValueError(f"segment {called()!r}: {error}") from None
 
 
 def _decide_small(
-    items: NDArray[Any], question: Question, offsets: Ints, small: Bools
+    items: NDArray[Any], problem: Problem, offsets: Ints, small: Bools
 ) -> dict[int, Decision]:
     """Decide the small segments in one call; of equal items the first are chosen."""
     from argmaxf.expected import set_kernels
@@ -105,14 +105,14 @@ def _decide_small(
     sizes = np.diff(offsets)
     flat = items[np.repeat(small, sizes)].astype(np.float64)
     ends = np.append(0, np.cumsum(sizes[small]))
-    decided = decide_sets(_sorted_sets(flat, ends), question)
+    decided = decide_sets(_sorted_sets(flat, ends), problem)
     selected = np.empty(flat.size, np.bool_)
     set_kernels.select_sets(
         readonly(flat), readonly(ends), decided.threshold, decided.ties, selected
     )
     chosen = np.split(selected, ends[1:-1])
     return {
-        i: replace(decided.decision(r, int(sizes[i]), question.beta), selected=chosen[r])
+        i: replace(decided.decision(r, int(sizes[i]), problem.beta), selected=chosen[r])
         for r, i in enumerate(_where(small))
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 from argmaxf.expected.kernels import longest, select
 from argmaxf.expected.product_kernels import log_product
 from argmaxf.expected.row_kernels import decide_row, nothing_selected, row_nodes

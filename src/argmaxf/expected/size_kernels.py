@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 from argmaxf.expected.kernels import largest
 
 

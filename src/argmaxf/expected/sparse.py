@@ -14,28 +14,28 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Ints
+from argmaxf._base.arrays import Bools, Ints
 from argmaxf.expected.batches import Batches
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.rows import Decided
 from argmaxf.expected.sources.sparse import as_csr, selected_cells
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import Measure, Ratio
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 SCATTERED = 4  # an item put where its column is costs about as much as so many in a plain pass
 
 
-def decide_sparse(matrix: Any, question: Question, average: str) -> Decision:
+def decide_sparse(matrix: Any, problem: Problem, average: str) -> Decision:
     """Decide the columns, rows or all cells of a sparse matrix; the labels are a CSR too.
 
     Holds the stored values a second time, with up to a quarter more, and one mark for each.
     """
-    if question.ratio is None:
-        raise _refused(question.measure)
+    if problem.ratio is None:
+        raise _refused(problem.measure)
     csr = as_csr("proba", matrix)
     ways = {"macro": _columns, "samples": _rows, "micro": _all_cells}
-    chosen, decision = ways[average](csr, question)
+    chosen, decision = ways[average](csr, problem)
     return replace(decision, selected=selected_cells(csr, chosen, matrix))
 
 
@@ -51,11 +51,11 @@ def _refused(measure: Measure) -> ValueError:
     )
 
 
-def _columns(csr: Any, question: Question) -> tuple[Bools, Decision]:
+def _columns(csr: Any, problem: Problem) -> tuple[Bools, Decision]:
     """Decide each column: values are put column by column, their rows are never needed."""
     from argmaxf.expected import sparse_kernels
 
-    decided = _by_columns(csr).decide(question)
+    decided = _by_columns(csr).decide(problem)
     threshold, chosen = decided.threshold, np.empty(csr.data.size, np.bool_)
 
     def mark(part: slice) -> None:
@@ -64,7 +64,7 @@ def _columns(csr: Any, question: Question) -> tuple[Bools, Decision]:
     in_threads(mark, chosen.size, threads_for(SCATTERED * chosen.size))
     if np.count_nonzero(chosen) > decided.k.sum():  # some columns split equal values
         sparse_kernels.mark_columns(csr.indices, csr.data, threshold, decided.ties, chosen)
-    return chosen, _decision(decided, question, csr.shape[0])
+    return chosen, _decision(decided, problem, csr.shape[0])
 
 
 def _by_columns(csr: Any) -> Batches:
@@ -96,31 +96,31 @@ def _by_columns(csr: Any) -> Batches:
     return batches
 
 
-def _rows(csr: Any, question: Question) -> tuple[Bools, Decision]:
+def _rows(csr: Any, problem: Problem) -> tuple[Bools, Decision]:
     """Decide each row."""
-    chosen, decided = _stored_sets(csr, csr.indptr.astype(np.int64), question)
-    return chosen, _decision(decided, question, csr.shape[1])
+    chosen, decided = _stored_sets(csr, csr.indptr.astype(np.int64), problem)
+    return chosen, _decision(decided, problem, csr.shape[1])
 
 
-def _all_cells(csr: Any, question: Question) -> tuple[Bools, Decision]:
+def _all_cells(csr: Any, problem: Problem) -> tuple[Bools, Decision]:
     """Decide all cells as one set."""
-    chosen, decided = _stored_sets(csr, np.array([0, csr.data.size]), question)
-    return chosen, decided.decision(0, math.prod(csr.shape), question.beta)
+    chosen, decided = _stored_sets(csr, np.array([0, csr.data.size]), problem)
+    return chosen, decided.decision(0, math.prod(csr.shape), problem.beta)
 
 
-def _stored_sets(csr: Any, first: Ints, question: Question) -> tuple[Bools, Decided]:
+def _stored_sets(csr: Any, first: Ints, problem: Problem) -> tuple[Bools, Decided]:
     """Decide sets of cells that are stored one after another."""
     from argmaxf.expected import set_kernels, sparse_kernels
 
     batches = Batches.of(np.diff(first))
     sparse_kernels.copy_sets(csr.data, first, batches.first, batches.values)
-    decided = batches.decide(question)
+    decided = batches.decide(problem)
     chosen = np.empty(csr.data.size, np.bool_)
     set_kernels.select_sets(csr.data, first, decided.threshold, decided.ties, chosen)
     return chosen, decided
 
 
-def _decision(decided: Decided, question: Question, n: int) -> Decision:
+def _decision(decided: Decided, problem: Problem, n: int) -> Decision:
     """Return the decisions about many sets of n items as a record, without labels."""
     k, threshold, expected, std, _ = decided
-    return Decision(None, k, threshold, expected, std, question.beta, n)
+    return Decision(None, k, threshold, expected, std, problem.beta, n)

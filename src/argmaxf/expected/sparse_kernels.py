@@ -5,7 +5,7 @@ See kernels.py for the conventions.
 
 from __future__ import annotations
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 
 
 @kernel

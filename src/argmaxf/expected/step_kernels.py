@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor
 from argmaxf.expected.spread_kernels import tilted_sums
 

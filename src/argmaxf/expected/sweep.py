@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.arrays import Floats, Ints, contiguous
+from argmaxf._base.arrays import Floats, Ints, contiguous
+from argmaxf._base.validation import as_probabilities
 from argmaxf.expected.evaluate import expected_f, expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.rows import SMALL, options_of, settled
 from argmaxf.measures import MeasureLike
 from argmaxf.measures.fbeta import coefficients_of_betas
-from argmaxf.question import Question
-from argmaxf.validation import as_probabilities
+from argmaxf.problem import Problem
 
 
 class Sweep(NamedTuple):
@@ -41,10 +41,10 @@ def decide_betas(proba: ArrayLike, betas: Sequence[float]) -> Sweep:
     ascending = contiguous(np.sort(p))
     k, rivals = np.empty(len(betas), np.int64), np.empty(len(betas), np.int64)
     expected, std = np.empty(len(betas)), np.empty(len(betas))
-    options = options_of(Question.of())[1:]
+    options = options_of(Problem.of())[1:]
     set_kernels.decide_each(ascending, _table(betas), *options, k, expected, std, rivals)
     for i in np.flatnonzero(rivals > 1):
-        k[i], expected[i], std[i] = settled(ascending, Question.of(betas[int(i)]))
+        k[i], expected[i], std[i] = settled(ascending, Problem.of(betas[int(i)]))
     threshold = np.where(k > 0, ascending[np.minimum(p.size - k, p.size - 1)], np.inf)
     return Sweep(k, threshold, expected, std)
 
@@ -65,18 +65,18 @@ def top_spreads(
     proba: ArrayLike, sizes: Ints, *, beta: float = 1.0, measure: MeasureLike = "fbeta"
 ) -> Floats:
     """Return the standard deviation of a measure for the top k items, for each k ≥ 1 asked for."""
-    question = Question.of(beta, measure)
+    problem = Problem.of(beta, measure)
     ascending = contiguous(np.sort(as_probabilities("proba", proba, ndim=1)))
     n = ascending.size
-    if n > SMALL or question.ratio is None:
+    if n > SMALL or problem.ratio is None:
         rank = np.arange(n, 0, -1)
         sets = (rank <= k for k in sizes)
-        return np.array([expected_f(ascending, s, measure=question.measure).std for s in sets])
+        return np.array([expected_f(ascending, s, measure=problem.measure).std for s in sets])
     from argmaxf.expected import set_kernels
 
     std = np.zeros(len(sizes))
     if ascending[-1] > 0.0:
-        set_kernels.spreads(ascending, question.ratio, question.zero_division, sizes, std)
+        set_kernels.spreads(ascending, problem.ratio, problem.zero_division, sizes, std)
     return std
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from argmaxf.arrays import Ints
+from argmaxf._base.arrays import Ints
 
 CHUNK = 1 << 18  # items read at a time: their sums are added apart, so rounding cannot build up
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 
 SPLITTER = 2.0**27 + 1.0
 # A product is kept between SMALL and 1 by powers of two; no factor is smaller (`ties.LEAST_X`).

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Floats, contiguous, readonly
+from argmaxf._base.arrays import Floats, contiguous, readonly
 from argmaxf.measures import Coefficients, Measure, Ratio
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 DIGITS = 60
 EQUAL = Decimal(10) ** -50  # two values this close, relative to their size, are an exact tie
@@ -38,20 +38,20 @@ STEP, FIRST, TAIL = Decimal("0.13"), Decimal("-4.2"), Decimal(75)
 LEAST_X = Decimal(10) ** -90  # nothing beside other terms, even times β⁴; keeps 0/0 away
 
 
-def settle(descending: Floats, rivals: Iterable[int], question: Question) -> int:
+def settle(descending: Floats, rivals: Iterable[int], problem: Problem) -> int:
     """Return the best of the rivals; exact ties go to the smallest."""
     candidates = sorted(rivals)
     positive = descending[: int(np.count_nonzero(descending))]  # others change nothing but k
     if positive.size > LARGEST or len(candidates) > MANY:
-        values = dict(zip(candidates, _two_doubles(descending, candidates, question), strict=True))
+        values = dict(zip(candidates, _two_doubles(descending, candidates, problem), strict=True))
         best = max(values.values())
         candidates = [k for k in candidates if agrees(values[k], best)]
         if positive.size > LARGEST:
             return candidates[0]
     p = [Decimal(v) for v in positive.tolist()]
-    coefficients = exact_coefficients(question.measure)
+    coefficients = exact_coefficients(problem.measure)
     return settle_values(
-        candidates, lambda k: exact_value(p, k, coefficients, question.zero_division)
+        candidates, lambda k: exact_value(p, k, coefficients, problem.zero_division)
     )
 
 
@@ -67,9 +67,9 @@ def agrees(value: Decimal, best: Decimal) -> bool:
     return value >= best * (1 - TWO_DOUBLES)
 
 
-def value_in_two_doubles(items: Floats, k: int, question: Question) -> Decimal:
+def value_in_two_doubles(items: Floats, k: int, problem: Problem) -> Decimal:
     """Return the value of selecting the first k items, in whatever order they are."""
-    return _two_doubles(items, [k], question)[0]
+    return _two_doubles(items, [k], problem)[0]
 
 
 def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) -> int:
@@ -111,13 +111,13 @@ def label_counts(p: Iterable[Any], one: Any) -> list[Any]:
     return c
 
 
-def _two_doubles(descending: Floats, sizes: Sequence[int], question: Question) -> list[Decimal]:
+def _two_doubles(descending: Floats, sizes: Sequence[int], problem: Problem) -> list[Decimal]:
     """Return f_k for each of the sizes, to 24 digits and more; O(n) for each of 150 nodes."""
     from argmaxf.expected import tie_kernels
 
     ascending = contiguous(descending[::-1])
     with localcontext(prec=40):
-        c, b_in, b_out, s0, s1 = exact_coefficients(question.measure)
+        c, b_in, b_out, s0, s1 = exact_coefficients(problem.measure)
         by_rule = [k for k in sizes if k > 0 or s1 > 0]
         least = s1 + (1 if min(by_rule, default=1) else 0)
         high = len(ascending) * (1 + max(b_in, b_out)) + s1
@@ -127,18 +127,18 @@ def _two_doubles(descending: Floats, sizes: Sequence[int], question: Question) -
             options = b_in == b_out, *_pair(c), float(s0)
             tie_kernels.top_values(ascending, np.array(by_rule), nodes, *options, f)
         values = [Decimal(a) + Decimal(b) for a, b in f.T.tolist()]
-        nothing = [_nothing(ascending, question)] if len(by_rule) < len(sizes) else []
+        nothing = [_nothing(ascending, problem)] if len(by_rule) < len(sizes) else []
         return nothing + values
 
 
-def _nothing(ascending: Floats, question: Question) -> Decimal:
+def _nothing(ascending: Floats, problem: Problem) -> Decimal:
     """Return the value of the empty set without smoothing: 0/0 where nothing is positive."""
     from argmaxf.expected import tie_kernels
 
     none = np.array([1.0, 0.0])
-    if question.coefficients.b_out > 0.0:
+    if problem.coefficients.b_out > 0.0:
         tie_kernels.none_positive(ascending, none)
-    return Decimal(question.zero_division) * (Decimal(none[0]) + Decimal(none[1]))
+    return Decimal(problem.zero_division) * (Decimal(none[0]) + Decimal(none[1]))
 
 
 @lru_cache(maxsize=8)

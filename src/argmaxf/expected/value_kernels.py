@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor, log_factor
 from argmaxf.expected.product_kernels import log_product
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.arrays import Floats, Ints, readonly
+from argmaxf._base.arrays import Floats, Ints, readonly
+from argmaxf._base.validation import as_probabilities
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import expected_f_curve, groups_of_items, value_of_sets
 from argmaxf.expected.nodes import plausible_positives, reciprocal_nodes
@@ -30,8 +31,7 @@ from argmaxf.expected.ties import (
 )
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import move_odds
-from argmaxf.question import Question
-from argmaxf.validation import as_probabilities
+from argmaxf.problem import Problem
 
 DOUBT = 4e-12  # values nearer than this, relative to their size, are compared in decimals
 SORTED = 1 << 12  # bands; so few are sorted faster than counted
@@ -178,24 +178,24 @@ def maximize_worst_case_f(
     >>> round(maximize_expected_f(p).expected, 3)
     0.673
     """
-    question = Question.of(beta, measure, zero_division)
+    problem = Problem.of(beta, measure, zero_division)
     bands = Bands.of(low, high)
     if regret:
-        k, lost = _least_regret(bands, question)
+        k, lost = _least_regret(bands, problem)
     else:
-        k, lost = _best_worst(bands, question), None
-    return _decided(bands, k, question, lost)
+        k, lost = _best_worst(bands, problem), None
+    return _decided(bands, k, problem, lost)
 
 
-def worst_case_curve(bands: Bands, question: Question) -> Floats:
+def worst_case_curve(bands: Bands, problem: Problem) -> Floats:
     """Return the worst case of the top 0 … n items; -1 where no set can be the best."""
     from argmaxf.expected.kernels import tilt
     from argmaxf.expected.product_kernels import log_product
     from argmaxf.expected.value_kernels import two_tilt_values
 
-    c, n = question.coefficients, bands.low.size
+    c, n = problem.coefficients, bands.low.size
     f = np.full(n + 1, -1.0)
-    f[0] = value_of_nothing(groups_of_items(bands.high), question).mean
+    f[0] = value_of_nothing(groups_of_items(bands.high), problem).mean
     mean = float(bands.low.sum())
     if mean == 0.0 and c.s0 == 0.0:
         return f
@@ -209,21 +209,21 @@ def worst_case_curve(bands: Bands, question: Question) -> Floats:
     return f
 
 
-def _best_worst(bands: Bands, question: Question) -> int:
+def _best_worst(bands: Bands, problem: Problem) -> int:
     """Return the size of the best set, near ties settled by the definition."""
-    f = worst_case_curve(bands, question)
+    f = worst_case_curve(bands, problem)
     rivals = np.flatnonzero(f >= f.max() * (1.0 - DOUBT)).tolist()
     if len(rivals) == 1 or bands.low.size > TWO_DOUBLES:
         return int(rivals[0])
     if bands.low.size > LARGEST or len(rivals) > FEW:
-        rivals = _best_in_two_doubles(bands, _highest(f, rivals), question)
+        rivals = _best_in_two_doubles(bands, _highest(f, rivals), problem)
     if bands.low.size > LARGEST:
         return rivals[0]
     inside, outside = ([Decimal(v) for v in end[::-1].tolist()] for end in bands[:2])
-    exact = exact_coefficients(question.measure)
+    exact = exact_coefficients(problem.measure)
 
     def value(k: int) -> Decimal:
-        return exact_value(inside[:k] + outside[k:], k, exact, question.zero_division)
+        return exact_value(inside[:k] + outside[k:], k, exact, problem.zero_division)
 
     return settle_values(rivals, value)
 
@@ -234,17 +234,17 @@ def _highest(f: Floats, rivals: list[int]) -> list[int]:
     return sorted({rivals[0], *best})
 
 
-def _best_in_two_doubles(bands: Bands, rivals: list[int], question: Question) -> list[int]:
+def _best_in_two_doubles(bands: Bands, rivals: list[int], problem: Problem) -> list[int]:
     """Return those of the rivals that agree with the best to 24 digits."""
     inside, outside = bands.low[::-1], bands.high[::-1]
     values = [
-        value_in_two_doubles(np.concatenate([inside[:k], outside[k:]]), k, question) for k in rivals
+        value_in_two_doubles(np.concatenate([inside[:k], outside[k:]]), k, problem) for k in rivals
     ]
     best = max(values)
     return [k for k, value in zip(rivals, values, strict=True) if agrees(value, best)]
 
 
-def _least_regret(bands: Bands, question: Question) -> tuple[int, float]:
+def _least_regret(bands: Bands, problem: Problem) -> tuple[int, float]:
     """Return the size whose worst loss against the best set is least, and that loss.
 
     Losses that differ by no more than the rounding of F are equal: the smallest set is taken.
@@ -253,8 +253,8 @@ def _least_regret(bands: Bands, question: Question) -> tuple[int, float]:
     for factor in common_factor(bands) ** np.linspace(0.0, 1.0, FACTORS):
         f = expected_f_curve(
             move_odds(bands.low, factor),
-            measure=question.measure,
-            zero_division=question.zero_division,
+            measure=problem.measure,
+            zero_division=problem.zero_division,
         )
         lost, highest = np.maximum(lost, f.max() - f), max(highest, float(f.max()))
     k = int(np.argmax(lost <= lost.min() + EQUAL * highest))
@@ -279,12 +279,12 @@ def common_factor(bands: Bands) -> float:
     return float(np.exp(widths.mean()))
 
 
-def _decided(bands: Bands, k: int, question: Question, lost: float | None) -> WorstCase:
+def _decided(bands: Bands, k: int, problem: Problem, lost: float | None) -> WorstCase:
     """Return the record of the top k."""
     n = bands.low.size
     chosen, rest = bands.low[n - k :], bands.high[: n - k]
-    worst: Any = value_of_sets(groups_of_items(chosen), groups_of_items(rest), question)
+    worst: Any = value_of_sets(groups_of_items(chosen), groups_of_items(rest), problem)
     selected = np.zeros(n, dtype=bool)
     selected[bands.order[n - k :]] = True
     threshold = float(chosen[0]) if k else np.inf
-    return WorstCase(selected, k, threshold, worst.mean, worst.std, question.beta, n, regret=lost)
+    return WorstCase(selected, k, threshold, worst.mean, worst.std, problem.beta, n, regret=lost)

@@ -1,5 +1,6 @@
 """Tables in files, larger than memory if need be: read by Polars in streams, written whole."""
 
+from argmaxf._base.atomic_write import written_whole
 from argmaxf.files.deciding import (
     Options,
     decide_files,
@@ -7,7 +8,6 @@ from argmaxf.files.deciding import (
     label_files,
     summarize_files,
 )
-from argmaxf.whole import written_whole
 
 __all__ = [
     "Options",

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from polars import selectors
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.expected.threads import CHUNK
 from argmaxf.files.commas import as_number, has_commas
 from argmaxf.files.formats import Input

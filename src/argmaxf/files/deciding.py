@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from argmaxf.arrays import Floats, contiguous
-from argmaxf.constraints import Asked
+from argmaxf._base.arrays import Floats, contiguous
+from argmaxf._base.atomic_write import refuse_inputs
+from argmaxf._base.validation import check_choice, check_unit_interval
+from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
@@ -35,9 +37,7 @@ from argmaxf.frames.rates import rate_of
 from argmaxf.frames.table import Table
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import factor_of
-from argmaxf.question import Question
-from argmaxf.validation import check_choice, check_unit_interval
-from argmaxf.whole import refuse_inputs
+from argmaxf.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Options:
     min_selected: int | None = None
     max_selected: int | None = None
     prior: tuple[float, Any] | None = None  # rates of positives, in training and in these rows
-    asked: Asked | None = None
+    chance: ChanceConstraint | None = None
 
     @property
     def factor(self) -> float | None:
@@ -60,12 +60,12 @@ class Options:
         return None if self.prior is None else float(factor_of(self.prior))
 
     @property
-    def question(self) -> Question:
+    def problem(self) -> Problem:
         """The question to the search, checked."""
         check_choice("nulls", self.nulls, ("raise", "drop"))
         limits = self.min_selected, self.max_selected
         options = self.beta, self.measure, self.zero_division, self.ties
-        return Question.of(*options, *limits, self.asked)
+        return Problem.of(*options, *limits, self.chance)
 
 
 def decide_files(
@@ -84,7 +84,7 @@ def decide_files(
     or a single one under the empty tuple; with a promise `overall` is of all segments.
     """
     options = options or Options()
-    question = options.question
+    problem = options.problem
     with ExitStack() as stack:
         inputs = find_inputs(names, stack)
         items = Column(inputs, column, options.nulls == "drop", by, options.factor, label)
@@ -93,10 +93,10 @@ def decide_files(
         if by:
             return _decide_segments(items, options, by, sink, shown)
         spill = stack.enter_context(closing(Spill()))
-        decision = _decide(items, spill, question, shown)
+        decision = _decide(items, spill, problem, shown)
         if sink:
             sink.write(
-                sink.frame().with_columns(_label(items, spill, decision, question, label)), shown
+                sink.frame().with_columns(_label(items, spill, decision, problem, label)), shown
             )
     return Decisions({(): decision})
 
@@ -113,7 +113,7 @@ def label_files(
 ) -> Decision:
     """Label rows by a threshold decided elsewhere: p ≥ threshold is selected."""
     options = options or Options()
-    question, cut = options.question, check_unit_interval("threshold", threshold)
+    problem, cut = options.problem, check_unit_interval("threshold", threshold)
     with ExitStack() as stack:
         inputs = find_inputs(names, stack)
         drop, factor = options.nulls == "drop", options.factor
@@ -128,9 +128,9 @@ def label_files(
         _refuse_none(chosen.n + rest.n)
         if sink:
             sink.write(sink.frame().with_columns((pl.col(items.p) >= cut).alias(label)), shown)
-    value = value_of_sets(chosen.groups_with_zeros(), rest.groups_with_zeros(), question)
+    value = value_of_sets(chosen.groups_with_zeros(), rest.groups_with_zeros(), problem)
     n = chosen.n + rest.n
-    return Decision(None, chosen.n, cut, value.mean, value.std, question.beta, n)
+    return Decision(None, chosen.n, cut, value.mean, value.std, problem.beta, n)
 
 
 def summarize_files(
@@ -167,61 +167,61 @@ def estimate_files(
     return rate_of(summarize_files(names, column, nulls=nulls, progress=progress), train_rate)
 
 
-def _decide(items: Column, spill: Spill, question: Question, progress: Progress) -> Decision:
+def _decide(items: Column, spill: Spill, problem: Problem, progress: Progress) -> Decision:
     """Decide in one pass over the column, or two if the first rows mislead."""
     with closing(Spill()) as kept:
         # To split ties, rows are counted in the spill, and a promise looks at each: all are kept.
-        if not question.split_ties and not question.asked:
-            table, band = _read(items, kept, question, progress)
+        if not problem.split_ties and not problem.chance:
+            table, band = _read(items, kept, problem, progress)
             try:
-                return _decide_kept(kept, band, table, question)
+                return _decide_kept(kept, band, table, problem)
             except OutsideBand:
                 pass
     table, band = _read(items, spill, None, progress)
-    return _decide_kept(spill, band, table, question)
+    return _decide_kept(spill, band, table, problem)
 
 
 def _read(
-    items: Column, spill: Spill, question: Question | None, progress: Progress
+    items: Column, spill: Spill, problem: Problem | None, progress: Progress
 ) -> tuple[Floats, Band]:
     """Read the column: return its summary; keep what may be asked for, everything by default."""
     band, n, table = Band(), 0, empty_table()
     with progress.phase("reading", items.rows()) as advance:
         for values in items.batches(advance):
             add_items(table, contiguous(values))
-            if question and question.is_free and n < SAMPLE <= n + values.size:
-                band = Band.likely(table, question)
+            if problem and problem.is_free and n < SAMPLE <= n + values.size:
+                band = Band.likely(table, problem)
             n += values.size
             spill.append(band.of(values))
     _refuse_none(n)
     return table, band
 
 
-def _decide_kept(spill: Spill, band: Band, table: Floats, question: Question) -> Decision:
+def _decide_kept(spill: Spill, band: Band, table: Floats, problem: Problem) -> Decision:
     """Find the optimum; so few items as an array would sort are decided as an array."""
     n = int(table[:, 0].sum())
-    if question.asked:
-        return replace(decide_promised(spill[:], question), selected=None)
+    if problem.chance:
+        return replace(decide_promised(spill[:], problem), selected=None)
     if n <= SMALL:
         decision = maximize_expected_f(
             spill[:],
-            measure=question.measure,
-            zero_division=question.zero_division,
-            ties="split" if question.split_ties else "together",
-            min_selected=question.least,
-            max_selected=question.most,
+            measure=problem.measure,
+            zero_division=problem.zero_division,
+            ties="split" if problem.split_ties else "together",
+            min_selected=problem.least,
+            max_selected=problem.most,
         )
         return replace(decision, selected=None)
-    return drive.decide(BandSource(spill, band, table), question)[()].decision(n)
+    return drive.decide(BandSource(spill, band, table), problem)[()].decision(n)
 
 
 def _label(
-    items: Column, spill: Spill, decision: Decision, question: Question, label: str
+    items: Column, spill: Spill, decision: Decision, problem: Problem, label: str
 ) -> pl.Expr:
     """Return the expression of the labels; split ties go to the first rows."""
     p, threshold = pl.col(items.p), decision.threshold
     selected: pl.Expr = p >= threshold
-    if question.split_ties:
+    if problem.split_ties:
         row = pl.int_range(pl.len(), dtype=pl.Int64)
         selected = (p > threshold) | ((p == threshold) & (row <= _last_selected(spill, decision)))
     return selected.alias(label)
@@ -253,7 +253,7 @@ def _decide_segments(
         with progress.phase("deciding", None):
             label = sink.label if sink else None
             table = Table.of(frame, items.p, by, options.nulls, label)
-            solved = solve(table, options.question)
+            solved = solve(table, options.problem)
     except (ValueError, *BROKEN) as error:
         raise ValueError(first_line(error)) from error
     if sink:

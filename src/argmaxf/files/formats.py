@@ -19,9 +19,9 @@ from typing import IO, cast
 import polars as pl
 from polars import selectors
 
+from argmaxf._base.atomic_write import refuse_twice, temporary_file
 from argmaxf.files.commas import decimal_commas, with_points
 from argmaxf.files.header import ARROW, PARQUET, header, separator_of
-from argmaxf.whole import refuse_twice, temporary_file
 
 KINDS = {
     ".csv": "csv",

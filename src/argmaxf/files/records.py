@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 
 CHUNK = 1 << 22  # bytes read at a time
 QUOTE, LINE_FEED, RETURN = ord('"'), ord("\n"), ord("\r")

@@ -13,14 +13,14 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.expected import drive
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.summary.tables import groups_of_table
 from argmaxf.expected.summary.windows import windows
 from argmaxf.files.formats import spilling, write_all
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 SAMPLE = 1 << 20  # rows before the band is chosen
 MARGIN = 1.25  # how much wider than the bracket of the sample it is
@@ -34,9 +34,9 @@ class Band(NamedTuple):
     high: float = 1.0
 
     @classmethod
-    def likely(cls, table: Floats, question: Question) -> Band:
+    def likely(cls, table: Floats, problem: Problem) -> Band:
         """Return a wide band around the threshold of the items seen so far."""
-        search = drive.search(groups_of_table(table, zeros=True), question)
+        search = drive.search(groups_of_table(table, zeros=True), problem)
         near = Groups.joined([search.best_border().last, search.unsettled])
         if len(near) == 0:
             return cls()

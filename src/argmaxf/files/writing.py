@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
+from argmaxf._base.atomic_write import refuse_inputs, written_whole
 from argmaxf.files.column import BROKEN, Column, first_line, reading
 from argmaxf.files.formats import SEPARATORS, Input, is_zipped, kind_of, write, write_zipped
 from argmaxf.files.progress import Advance, Progress
-from argmaxf.whole import refuse_inputs, written_whole
 
 
 @dataclass(frozen=True)

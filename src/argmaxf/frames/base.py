@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 Values = Mapping[str, Floats]  # columns with one number for each segment

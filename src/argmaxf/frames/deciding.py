@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import narwhals as nw
 import numpy as np
 
-from argmaxf.constraints import Asked
+from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.frames.grouped import checked, sketch_table
@@ -20,7 +20,7 @@ from argmaxf.frames.segments import BITS, LEAST, Answers, FrameSource, decide_se
 from argmaxf.frames.table import Table, names_of
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import check_fits, check_rate, is_estimated
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 T = TypeVar("T")
 
@@ -136,10 +136,10 @@ def decide(
     >>> decide(frame, "p")["label"].to_list()
     [False, True, False, True, True]
     """
-    asked = Asked.of(min_precision, min_recall, odds)
-    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected, asked)
+    chance = ChanceConstraint.of(min_precision, min_recall, odds)
+    problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
     table = Table.of(frame, column, by, nulls, output, _settled(frame, column, nulls, prior))
-    labelled: T = solve(table, question).labelled()
+    labelled: T = solve(table, problem).labelled()
     return labelled
 
 
@@ -218,10 +218,10 @@ def decisions(
     >>> {key: d.k for key, d in sorted(decisions(frame, "p", by="s").items())}
     {('a',): 1, ('b',): 2}
     """
-    asked = Asked.of(min_precision, min_recall, odds)
-    question = Question.of(beta, measure, zero_division, ties, min_selected, max_selected, asked)
+    chance = ChanceConstraint.of(min_precision, min_recall, odds)
+    problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
     settled = _settled(frame, column, nulls, prior)
-    return solve(Table.of(frame, column, by, nulls, prior=settled), question).decisions
+    return solve(Table.of(frame, column, by, nulls, prior=settled), problem).decisions
 
 
 class Decisions(dict[Key, Decision]):
@@ -250,14 +250,14 @@ def _settled(frame: Any, column: Any, nulls: str, prior: Any) -> Any:
     return prior[0], [rate_of(summarize(frame, n, nulls=nulls), rate).value for n, rate in pairs]
 
 
-def solve(table: Table, question: Question) -> Solved:
+def solve(table: Table, problem: Problem) -> Solved:
     """Find the threshold of each segment."""
-    if question.split_ties and isinstance(table.frame, nw.LazyFrame):
+    if problem.split_ties and isinstance(table.frame, nw.LazyFrame):
         raise ValueError(
             "ties='split' needs rows in a fixed order, which a lazy frame of "
             f"{table.frame.implementation.value} does not promise; use ties='together'"
         )
-    return Solved(table, decide_segments(table, question), question)
+    return Solved(table, decide_segments(table, problem), problem)
 
 
 @dataclass(frozen=True)
@@ -266,12 +266,12 @@ class Solved:
 
     table: Table
     answers: Answers
-    question: Question
+    problem: Problem
 
     @property
     def decisions(self) -> Decisions:
         """The decision of each segment."""
-        found = self.answers.decisions(self.question.beta)
+        found = self.answers.decisions(self.problem.beta)
         overall = dict(zip(self.table.columns, self.answers.overall, strict=False))
         return Decisions(
             zip(self.table.python_keys(), found, strict=True),

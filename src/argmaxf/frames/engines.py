@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 from narwhals import Implementation
 
-from argmaxf.arrays import Floats, Ints
+from argmaxf._base.arrays import Floats, Ints
 from argmaxf.frames.base import (
     CHANGED,
     NAMELESS,

@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
+from argmaxf._base.messages import how_many
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.summary.tables import table_groups, tiny_group
@@ -18,7 +19,6 @@ from argmaxf.frames.grouping import (
     ZERO,
     GroupedRows,
 )
-from argmaxf.wording import how_many
 
 
 def checked(rows: GroupedRows) -> GroupedRows:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from argmaxf.arrays import Floats, Ints
+from argmaxf._base.arrays import Floats, Ints
 from argmaxf.frames.base import Frame
 from argmaxf.frames.engines import engine_of
 

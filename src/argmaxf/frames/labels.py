@@ -7,7 +7,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.frames.base import Frame, with_arrays
 from argmaxf.frames.engines import engine_of
 from argmaxf.frames.table import Table, unused

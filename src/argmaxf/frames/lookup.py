@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import narwhals as nw
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.frames.base import Frame
 from argmaxf.frames.engines import engine_of
 from argmaxf.frames.grouping import SEGMENT, P

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.promised import decide_promised
@@ -35,7 +35,7 @@ from argmaxf.frames.grouping import (
 from argmaxf.frames.labels import with_labels
 from argmaxf.frames.lookup import within
 from argmaxf.frames.table import Table
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 BITS, LEAST = layout.BITS, layout.TINY  # of the first pass: the groups of the sketch
 LEAST_FINER = 2.0**-960  # probabilities below are one group, in the later passes
@@ -158,24 +158,24 @@ class FrameSource:
         return numbers, sets
 
 
-def decide_segments(table: Table, question: Question) -> Answers:
+def decide_segments(table: Table, problem: Problem) -> Answers:
     """Decide every segment, small ones item by item, the others in passes that all of them share.
 
     Segments of up to 16,384 items are brought here and decided as rows are, up to 4 million items
     in all; of the others those that a summary leaves in doubt. A frame of one segment is brought
     here where the measure needs its items.
     """
-    if question.asked:
-        return _promised_segments(table, question)
+    if problem.chance:
+        return _promised_segments(table, problem)
     answers = Answers.room_for(table.segments)
     small = np.zeros(table.segments, np.bool_)
-    if table.segments > 1 or question.needs_items:
+    if table.segments > 1 or problem.needs_items:
         small = _worth_bringing(segment_sizes(table))
     if small.any():
-        _fill(answers, *FrameSource(table).bring(small), question)
+        _fill(answers, *FrameSource(table).bring(small), problem)
     if not small.all():
         source = FrameSource(table, small)
-        searches = drive.decide(source, question)
+        searches = drive.decide(source, problem)
         for i, search in searches.items():
             k, f, std, _, _ = search.optimum
             answers.note(i, k, search.cut.threshold, f, std, source.n[i])
@@ -184,12 +184,12 @@ def decide_segments(table: Table, question: Question) -> Answers:
         doubtful[[i for i, search in searches.items() if search.optimum.contested]] = True
         doubtful &= answers.n <= SMALL
         if doubtful.any():
-            _fill(answers, *source.bring(doubtful), question)
+            _fill(answers, *source.bring(doubtful), problem)
     _check_all_there(answers)
     return answers
 
 
-def _promised_segments(table: Table, question: Question) -> Answers:
+def _promised_segments(table: Table, problem: Problem) -> Answers:
     """Bring all items here and decide each segment; all of them keep the promise at once."""
     checked(summarized(table.items, table.by, BITS, LEAST))
     _, sets = FrameSource(table).bring(np.ones(table.segments, np.bool_))
@@ -197,7 +197,7 @@ def _promised_segments(table: Table, question: Question) -> Answers:
     answers.n[:] = np.diff(sets.offsets)
     _check_all_there(answers)
     parts = np.split(sets.ascending, sets.offsets[1:-1])
-    found = [_promised_column(table, j, parts[j::m], question) for j in range(m)]
+    found = [_promised_column(table, j, parts[j::m], problem) for j in range(m)]
     for j, d in enumerate(found):
         answers.note(slice(j, None, m), d.k, d.threshold, d.expected, d.std, d.n)
     return answers._replace(
@@ -206,13 +206,13 @@ def _promised_segments(table: Table, question: Question) -> Answers:
     )
 
 
-def _promised_column(table: Table, j: int, parts: Sequence[Floats], question: Question) -> Decision:
+def _promised_column(table: Table, j: int, parts: Sequence[Floats], problem: Problem) -> Decision:
     """Decide all segments of one column, as those of an array are decided."""
     if table.number is None:
-        found = decide_promised(parts[0], question)
+        found = decide_promised(parts[0], problem)
         return replace(found, promise=[found.promise])
     which = np.repeat(np.arange(len(parts)), [part.size for part in parts])
-    return decide_by(np.concatenate(parts), question, which, partial(_key, table, j))
+    return decide_by(np.concatenate(parts), problem, which, partial(_key, table, j))
 
 
 def _key(table: Table, j: int, segment: int) -> Any:
@@ -229,12 +229,12 @@ def _worth_bringing(sizes: Ints) -> Bools:
     return small
 
 
-def _fill(answers: Answers, numbers: Ints, sets: Sets, question: Question) -> None:
+def _fill(answers: Answers, numbers: Ints, sets: Sets, problem: Problem) -> None:
     """Decide sets item by item and note the answers."""
     sizes = np.diff(sets.offsets)
     if sizes.min() == 0:
         raise ValueError(f"{CHANGED}, got none of a segment's rows the second time")
-    found = decide_sets(sets, question)
+    found = decide_sets(sets, problem)
     answers.note(numbers, found.k, found.threshold, found.expected, found.std, sizes)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from argmaxf._base.validation import check_choice
 from argmaxf.frames.base import Frame, Numbered
 from argmaxf.frames.engines import engine_of
 from argmaxf.frames.grouping import SEGMENT, P
 from argmaxf.frames.keys import Key, python_keys
 from argmaxf.prior import check_fits, factor_of, move_odds
-from argmaxf.validation import check_choice
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from argmaxf.validation import check_zero_division
+from argmaxf._base.validation import check_zero_division
 
 
 class Measure(ABC):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from argmaxf._base.validation import check_beta, check_betas, check_not_negative
 from argmaxf.measures.ratio import Coefficients, Ratio
-from argmaxf.validation import check_beta, check_betas, check_not_negative
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from argmaxf._base.validation import check_not_negative
 from argmaxf.measures.ratio import Ratio
-from argmaxf.validation import check_not_negative
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from argmaxf._base.validation import check_not_negative, check_positive
 from argmaxf.measures.ratio import Coefficients, Ratio
-from argmaxf.validation import check_not_negative, check_positive
 
 
 @dataclass(frozen=True)

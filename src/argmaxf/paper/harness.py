@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from argmaxf._base.atomic_write import write_whole
 from argmaxf.paper import clock
 from argmaxf.paper.fingerprint import code_digest
-from argmaxf.whole import write_whole
 
 if TYPE_CHECKING:
     from argmaxf.paper.reports import Report

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argmaxf.whole import write_whole
+from argmaxf._base.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,13 +8,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from argmaxf._base.atomic_write import write_whole
+from argmaxf._base.validation import check_choice
 from argmaxf.paper.clock import PARTS
 from argmaxf.paper.harness import Experiment, Outcome, Plan, run_cells
 from argmaxf.paper.progress import progress_bar
 from argmaxf.paper.reports import Report, plain, write_report
 from argmaxf.paper.results import results_page, timing_page
-from argmaxf.validation import check_choice
-from argmaxf.whole import write_whole
 
 _MODULES = {
     "table1": "table1",

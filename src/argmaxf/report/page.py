@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf.comparison.methods import METHODS
 from argmaxf.comparison.result import Comparison, Evidence
 from argmaxf.constraints import Constraints
@@ -136,10 +136,10 @@ def _expected_by_size(comparison: Comparison, y: Any, p: Any) -> tuple[str, Expe
 
 def _found_by_threshold(comparison: Comparison, y: Any, p: Any) -> tuple[str, EmpiricalFDisplay]:
     """Return what each threshold finds, with what can be promised of it where that was asked."""
-    asked, measure = promised(comparison), comparison.measure
+    chance, measure = promised(comparison), comparison.measure
     caption = f"Precision, recall and {measure.title} found at each threshold"
     try:
-        display = EmpiricalFDisplay.of(y, p, measure=measure, **asked)
+        display = EmpiricalFDisplay.of(y, p, measure=measure, **chance)
     except PromiseError:
         caption += "; none of them can be promised what was asked"
         display = EmpiricalFDisplay.of(y, p, measure=measure)

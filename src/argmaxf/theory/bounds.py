@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from argmaxf.validation import (
+from argmaxf._base.validation import (
     check_beta,
     check_count,
     check_unit_interval,

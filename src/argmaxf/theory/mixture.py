@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr, rel_entr
 
-from argmaxf.theory.bounds import check_open_rate
-from argmaxf.validation import (
+from argmaxf._base.validation import (
     as_probabilities,
     check_beta,
     check_choice,
     check_count,
     check_unit_interval,
 )
+from argmaxf.theory.bounds import check_open_rate
 
 Representation = Literal["R0", "R1", "R2"]
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from argmaxf.expected.evaluate import expected_f
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.threads import in_threads, threads_for
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 from argmaxf.torch import engine
 from argmaxf.torch.records import MaskValues
 from argmaxf.torch.rows import decide, select
@@ -20,32 +20,32 @@ from argmaxf.torch.values import value_of
 WORK = 64  # an item's value costs about as much as so many items in a pass over an array
 
 
-def best_masks(rows: Tensor, question: Question) -> tuple[MaskValues, Tensor]:
+def best_masks(rows: Tensor, problem: Problem) -> tuple[MaskValues, Tensor]:
     """Return the decision about each row of pixels, and its masks."""
     if not engine.by_numpy(rows):
-        found = decide(rows, question.coefficients, question.zero_division)
+        found = decide(rows, problem.coefficients, problem.zero_division)
         return found.values, select(rows, found)
-    decision: Any = maximize_expected_f(rows, average="samples", **_options(question))
+    decision: Any = maximize_expected_f(rows, average="samples", **_options(problem))
     values = MaskValues(decision.k, decision.expected, decision.std, decision.threshold)
     return values, decision.selected
 
 
-def mask_values(rows: Tensor, chosen: Tensor, question: Question) -> tuple[Tensor, Tensor]:
+def mask_values(rows: Tensor, chosen: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
     """Return mean and standard deviation of the measure for a mask of each row."""
     if not engine.by_numpy(rows):
-        return value_of(rows, chosen, question.coefficients, question.zero_division)
+        return value_of(rows, chosen, problem.coefficients, problem.zero_division)
     p, marks = as_array(rows), chosen.numpy()
     values = torch.empty(len(rows), 2, dtype=torch.float64)
 
     def work(part: slice) -> None:
         for r in range(part.start, part.stop):
-            value = expected_f(p[r], marks[r], **_options(question))
+            value = expected_f(p[r], marks[r], **_options(problem))
             values[r] = torch.tensor(value, dtype=torch.float64)
 
     in_threads(work, len(rows), threads_for(WORK * rows.numel()))
     return values[:, 0], values[:, 1]
 
 
-def _options(question: Question) -> dict[str, Any]:
+def _options(problem: Problem) -> dict[str, Any]:
     """Return a question as the functions for arrays are asked it."""
-    return {"measure": question.measure, "zero_division": question.zero_division}
+    return {"measure": problem.measure, "zero_division": problem.zero_division}

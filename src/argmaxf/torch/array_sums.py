@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from argmaxf.arrays import contiguous, readonly
+from argmaxf._base.arrays import contiguous, readonly
 from argmaxf.expected.dependent import kernels
 from argmaxf.expected.shared_rows.column_kernels import log_none_positive
 from argmaxf.expected.threads import in_threads, threads_for

@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import NotAProbability
 from argmaxf.expected.flat_kernels import GO_ON, NOT_FLAT, POSITIVES, READY, STEPS, cut_of
 from argmaxf.expected.power_kernels import SUMS
 from argmaxf.measures import Coefficients
@@ -24,7 +25,6 @@ from argmaxf.torch.form import least_denominator, plausible
 from argmaxf.torch.host_kernels import improve
 from argmaxf.torch.passes import BINS, edges
 from argmaxf.torch.series import SMALL
-from argmaxf.validation import NotAProbability
 
 SLACK = 1e-12  # bounds must hold by more than this
 TINY = 5e-324  # the least number above 0

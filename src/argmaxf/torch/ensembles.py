@@ -9,16 +9,16 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import NotAProbability, as_weights, ones_unless
 from argmaxf.expected.dependent import maximize_expected_f_from_mixture
 from argmaxf.measures import Dice
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 from argmaxf.torch import engine
 from argmaxf.torch.mixtures import best_dice, best_iou, mixture_value
 from argmaxf.torch.pixels import check_floating, check_range, first_bad, kept_of, pixels_of
 from argmaxf.torch.records import MaskValues, Segmentation, shaped, table_of
 from argmaxf.torch.tensors import as_array
-from argmaxf.validation import NotAProbability, as_weights, ones_unless
 
 DICE = Dice().coefficients()
 
@@ -28,7 +28,7 @@ def segment_ensemble(
     ignore: Tensor | None,
     weights: ArrayLike | None,
     background: bool,
-    asked: Question,
+    chance: Problem,
 ) -> Segmentation:
     """Decide each image × class under a mixture of the ensemble's members."""
     check_floating(probs)
@@ -45,9 +45,9 @@ def segment_ensemble(
         axis = None if background else 2
         raise first_bad(pixels.view(probs.shape), None, axis) from None
     given = ones_unless(as_weights(weights, len(probs), "weights"), len(probs))
-    is_dice = asked.coefficients == DICE
+    is_dice = chance.coefficients == DICE
     decide_set = _set_by_numpy if is_dice and engine.by_numpy(pixels) else _set_in_place
-    found = [decide_set(p, given, asked) for p in kept.flatten(1, 2).unbind(1)]
+    found = [decide_set(p, given, chance) for p in kept.flatten(1, 2).unbind(1)]
     chosen, k, mean, std, lowest, bound = map(torch.stack, zip(*found, strict=True))
     answer = shaped(probs[0], kept[0], MaskValues(k, mean, std, lowest), chosen)
     if is_dice:
@@ -55,21 +55,21 @@ def segment_ensemble(
     return replace(answer, bound=table_of(probs[0], kept[0], bound, torch.nan))
 
 
-def _set_by_numpy(p: Tensor, weights: Floats, asked: Question) -> tuple[Tensor, ...]:
+def _set_by_numpy(p: Tensor, weights: Floats, chance: Problem) -> tuple[Tensor, ...]:
     """Decide one set of pixels, members × pixels, as an array."""
-    zero = asked.zero_division
+    zero = chance.zero_division
     found = maximize_expected_f_from_mixture(as_array(p), weights=weights, zero_division=zero)
     values = found.selected, found.k, found.expected, found.std, found.threshold, found.expected
     return tuple(torch.as_tensor(np.asarray(each)) for each in values)
 
 
-def _set_in_place(p: Tensor, weights: Floats, asked: Question) -> tuple[Tensor, ...]:
+def _set_in_place(p: Tensor, weights: Floats, chance: Problem) -> tuple[Tensor, ...]:
     """Decide one set of pixels, members × pixels, where they are."""
     weight = torch.from_numpy(weights / weights.sum()).to(p.device)
     p = p.contiguous()
-    found = best_dice(p, weight, DICE, asked.zero_division)
-    if asked.coefficients != DICE:
-        found = best_iou(p, weight, asked, found.chosen)
-    mean, std = mixture_value(p, weight, found.chosen, asked)
+    found = best_dice(p, weight, DICE, chance.zero_division)
+    if chance.coefficients != DICE:
+        found = best_iou(p, weight, chance, found.chosen)
+    mean, std = mixture_value(p, weight, found.chosen, chance)
     bound = mean.clamp(min=found.bound)  # that no rounding puts the bound below the value
     return found.chosen, found.chosen.sum(), mean, std, found.lowest, bound

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.expected.row_kernels import nodes_of
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import Coefficients

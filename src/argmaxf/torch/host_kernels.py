@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 from argmaxf.expected.flat_kernels import FLAT, GO_ON, improved, is_proven, ratio_of
 from argmaxf.expected.kernels import tilt
 from argmaxf.expected.power_kernels import log_series, pi_series

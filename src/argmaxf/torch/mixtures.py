@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from argmaxf.measures import Coefficients
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 from argmaxf.torch.anywhere import best_masks, mask_values
 from argmaxf.torch.ascent import ascend
 from argmaxf.torch.form import RowForm, least_denominator, plausible
@@ -65,10 +65,10 @@ class Members(NamedTuple):
 
 
 def mixture_value(
-    p: Tensor, weight: Tensor, chosen: Tensor, asked: Question
+    p: Tensor, weight: Tensor, chosen: Tensor, chance: Problem
 ) -> tuple[Tensor, Tensor]:
     """Return mean and standard deviation of a measure: those of each member, put together."""
-    mean, std = mask_values(p, chosen.expand_as(p), asked)
+    mean, std = mask_values(p, chosen.expand_as(p), chance)
     total = weight @ mean
     return total, (weight @ (std**2 + (mean - total) ** 2)).sqrt()
 
@@ -123,15 +123,15 @@ def flip_gains(members: Members, state: Overlap) -> Tensor:
     return torch.where(gain > SLACK * state.value, gain, 0.0)
 
 
-def best_iou(p: Tensor, weight: Tensor, asked: Question, start: Tensor) -> MixtureMask:
+def best_iou(p: Tensor, weight: Tensor, chance: Problem, start: Tensor) -> MixtureMask:
     """Return a mask whose expected IoU no single pixel can better, and a bound on all masks.
 
     The best of several ascents, from a given mask and from the best ones for the mean probabilities
     and for each member; or the empty mask.
     """
-    members = Members.of(p, weight, asked.coefficients)
+    members = Members.of(p, weight, chance.coefficients)
     mean = (weight @ p.double()).clamp(0.0, 1.0)[None]
-    alone = [best_masks(rows, replace(asked, zero_division=0.0))[1] for rows in (mean, p)]
+    alone = [best_masks(rows, replace(chance, zero_division=0.0))[1] for rows in (mean, p)]
 
     def move(state: Overlap, places: Tensor) -> Overlap:
         chosen = state.chosen.clone()
@@ -143,7 +143,7 @@ def best_iou(p: Tensor, weight: Tensor, asked: Question, start: Tensor) -> Mixtu
         for mask in (start, *alone[0], *alone[1])
     ]
     best = max(found, key=lambda state: state.value)
-    zero = asked.zero_division
+    zero = chance.zero_division
     nothing = zero * members.nothing_there() if zero > 0.0 else 0.0
     chosen = best.chosen & (best.value > nothing)
     lowest = torch.where(chosen, mean[0], math.inf).amin()

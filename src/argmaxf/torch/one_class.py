@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from argmaxf._base.validation import NotAProbability
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import Dice
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 from argmaxf.torch import engine
 from argmaxf.torch.anywhere import mask_values
 from argmaxf.torch.exclusive import NO_CLASS, decide_image
 from argmaxf.torch.pixels import check_range, counted_of, first_bad, kept_of
 from argmaxf.torch.records import MaskValues, Segmentation, shaped
 from argmaxf.torch.tensors import as_array
-from argmaxf.validation import NotAProbability
 
 
 def segment_exclusively(
@@ -45,7 +45,7 @@ def segment_exclusively(
         bound.append(best)
     place = torch.arange(kept.shape[1], device=probs.device)[:, None]
     rows, chosen = kept.flatten(0, 1), (labels[:, None] == place).flatten(0, 1)
-    mean, std = mask_values(rows, chosen, Question.of(1.0, Dice(), zero))
+    mean, std = mask_values(rows, chosen, Problem.of(1.0, Dice(), zero))
     lowest = torch.where(chosen, rows.double(), torch.inf).amin(1)
     answer = shaped(probs, kept, MaskValues(chosen.sum(1), mean, std, lowest), chosen)
     labels = (labels if background else labels + 1).masked_fill(~counted, -1)

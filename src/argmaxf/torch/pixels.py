@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from argmaxf.validation import NotAProbability
+from argmaxf._base.validation import NotAProbability
 
 KINDS = torch.float64, torch.float32, torch.float16, torch.bfloat16  # that the passes take
 ROUNDING = 1e-2  # what sums of weighted probabilities may be beyond 0 or 1, in half precision

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.measures import Coefficients
 from argmaxf.torch.bands import RowBands, bands_of, on_device, whole_rows
 from argmaxf.torch.engine import MOST_ROWS, passes_for
@@ -39,32 +39,32 @@ def decide(p: Tensor, c: Coefficients, zero_division: float, split: bool = True)
 
     So many pixels are put in order at a time that what is held stays small beside all pixels.
     """
-    asked, n = RowQuestion(c, zero_division, split), p.shape[1]
+    chance, n = RowQuestion(c, zero_division, split), p.shape[1]
     room = max(ROOM, p.numel() // PART)
     at_once = min(MOST_ROWS, max(1, room // n)) if n <= SHORT else MOST_ROWS
     found: list[Answer] = []
     for part in torch.split(p, at_once):
-        found += _decide_short(part, asked) if n <= SHORT else _decide_long(part, asked, room)
+        found += _decide_short(part, chance) if n <= SHORT else _decide_long(part, chance, room)
     k, *values, ties, equal = map(np.concatenate, zip(*found, strict=True))
     size, expected, std, threshold = on_device(p, k, *values)
     return DecidedRows(MaskValues(size.long(), expected, std, threshold), ties, equal)
 
 
-def _decide_short(p: Tensor, asked: RowQuestion) -> list[Answer]:
+def _decide_short(p: Tensor, chance: RowQuestion) -> list[Answer]:
     """Decide rows that are looked at whole."""
     begins = torch.zeros(len(p), dtype=torch.bool, device=p.device)
-    stretch = one_stretch(p, begins, asked.split, asked.rises)
+    stretch = one_stretch(p, begins, chance.split, chance.rises)
     check_range(stretch.items[:, [0, -1]])  # in order, what is no probability is at an end
-    return [BandSearch(p, whole_rows(p, asked.c), lambda: [stretch], asked).answer()[0]]
+    return [BandSearch(p, whole_rows(p, chance.c), lambda: [stretch], chance).answer()[0]]
 
 
-def _decide_long(p: Tensor, asked: RowQuestion, room: int, narrow: bool = True) -> list[Answer]:
+def _decide_long(p: Tensor, chance: RowQuestion, room: int, narrow: bool = True) -> list[Answer]:
     """Decide rows by bands of them; once more by wide ones, where narrow ones are not proven."""
-    bands = bands_of(p, asked.c, narrow)
+    bands = bands_of(p, chance.c, narrow)
     found: list[Answer] = []
     for part, most in _groups(bands.size.astype(int).tolist(), room):
         pixels, own = p[part], bands.of_rows(part)
-        search = BandSearch(pixels, own, _stretches(pixels, own, most, asked, room), asked)
+        search = BandSearch(pixels, own, _stretches(pixels, own, most, chance, room), chance)
         best, proven = search.answer()
         if proven.all():
             found.append(best)
@@ -74,7 +74,7 @@ def _decide_long(p: Tensor, asked: RowQuestion, room: int, narrow: bool = True) 
             if proven[r]:
                 found.append(Answer(*(each[row] for each in best)))
             else:
-                found += _decide_long(pixels[row], asked, room, narrow=False)
+                found += _decide_long(pixels[row], chance, room, narrow=False)
     return found
 
 
@@ -89,14 +89,14 @@ def _groups(sizes: list[int], room: int) -> Iterator[tuple[slice, int]]:
     yield slice(start, len(sizes)), most
 
 
-def _stretches(p: Tensor, bands: RowBands, most: int, asked: RowQuestion, room: int) -> Stretches:
+def _stretches(p: Tensor, bands: RowBands, most: int, chance: RowQuestion, room: int) -> Stretches:
     """Return what yields the pixels of the bands in order."""
     if most > room:  # of one row
         row, above = p[0], int(bands.above[0])
-        return lambda: falling(row, above, most, room, asked.split, asked.rises)
+        return lambda: falling(row, above, most, room, chance.split, chance.rises)
     items = passes_for(p).gather(p, *on_device(p, bands.low, bands.high), max(most, 1))
     begins = torch.from_numpy(bands.above > 0.0).to(p.device)
-    stretch = one_stretch(items, begins, asked.split, asked.rises)
+    stretch = one_stretch(items, begins, chance.split, chance.rises)
     return lambda: [stretch]
 
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.measures import Coefficients
 from argmaxf.torch.bands import RowBands, on_device
 from argmaxf.torch.engine import items_for
@@ -72,10 +72,10 @@ class BandSearch:
     """The search among the sets of each row that end in its band."""
 
     def __init__(
-        self, p: Tensor, bands: RowBands, stretches: Stretches, asked: RowQuestion
+        self, p: Tensor, bands: RowBands, stretches: Stretches, chance: RowQuestion
     ) -> None:
-        self.p, self.bands, self.stretches, self.asked = p, bands, stretches, asked
-        c, n, last = asked.c, p.shape[1], bands.above + bands.size
+        self.p, self.bands, self.stretches, self.chance = p, bands, stretches, chance
+        c, n, last = chance.c, p.shape[1], bands.above + bands.size
         self.by = items_for(p)
         self.form = form = RowForm.for_sets(c, bands.mean, n, bands.first, last, p.device)
         _, _, w_in, x_in, w_out, x_out = form.nodes
@@ -119,8 +119,8 @@ class BandSearch:
 
         The empty set is the best where it is worth as much as others.
         """
-        bands, c = self.bands, self.asked.c
-        nothing = value_of_nothing(self.p, bands.mean, c, self.asked.zero)
+        bands, c = self.bands, self.chance.c
+        nothing = value_of_nothing(self.p, bands.mean, c, self.chance.zero)
         chosen = self._or_nothing(nothing.mean)
         log_q, inside, outside = self._sums(chosen)
         k, base, *others = torch.stack([chosen, self.base, *self.found[2:]]).cpu().numpy()
@@ -160,7 +160,7 @@ class BandSearch:
     def _or_nothing(self, nothing: Floats) -> Tensor:
         """Return the sizes of the best sets, and 0 where the empty one is worth as much."""
         f = self.base + self.found.f
-        if self.asked.c.s1 > 0.0:  # the set before a band from the top is the empty one
+        if self.chance.c.s1 > 0.0:  # the set before a band from the top is the empty one
             worth = torch.where(self.start.k > 0.0, 0.0, self.base)
         else:
             (worth,) = on_device(self.p, nothing)

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from argmaxf._base.validation import NotAProbability, check_not_negative, check_zero_division
 from argmaxf.measures import MEASURES, Dice, IoU, Measure, Ratio
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 from argmaxf.torch.anywhere import best_masks
 from argmaxf.torch.ensembles import segment_ensemble
 from argmaxf.torch.one_class import segment_exclusively
 from argmaxf.torch.pixels import check_range, first_bad, kept_of, pixels_of
 from argmaxf.torch.records import Segmentation, shaped
-from argmaxf.validation import NotAProbability, check_not_negative, check_zero_division
 
 __all__ = ["Segmentation", "segment"]
 
@@ -100,9 +100,9 @@ def segment(
     (0.4634, 3)
     """
     zero = check_zero_division(zero_division)
-    question = Question.of(1.0, _measure(measure, smooth), zero)
+    problem = Problem.of(1.0, _measure(measure, smooth), zero)
     given = f"without smoothing, got measure={measure!r}, smooth={smooth!r}"
-    coefficients = question.coefficients
+    coefficients = problem.coefficients
     if exclusive and coefficients != DICE:
         raise ValueError(f"exclusive=True is for Dice {given}")
     if ensemble:
@@ -110,7 +110,7 @@ def segment(
             raise ValueError("exclusive=True and ensemble=True cannot be had together")
         if coefficients not in (DICE, IOU):
             raise ValueError(f"ensemble=True is for Dice and IoU {given}")
-        return segment_ensemble(probs, ignore, weights, include_background, question)
+        return segment_ensemble(probs, ignore, weights, include_background, problem)
     if weights is not None:
         raise ValueError("weights are for the members of an ensemble: give ensemble=True, too")
     pixels = pixels_of(probs, ignore)
@@ -120,7 +120,7 @@ def segment(
     rows = kept.reshape(-1, kept.shape[2])
     try:
         try:
-            found, masks = best_masks(rows, question)
+            found, masks = best_masks(rows, problem)
         except ValueError:  # of the decision for arrays
             check_range(rows)
             raise

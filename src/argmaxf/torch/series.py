@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.torch import engine, host_kernels
 from argmaxf.torch.form import NodeTilt, by_rows
 from argmaxf.torch.passes import parts_of

@@ -14,12 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from argmaxf._base.validation import NotAProbability
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 from argmaxf.torch.pixels import as_floats
 from argmaxf.torch.rows import decide, select
 from argmaxf.torch.values import value_of
-from argmaxf.validation import NotAProbability
 
 NUMPYS = torch.float64, torch.float32, torch.float16  # its types of floating-point numbers
 
@@ -51,7 +51,7 @@ def _tensor(value: Any, like: Tensor) -> Any:
     return torch.as_tensor(np.asarray(value), device=like.device)
 
 
-def maximize(proba: Tensor, average: str | None, question: Question) -> Decision:
+def maximize(proba: Tensor, average: str | None, problem: Problem) -> Decision:
     """Decide the tensor, its rows, its columns, or all of its cells, on its own device."""
     p = _numbers(proba)
     if average == "macro":
@@ -61,7 +61,7 @@ def maximize(proba: Tensor, average: str | None, question: Question) -> Decision
     if rows.numel() == 0:
         raise ValueError("proba must hold at least one probability, got none")
     try:
-        found = decide(rows, question.coefficients, question.zero_division, question.split_ties)
+        found = decide(rows, problem.coefficients, problem.zero_division, problem.split_ties)
     except NotAProbability:
         raise _first_bad(p) from None
     selected = select(rows, found)
@@ -70,10 +70,10 @@ def maximize(proba: Tensor, average: str | None, question: Question) -> Decision
     values = (k, threshold, expected, std)
     if average in (None, "micro"):
         values = tuple(each[0] for each in values)  # type: ignore[assignment]
-    return Decision(selected, *values, question.beta, rows.shape[1])
+    return Decision(selected, *values, problem.beta, rows.shape[1])
 
 
-def evaluate(proba: Tensor, selected: Any, question: Question) -> ExpectedF:
+def evaluate(proba: Tensor, selected: Any, problem: Problem) -> ExpectedF:
     """Return mean and standard deviation of the measure for any chosen set."""
     p, chosen = _numbers(proba), torch.as_tensor(selected, device=proba.device)
     if p.numel() == 0:
@@ -85,7 +85,7 @@ def evaluate(proba: Tensor, selected: Any, question: Question) -> ExpectedF:
         raise ValueError("selected must be booleans, or zeros and ones")
     try:
         mean, std = value_of(
-            p[None], chosen.bool()[None], question.coefficients, question.zero_division
+            p[None], chosen.bool()[None], problem.coefficients, problem.zero_division
         )
     except NotAProbability:
         raise _first_bad(p) from None

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.measures import Coefficients
 from argmaxf.torch import host_kernels
 from argmaxf.torch.engine import MOST_ROWS

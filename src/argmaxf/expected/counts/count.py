@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 
 FEW = 5_000  # labels that are added one by one
 

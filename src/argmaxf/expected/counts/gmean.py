@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.arrays import Bools
+from argmaxf._base.arrays import Bools
 from argmaxf.expected import drive
 from argmaxf.expected.counts.search import LinearSearch
 from argmaxf.expected.counts.sets import value_by_counts
@@ -27,7 +27,7 @@ from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.sources.base import Cut
 from argmaxf.measures import Linear
 from argmaxf.measures.base import others
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 ROUNDS = 8  # c settles in three or four
 SETTLED = 1e-5  # the bound is off by the square of that
@@ -88,30 +88,30 @@ class _Relaxed:
     """Some items and a question, asked for (X/c + c Y) / 2 instead."""
 
     source: ArraySource
-    question: Question
+    problem: Problem
     bound: float = math.inf
 
     def at(self, log_c: float) -> _Best:
         """Return the best set for one c; keep the least bound."""
-        rates = replace(self.question, measure=Rates(math.exp(log_c)))
+        rates = replace(self.problem, measure=Rates(math.exp(log_c)))
         search = drive.decide(self.source, rates)[()]
         best = _Best(search.optimum.k, *_rates(search), float(search.optimum.f), search.cut)
         self.bound = min(self.bound, best.bound)
         return best
 
 
-def decide_gmean(p: NDArray[Any], question: Question) -> BoundedDecision:
+def decide_gmean(p: NDArray[Any], problem: Problem) -> BoundedDecision:
     """Return the set that the bound is best for, its expected G-mean, and the bound."""
-    relaxed = _Relaxed(ArraySource(p), question)
+    relaxed = _Relaxed(ArraySource(p), problem)
     best = _settled(relaxed)
     if best is None:
-        best = _between(p, *_neighbours(relaxed), question)
+        best = _between(p, *_neighbours(relaxed), problem)
     selected = relaxed.source.select({(): best})
-    mean, std = _value(p, selected, question)
+    mean, std = _value(p, selected, problem)
     empty = np.zeros_like(selected)
-    if question.least == 0 and mean <= (nothing := _value(p, empty, question)).mean:
+    if problem.least == 0 and mean <= (nothing := _value(p, empty, problem)).mean:
         best, selected, (mean, std) = Cut(math.inf, 0), empty, nothing
-    fields = selected, best.k, best.threshold, mean, std, question.beta, p.size
+    fields = selected, best.k, best.threshold, mean, std, problem.beta, p.size
     return BoundedDecision(*fields, bound=max(relaxed.bound, mean))
 
 
@@ -151,7 +151,7 @@ def _neighbours(relaxed: _Relaxed) -> tuple[_Best, _Best]:
     return many, few
 
 
-def _between(p: NDArray[Any], many: _Best, few: _Best, question: Question) -> Cut:
+def _between(p: NDArray[Any], many: _Best, few: _Best, problem: Problem) -> Cut:
     """Return the best of two sets and those between them, where equal items are parted.
 
     There E[X] and E[Y] are straight lines, and their product is highest where its slope is 0. Where
@@ -161,10 +161,10 @@ def _between(p: NDArray[Any], many: _Best, few: _Best, question: Question) -> Cu
     descending = np.sort(p.astype(np.float64, copy=False))[::-1]
 
     def value(k: int) -> float:
-        return value_by_counts(descending[:k], descending[k:], question).mean
+        return value_by_counts(descending[:k], descending[k:], problem).mean
 
     grown, shrunk = many.x - few.x, few.y - many.y
-    if not question.split_ties or many.k - few.k < 2 or not grown * shrunk > 0.0:
+    if not problem.split_ties or many.k - few.k < 2 or not grown * shrunk > 0.0:
         return ends[max(ends, key=lambda k: (value(k), -k))]
     part = (grown * few.y - shrunk * few.x) / (2.0 * grown * shrunk)
     k = few.k + round(min(max(part, 0.0), 1.0) * (many.k - few.k))
@@ -184,9 +184,9 @@ def _highest(value: Callable[[int], float], low: int, high: int) -> int:
     return max(range(low, high + 1), key=lambda k: (value(k), -k))
 
 
-def _value(p: NDArray[Any], selected: Bools, question: Question) -> ExpectedF:
+def _value(p: NDArray[Any], selected: Bools, problem: Problem) -> ExpectedF:
     chosen, rest = (p[each].astype(np.float64) for each in (selected, ~selected))
-    return value_by_counts(chosen, rest, question)
+    return value_by_counts(chosen, rest, problem)
 
 
 def _rates(search: Any) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.expected.counts.count import FEW, Count
 from argmaxf.measures import GMean, Measure
 

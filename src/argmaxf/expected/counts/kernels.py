@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf._base.compiled import kernel, reordering_kernel
 
 FULL = 300  # of so many labels every count is kept
 NATS = 50.0

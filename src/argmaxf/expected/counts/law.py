@@ -27,7 +27,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.expected.summary.groups import Groups, group_variances
 from argmaxf.measures import Linear
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.measures import Linear
 
 SHARED = 1 << 10  # sets of up to so many items share one table of a and b

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.counts.law import Law, needs_values
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.ladders import SLACK, Foot, Ladder, Stretch
 from argmaxf.expected.search import BestBorder, Search
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.measures import Linear
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 PARTS = 4, 64  # stretches of sizes that a group is bounded in, first and then
 FAINT = 1e-4  # of smaller values the rounding of waves, 1e-16 or so, is a part that may matter
@@ -31,19 +31,19 @@ FAINT = 1e-4  # of smaller values the rounding of waves, 1e-16 or so, is a part 
 class LinearSearch(Search):
     """The search for the best set, for a `Linear` measure; the last group are items with p = 0."""
 
-    def __init__(self, groups: Groups, question: Question) -> None:
+    def __init__(self, groups: Groups, problem: Problem) -> None:
         self.n = float(groups.count.sum())
         self._sharp = False
-        super().__init__(groups, question)
+        super().__init__(groups, problem)
 
     def _value_of_nothing(self) -> ExpectedF:
         """Prepare the law of S, which everything hangs on; the empty set is a set like others."""
-        measure = self.question.measure
+        measure = self.problem.measure
         assert isinstance(measure, Linear)
         if needs_values(self.groups).any():
             return ExpectedF(0.0, 0.0)  # not known before the items near one half are
         self._sharp = True
-        self.law = Law.of(self.groups, self.n, measure, self.question.zero_division)
+        self.law = Law.of(self.groups, self.n, measure, self.problem.zero_division)
         none = np.zeros((1, self.law.nodes.size))
         mean = float(self.law.values(np.zeros(1), none)[0])
         return ExpectedF(mean, self.law.spread(self.groups[:0], mean))
@@ -82,7 +82,7 @@ class LinearSearch(Search):
         """Compare all borders; a summary must be sharp enough for that."""
         if not self._sharp:
             raise ValueError(
-                f"{self.question.measure} of so few uncertain items needs the items, got a summary"
+                f"{self.problem.measure} of so few uncertain items needs the items, got a summary"
             )
         found = super().best_border()
         return found._replace(contested=found.contested or abs(found.f) < FAINT)
@@ -103,12 +103,12 @@ class LinearSearch(Search):
     def _open(self, ladder: Ladder) -> Bools:
         """Mark the groups that the bounds do not close: they may hold a better value."""
         self._note_best(ladder)
-        question, k = self.question, ladder.k
+        problem, k = self.problem, ladder.k
         least = self._best - SLACK * self._size
         is_open = (ladder.groups.count > 1) & (ladder.high > least)
-        is_open &= (k[1:] > question.least) & (k[:-1] < question.most)
+        is_open &= (k[1:] > problem.least) & (k[:-1] < problem.most)
         # Nothing inside of a run of equal items is better than both its ends, if those may be.
-        settled = (k[:-1] >= question.least) & (k[1:] <= question.most) | (not question.split_ties)
+        settled = (k[:-1] >= problem.least) & (k[1:] <= problem.most) | (not problem.split_ties)
         is_open &= ~(ladder.groups.runs & settled)
         for parts in PARTS:
             i = np.flatnonzero(is_open)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.counts.count import Count
 from argmaxf.expected.counts.joint import joint_curve, value_of_counts
 from argmaxf.expected.counts.law import Law, law_curve, needs_values
@@ -22,7 +22,7 @@ from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.ties import DIGITS, EQUAL, label_counts
 from argmaxf.measures import Linear, Measure, Own
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 MANY = 1 << 14  # items beyond which the law of S is taken at few nodes
 NEAR = 1e-13  # values nearer than this part of their terms are compared again
@@ -30,9 +30,9 @@ DIGITLESS = np.finfo(float).tiny  # and so are those of which doubles lose digit
 DECIMALS = 400_000  # values in decimals that take no longer than some seconds
 
 
-def curve_by_counts(descending: Floats, question: Question) -> Floats:
+def curve_by_counts(descending: Floats, problem: Problem) -> Floats:
     """Return f_0 … f_n of the top k of sorted items."""
-    measure, zero = question.measure, question.zero_division
+    measure, zero = problem.measure, problem.zero_division
     if not isinstance(measure, Linear):
         return joint_curve(descending, measure, zero)
     if descending.size > MANY:
@@ -42,78 +42,78 @@ def curve_by_counts(descending: Floats, question: Question) -> Floats:
     return linear_curve(descending, measure, zero)
 
 
-def value_by_counts(chosen: Floats, left: Floats, question: Question) -> ExpectedF:
+def value_by_counts(chosen: Floats, left: Floats, problem: Problem) -> ExpectedF:
     """Return mean and standard deviation for any chosen items, given those left out too."""
     n = chosen.size + left.size
-    options = question.measure, question.zero_division
+    options = problem.measure, problem.zero_division
     return ExpectedF(*value_of_counts(Count.of(chosen), Count.of(left), chosen.size, n, *options))
 
 
-def value_of_groups(chosen: Groups, rest: Groups, question: Question) -> ExpectedF:
+def value_of_groups(chosen: Groups, rest: Groups, problem: Problem) -> ExpectedF:
     """Return mean and standard deviation for a chosen set, given it and the rest in groups.
 
     Groups are enough for a measure that is linear in true positives; others need single values.
     """
     everything = Groups.joined([chosen, rest])
-    measure = question.measure
+    measure = problem.measure
     if isinstance(measure, Linear) and not needs_values(everything).any():
         n = float(everything.count.sum())
-        law = Law.of(everything, n, measure, question.zero_division)
+        law = Law.of(everything, n, measure, problem.zero_division)
         found = law.found(chosen).sum(axis=0, keepdims=True)
         mean = float(law.values(np.array([chosen.count.sum()]), found)[0])
         return ExpectedF(mean, law.spread(chosen, mean))
     if not everything.runs.all():
         raise ValueError(f"{measure} needs the items here, got a summary of them")
     inside, outside = (np.repeat(each.centre, each.count.astype(int)) for each in (chosen, rest))
-    return value_by_counts(inside, outside, question)
+    return value_by_counts(inside, outside, problem)
 
 
 def decide_by_counts(
-    ascending: Floats, offsets: Ints, question: Question
+    ascending: Floats, offsets: Ints, problem: Problem
 ) -> tuple[Ints, Floats, Floats]:
     """Return k, the expected value and its spread for each of some sorted sets."""
     size = offsets.size - 1
     k, expected, std = np.empty(size, np.int64), np.empty(size), np.empty(size)
     for r in range(size):
         descending = ascending[offsets[r] : offsets[r + 1]][::-1].copy()
-        f = curve_by_counts(descending, question)
-        allowed = sizes_allowed(descending, question)
+        f = curve_by_counts(descending, problem)
+        allowed = sizes_allowed(descending, problem)
         if not allowed.any():
-            raise question.no_set()
-        k[r] = best_size(f, allowed, descending, question)
+            raise problem.no_set()
+        k[r] = best_size(f, allowed, descending, problem)
         expected[r] = f[k[r]]
-        std[r] = _spread(descending, int(k[r]), float(f[k[r]]), question)
+        std[r] = _spread(descending, int(k[r]), float(f[k[r]]), problem)
     return k, expected, std
 
 
-def sizes_allowed(descending: Floats, question: Question) -> Bools:
+def sizes_allowed(descending: Floats, problem: Problem) -> Bools:
     """Return which k may be taken at all: within the budget, none with p = 0, ties as asked."""
     allowed = np.ones(descending.size + 1, np.bool_)
-    if not question.split_ties:
+    if not problem.split_ties:
         allowed[1:-1] = descending[1:] < descending[:-1]
-    allowed[: question.least] = False
-    allowed[min(question.most, int(np.count_nonzero(descending))) + 1 :] = False
+    allowed[: problem.least] = False
+    allowed[min(problem.most, int(np.count_nonzero(descending))) + 1 :] = False
     return allowed
 
 
-def best_size(f: Floats, allowed: Bools, descending: Floats, question: Question) -> int:
+def best_size(f: Floats, allowed: Bools, descending: Floats, problem: Problem) -> int:
     """Return the best of the allowed sizes; the smallest of equals."""
-    rivals = _rivals(np.where(allowed, f, -np.inf), descending, question)
+    rivals = _rivals(np.where(allowed, f, -np.inf), descending, problem)
     work = rivals.size * np.count_nonzero(descending) ** 2
-    if rivals.size == 1 or isinstance(question.measure, Own) or work > DECIMALS:
+    if rivals.size == 1 or isinstance(problem.measure, Own) or work > DECIMALS:
         return int(rivals[0])
     try:
-        return settle_by_counts(descending, rivals.tolist(), question)
+        return settle_by_counts(descending, rivals.tolist(), problem)
     except TypeError:  # a class of one's own that takes no decimals
         return int(rivals[0])
 
 
-def settle_by_counts(descending: Floats, rivals: list[int], question: Question) -> int:
+def settle_by_counts(descending: Floats, rivals: list[int], problem: Problem) -> int:
     """Return the best of some sizes by the definition in decimals; exact ties go to the first."""
     best, highest, terms = -1, Decimal(0), Decimal(0)
     with localcontext(prec=DIGITS):
         for k in rivals:
-            value, size = _in_decimals(descending, k, question.measure, question.zero_division)
+            value, size = _in_decimals(descending, k, problem.measure, problem.zero_division)
             if best < 0 or value - highest > EQUAL * max(size, terms):
                 best, highest, terms = k, value, size
     return best
@@ -138,13 +138,13 @@ def _in_decimals(
     return (mass * values).sum(), (mass * abs(values)).sum()
 
 
-def _rivals(value: Floats, descending: Floats, question: Question) -> Ints:
+def _rivals(value: Floats, descending: Floats, problem: Problem) -> Ints:
     """Return the sizes nearer to the best one than the rounding of the terms they are sums of.
 
     Those of a linear measure have both signs, and may be much larger than their sum: each size has
     its own. They are looked at where sizes are near for terms as large as they can be, some √n.
     """
-    measure, zero = question.measure, question.zero_division
+    measure, zero = problem.measure, problem.zero_division
     best = int(np.argmax(value))
 
     def near(k: Ints, terms: Any) -> Ints:
@@ -161,9 +161,9 @@ def _rivals(value: Floats, descending: Floats, question: Question) -> Ints:
     return near(rivals, np.maximum(terms[rivals], terms[best]))
 
 
-def _spread(descending: Floats, k: int, mean: float, question: Question) -> float:
+def _spread(descending: Floats, k: int, mean: float, problem: Problem) -> float:
     """Return the standard deviation for the top k."""
-    chosen, left, measure = descending[:k], descending[k:], question.measure
+    chosen, left, measure = descending[:k], descending[k:], problem.measure
     if isinstance(measure, Linear):
-        return linear_spread(chosen, left, measure, question.zero_division, mean)
-    return value_by_counts(chosen, left, question).std
+        return linear_spread(chosen, left, measure, problem.zero_division, mean)
+    return value_by_counts(chosen, left, problem).std

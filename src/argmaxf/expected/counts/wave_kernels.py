@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 from argmaxf.expected.kernels import dot
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, readonly
+from argmaxf._base.arrays import Bools, Floats, readonly
 from argmaxf.expected.dependent.general import Value
 from argmaxf.expected.dependent.joint import decays
 from argmaxf.expected.nodes import reciprocal_nodes

@@ -31,12 +31,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.expected.ties import LARGEST, settle_values
-from argmaxf.question import Question
+from argmaxf.problem import Problem
 
 ROOM = 1 << 22  # numbers of B held at a time for a batch
 
@@ -132,13 +132,13 @@ class JointSource(Protocol):
         ...
 
 
-def decide(source: JointSource, question: Question) -> JointDecision:
+def decide(source: JointSource, problem: Problem) -> JointDecision:
     """Return the best set for each instance of a source."""
     marginals = source.marginals
     independent = maximize_expected_f(
-        marginals, beta=question.beta, average="samples", zero_division=question.zero_division
+        marginals, beta=problem.beta, average="samples", zero_division=problem.zero_division
     )
-    found = _best_sets(source, question, np.maximum(independent.k, 1))
+    found = _best_sets(source, problem, np.maximum(independent.k, 1))
     value = source.value(found.selected)
     return JointDecision(
         selected=found.selected,
@@ -146,7 +146,7 @@ def decide(source: JointSource, question: Question) -> JointDecision:
         threshold=found.threshold,
         expected=value.mean,
         std=np.where(value.high - value.low <= 1e-12, value.high, np.nan),
-        beta=question.beta,
+        beta=problem.beta,
         n=marginals.shape[1],
         std_bounds=(value.low, value.high),
         independent_expected=source.value(independent.selected).mean,
@@ -179,7 +179,7 @@ class _Found(NamedTuple):
     selected: Bools
 
 
-def _best_sets(source: JointSource, question: Question, guess: Any) -> _Found:
+def _best_sets(source: JointSource, problem: Problem, guess: Any) -> _Found:
     """Decide all instances, as many at a time as fit in memory."""
     from argmaxf.expected.dependent import kernels
 
@@ -191,14 +191,14 @@ def _best_sets(source: JointSource, question: Question, guess: Any) -> _Found:
         threshold=np.empty(rows),
         selected=np.empty((rows, n), np.bool_),
     )
-    nothing = question.zero_division * source.none
+    nothing = problem.zero_division * source.none
 
     def work(part: slice) -> None:
         b = source.matrix(part)
         results = (field[part] for field in found)
         kernels.decide_instances(b, source.u, guess[part], nothing[part], *results)
         for r in np.flatnonzero(found.rivals[part] > 1):
-            _settle(source, question, b[r], int(part.start + r), float(nothing[part][r]), found)
+            _settle(source, problem, b[r], int(part.start + r), float(nothing[part][r]), found)
 
     at_once = max(1, ROOM // (n * source.u.size))
     for start in range(0, rows, at_once):
@@ -209,7 +209,7 @@ def _best_sets(source: JointSource, question: Question, guess: Any) -> _Found:
 
 
 def _settle(
-    source: JointSource, question: Question, b: Floats, row: int, nothing: float, found: _Found
+    source: JointSource, problem: Problem, b: Floats, row: int, nothing: float, found: _Found
 ) -> None:
     """Decide an instance in which several k agree to 13 digits."""
     from argmaxf.expected.dependent import kernels
@@ -224,7 +224,7 @@ def _settle(
 
     def value(k: int) -> Decimal:
         if k == 0:
-            return Decimal(question.zero_division) * source.exact_none(row)
+            return Decimal(problem.zero_division) * source.exact_none(row)
         kernels.take(b, u, k, delta[0], selected[0], threshold)
         return source.exact_value(row, selected[0])
 

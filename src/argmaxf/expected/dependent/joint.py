@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf.expected.dependent.general import Value
 from argmaxf.expected.nodes import Nodes, reciprocal_nodes
 

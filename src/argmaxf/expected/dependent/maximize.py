@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import Floats
-from argmaxf.expected.dependent.draws import Draws
-from argmaxf.expected.dependent.general import JointDecision, decide, only_one
-from argmaxf.expected.dependent.joint import JointParameters
-from argmaxf.expected.dependent.mixture import Mixture
-from argmaxf.question import Question
-from argmaxf.validation import (
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import (
     as_labels,
     as_probabilities,
     as_real_array,
@@ -21,6 +16,11 @@ from argmaxf.validation import (
     first_bad_probability,
     ones_unless,
 )
+from argmaxf.expected.dependent.draws import Draws
+from argmaxf.expected.dependent.general import JointDecision, decide, only_one
+from argmaxf.expected.dependent.joint import JointParameters
+from argmaxf.expected.dependent.mixture import Mixture
+from argmaxf.problem import Problem
 
 ROUNDING = 1e-6  # parameters may miss adding up by this much: models in float32 do
 
@@ -72,12 +72,12 @@ def maximize_expected_f_from_samples(
     >>> round(decision.expected, 4), round(decision.independent_expected, 4)
     (0.6667, 0.5185)
     """
-    question = Question.of(beta, "fbeta", zero_division)
+    problem = Problem.of(beta, "fbeta", zero_division)
     draws = _as_draws(samples)
     m = draws.shape[0]
     weight = as_weights(weights, m, "weights")
-    source = Draws(draws, ones_unless(weight, m), question.beta, question.zero_division)
-    return only_one(decide(source, question))
+    source = Draws(draws, ones_unless(weight, m), problem.beta, problem.zero_division)
+    return only_one(decide(source, problem))
 
 
 def maximize_expected_f_from_mixture(
@@ -123,12 +123,12 @@ def maximize_expected_f_from_mixture(
     >>> round(decision.expected, 4), round(decision.std, 4)
     (0.6071, 0.4117)
     """
-    question = Question.of(beta, "fbeta", zero_division)
+    problem = Problem.of(beta, "fbeta", zero_division)
     models = _as_models(proba)
     weight = as_weights(weights, models.shape[0], "weights")
     weight = ones_unless(weight, models.shape[0])
-    source = Mixture(models, weight, question.beta, question.zero_division)
-    return only_one(decide(source, question))
+    source = Mixture(models, weight, problem.beta, problem.zero_division)
+    return only_one(decide(source, problem))
 
 
 def maximize_expected_f_from_joint(
@@ -182,14 +182,14 @@ def maximize_expected_f_from_joint(
     >>> round(decision.expected, 4)
     0.65
     """
-    question = Question.of(beta, "fbeta", zero_division)
+    problem = Problem.of(beta, "fbeta", zero_division)
     joint, none = _as_joint(P, p0)
     one = joint.ndim == 2
     if one:
         joint, none = joint[None], none[None]
     _check_consistent(joint, none, one)
-    source = JointParameters(joint, none, question.beta, question.zero_division)
-    decision = decide(source, question)
+    source = JointParameters(joint, none, problem.beta, problem.zero_division)
+    decision = decide(source, problem)
     return only_one(decision) if one else decision
 
 

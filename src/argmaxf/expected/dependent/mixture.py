@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, contiguous
+from argmaxf._base.arrays import Bools, Floats, contiguous
 from argmaxf.expected.dependent.general import Value
 from argmaxf.expected.evaluate import expected_f, groups_of_items
 from argmaxf.expected.form import Tilt

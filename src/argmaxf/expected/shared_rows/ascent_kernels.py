@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 from argmaxf.expected.kernels import longest
 from argmaxf.expected.shared_rows.column_kernels import add_tilted, tilted_sum
 

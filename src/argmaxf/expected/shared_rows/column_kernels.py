@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor, log_factor, tilt
 from argmaxf.expected.row_kernels import nodes_of, plausible
 from argmaxf.expected.spread_kernels import top_spread

@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.arrays import Bools, Floats, Ints
-from argmaxf.expected.decision import Decision
-from argmaxf.expected.shared_rows.branch import CELLS, branch
-from argmaxf.expected.shared_rows.prices import Solution, Watch, solve
-from argmaxf.expected.shared_rows.problem import Problem, Rule
-from argmaxf.expected.shared_rows.records import Cells
-from argmaxf.expected.sources.sparse import as_csr, is_sparse, selected_cells
-from argmaxf.measures import Measure, Ratio
-from argmaxf.question import Question
-from argmaxf.validation import (
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.validation import (
     NotAProbability,
     check_choice,
     check_count,
     check_not_negative,
 )
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.shared_rows.branch import CELLS, branch
+from argmaxf.expected.shared_rows.instance import Instance, Rule
+from argmaxf.expected.shared_rows.prices import Solution, Watch, solve
+from argmaxf.expected.shared_rows.records import Cells
+from argmaxf.expected.sources.sparse import as_csr, is_sparse, selected_cells
+from argmaxf.measures import Measure, Ratio
+from argmaxf.problem import Problem
 
 ENOUGH = 1e-6  # the gap to stop at if the caller names none and the problem is not small
 
@@ -108,7 +108,7 @@ class Sharing:
         return lambda value, bound: progress(next(step), value, bound)
 
 
-def decide_shared(proba: Any, question: Question, sharing: Sharing) -> SharedDecision:
+def decide_shared(proba: Any, problem: Problem, sharing: Sharing) -> SharedDecision:
     """Decide a matrix, dense or sparse; of a sparse one only stored cells can be selected.
 
     Holds about 40 bytes for each cell, and 7 numbers for each node (24 or more) of the columns
@@ -116,9 +116,9 @@ def decide_shared(proba: Any, question: Question, sharing: Sharing) -> SharedDec
     """
     if is_sparse(proba):
         csr = as_csr("proba", proba)
-        chosen, decision = _decide_cells(_cells_of_csr(csr), csr.shape, question, sharing)
+        chosen, decision = _decide_cells(_cells_of_csr(csr), csr.shape, problem, sharing)
         return replace(decision, selected=selected_cells(csr, chosen, proba))
-    chosen, decision = _decide_cells(_all_cells(proba), proba.shape, question, sharing)
+    chosen, decision = _decide_cells(_all_cells(proba), proba.shape, problem, sharing)
     return replace(decision, selected=chosen.reshape(proba.shape))
 
 
@@ -136,24 +136,24 @@ def _all_cells(proba: NDArray[Any]) -> Cells:
 
 
 def _decide_cells(
-    cells: Cells, shape: tuple[int, int], question: Question, sharing: Sharing
+    cells: Cells, shape: tuple[int, int], problem: Problem, sharing: Sharing
 ) -> tuple[Bools, SharedDecision]:
     """Return which cells are chosen, in the order given, and the decision without its labels."""
-    _check_additive(question)
+    _check_additive(problem)
     used, cells = _used_columns(cells, shape[1])
-    rule = _rule(cells, shape[1], shape[1] - used.size, question, sharing)
+    rule = _rule(cells, shape[1], shape[1] - used.size, problem, sharing)
     if cells.p.size == 0:
-        return np.zeros(0, np.bool_), _of_nothing(shape, question)
-    problem = Problem.of(cells, used.size, rule)
+        return np.zeros(0, np.bool_), _of_nothing(shape, problem)
+    instance = Instance.of(cells, used.size, rule)
     small = cells.p.size <= CELLS
     tol = sharing.tol if sharing.tol is not None else 0.0 if small else ENOUGH
     watch = sharing.watch()
-    solution = solve(problem, tol, watch)
+    solution = solve(instance, tol, watch)
     if small and solution.gap > tol:
-        branch(problem, solution, tol, watch)
-    chosen = problem.as_given(solution.state.chosen)
-    decision = _decision(problem, solution, question, shape[0])
-    return chosen, _of_all_columns(decision, used, question.zero_division, shape[1])
+        branch(instance, solution, tol, watch)
+    chosen = instance.as_given(solution.state.chosen)
+    decision = _decision(instance, solution, problem, shape[0])
+    return chosen, _of_all_columns(decision, used, problem.zero_division, shape[1])
 
 
 def _used_columns(cells: Cells, columns: int) -> tuple[Ints, Cells]:
@@ -183,7 +183,7 @@ def _of_all_columns(
     )
 
 
-def _rule(cells: Cells, columns: int, empty: int, question: Question, sharing: Sharing) -> Rule:
+def _rule(cells: Cells, columns: int, empty: int, problem: Problem, sharing: Sharing) -> Rule:
     """Return the rule for these cells; every row must be able to keep it."""
     available = np.diff(cells.first)
     if sharing.exactly and available.size and available.min() < sharing.b:
@@ -195,23 +195,23 @@ def _rule(cells: Cells, columns: int, empty: int, question: Question, sharing: S
     return Rule(
         b=min(sharing.b, columns),
         exactly=sharing.exactly,
-        coefficients=question.coefficients,
-        zero_division=question.zero_division,
+        coefficients=problem.coefficients,
+        zero_division=problem.zero_division,
         present_only=sharing.present_only,
         empty=empty,
     )
 
 
-def _of_nothing(shape: tuple[int, int], question: Question) -> SharedDecision:
+def _of_nothing(shape: tuple[int, int], problem: Problem) -> SharedDecision:
     """The decision about a matrix without cells: F is 0/0."""
-    zero, size = question.zero_division, shape[1]
+    zero, size = problem.zero_division, shape[1]
     return SharedDecision(
         selected=None,
         k=np.zeros(size, np.int64),
         threshold=np.full(size, math.inf),
         expected=zero,
         std=0.0,
-        beta=question.beta,
+        beta=problem.beta,
         n=shape[0],
         bound=zero,
         gap=0.0,
@@ -227,37 +227,37 @@ def is_additive(measure: Measure) -> bool:
     return bool(b_in == b_out and s0 == 0.0 and s1 == 0.0)
 
 
-def _check_additive(question: Question) -> None:
+def _check_additive(problem: Problem) -> None:
     """Refuse measures for which what a cell adds depends on the set, budgets, and kept ties."""
-    if not question.is_free:
+    if not problem.is_free:
         raise ValueError(
             "min_selected and max_selected cannot be combined with labels_per_row or "
             "max_labels_per_row"
         )
-    if not question.split_ties:
+    if not problem.split_ties:
         raise ValueError(
             "ties='together' cannot be combined with labels_per_row or max_labels_per_row: rows "
             "with equal probabilities may get different labels"
         )
-    if not is_additive(question.measure):
+    if not is_additive(problem.measure):
         raise ValueError(
             "decisions that share rows need F_β, whose denominator does not depend on which items "
-            f"are selected; got measure={question.measure!r}"
+            f"are selected; got measure={problem.measure!r}"
         )
 
 
-def _decision(problem: Problem, solution: Solution, question: Question, n: int) -> SharedDecision:
+def _decision(instance: Instance, solution: Solution, problem: Problem, n: int) -> SharedDecision:
     """Put together what is known of a solution."""
     state = solution.state
     bound = solution.value if solution.gap == 0.0 else solution.bound
-    expected = state.value / problem.weight
+    expected = state.value / instance.weight
     return SharedDecision(
         selected=None,
         k=state.size,
-        threshold=_lowest(problem, state.chosen),
+        threshold=_lowest(instance, state.chosen),
         expected=float(solution.value),
-        std=_std(problem, state.chosen, expected),
-        beta=question.beta,
+        std=_std(instance, state.chosen, expected),
+        beta=problem.beta,
         n=n,
         bound=float(bound),
         gap=solution.gap,
@@ -265,21 +265,21 @@ def _decision(problem: Problem, solution: Solution, question: Question, n: int) 
     )
 
 
-def _lowest(problem: Problem, chosen: Bools) -> Floats:
+def _lowest(instance: Instance, chosen: Bools) -> Floats:
     """Return the smallest chosen probability of each column, infinite without one."""
-    lowest = np.full(problem.weight.size, math.inf)
-    np.minimum.at(lowest, problem.rows.column[chosen], problem.rows.p[chosen])
+    lowest = np.full(instance.weight.size, math.inf)
+    np.minimum.at(lowest, instance.rows.column[chosen], instance.rows.p[chosen])
     return lowest
 
 
-def _std(problem: Problem, chosen: Bools, expected: Floats) -> float:
+def _std(instance: Instance, chosen: Bools, expected: Floats) -> float:
     """Return the standard deviation of the average: columns are independent."""
     from argmaxf.expected.shared_rows import column_kernels
 
-    rule, columns = problem.rule, problem.columns
+    rule, columns = instance.rule, instance.columns
     if rule.present_only:
         return math.nan
-    none = columns.nothing / problem.weight  # zero_division · P(nothing is positive)
+    none = columns.nothing / instance.weight  # zero_division · P(nothing is positive)
     std = np.sqrt(none * (rule.zero_division - none))
-    column_kernels.spreads(columns, chosen[problem.cell], expected, rule.coefficients, std)
-    return float(np.linalg.norm(problem.weight * std))
+    column_kernels.spreads(columns, chosen[instance.cell], expected, rule.coefficients, std)
+    return float(np.linalg.norm(instance.weight * std))

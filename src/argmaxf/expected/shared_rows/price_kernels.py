@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from argmaxf.compiled import kernel, reordering_kernel
+from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor
 from argmaxf.expected.size_kernels import highest_chord, mark_largest, sums_of_largest
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.shared_rows.ascent import ascend, value_of
-from argmaxf.expected.shared_rows.problem import Problem
+from argmaxf.expected.shared_rows.instance import Instance
 from argmaxf.expected.shared_rows.records import Assignment
 from argmaxf.expected.threads import threads_for
 
@@ -56,9 +56,9 @@ class Solution:
         """The part of the bound that the value falls short of."""
         return relative_gap(self.value, self.bound)
 
-    def offer(self, problem: Problem, state: Assignment) -> None:
+    def offer(self, instance: Instance, state: Assignment) -> None:
         """Take a choice if it is better than the one held."""
-        value = value_of(problem, state)
+        value = value_of(instance, state)
         if value > self.value * (1.0 + ROUNDING):
             self.state, self.value = state, value
 
@@ -68,26 +68,26 @@ def relative_gap(value: float, bound: float) -> float:
     return 0.0 if bound <= value * (1.0 + ROUNDING) else 1.0 - value / bound
 
 
-def solve(problem: Problem, tol: float, watch: Watch | None = None) -> Solution:
+def solve(instance: Instance, tol: float, watch: Watch | None = None) -> Solution:
     """Return a choice and prices whose gap is at most `tol`, or as small as price steps make it."""
-    state = ascend(problem)
-    solution = Solution(state, value_of(problem, state), math.inf, first_prices(problem, state))
-    improve_prices(problem, solution, tol, np.zeros(0), STEPS, watch)
+    state = ascend(instance)
+    solution = Solution(state, value_of(instance, state), math.inf, first_prices(instance, state))
+    improve_prices(instance, solution, tol, np.zeros(0), STEPS, watch)
     return solution
 
 
-def first_prices(problem: Problem, state: Assignment) -> Floats:
+def first_prices(instance: Instance, state: Assignment) -> Floats:
     """Return prices midway between what each row takes and what it leaves."""
     from argmaxf.expected.shared_rows import ascent_kernels
 
-    price = np.empty(problem.order.size)
-    rule = problem.rule
-    ascent_kernels.first_prices(problem.rows, problem.columns, state, rule.b, rule.exactly, price)
+    price = np.empty(instance.order.size)
+    rule = instance.rule
+    ascent_kernels.first_prices(instance.rows, instance.columns, state, rule.b, rule.exactly, price)
     return price
 
 
 def improve_prices(
-    problem: Problem,
+    instance: Instance,
     solution: Solution,
     tol: float,
     forced: Floats,
@@ -104,35 +104,35 @@ def improve_prices(
     kept = _kept_in(forced)
     slack = tol / 2.0 * solution.value / max(guess.size, 1)
     for _ in range(steps):
-        found = bound_of(problem, price, forced, guess, slack)
+        found = bound_of(instance, price, forced, guess, slack)
         value = found.value - kept
         failed = 0 if solution.bound - value > PROGRESS * (value - solution.value) else failed + 1
         if value < solution.bound:
             solution.bound, solution.price = value, price
         if solution.gap > tol:
-            solution.offer(problem, ascend(problem, by_rows(problem, found.wanted)))
+            solution.offer(instance, ascend(instance, by_rows(instance, found.wanted)))
         if watch is not None:
             watch(solution.value, solution.bound)
         if solution.gap <= tol or not found.excess.any() or halved == HALVINGS:
             return
         if failed == PATIENCE:
             length, failed, halved, price = length / 2.0, 0, halved + 1, solution.price
-        price = _step(problem, price, found.excess, length * (value - solution.value))
+        price = _step(instance, price, found.excess, length * (value - solution.value))
 
 
-def _step(problem: Problem, price: Floats, excess: Floats, drop: float) -> Floats:
+def _step(instance: Instance, price: Floats, excess: Floats, drop: float) -> Floats:
     """Return prices at which the bound would be lower by `drop`, were it linear."""
     moved = price - max(drop, 0.0) / float(excess @ excess) * excess
-    return moved if problem.rule.exactly else np.maximum(moved, 0.0)
+    return moved if instance.rule.exactly else np.maximum(moved, 0.0)
 
 
 def bound_of(
-    problem: Problem, price: Floats, forced: Floats, guess: Ints, slack: float
+    instance: Instance, price: Floats, forced: Floats, guess: Ints, slack: float
 ) -> PriceBound:
     """Return what prices prove; `guess` holds each column's likely size and gets its best one."""
     from argmaxf.expected.shared_rows import price_kernels
 
-    columns = problem.columns
+    columns = instance.columns
     bound = np.empty(guess.size)
     wanted = np.empty(columns.p.size, np.bool_)
 
@@ -140,11 +140,11 @@ def bound_of(
         price_kernels.best_sets(*cut, columns, price, forced, slack, guess, bound, wanted)
 
     _share_out(work, columns.first)
-    b = problem.rule.b
+    b = instance.rule.b
     excess = (b - np.bincount(columns.row[wanted], minlength=price.size)).astype(np.float64)
-    if not problem.rule.exactly:  # a row that costs nothing may be left with room
+    if not instance.rule.exactly:  # a row that costs nothing may be left with room
         excess[(price == 0.0) & (excess > 0.0)] = 0.0
-    return PriceBound(problem.constant + b * math.fsum(price) + math.fsum(bound), wanted, excess)
+    return PriceBound(instance.constant + b * math.fsum(price) + math.fsum(bound), wanted, excess)
 
 
 def _share_out(work: Callable[[tuple[int, int]], None], first: Ints) -> None:
@@ -161,10 +161,10 @@ def _share_out(work: Callable[[tuple[int, int]], None], first: Ints) -> None:
         list(pool.map(work, pieces))
 
 
-def by_rows(problem: Problem, wanted: Bools) -> Bools:
+def by_rows(instance: Instance, wanted: Bools) -> Bools:
     """Return marks on cells, given column by column, row by row."""
     marks = np.empty_like(wanted)
-    marks[problem.cell] = wanted
+    marks[instance.cell] = wanted
     return marks
 
 

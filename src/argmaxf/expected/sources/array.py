@@ -10,14 +10,14 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.arrays import Bools, Floats, contiguous
+from argmaxf._base.arrays import Bools, Floats, contiguous
+from argmaxf._base.validation import NotAProbability
 from argmaxf.expected.sources.base import Cut
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.summary.layout import COLUMNS, empty_table
 from argmaxf.expected.summary.tables import groups_of_table, table_groups
 from argmaxf.expected.summary.windows import SORTED, Window, windows
 from argmaxf.expected.threads import CHUNK, threads_for
-from argmaxf.validation import NotAProbability
 
 HELD = 16  # items are copied out once they are fewer than 1/HELD of all
 

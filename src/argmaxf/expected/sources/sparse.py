@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Bools
+from argmaxf._base.arrays import Bools
 
 
 def is_sparse(values: Any) -> bool:

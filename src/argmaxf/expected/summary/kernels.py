@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxf.compiled import kernel
+from argmaxf._base.compiled import kernel
 from argmaxf.expected.kernels import factor, log_factor
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.layout import HIGH_BASE, LOW_BASE, SHIFT, TINY, TINY_ROW, ZERO_ROW

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
 
 MANTISSA = 52
 BITS = 6  # 64 groups for each power of two

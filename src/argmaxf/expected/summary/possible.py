@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.summary import layout
 
 SLACK = 1e-9  # of N, for rounding: sums of a billion doubles are better than that

@@ -8,7 +8,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import (
+    NotAProbability,
+    as_real_array,
+    check_unit_interval,
+    first_bad_probability,
+    refuse_both_columns,
+)
 from argmaxf.expected import drive
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.evaluate import value_of_sets
@@ -19,14 +26,7 @@ from argmaxf.expected.summary.layout import empty_table
 from argmaxf.expected.summary.stored import bytes_of_table, table_of_bytes
 from argmaxf.expected.summary.tables import groups_of_table
 from argmaxf.measures import MeasureLike
-from argmaxf.question import Question
-from argmaxf.validation import (
-    NotAProbability,
-    as_real_array,
-    check_unit_interval,
-    first_bad_probability,
-    refuse_both_columns,
-)
+from argmaxf.problem import Problem
 
 LEAST = 5e-324  # the smallest probability of all: items with p = 0 are never selected
 
@@ -193,12 +193,12 @@ class ProbabilitySketch:
         """
         if self.n == 0:
             raise ValueError("the sketch must hold at least one probability, got none")
-        question = Question.of(beta, measure, zero_division, ties)
-        search = drive.search(self.groups_with_zeros(), question)
+        problem = Problem.of(beta, measure, zero_division, ties)
+        search = drive.search(self.groups_with_zeros(), problem)
         found = search.best_border()
         threshold, bracket = _bracket(search)
         k, f, std = found.k, found.f, found.std
-        return Decision(None, k, threshold, f, std, question.beta, self.n, bracket)
+        return Decision(None, k, threshold, f, std, problem.beta, self.n, bracket)
 
     def expected_f(
         self,
@@ -232,7 +232,7 @@ class ProbabilitySketch:
         ExpectedF
             Mean and standard deviation.
         """
-        question = Question.of(beta, measure, zero_division)
+        problem = Problem.of(beta, measure, zero_division)
         if (k is None) == (threshold is None):
             raise ValueError(f"give either k or threshold, got k={k!r}, threshold={threshold!r}")
         groups = self.groups_with_zeros()
@@ -242,7 +242,7 @@ class ProbabilitySketch:
             size = float(k)
         else:
             raise ValueError(f"k must lie between 0 and n = {self.n}, got {k!r}")
-        return value_of_sets(*_cut(groups, size), question)
+        return value_of_sets(*_cut(groups, size), problem)
 
     def to_bytes(self) -> bytes:
         """Return the sketch as bytes: versioned, checksummed, at most half a megabyte."""

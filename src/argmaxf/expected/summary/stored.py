@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 
-from argmaxf.arrays import Floats
+from argmaxf._base.arrays import Floats
 from argmaxf.expected.summary.layout import empty_table
 from argmaxf.expected.summary.possible import possible
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.groups import MOMENTS, Groups
 

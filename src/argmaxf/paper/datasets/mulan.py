@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import numpy as np
 from scipy import sparse
 
+from argmaxf._base.validation import check_choice
 from argmaxf.paper.datasets.storage import PathLike, locate
 from argmaxf.paper.datasets.tables import MultilabelData
-from argmaxf.validation import check_choice
 
 NAMES = ("yeast", "scene", "medical", "enron")
 SWAPPED = {"medical"}  # the paper trained on the larger file, which is Mulan's test part

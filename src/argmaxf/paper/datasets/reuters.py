@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from argmaxf._base.validation import check_choice
 from argmaxf.paper.datasets.sources import REUTERS_MEMBERS
 from argmaxf.paper.datasets.storage import PathLike, corrupted, forget, locate, sha256_of
 from argmaxf.paper.datasets.tables import MultilabelData
-from argmaxf.validation import check_choice
 
 Text = Literal["title and body", "body"]
 

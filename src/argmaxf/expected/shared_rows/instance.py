@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argmaxf.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.nodes import reciprocal_nodes
 from argmaxf.expected.shared_rows.records import Cells, Columns, Places
 from argmaxf.measures import Coefficients
@@ -29,7 +29,7 @@ class Rule:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Instance:
     """The cells of a matrix that may be chosen, by rows and by columns, in the rows' own order."""
 
     rule: Rule
@@ -41,7 +41,7 @@ class Problem:
     weight: Floats  # of each column in the average
 
     @classmethod
-    def of(cls, given: Cells, n_columns: int, rule: Rule) -> Problem:
+    def of(cls, given: Cells, n_columns: int, rule: Rule) -> Instance:
         """Take the cells that may be chosen as they are given, row by row."""
         order, rows = _in_own_order(given)
         first, row, cell, p = _by_columns(rows, n_columns)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from argmaxf.commands.output import JSON_OPTION, console, print_json, print_whole
+from argmaxf.cli.output import JSON_OPTION, console, print_json, print_whole
 
 if TYPE_CHECKING:
     from argmaxf.theory import Bound

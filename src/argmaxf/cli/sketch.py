@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from argmaxf.commands.decide import COLUMN, KINDS, NULLS, SKETCH, read_sketch
-from argmaxf.commands.output import JSON_OPTION, console, print_json
-from argmaxf.commands.progress import TerminalProgress
+from argmaxf._base.atomic_write import refuse_inputs, refuse_twice, writing, written_whole
+from argmaxf._base.messages import how_many
+from argmaxf.cli.decide import COLUMN, KINDS, NULLS, SKETCH, read_sketch
+from argmaxf.cli.output import JSON_OPTION, console, print_json
+from argmaxf.cli.progress import TerminalProgress
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.files import summarize_files
-from argmaxf.whole import refuse_inputs, refuse_twice, writing, written_whole
-from argmaxf.wording import how_many
 
 OUT = typer.Option("-o", "--output", help=f"The sketch to write, a file {SKETCH}.")
 FILES = typer.Argument(help=f"{KINDS}.", metavar="FILE")

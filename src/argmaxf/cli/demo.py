@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from argmaxf.commands.output import JSON_OPTION, console
+from argmaxf.cli.output import JSON_OPTION, console
 
 STORY = (
     "[bold]Which of these handwritten digits are a 9?[/bold] {n:,} scans, {rate:.1%} of them "
@@ -24,9 +24,9 @@ def demo(
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Compare both approaches on bundled real data with rare positives, and write a report."""
-    from argmaxf.commands.answer import Request, answer
-    from argmaxf.commands.rare import nines
-    from argmaxf.commands.tables import split_like, split_table
+    from argmaxf.cli.answer import Request, answer
+    from argmaxf.cli.rare import nines
+    from argmaxf.cli.tables import split_like, split_table
 
     digits = nines(seed)
     half = digits.height // 2
@@ -35,5 +35,5 @@ def demo(
     if not as_json:
         console().print(STORY.format(rate=rows.y.mean(), n=len(rows.y)))
     command = ["argmaxf", "demo", "--beta", f"{beta:g}", "--seed", str(seed)]
-    asked = Request(rows, estimator="nb", beta=beta, seed=seed, apart=apart)
-    answer(asked, command, report=report, as_json=as_json)
+    chance = Request(rows, estimator="nb", beta=beta, seed=seed, apart=apart)
+    answer(chance, command, report=report, as_json=as_json)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 _FROM = re.compile(r"^\s*from (argmaxf\S*) import (\([^)]*\)|.*)", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*import (argmaxf\S*)", re.MULTILINE)
 

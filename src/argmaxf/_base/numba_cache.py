@@ -27,8 +27,8 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
-from argmaxf.digests import PACKAGE, sources_digest
-from argmaxf.whole import write_whole
+from argmaxf._base.atomic_write import write_whole
+from argmaxf._base.digests import PACKAGE, sources_digest
 
 
 def compile_kept(function: Callable[..., Any], **options: Any) -> Any:
@@ -54,7 +54,7 @@ class KeptCode(_Cache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.name = f"{function.__module__}.{function.__qualname__}"
-        self.sources = sources_digest(function.__module__, "argmaxf.compiled")
+        self.sources = sources_digest(function.__module__, "argmaxf._base.compiled")
 
     @property
     def cache_path(self) -> str | None:

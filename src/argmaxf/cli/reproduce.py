@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from argmaxf.commands.output import JSON_OPTION, complain, console, print_json
+from argmaxf.cli.output import JSON_OPTION, complain, console, print_json
 
 
 def reproduce(

@@ -17,9 +17,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from argmaxf.commands.models import behind_preprocessing, make_classifier
-from argmaxf.commands.output import console, print_json, print_whole
-from argmaxf.commands.tables import LabelledTable, class_named, class_taken
+from argmaxf._base.atomic_write import writing, written_whole
+from argmaxf.cli.models import behind_preprocessing, make_classifier
+from argmaxf.cli.output import console, print_json, print_whole
+from argmaxf.cli.tables import LabelledTable, class_named, class_taken
 from argmaxf.comparison.choice import REACH
 from argmaxf.comparison.compare import compare
 from argmaxf.comparison.contest import Rated, rate_rows
@@ -32,7 +33,6 @@ from argmaxf.constraints import Constraints
 from argmaxf.empirical.interval import Interval
 from argmaxf.estimators.labels import Labels
 from argmaxf.measures import MeasureLike, as_measure
-from argmaxf.whole import writing, written_whole
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class Request:
         """Return the keys of the methods to compare, None for those that always take part."""
         if not self.methods:
             return None
-        asked = as_measure(self.measure, self.beta)
-        return [*(method.key for method in taking_part(None, None, asked)), *self.methods]
+        chance = as_measure(self.measure, self.beta)
+        return [*(method.key for method in taking_part(None, None, chance)), *self.methods]
 
     def _judged(self, comparison: Comparison, apart: LabelledTable) -> str:
         """Say how the choice does on rows that took no part in it, beside the usual thresholds."""
@@ -123,7 +123,7 @@ def _on_folds(name: str, comparison: Comparison) -> str:
 
 
 def answer(
-    asked: Request,
+    chance: Request,
     command: Sequence[str],
     *,
     report: Path | None = None,
@@ -133,13 +133,13 @@ def answer(
     """Compare, write what was asked for, and print the result."""
     with ExitStack() as stack:  # every output is begun before the work, and none is left half done
         outputs = {p: stack.enter_context(written_whole(p)) for p in (report, save) if p}
-        comparison = asked.compare()
+        comparison = chance.compare()
         if save is not None:
             with _working(f"fitting {comparison.chosen} on all rows"), writing(save):
-                _save(comparison, asked.train, outputs[save])
+                _save(comparison, chance.train, outputs[save])
         if report is not None:
             with _working("writing the report"), writing(report):
-                page = _render(comparison, asked, command, save)
+                page = _render(comparison, chance, command, save)
                 outputs[report].write_text(page, encoding="utf-8")
     if as_json:
         print_json(as_record(comparison, report, save))
@@ -176,13 +176,13 @@ def _method_record(standing: Standing) -> dict[str, Any]:
 
 
 def _render(
-    comparison: Comparison, asked: Request, command: Sequence[str], save: Path | None
+    comparison: Comparison, chance: Request, command: Sequence[str], save: Path | None
 ) -> str:
     try:
         from argmaxf.report.page import render
     except ModuleNotFoundError as error:
         raise ValueError(f"--report needs {error.name}: pip install 'argmaxf[report]'") from None
-    made_with = f"Seed {asked.seed}, {asked.folds} folds, {asked.estimator} classifier"
+    made_with = f"Seed {chance.seed}, {chance.folds} folds, {chance.estimator} classifier"
     saved = None if save is None else save.name
     return render(comparison, command=command, made_with=made_with, saved=saved)
 

@@ -17,7 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from argmaxf.validation import check_choice
+from argmaxf._base.validation import check_choice
 
 ESTIMATORS = ("logistic", "forest", "boosting", "nb", "lightgbm", "xgboost")
 TRUSTED = ("argmaxf.", "numpy.", "scipy.", "sklearn.", "lightgbm.", "xgboost.")

@@ -50,7 +50,7 @@ class Kernel:
     @cached_property
     def compiled(self) -> Any:
         """The function compiled by numba: at its first call, or read from disk."""
-        from argmaxf.kept_code import compile_kept
+        from argmaxf._base.numba_cache import compile_kept
 
         return compile_kept(self.py_func, **self.options)
 
@@ -66,7 +66,7 @@ class Kernel:
         """
         if self.ready or _work.could_afford(arguments):
             return True
-        from argmaxf.kept_code import is_kept
+        from argmaxf._base.numba_cache import is_kept
 
         self.passed_over += 1
         self.ready = self.passed_over > PATIENCE or is_kept(self.compiled, arguments)

@@ -6,7 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from argmaxf.constraints import Asked
+from argmaxf._base.messages import how_many
+from argmaxf._base.validation import check_choice, check_whole, check_zero_division
+from argmaxf.constraints import ChanceConstraint
 from argmaxf.measures import (
     MEASURES,
     Coefficients,
@@ -17,15 +19,13 @@ from argmaxf.measures import (
     Ratio,
     as_measure,
 )
-from argmaxf.validation import check_choice, check_whole, check_zero_division
-from argmaxf.wording import how_many
 
 NO_LIMIT = 2**62  # more items than there can be
 FROZEN = frozenset(MEASURES.values())  # measures that are what they are
 
 
 @dataclass(frozen=True)
-class Question:
+class Problem:
     """What to maximize: a measure, the value of 0/0, whether ties may be split, what to promise."""
 
     measure: Measure
@@ -34,7 +34,7 @@ class Question:
     ratio: Coefficients | None  # of a measure that is a ratio, as floats: what the kernels take
     least: int = 0  # items selected, at least and at most
     most: int = NO_LIMIT
-    asked: Asked | None = None  # the constraints to keep, and with what odds
+    chance: ChanceConstraint | None = None  # the constraints to keep, and with what odds
 
     @classmethod
     def of(
@@ -45,10 +45,10 @@ class Question:
         ties: str = "split",
         min_selected: int | None = None,
         max_selected: int | None = None,
-        asked: Asked | None = None,
-    ) -> Question:
+        chance: ChanceConstraint | None = None,
+    ) -> Problem:
         """Check the options of a public function; the usual ones are checked once."""
-        options = (beta, measure, zero_division, ties, min_selected, max_selected, asked)
+        options = (beta, measure, zero_division, ties, min_selected, max_selected, chance)
         if isinstance(measure, str) or type(measure) in FROZEN:  # others may change
             with suppress(TypeError):  # what cannot be hashed
                 return _kept(*options)
@@ -136,19 +136,19 @@ def _checked(
     ties: str,
     min_selected: int | None,
     max_selected: int | None,
-    asked: Asked | None,
-) -> Question:
+    chance: ChanceConstraint | None,
+) -> Problem:
     """Return the question that options ask, or say which of them is none."""
     goal = as_measure(measure, beta)
     least, most = _limits(min_selected, max_selected)
-    return Question(
+    return Problem(
         least=least,
         most=most,
         measure=goal,
         zero_division=check_zero_division(zero_division),
         split_ties=check_choice("ties", ties, ("split", "together")) == "split",
         ratio=goal.checked() if isinstance(goal, Ratio) and not goal.tilts_up else None,
-        asked=asked,
+        chance=chance,
     )
 
 

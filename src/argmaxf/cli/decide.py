@@ -17,10 +17,10 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from argmaxf.commands.measure import HELP, measure_named
-from argmaxf.commands.output import JSON_OPTION, console, print_json, print_whole, spread
-from argmaxf.commands.progress import TerminalProgress
-from argmaxf.constraints import Asked
+from argmaxf.cli.measure import HELP, measure_named
+from argmaxf.cli.output import JSON_OPTION, console, print_json, print_whole, spread
+from argmaxf.cli.progress import TerminalProgress
+from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.promises import ModelPromise
@@ -91,8 +91,8 @@ def decide(
     start = time.perf_counter()
     limits = (min_selected, max_selected)
     rates = _rates(train_rate, deploy_rate)
-    asked = Asked.of(min_precision, min_recall, odds)
-    if asked and threshold is not None:
+    chance = ChanceConstraint.of(min_precision, min_recall, odds)
+    if chance and threshold is not None:
         raise ValueError("give either --threshold or a promise, got both")
     if threshold is not None and limits != (None, None):
         raise ValueError("give either --threshold or a budget (--min-selected, --max-selected)")
@@ -104,7 +104,7 @@ def decide(
     found = None if is_sketch else _estimated(files, probability, rates, nulls, progress)
     rates = rates if found is None or rates is None else (rates[0], found.value)
     asks = beta, measure_named(measure), zero_division, ties, nulls
-    options = Options(*asks, *limits, rates, asked)
+    options = Options(*asks, *limits, rates, chance)
     with ExitStack() as stack:
         path = stack.enter_context(_printed_at_the_end()) if piped else output
         where: dict[str, Any] = {"output": path, "label": label, "progress": progress}
@@ -124,14 +124,14 @@ def decide(
     if threshold_only:
         _print_thresholds(decisions)
     elif as_json:
-        rest: dict[str, Any] = {"measure": str(options.question.measure)}
+        rest: dict[str, Any] = {"measure": str(options.problem.measure)}
         rest |= {} if found is None else {"deploy_rate": asdict(found)}
         print_json(_as_json(decisions, segments, seconds, output) | rest)
     else:
         if found is not None:
             span = f"{found.value:.4g} [{found.low:.4g}, {found.high:.4g}]"
             console(stderr=piped).print(escape(f"Most likely rate of positives here: {span}."))
-        word = options.question.word
+        word = options.problem.word
         _print(decisions, segments, seconds, output, word, read=not is_sketch)
 
 
@@ -175,11 +175,11 @@ def _decide_sketch(files: list[str], options: Options, on_rows: bool) -> Decisio
         raise ValueError(
             f"give one sketch, got {len(files)} files; argmaxf merge makes one of many"
         )
-    if not options.question.is_free:
+    if not options.problem.is_free:
         raise ValueError("a sketch holds no rows to count; give the files for a budget")
     if options.prior:
         raise ValueError("a sketch holds no rows to move to another rate; move them before")
-    if options.asked:
+    if options.chance:
         raise ValueError("a promise needs every probability, and a sketch holds their summary")
     if on_rows:
         raise ValueError("a sketch holds no rows to label; give --threshold where the rows are")

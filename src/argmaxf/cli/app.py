@@ -11,8 +11,8 @@ import typer
 from polars.exceptions import PanicException, PolarsError
 
 from argmaxf import __version__
-from argmaxf.commands import bounds, compare, decide, demo, reproduce, sketch
-from argmaxf.commands.output import complain
+from argmaxf.cli import bounds, compare, decide, demo, reproduce, sketch
+from argmaxf.cli.output import complain
 
 NEAR = 0.75  # likeness of two words of which one is a slip of the other
 NARROW = 80  # columns under which the boxes of help would cut options off in the middle
@@ -68,17 +68,17 @@ def _message(error: Exception) -> str:
     """Return what is wrong, with the option that may have been meant."""
     if isinstance(error, typer.BadParameter):
         return error.format_message()
-    asked = getattr(error, "option_name", "")
-    meant = [name for name in getattr(error, "possibilities", None) or () if _near(asked, name)]
+    chance = getattr(error, "option_name", "")
+    meant = [name for name in getattr(error, "possibilities", None) or () if _near(chance, name)]
     return f"{error}; did you mean {' or '.join(meant)}?" if meant else str(error)
 
 
-def _near(asked: str, offered: str) -> bool:
+def _near(chance: str, offered: str) -> bool:
     """Whether somebody may have meant this option: it begins alike, or differs by a slip.
 
     >>> _near("--traget", "--target"), _near("--prob", "--probability"), _near("--test", "--beta")
     (True, True, False)
     """
-    a, b = asked.strip("-"), offered.strip("-")
+    a, b = chance.strip("-"), offered.strip("-")
     alike = SequenceMatcher(None, a, b).ratio() > NEAR
     return a.startswith(b) or b.startswith(a) or alike

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import tensors_for
+from argmaxf._base.arrays import tensors_for
 
 LEAST_BETA, MOST_BETA = 1e-9, 1e9
 

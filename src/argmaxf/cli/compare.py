@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from argmaxf.commands.measure import HELP, measure_named
-from argmaxf.commands.output import JSON_OPTION, without_folder
+from argmaxf.cli.measure import HELP, measure_named
+from argmaxf.cli.output import JSON_OPTION, without_folder
 from argmaxf.constraints import Constraints
 
 
@@ -78,15 +78,15 @@ def compare(
     as_json: Annotated[bool, JSON_OPTION] = False,
 ) -> None:
     """Compare both approaches on your data, and say which to use and why."""
-    from argmaxf.commands.answer import Request, answer
-    from argmaxf.commands.tables import read_table, split_like, split_table
-    from argmaxf.whole import refuse_inputs
+    from argmaxf._base.atomic_write import refuse_inputs
+    from argmaxf.cli.answer import Request, answer
+    from argmaxf.cli.tables import read_table, split_like, split_table
 
     refuse_inputs([report, save], [path for path in (train, test) if path])
     rows = split_table(read_table(train), target, train.name, drop=drop or (), only=only or ())
     test_rows = None if test is None else split_like(read_table(test), rows, test.name)
     methods = ("margin",) * svmperf + ("cost",) * cost
-    asked = Request(
+    chance = Request(
         rows,
         test_rows,
         estimator,
@@ -100,4 +100,4 @@ def compare(
         confidence=confidence,
     )
     command = ["argmaxf", *(without_folder(word) for word in sys.argv[1:])]
-    answer(asked, command, report=report, save=save, as_json=as_json)
+    answer(chance, command, report=report, save=save, as_json=as_json)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf.arrays import Ints
-from argmaxf.validation import refuse_masked
+from argmaxf._base.arrays import Ints
+from argmaxf._base.validation import refuse_masked
 
 
 class Segments(NamedTuple):

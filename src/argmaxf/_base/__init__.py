@@ -1,0 +1,1 @@
+"""What every other package builds on: validation, array types, compiling, atomic writes."""
