@@ -153,7 +153,7 @@ def test_a_rate_is_kept_by_every_method_that_takes_part(rows):
     assert both.predict(X_new).mean() <= 0.2
 
 
-@pytest.mark.parametrize("asked", [PROMISE, RATE])
+@pytest.mark.parametrize("chance", [PROMISE, RATE])
 def test_rows_that_come_alone_are_promised_a_threshold(rows, chance):
     """Expected F promises for a batch, and a stream has none."""
     X, y, *_ = rows

@@ -378,7 +378,7 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("chance", ASKED)
 @pytest.mark.parametrize("name", MANY)
 def test_the_loop_for_large_sets_decides_as_the_whole_search(name, chance):
     rng = np.random.default_rng(3)
@@ -401,7 +401,7 @@ def ends_and_middle(rng, n):
 
 @pytest.mark.parametrize("bits", [4, 5, 6])
 @pytest.mark.parametrize("depth", [3, 6, 12])
-@pytest.mark.parametrize("asked", ["F.5", "F3", "Jaccard", "Tversky"])
+@pytest.mark.parametrize("chance", ["F.5", "F3", "Jaccard", "Tversky"])
 def test_coarse_groups_give_the_same_answer_as_the_finest(chance, depth, bits):
     p = readonly(ends_and_middle(np.random.default_rng(2), 30_000))
     c = maximize.Problem.of(**ASKED[chance]).coefficients

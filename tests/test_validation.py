@@ -11,12 +11,12 @@ import pytest
 
 from argmaxf import (
     ProbabilitySketch,
-    compiled,
     expected_f,
     f_interval,
     maximize_empirical_f,
     maximize_expected_f,
 )
+from argmaxf._base import compiled
 from argmaxf._base.validation import as_real_array
 
 P = [0.75, 0.25, 0.5]  # exact in every type below
