@@ -2,7 +2,6 @@
 
 import mpmath
 import numpy as np
-from judges import fbeta, jaccard
 
 from argmaxf.measures import (
     MCC,
@@ -21,6 +20,7 @@ from argmaxf.measures import (
     Ratio,
     Tversky,
 )
+from tests.judges import fbeta, jaccard
 
 
 class Skewed(Ratio):

@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judges import curve_40_digits, families
 from scipy import sparse
 from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
@@ -13,6 +12,7 @@ from typer.testing import CliRunner
 
 from argmaxf import ExpectedFClassifier, decide, expected_f_curve, maximize_expected_f
 from argmaxf.cli.app import app
+from tests.judges import curve_40_digits, families
 
 
 def best_within(p, least, most, **options):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judges import BETAS, all_label_vectors, every_set, families, joint_parameters
 from scipy import sparse
 
 from argmaxf import (
@@ -19,6 +18,7 @@ from argmaxf import (
     maximize_expected_f_from_samples,
 )
 from argmaxf.expected.references import dembczynski_2011, label_counts
+from tests.judges import BETAS, all_label_vectors, every_set, families, joint_parameters
 
 
 def place(selected):

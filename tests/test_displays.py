@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judges import definition
 from sklearn.linear_model import LogisticRegression
 
 import argmaxf
@@ -23,6 +22,7 @@ from argmaxf.displays import (
 from argmaxf.displays.drawing import MOST_POINTS, thinned
 from argmaxf.empirical.paired import f_difference
 from argmaxf.expected.operating import operating_point, recall_shares
+from tests.judges import definition
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

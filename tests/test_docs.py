@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import pytest
 
 import argmaxf
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 PAGES = sorted(p for place in ("*.md", "docs/**/*.md", "examples/*.md") for p in ROOT.glob(place))
 MODULES = sorted(
     m.name

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judges import BETAS, curve_40_digits, definition, families
 from scipy.stats import binom
 
 from argmaxf import expected_f, expected_f_curve, maximize_expected_f
 from argmaxf.expected.nodes import reciprocal_nodes
+from tests.judges import BETAS, curve_40_digits, definition, families
 
 probabilities = st.one_of(
     st.sampled_from([0.0, 0.5, 1.0, 1 - 1e-12, 1e-12, 1e-6]), st.floats(0.0, 1.0)

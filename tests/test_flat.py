@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judges import values_of_runs
 
 from argmaxf import expected_f_curve, maximize_expected_f
 from argmaxf._base.arrays import contiguous
@@ -14,6 +13,7 @@ from argmaxf.expected.large import decide_by_search
 from argmaxf.expected.power_kernels import FEW, SUMS, summed
 from argmaxf.measures import FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem
+from tests.judges import values_of_runs
 
 MEASURES = (FBeta(1), FBeta(0.4), FBeta(5), FBeta(1e4), Jaccard(), Tversky(0.3, 1.5))
 

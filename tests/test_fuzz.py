@@ -2,16 +2,13 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from fuzz.__main__ import attack, run  # noqa: E402
-from fuzz.kinds import KINDS  # noqa: E402
-from fuzz.planted import PLANTED  # noqa: E402
+from fuzz.__main__ import attack, run
+from fuzz.kinds import KINDS
+from fuzz.planted import PLANTED
+from tests import ROOT
 
 SEEDS = {
     "large text is no key": 190,

@@ -3,7 +3,6 @@
 import numpy as np
 import polars as pl
 import pytest
-from judges import near_sets_of_many
 from scipy.stats import binom
 
 from argmaxf import expected_f_curve, maximize_expected_f
@@ -13,6 +12,7 @@ from argmaxf.expected.summary.groups import Groups
 from argmaxf.frames import decisions
 from argmaxf.measures import Dice, FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem
+from tests.judges import near_sets_of_many
 
 
 def f1_of_the_first(sizes, dots, rest, chance):

@@ -1,11 +1,10 @@
-"""The architecture, kept by tests: imports point down, the wings and the paper stay apart."""
+"""The architecture, kept by tests: layers, no cycles, public interfaces, sizes."""
 
 import ast
-from pathlib import Path
 
-import argmaxf
+import pytest
 
-PACKAGE = Path(argmaxf.__file__).parent
+from tools import size
 
 # A module may import from its own layer and from the layers above it in this list.
 LAYERS = [
@@ -24,57 +23,62 @@ LAYERS = [
     {"datasets", "cli"},
     {"__main__"},
 ]
-
-
-LONGEST_MODULE = 450
 LONGEST_FUNCTION = 60  # lines of code, the docstring aside
+TREES = size.modules()
+GRAPH = size.import_graph(TREES)
 
 
-def layer(part):
+def layer(module):
+    part = module.split(".")[1]
     assert any(part in names for names in LAYERS), f"{part} has no place in LAYERS"
     return next(i for i, names in enumerate(LAYERS) if part in names)
 
 
-def imported_parts(path):
-    """The parts of argmaxf that a file imports, at its top or inside a function."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
-            if node.module == "argmaxf":
-                names = [f"argmaxf.{a.name}" for a in node.names if a.name != "__version__"]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        yield from (n.split(".")[1] for n in names if n.startswith("argmaxf."))
-
-
-def test_imports_point_down():
-    wrong = []
-    for path in PACKAGE.rglob("*.py"):
-        part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if part == "__init__":
-            continue
-        wrong += [
-            f"{path.name} imports {other}"
-            for other in imported_parts(path)
-            if layer(other) > layer(part)
-        ]
+def test_imports_point_up_the_list_of_layers():
+    inside = {name: others - {"argmaxf"} for name, others in GRAPH.items() if name != "argmaxf"}
+    wrong = [
+        f"{name} imports {other}"
+        for name, others in inside.items()
+        for other in others
+        if layer(other) > layer(name)
+    ]
     assert wrong == []
 
 
-def test_wings_do_not_know_each_other():
-    for wing, other in [("expected", "empirical"), ("empirical", "expected")]:
-        for path in (PACKAGE / wing).rglob("*.py"):
-            assert other not in set(imported_parts(path)), f"{path.name} imports {other}"
+def test_expected_and_empirical_do_not_import_each_other():
+    for one, other in [("expected", "empirical"), ("empirical", "expected")]:
+        for name, imported in GRAPH.items():
+            if name.startswith(f"argmaxf.{one}"):
+                assert not [m for m in imported if m.startswith(f"argmaxf.{other}")], name
 
 
-def test_the_paper_is_imported_by_its_command_and_its_public_name_only():
-    others = {
-        str(path.relative_to(PACKAGE))
-        for path in PACKAGE.rglob("*.py")
-        if path.relative_to(PACKAGE).parts[0] != "paper" and "paper" in imported_parts(path)
-    }
-    assert others == {"cli/reproduce.py", "datasets.py"}
+@pytest.mark.xfail(reason="not yet in expected, torch and comparison", strict=False)
+def test_no_package_has_a_cycle_among_its_modules_and_subpackages():
+    assert size.cycles(GRAPH) == []
+
+
+def test_a_cycle_is_found():
+    graph = {"a.b.c": {"a.d"}, "a.d": {"a.e"}, "a.e": {"a.b.f"}, "a.b.f": set(), "a.b": {"a.b.c"}}
+    assert size.cycles(graph) == [["a.b", "a.d", "a.e"]]
+    assert size.cycles({**graph, "a.e": set()}) == []
+
+
+def private_names_of_numba(tree):
+    """Yield what a module takes from numba beyond its documented names."""
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, size.IMPORTS) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{name}" for name in names]
+        for name in names:
+            first, *rest = name.split(".")
+            if first == "numba" and any(r in ("core", "misc") or r.startswith("_") for r in rest):
+                yield name
+
+
+@pytest.mark.xfail(reason="the cache still uses numba.core", strict=False)
+def test_numba_is_used_by_its_public_interface_only():
+    used = {name: list(private_names_of_numba(tree)) for name, tree in TREES.items()}
+    assert {name: names for name, names in used.items() if names} == {}
 
 
 def code_lines(function):
@@ -83,24 +87,11 @@ def code_lines(function):
     return function.end_lineno - body[0].lineno + 1 if body else 0
 
 
-def test_modules_and_functions_fit_in_a_head():
-    long = []
-    for path in PACKAGE.rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        if text.count("\n") > LONGEST_MODULE:
-            long.append(f"{path.name} has {text.count(chr(10))} lines")
-        long += [
-            f"{path.name}: {node.name} has {code_lines(node)} lines"
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.FunctionDef) and code_lines(node) > LONGEST_FUNCTION
-        ]
+def test_functions_are_short():
+    long = [
+        f"{name}: {node.name} has {code_lines(node)} lines"
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and code_lines(node) > LONGEST_FUNCTION
+    ]
     assert long == []
-
-
-def test_no_two_classes_have_one_name():
-    homes = {}
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
-    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}

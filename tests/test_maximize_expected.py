@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from judges import BETAS, best_k, curve_40_digits, families
 from scipy.signal import fftconvolve
 
 from argmaxf import expected_f, maximize_expected_f
@@ -23,6 +22,7 @@ from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.sources.base import Cut
 from argmaxf.measures import FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem
+from tests.judges import BETAS, best_k, curve_40_digits, families
 
 probabilities = st.one_of(
     st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, 1 - 1e-12, 1e-12, 1e-300, 0.499, 0.5 - 2**-54]),

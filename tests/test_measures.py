@@ -7,10 +7,8 @@ import mpmath
 import numpy as np
 import polars as pl
 import pytest
-from formulas import ALL, COUNTED, FORMULAS
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from judges import best_k, curve_40_digits, definition, families, value
 from sklearn.metrics import (
     balanced_accuracy_score,
     cohen_kappa_score,
@@ -44,6 +42,8 @@ from argmaxf.measures import (
     Tversky,
     as_measure,
 )
+from tests.formulas import ALL, COUNTED, FORMULAS
+from tests.judges import best_k, curve_40_digits, definition, families, value
 
 everywhere = pytest.mark.parametrize("measure", FORMULAS, ids=repr)
 every_measure = pytest.mark.parametrize("measure", [*FORMULAS, *COUNTED], ids=str)

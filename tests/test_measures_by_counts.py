@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -14,10 +13,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from formulas import ALL, COUNTED, LINEAR, Worse
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from judges import all_label_vectors, curve_40_digits, definition, families, value
 from scipy.sparse import csr_array
 from scipy.stats import binom
 from sklearn.datasets import make_classification
@@ -49,8 +46,11 @@ from argmaxf.files.deciding import Options, decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, GMean, Linear, Own, Tversky
 from argmaxf.problem import Problem
+from tests import ROOT
+from tests.formulas import ALL, COUNTED, LINEAR, Worse
+from tests.judges import all_label_vectors, curve_40_digits, definition, families, value
 
-PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
+PAGE = ROOT / "docs" / "extending.md"
 
 
 def measure_of_the_page():

@@ -2,13 +2,12 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import argmaxf
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 NAMES = [
     "AutoFClassifier",
     "BlendFClassifier",

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from judges import curve_40_digits, definition
 
 from argmaxf import expected_f_curve
 from argmaxf.expected.references import chai_2005, jansche_2007, lewis_1995, ye_2012
+from tests.judges import curve_40_digits, definition
 
 EXACT = {
     "Ye et al.": lambda p, beta: ye_2012(p, Fraction(beta) ** 2),

@@ -3,14 +3,13 @@
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
 
 import argmaxf
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SPEAKING_OF_MAKE = [
     *WORKFLOWS,

@@ -2,14 +2,15 @@
 
 import importlib.util
 import sys
-from pathlib import Path
 
 import matplotlib as mpl
 import pytest
 
+from tests import ROOT
+
 torch = pytest.importorskip("torch")
 
-PATH = Path(__file__).parent.parent / "examples" / "segmentation.py"
+PATH = ROOT / "examples" / "segmentation.py"
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from judges import all_label_vectors, every_set
 from scipy import sparse
 
 from argmaxf import SharedDecision, expected_f, maximize_expected_f
 from argmaxf.expected import threads
 from argmaxf.expected.shared_rows import branch, prices
+from tests.judges import all_label_vectors, every_set
 
 FAMILIES = {
     "uniform": lambda rng, shape: rng.random(shape),

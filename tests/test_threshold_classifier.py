@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from judges import best_cut
 from scipy import sparse
 from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
@@ -39,6 +38,7 @@ from argmaxf import (
 )
 from argmaxf.empirical.spread import threshold_std
 from argmaxf.estimators.folds import deal
+from tests.judges import best_cut
 
 TIGHT = LogisticRegression(solver="newton-cholesky", tol=1e-10)
 

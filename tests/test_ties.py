@@ -4,7 +4,6 @@ import mpmath
 import numpy as np
 import polars as pl
 import pytest
-from judges import best_k, curve_40_digits, definition, fbeta, jaccard, one_more_label, value
 
 from argmaxf import maximize_expected_f
 from argmaxf.expected import drive
@@ -13,6 +12,7 @@ from argmaxf.files.deciding import Options, decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import FBeta, Jaccard
 from argmaxf.problem import Problem
+from tests.judges import best_k, curve_40_digits, definition, fbeta, jaccard, one_more_label, value
 
 ABOVE_HALF = float(np.nextafter(0.5, 1))
 

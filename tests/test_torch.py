@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judges import curve_40_digits, definition, families, jaccard, near_sets_of_many
 
 from argmaxf import expected_f, maximize_expected_f, maximize_expected_f_from_mixture
 from argmaxf.measures import MCC, Coefficients, Dice, FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem
+from tests.judges import curve_40_digits, definition, families, jaccard, near_sets_of_many
 
 torch = pytest.importorskip("torch")
 

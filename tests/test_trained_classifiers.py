@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from judges import best_cut
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_multilabel_classification
@@ -20,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from argmaxf import MarginFClassifier, SoftFClassifier
 from argmaxf.empirical.softf import fit_soft_f
+from tests.judges import best_cut
 
 BOTH = pytest.mark.parametrize("model", [SoftFClassifier(), MarginFClassifier()])
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import ROOT
+
 torch = pytest.importorskip("torch")
 if "triton" not in sys.modules:
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read where kernels are defined
@@ -190,9 +192,9 @@ def test_classes_and_ensembles_go_through_the_kernels():
 
 def test_every_kernel_compiles_for_a_gpu():
     """The interpreter takes what the compiler refuses, as a name with two types."""
-    script = Path(__file__).parent / "compile_kernels.py"
     done = subprocess.run(
-        [sys.executable, script],
+        [sys.executable, "-m", "tests.compile_kernels"],
+        cwd=ROOT,
         env={**os.environ, "TRITON_INTERPRET": "0"},
         capture_output=True,
         text=True,

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from judges import all_label_vectors, every_set
 
 from argmaxf import (
     expected_f,
@@ -20,6 +19,7 @@ from argmaxf.displays import WorstCaseDisplay
 from argmaxf.expected.worst_case import _ascending
 from argmaxf.measures import FBeta
 from argmaxf.prior import move_odds
+from tests.judges import all_label_vectors, every_set
 
 
 def by_definition(p, selected, beta, zero_division=0.0):
