@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
-from argmaxf import PromiseError, ThresholdFClassifier
+from argmaxf import GuaranteeError, ThresholdFClassifier
 
 PRECISION, CONFIDENCE = 0.9, 0.95
 APART, RATE = 3.0, 0.3
@@ -56,11 +56,11 @@ def outcome(n: int, features: int, C: float, cv: Any, draws: int) -> str:
     rng = np.random.default_rng(0)
     judged = []
     for _ in range(draws):
-        options = {"cv": cv, "min_precision": PRECISION, "confidence": CONFIDENCE}
+        options = {"cv": cv, "min_precision": PRECISION, "confidence_level": CONFIDENCE}
         model = ThresholdFClassifier(LogisticRegression(C=C), **options)
         try:
             judged.append(judge(model.fit(*draw(n, features, rng))))
-        except PromiseError:
+        except GuaranteeError:
             continue
     held = 1 - sum(precision < PRECISION for precision, _ in judged) / draws
     f = np.mean([f for _, f in judged]) if judged else np.nan

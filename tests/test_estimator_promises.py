@@ -11,14 +11,14 @@ from sklearn.linear_model import LogisticRegression
 from argmaxf import (
     AutoFClassifier,
     ExpectedFClassifier,
-    PromiseError,
+    GuaranteeError,
     ThresholdFClassifier,
     compare,
     maximize_empirical_f,
     maximize_expected_f,
 )
 
-PROMISE = {"min_precision": 0.8, "confidence": 0.9}
+PROMISE = {"min_precision": 0.8, "confidence_level": 0.9}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_a_frozen_model_gets_the_threshold_that_is_promised(rows):
     tuned = ThresholdFClassifier(FrozenEstimator(model), **PROMISE).fit(X[1000:], y[1000:])
     alone = maximize_empirical_f(y[1000:], model.decision_function(X[1000:]), **PROMISE)
     assert tuned.threshold_ == alone.threshold
-    assert tuned.promise_ == alone.promise
+    assert tuned.guarantee_ == alone.guarantee
     predicted = tuned.predict(X_new)
     assert y_new[predicted == 1].mean() >= 0.8
     assert np.array_equal(predicted == 1, model.decision_function(X_new) >= alone.threshold)
@@ -41,8 +41,10 @@ def test_a_frozen_model_gets_the_threshold_that_is_promised(rows):
 
 def test_a_binary_target_has_no_label_to_name(rows):
     X, y, *_ = rows
-    with pytest.raises(PromiseError, match=r"^min_precision=0\.99999 cannot be promised"):
-        ThresholdFClassifier(LogisticRegression(), min_precision=0.99999, confidence=0.9).fit(X, y)
+    with pytest.raises(GuaranteeError, match=r"^min_precision=0\.99999 cannot be guaranteed"):
+        ThresholdFClassifier(LogisticRegression(), min_precision=0.99999, confidence_level=0.9).fit(
+            X, y
+        )
 
 
 def test_held_out_rows_are_unseen_by_the_model_that_predicts(rows):
@@ -66,24 +68,26 @@ def test_folds_promise_too_and_plain_constraints_do_not(rows):
     promised = ThresholdFClassifier(LogisticRegression(), **PROMISE).fit(X, y)
     plain = ThresholdFClassifier(LogisticRegression(), min_precision=0.8).fit(X, y)
     free = ThresholdFClassifier(LogisticRegression()).fit(X, y)
-    assert promised.promise_.constraints.min_precision == 0.8
+    assert promised.guarantee_.constraints.min_precision == 0.8
     assert promised.threshold_ >= plain.threshold_
     assert promised.f_ <= plain.f_ <= free.f_
-    assert plain.promise_ is None
-    assert free.promise_ is None
+    assert plain.guarantee_ is None
+    assert free.guarantee_ is None
 
 
 def test_labels_have_promises_of_their_own():
     X, Y = make_multilabel_classification(2000, n_classes=3, random_state=0)
-    tuned = ThresholdFClassifier(LogisticRegression(), min_recall=0.8, confidence=0.9).fit(X, Y)
-    assert len(tuned.promise_) == 3
-    assert all(promise.recall_low >= 0.8 for promise in tuned.promise_)
+    tuned = ThresholdFClassifier(LogisticRegression(), min_recall=0.8, confidence_level=0.9).fit(
+        X, Y
+    )
+    assert len(tuned.guarantee_) == 3
+    assert all(promise.recall_low >= 0.8 for promise in tuned.guarantee_)
 
 
 def test_what_cannot_be_promised_says_so(rows):
     X, y, *_ = rows
-    few = ThresholdFClassifier(LogisticRegression(), min_precision=0.99, confidence=0.99)
-    with pytest.raises(PromiseError, match="labelled rows"):
+    few = ThresholdFClassifier(LogisticRegression(), min_precision=0.99, confidence_level=0.99)
+    with pytest.raises(GuaranteeError, match="labelled rows"):
         few.fit(X[:60], y[:60])
     with pytest.raises(ValueError, match=r"cv as a part of the rows .* got 1.5"):
         ThresholdFClassifier(LogisticRegression(), cv=1.5, **PROMISE).fit(X, y)
@@ -120,10 +124,10 @@ def test_the_comparison_takes_only_methods_that_promise(rows):
     assert any(note.startswith("promised: min_precision=0.8") for note in auto.report_.notes)
     chosen = auto.classifier_
     assert chosen.min_precision == 0.8
-    with pytest.raises(ValueError, match=r"needs both a constraint and a confidence"):
+    with pytest.raises(ValueError, match=r"needs both a constraint and a confidence level"):
         compare(X, y, LogisticRegression(), min_precision=0.8)
-    with pytest.raises(ValueError, match=r"needs both a constraint and a confidence"):
-        AutoFClassifier(LogisticRegression(), confidence=0.8).fit(X, y)
+    with pytest.raises(ValueError, match=r"needs both a constraint and a confidence level"):
+        AutoFClassifier(LogisticRegression(), confidence_level=0.8).fit(X, y)
 
 
 @pytest.mark.parametrize(("methods", "set_size"), [(["plain", "soft"], None), (["expected"], 1)])
@@ -134,7 +138,7 @@ def test_methods_that_cannot_promise_are_named(rows, methods, set_size):
         compare(X, y, LogisticRegression(), methods=methods, set_size=set_size, **PROMISE)
 
 
-RATE = {"max_selected_rate": 0.2, "confidence": 0.9}
+RATE = {"max_selected_rate": 0.2, "confidence_level": 0.9}
 
 
 def test_a_rate_is_kept_by_every_method_that_takes_part(rows):
@@ -198,7 +202,7 @@ def test_the_report_shows_the_promise_and_its_cost(rows):
     assert re.search(r"at (no cost in|0\.\d+ of) (expected )?F", note)
     page = render(found, command=["argmaxf"])
     assert note.replace("'", "&#39;") in page
-    assert "precision promised with 0.9 confidence" in page
+    assert "precision guaranteed at confidence level 0.9" in page
     assert "What was promised is left aside here" in page
     plain = render(compare(X, y, LogisticRegression()), command=["argmaxf"])
     assert "promised" not in plain

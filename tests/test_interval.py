@@ -31,7 +31,7 @@ COUNTS = st.integers(0, 40)
 def test_f1_is_wilson_on_the_jaccard_index(true, false, missed, rest, level):
     if true + false + missed == 0:
         return
-    interval = f_interval(*predictions(true, false, missed, rest), level=level)
+    interval = f_interval(*predictions(true, false, missed, rest), confidence_level=level)
     j = binomtest(true, true + false + missed).proportion_ci(level, method="wilson")
     want = [2 * j.low / (1 + j.low), 2 * j.high / (1 + j.high)]
     assert [interval.low, interval.high] == pytest.approx(want, abs=1e-12)
@@ -145,7 +145,11 @@ def test_coverage_over_the_grid(n, rate, labels, average, shared, beta):
         (([0, 1], [1]), {}, "y_true and y_pred must have one shape"),
         (([], []), {}, "non-empty"),
         (([0, 2], [0, 1]), {}, "y_true must hold 0 and 1"),
-        (([0, 1], [0, 1]), {"level": 1.0}, "level must lie strictly between 0 and 1, got 1.0"),
+        (
+            ([0, 1], [0, 1]),
+            {"confidence_level": 1.0},
+            "confidence_level must lie strictly between 0 and 1, got 1.0",
+        ),
         (([0, 1], [0, 1]), {"average": "samples"}, "average must be one of None, 'macro', 'micro'"),
         (([[0, 1]], [[0, 1]]), {}, "a table of labels needs average='macro' or 'micro'"),
         ((csr_array([[1]]), [[1]]), {"average": "macro"}, "y_true must be dense here"),
@@ -193,14 +197,14 @@ def test_words_that_are_missing_are_no_labels(missing, options):
 def test_the_value_lies_within_to_the_last_digit(measure, average):
     for n in range(1, 30):
         truth = np.random.default_rng(n).random((n, 2)) < 0.7
-        found = f_interval(truth, truth, measure=measure, average=average, level=0.5)
+        found = f_interval(truth, truth, measure=measure, average=average, confidence_level=0.5)
         assert found.low <= found.value <= found.high
 
 
 def test_a_level_next_to_one():
     z = -ndtri(2**-54)
     j = (1 + z**2 / 2 - z * np.sqrt(1 / 2 + z**2 / 4)) / (2 + z**2)  # Wilson, for 1 of 2
-    found = f_interval([0, 1, 1], [0, 1, 0], level=1 - 2**-53)
+    found = f_interval([0, 1, 1], [0, 1, 0], confidence_level=1 - 2**-53)
     assert found.low == pytest.approx(2 * j / (1 + j))
 
 

@@ -60,6 +60,13 @@ def test_every_registered_measure_is_in_the_table():
         assert isinstance(as_measure(name), kind)
 
 
+def test_f1_is_a_name_of_f_beta_with_beta_one():
+    assert as_measure("f1") == FBeta(1.0)
+    with pytest.raises(ValueError, match="measure='f1' is F_β with β = 1, got beta=2"):
+        as_measure("f1", 2)
+    assert maximize_expected_f([0.9, 0.2], measure="f1").k == 1
+
+
 @everywhere
 @given(
     st.lists(st.tuples(probabilities, st.booleans()), min_size=1, max_size=7),
@@ -265,7 +272,10 @@ class Steep(Ratio):
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
-        ("f1", r"one of 'fbeta', 'jaccard', .* or a function of the counts tp, k, s, n; got 'f1'"),
+        (
+            "auc",
+            r"one of 'fbeta', 'jaccard', .* or a function of the counts tp, k, s, n; got 'auc'",
+        ),
         (3, "or a function of the counts tp, k, s, n; got 3"),
         (FBeta, r"got the class FBeta: write FBeta\(\)"),
         (Steep(), "coefficients from 0 to 1e300"),

@@ -152,10 +152,10 @@ def test_bad_rates_are_named():
         ExpectedFClassifier(MODEL, deploy_rate=0.1).fit(X, np.arange(200) % 3)
     with pytest.raises(ValueError, match=r"sum to 1, got 0.6"):
         ThresholdFClassifier(MODEL, deploy_rate=[0.1, 0.2, 0.3]).fit(X, np.arange(200) % 3)
-    with pytest.raises(ValueError, match="confidence is about rows as in training"):
-        ThresholdFClassifier(MODEL, deploy_rate=0.1, min_precision=0.5, confidence=0.9, cv=0.5).fit(
-            X, y
-        )
+    with pytest.raises(ValueError, match="confidence_level is about rows as in training"):
+        ThresholdFClassifier(
+            MODEL, deploy_rate=0.1, min_precision=0.5, confidence_level=0.9, cv=0.5
+        ).fit(X, y)
     with pytest.raises(ValueError, match="one row shows no rate"):
         AutoFClassifier(MODEL, deploy_rate="estimate", set_size=1).fit(X, y)
     with pytest.raises(ValueError, match="for binary and multiclass targets"):
@@ -262,7 +262,7 @@ def test_the_estimator_of_the_rate_can_be_chosen():
     assert likely == fitted.estimate_rate(X_new)
     assert moments != likely
     assert abs(moments.value - DEPLOY) < 0.03
-    narrow = fitted.estimate_rate(X_new, level=0.5)
+    narrow = fitted.estimate_rate(X_new, confidence_level=0.5)
     assert likely.low < narrow.low < narrow.value < narrow.high < likely.high
     with pytest.raises(ValueError, match="method must be one of 'likelihood', 'moments'; got 'x'"):
         fitted.estimate_rate(X_new, method="x")

@@ -274,7 +274,7 @@ def test_rows_that_are_never_held_out_do_not_tune(rare):
 
 
 @pytest.mark.parametrize("share", [0.25, 0.4, 0.75])
-@pytest.mark.parametrize("promise", [{}, {"min_recall": 0.3, "confidence": 0.8}])
+@pytest.mark.parametrize("promise", [{}, {"min_recall": 0.3, "confidence_level": 0.8}])
 def test_a_share_of_the_rows_is_unseen_by_the_model_that_predicts(rare, share, promise):
     """One meaning, with and without a promise, in every classifier."""
     X, y = rare
@@ -315,4 +315,4 @@ def test_labels_may_share_the_threshold_of_the_average_that_counts(average):
     with pytest.raises(ValueError, match=f"average='{average}' is for multilabel targets"):
         ThresholdFClassifier(LogisticRegression(), average=average).fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="average must be 'macro'"):
-        ThresholdFClassifier(base, average=average, min_recall=0.5, confidence=0.9).fit(X, Y)
+        ThresholdFClassifier(base, average=average, min_recall=0.5, confidence_level=0.9).fit(X, Y)

@@ -3,8 +3,8 @@ A precision that can be promised
 ================================
 
 The precision found on some rows flatters the threshold that was chosen for it. With
-``confidence`` only thresholds count of which the precision can be promised for new rows; the band
-leads from the precision found down to the one that is promised.
+``confidence_level`` only thresholds count whose precision is guaranteed for new rows; the band
+leads from the precision found down to the one that is guaranteed.
 """
 
 from sklearn.datasets import make_classification
@@ -15,6 +15,6 @@ from argmaxf.displays import EmpiricalFDisplay
 X, y = make_classification(12_000, weights=[0.9], n_informative=5, class_sep=1.2, random_state=0)
 model = LogisticRegression().fit(X[:4000], y[:4000])
 display = EmpiricalFDisplay.from_estimator(
-    model, X[4000:], y[4000:], min_precision=0.8, confidence=0.95
+    model, X[4000:], y[4000:], min_precision=0.8, confidence_level=0.95
 )
-print(display.best.promise)
+print(display.best.guarantee)

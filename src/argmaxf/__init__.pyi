@@ -9,10 +9,10 @@ from argmaxf.comparison.auto import AutoFClassifier as AutoFClassifier
 from argmaxf.comparison.blend import BlendFClassifier as BlendFClassifier
 from argmaxf.comparison.compare import compare as compare
 from argmaxf.comparison.result import Comparison as Comparison
+from argmaxf.empirical.guarantees import Guarantee as Guarantee
+from argmaxf.empirical.guarantees import GuaranteeError as GuaranteeError
 from argmaxf.empirical.interval import Interval as Interval
 from argmaxf.empirical.interval import f_interval as f_interval
-from argmaxf.empirical.promises import Promise as Promise
-from argmaxf.empirical.promises import PromiseError as PromiseError
 from argmaxf.empirical.rates import estimate_rate as estimate_rate
 from argmaxf.empirical.records import Curve as Curve
 from argmaxf.empirical.records import Threshold as Threshold

@@ -50,14 +50,17 @@ class Request:
     measure: MeasureLike = "fbeta"
     apart: LabelledTable | None = None  # rows on which the choice is judged once it is made
     constraints: Constraints = UNLIMITED  # to be promised
-    confidence: float | None = None
+    confidence_level: float | None = None
 
     def compare(self) -> Comparison:
         """Return the comparison, columns that took no part being noted."""
         train, test = self.train, self.test
         if self.folds < 2:
             raise ValueError(f"folds must be at least 2, got {self.folds}")
-        promise: dict[str, Any] = {**self.constraints.given(), "confidence": self.confidence}
+        promise: dict[str, Any] = {
+            **self.constraints.given(),
+            "confidence_level": self.confidence_level,
+        }
         comparison = compare(
             train.X,
             train.y,

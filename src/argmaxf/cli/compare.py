@@ -55,16 +55,16 @@ def compare(
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     min_precision: Annotated[
-        float | None, typer.Option(help="The least precision to promise, with --confidence.")
+        float | None, typer.Option(help="The least precision to promise, with --confidence-level.")
     ] = None,
     min_recall: Annotated[
-        float | None, typer.Option(help="The least recall to promise, with --confidence.")
+        float | None, typer.Option(help="The least recall to promise, with --confidence-level.")
     ] = None,
     max_selected_rate: Annotated[
         float | None,
-        typer.Option(help="The largest part of the rows to select, with --confidence."),
+        typer.Option(help="The largest part of the rows to select, with --confidence-level."),
     ] = None,
-    confidence: Annotated[
+    confidence_level: Annotated[
         float | None, typer.Option(help="How sure the promise shall be, such as 0.95.")
     ] = None,
     svmperf: Annotated[bool, typer.Option("--svmperf", help="Also train SVMperf.")] = False,
@@ -97,7 +97,7 @@ def compare(
         methods,
         measure_named(measure),
         constraints=Constraints(min_precision, min_recall, max_selected_rate),
-        confidence=confidence,
+        confidence_level=confidence_level,
     )
     command = ["argmaxf", *(without_folder(word) for word in sys.argv[1:])]
     answer(chance, command, report=report, save=save, as_json=as_json)

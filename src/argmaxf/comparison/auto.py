@@ -70,7 +70,7 @@ class AutoFClassifier(MetaFClassifier):
     max_selected_rate : float, default=None
         The largest part of the rows that may be predicted positive, promised too. Expected F keeps
         it in every batch.
-    confidence : float, default=None
+    confidence_level : float, default=None
         With what probability: over draws of the rows for a tuned threshold, under the model for
         expected F (its `odds`).
     deploy_rate : float, array-like of float, "estimate" or None, default=None
@@ -120,7 +120,7 @@ class AutoFClassifier(MetaFClassifier):
         min_precision: float | None = None,
         min_recall: float | None = None,
         max_selected_rate: float | None = None,
-        confidence: float | None = None,
+        confidence_level: float | None = None,
         deploy_rate: Any = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -135,7 +135,7 @@ class AutoFClassifier(MetaFClassifier):
         self.min_precision = min_precision
         self.min_recall = min_recall
         self.max_selected_rate = max_selected_rate
-        self.confidence = confidence
+        self.confidence_level = confidence_level
         self.deploy_rate = deploy_rate
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -166,7 +166,9 @@ class AutoFClassifier(MetaFClassifier):
         options = (self.pos_label, self.cv, self.n_jobs, self.random_state)
         limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate)
         rate = {"deploy_rate": self.deploy_rate}
-        return Recipe(self.beta, self.measure, *options, limits, self.confidence, **rate).checked()
+        return Recipe(
+            self.beta, self.measure, *options, limits, self.confidence_level, **rate
+        ).checked()
 
     def _trial(self, rows: Training, recipe: Recipe) -> Trial:
         """Return the comparison that is to be run."""

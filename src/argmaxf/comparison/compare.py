@@ -41,7 +41,7 @@ def compare(
     min_precision: float | None = None,
     min_recall: float | None = None,
     max_selected_rate: float | None = None,
-    confidence: float | None = None,
+    confidence_level: float | None = None,
     pos_label: Any = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
@@ -91,7 +91,7 @@ def compare(
     max_selected_rate : float, default=None
         The largest part of the rows that may be predicted positive, promised too. Expected F keeps
         it in every batch.
-    confidence : float, default=None
+    confidence_level : float, default=None
         With what probability: over draws of the rows for a tuned threshold, under the model for
         expected F (its `odds`).
     pos_label : scalar, default=None
@@ -139,7 +139,7 @@ def compare(
         check_consistent_length(X_test, y_test)
     check_count_if_given("set_size", set_size)
     weight = as_weights(sample_weight, np.shape(y)[0])
-    promise = (Constraints(min_precision, min_recall, max_selected_rate), confidence)
+    promise = (Constraints(min_precision, min_recall, max_selected_rate), confidence_level)
     options = (beta, measure, _plain(labels.positive), cv, n_jobs, random_state)
     recipe = Recipe(*options, *promise).checked()
     trial = Trial(

@@ -82,7 +82,7 @@ def _leave_out_unable(contest: Contest) -> None:
     """Leave out, with a note, methods whose expectation cannot be found for so many rows."""
     trial = contest.trial
     problem = Problem.of(measure=trial.recipe.chance)
-    bounded = isinstance(problem.measure, GMean) and trial.recipe.confidence is None
+    bounded = isinstance(problem.measure, GMean) and trial.recipe.confidence_level is None
     able = [method for method in trial.methods if method.rests_on in ("scores", "rows")]
     if bounded or not problem.needs_items or not able:
         return
@@ -124,11 +124,11 @@ def moved(trial: Trial) -> list[str]:
 def promised(trial: Trial, chosen: str) -> list[str]:
     """Say what the chosen method promises, with what confidence, and what it costs."""
     recipe = trial.recipe
-    if recipe.confidence is None:
+    if recipe.confidence_level is None:
         return []
     with without_advice():
         made = learned(trial, trial.method(chosen), trial.held_out)
-        promises = getattr(made, "promise_", None)
+        promises = getattr(made, "guarantee_", None)
         if promises is None:  # expected F promises for each batch anew
             kept, cost = _odds(made), _cost_here(made, trial)
             return [f"promised: {recipe.constraints} in each batch{kept}{cost}"]

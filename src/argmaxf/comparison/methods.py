@@ -104,7 +104,10 @@ def _plain(model: Any, recipe: Recipe) -> Any:
 
 
 def _threshold(model: Any, recipe: Recipe) -> Any:
-    promise: dict[str, Any] = {**recipe.constraints.given(), "confidence": recipe.confidence}
+    promise: dict[str, Any] = {
+        **recipe.constraints.given(),
+        "confidence_level": recipe.confidence_level,
+    }
     rate = {"deploy_rate": recipe.deploy_rate}
     return ThresholdFClassifier(model, **recipe.goal, **recipe.tuning, **promise, **rate)
 
@@ -112,7 +115,7 @@ def _threshold(model: Any, recipe: Recipe) -> Any:
 def _expected(model: Any, recipe: Recipe) -> Any:
     promise: dict[str, Any] = {**recipe.constraints.given()}
     if promise.keys() - {"max_selected_rate"}:  # a rate is kept without odds
-        promise["odds"] = recipe.confidence
+        promise["odds"] = recipe.confidence_level
     rate = {"deploy_rate": recipe.deploy_rate}
     return ExpectedFClassifier(model, **recipe.goal, **recipe.tuning, **promise, **rate)
 

@@ -22,15 +22,15 @@ class Recipe:
     n_jobs: int | None = None
     random_state: Any = 0
     constraints: Constraints = UNLIMITED
-    confidence: float | None = None
+    confidence_level: float | None = None
     deploy_rate: Any = None  # where it will predict: rates, or "estimate"
 
     def checked(self) -> Recipe:
         """Return it if it can be followed: a promise says both what and how surely."""
-        if (self.confidence is None) != (not self.constraints.given()):
+        if (self.confidence_level is None) != (not self.constraints.given()):
             raise ValueError(
-                "a promise needs both a constraint and a confidence, got "
-                f"{str(self.constraints) or 'none'} and confidence={self.confidence}"
+                "a promise needs both a constraint and a confidence level, got "
+                f"{str(self.constraints) or 'none'} and confidence_level={self.confidence_level}"
             )
         return self
 

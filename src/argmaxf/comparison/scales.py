@@ -46,7 +46,7 @@ def _can_be_told(contest: Contest) -> bool:
     trial = contest.trial
     one_model = trial.is_test or isinstance(trial.estimator, FrozenEstimator)
     dealt = isinstance(trial.recipe.cv, int | None) and trial.groups is None
-    alone = trial.labels.kind != "multiclass" and trial.recipe.confidence is None
+    alone = trial.labels.kind != "multiclass" and trial.recipe.confidence_level is None
     return contest.whole and dealt and alone and not one_model
 
 

@@ -165,14 +165,14 @@ class Trial:
         able = [m for m in found if keys.issuperset(m.members)]
         if not able:
             names = ", ".join(repr(m.key) for m in self.methods)
-            sure = self.recipe.confidence is not None
+            sure = self.recipe.confidence_level is not None
             what = f"keep a promise of {self.recipe.constraints}" if sure else "take part"
             raise ValueError(f"no method can {what} here, got {names}")
         return able
 
     def _takes_part(self, method: Method) -> bool:
         """Whether a method can be tried on this classifier and these rows; if not, say why."""
-        if self.recipe.confidence is not None and not self._promises(method):
+        if self.recipe.confidence_level is not None and not self._promises(method):
             return False
         if self.deployed.by_batch and not method.follows:
             return False

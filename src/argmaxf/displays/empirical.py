@@ -21,7 +21,7 @@ from argmaxf.displays.drawing import (
     positives,
     tidy,
 )
-from argmaxf.empirical.promises import Limits
+from argmaxf.empirical.guarantees import Limits
 from argmaxf.empirical.records import Curve, Threshold
 from argmaxf.empirical.threshold import empirical_f_curve, maximize_empirical_f
 from argmaxf.measures import MeasureLike
@@ -59,12 +59,12 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         The recall asked for.
     max_selected_rate : float or None
         The largest part of the rows that may be selected.
-    confidence : float or None
-        With what confidence they shall hold in the population.
+    confidence_level : float or None
+        At what confidence level they shall hold in the population.
     rate : ndarray
         The part of the rows that each threshold selects.
     limits : Limits
-        With `confidence`, the limits by which each threshold is promised what was asked:
+        With `confidence_level`, the limits that are guaranteed for each threshold:
         `precision_low`, at the level at which it was tested, NaN where the tests ended before it,
         `recall_low` and `rate_high`; None for what was not asked.
     ax_ : Axes
@@ -85,7 +85,7 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
     min_precision: float | None = None
     min_recall: float | None = None
     max_selected_rate: float | None = None
-    confidence: float | None = None
+    confidence_level: float | None = None
     rate: NDArray[np.float64] | None = None
     limits: Limits = field(default_factory=Limits)
 
@@ -100,13 +100,13 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         min_precision: float | None = None,
         min_recall: float | None = None,
         max_selected_rate: float | None = None,
-        confidence: float | None = None,
+        confidence_level: float | None = None,
         pos_label: Any = None,
     ) -> Self:
         """Compute the arrays without drawing. Cost: three sorts."""
         y, score = positives(y_true, pos_label), np.asarray(score)
         constraints = Constraints(min_precision, min_recall, max_selected_rate)
-        chance: dict[str, Any] = {**constraints.given(), "confidence": confidence}
+        chance: dict[str, Any] = {**constraints.given(), "confidence_level": confidence_level}
         best = maximize_empirical_f(y, score, beta=beta, measure=measure, **chance)
         curve = empirical_f_curve(y, score, beta=beta, measure=measure)
         assert isinstance(curve, Curve)
@@ -120,7 +120,7 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
             beta=beta,
             measure=measure,
             rate=np.cumsum(count[::-1])[::-1] / y.size,
-            limits=Limits.of(y, score, constraints, confidence),
+            limits=Limits.of(y, score, constraints, confidence_level),
             **rising,
             **chance,
         )
@@ -136,14 +136,14 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         min_precision: float | None = None,
         min_recall: float | None = None,
         max_selected_rate: float | None = None,
-        confidence: float | None = None,
+        confidence_level: float | None = None,
         pos_label: Any = None,
         ax: Axes | None = None,
     ) -> Self:
         """Draw precision, recall and F_β of every threshold on labelled scores.
 
-        With constraints, thresholds that miss them are shaded. With `confidence` too, bands lead
-        from what is found to the limits by which it is promised, where it can be.
+        With constraints, thresholds that miss them are shaded. With `confidence_level` too,
+        bands lead from what is found to the limits that are guaranteed, where they can be.
 
         Parameters
         ----------
@@ -161,8 +161,8 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
             Only thresholds of at least this recall count.
         max_selected_rate : float, optional
             Only thresholds that select at most this part of the rows count; it is drawn, too.
-        confidence : float, optional
-            The constraints shall hold in the population with this confidence.
+        confidence_level : float, optional
+            The constraints shall hold in the population at this confidence level.
         pos_label : scalar, optional
             The class that counts as positive; by default the last in sorted order.
         ax : Axes, optional
@@ -181,7 +181,7 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
             min_precision=min_precision,
             min_recall=min_recall,
             max_selected_rate=max_selected_rate,
-            confidence=confidence,
+            confidence_level=confidence_level,
             pos_label=pos_label,
         ).plot(ax)
 
@@ -273,7 +273,7 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
             lw=4,
             alpha=0.5,
             solid_capstyle="butt",
-            label=f"{chance.name} promised with {self.confidence:.4g} confidence",
+            label=f"{chance.name} guaranteed at confidence level {self.confidence_level:.4g}",
         )
 
 

@@ -35,7 +35,7 @@ class MethodComparisonDisplay(Measured, Display):
         The β of F_β.
     measure : Measure
         What is shown.
-    level : float
+    confidence_level : float
         How often intervals shall hold.
     ax_ : Axes
         Where it was drawn.
@@ -46,7 +46,7 @@ class MethodComparisonDisplay(Measured, Display):
     scores: Mapping[str, Interval]
     differences: Mapping[str, Interval]
     reference: str
-    level: float = 0.95
+    confidence_level: float = 0.95
 
     _width = 7.2
 
@@ -62,7 +62,7 @@ class MethodComparisonDisplay(Measured, Display):
         *,
         beta: float = 1.0,
         measure: MeasureLike = "fbeta",
-        level: float = 0.95,
+        confidence_level: float = 0.95,
         reference: str | None = None,
         pos_label: Any = None,
     ) -> Self:
@@ -74,7 +74,11 @@ class MethodComparisonDisplay(Measured, Display):
         labels = Labels.of(y_true, pos_label)
         truth = labels.columns(y_true)
         tables = {name: labels.columns(y) for name, y in predictions.items()}
-        options: dict[str, Any] = {"beta": beta, "measure": measure, "level": level}
+        options: dict[str, Any] = {
+            "beta": beta,
+            "measure": measure,
+            "confidence_level": confidence_level,
+        }
         scores = {
             name: f_interval(truth, table, average="macro", **options)
             for name, table in tables.items()
@@ -94,7 +98,7 @@ class MethodComparisonDisplay(Measured, Display):
         *,
         beta: float = 1.0,
         measure: MeasureLike = "fbeta",
-        level: float = 0.95,
+        confidence_level: float = 0.95,
         reference: str | None = None,
         pos_label: Any = None,
         ax: Axes | None = None,
@@ -111,7 +115,7 @@ class MethodComparisonDisplay(Measured, Display):
             Weight of recall against precision.
         measure : str, Measure or callable, default="fbeta"
             What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             How often intervals shall hold.
         reference : str, optional
             The method the others are compared with; by default the best.
@@ -125,7 +129,11 @@ class MethodComparisonDisplay(Measured, Display):
         MethodComparisonDisplay
             The display, with what was drawn.
         """
-        options: dict[str, Any] = {"beta": beta, "measure": measure, "level": level}
+        options: dict[str, Any] = {
+            "beta": beta,
+            "measure": measure,
+            "confidence_level": confidence_level,
+        }
         options |= {"reference": reference, "pos_label": pos_label}
         return cls._computed(y_true, predictions, **options).plot(ax)
 
@@ -176,7 +184,7 @@ class MethodComparisonDisplay(Measured, Display):
         ax.set_ylim(len(self.scores) - 0.5, -0.75)
         tidy(
             ax,
-            xlabel=f"{f} on rows not trained on, with {100 * self.level:g} % interval",
+            xlabel=f"{f} on rows not trained on, with {100 * self.confidence_level:g} % interval",
             ylabel="",
             title=self._title(f),
         )

@@ -65,7 +65,7 @@ def f_interval(
     beta: float = 1.0,
     measure: MeasureLike = "fbeta",
     average: str | None = None,
-    level: float = 0.95,
+    confidence_level: float = 0.95,
     zero_division: float = 0.0,
     pos_label: Any = None,
 ) -> Interval:
@@ -88,7 +88,7 @@ def f_interval(
         cut off where the measure ends.
     average : {"macro", "micro"}, optional
         `"macro"` is the mean F of the labels or classes, `"micro"` the F of all cells.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         How often the interval shall hold the true F.
     zero_division : float, default=0.0
         F of a label that is neither there nor predicted.
@@ -122,7 +122,7 @@ def f_interval(
         y_true, y_pred = _one_against_rest(y_true, y_pred, average, pos_label)
     truth, guess = _columns(y_true, y_pred, average)
     chance = as_measure(measure, beta)
-    z = standard_errors(level)
+    z = standard_errors(confidence_level)
     counts = _Counts.of(truth, guess)
     pooled = counts.pooled() if average == "micro" else counts
     f = chance.value(*pooled.four, zero_division=zero_division)
@@ -223,15 +223,15 @@ def _around(low: float, value: float, high: float) -> Interval:
     return Interval(min(low, value), value, max(high, value))
 
 
-def standard_errors(level: float) -> float:
+def standard_errors(confidence_level: float) -> float:
     """Return how many standard errors to each side hold the truth that often."""
-    return -NormalDist().inv_cdf((1.0 - _check_level(level)) / 2.0)
+    return -NormalDist().inv_cdf((1.0 - _check_level(confidence_level)) / 2.0)
 
 
-def _check_level(level: float) -> float:
-    level = check_unit_interval("level", level)
+def _check_level(confidence_level: float) -> float:
+    level = check_unit_interval("confidence_level", confidence_level)
     if level in (0.0, 1.0):
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}")
+        raise ValueError(f"confidence_level must lie strictly between 0 and 1, got {level!r}")
     return level
 
 

@@ -19,7 +19,7 @@ def f_difference(
     *,
     beta: float = 1.0,
     measure: MeasureLike = "fbeta",
-    level: float = 0.95,
+    confidence_level: float = 0.95,
 ) -> Interval:
     """Return F_β of predictions `a` less that of `b` on the same rows, with its interval.
 
@@ -41,7 +41,7 @@ def f_difference(
     f2, pull2 = f_and_pulls(truth, second, ratio)
     value = float(np.mean(f1 - f2))
     error = float(np.sqrt(np.sum((pull1 - pull2).mean(axis=1) ** 2)))
-    reach = error * standard_errors(level)
+    reach = error * standard_errors(confidence_level)
     return Interval(value - reach, value, value + reach)
 
 

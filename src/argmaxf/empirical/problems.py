@@ -34,14 +34,14 @@ class Problems(NamedTuple):
         weights = [weight for _, _, weight in self.items]
         return None if weights[0] is None else np.concatenate(weights)
 
-    def share(self, confidence: float) -> tuple[float, float | None]:
+    def share(self, confidence_level: float) -> tuple[float, float | None]:
         """Return the confidence of each, and that of all at once where it is another.
 
         Segments share the risk, labels have their own.
         """
         if self.kind != "segment" or len(self.items) == 1:
-            return confidence, None
-        return 1 - (1 - confidence) / len(self.items), confidence
+            return confidence_level, None
+        return 1 - (1 - confidence_level) / len(self.items), confidence_level
 
     @property
     def named(self) -> str | None:

@@ -23,7 +23,7 @@ def estimate_rate(
     train_rate: float,
     reference: ArrayLike | None = None,
     method: str = "likelihood",
-    level: float = 0.95,
+    confidence_level: float = 0.95,
 ) -> Interval:
     """Return the rate of positives among unlabelled rows, where only that rate has moved.
 
@@ -43,7 +43,7 @@ def estimate_rate(
         Probabilities of training rows, got while they were held out.
     method : {"likelihood", "moments"}, default="likelihood"
         The estimator.
-    level : float, default=0.95
+    confidence_level : float, default=0.95
         Confidence of the interval: what it says is about chance in the rows alone, and holds if
         rows of each class look as in training and the probabilities were calibrated there.
 
@@ -74,23 +74,25 @@ def estimate_rate(
     before = check_rate("train_rate", train_rate)
     if np.ndim(before):
         raise ValueError(f"train_rate must be one number, got {np.size(before)}")
-    check_unit_interval("level", level)
+    check_unit_interval("confidence_level", confidence_level)
     if check_choice("method", method, ("likelihood", "moments")) == "likelihood":
-        return most_likely_rate(proba, 1.0, float(before), level)
+        return most_likely_rate(proba, 1.0, float(before), confidence_level)
     if reference is None:
         raise ValueError("method='moments' needs reference, held-out probabilities of training")
     known = as_probabilities("reference", reference, ndim=1).astype(np.float64)
-    return _matching(proba, known, level)
+    return _matching(proba, known, confidence_level)
 
 
-def most_likely_rate(p: Floats, count: Any, before: float, level: float = 0.95) -> Interval:
+def most_likely_rate(
+    p: Floats, count: Any, before: float, confidence_level: float = 0.95
+) -> Interval:
     """Return the rate of the highest likelihood, cut at the χ² quantile for its interval.
 
     `count` says how many rows have each probability.
     """
     likely = RateLikelihood(p, count, before)
     best = likely.best()
-    lowest = likely.value(best) - _reach(level) ** 2 / 2.0
+    lowest = likely.value(best) - _reach(confidence_level) ** 2 / 2.0
 
     def above(rate: float) -> float:
         return likely.value(rate) - lowest
@@ -115,7 +117,7 @@ def most_likely_shares(proba: Floats, before: Floats) -> Floats:
     return share
 
 
-def _matching(p: Floats, reference: Floats, level: float) -> Interval:
+def _matching(p: Floats, reference: Floats, confidence_level: float) -> Interval:
     """Return (mean p - μ₀) / (μ₁ - μ₀), μ the mean over training's negatives and positives.
 
     Training rows count as positive by their own probability, which is their chance to be one.
@@ -129,14 +131,14 @@ def _matching(p: Floats, reference: Floats, level: float) -> Interval:
     rate = (p.mean() - low) / (high - low)
     noise = _variance(reference, positives, high) * rate**2
     noise += _variance(reference, negatives, low) * (1.0 - rate) ** 2
-    error = _reach(level) * np.sqrt(p.var() / p.size + noise) / (high - low)
+    error = _reach(confidence_level) * np.sqrt(p.var() / p.size + noise) / (high - low)
     ends = np.clip([rate - error, rate, rate + error], EDGE, 1.0 - EDGE)
     return Interval(*map(float, ends))
 
 
-def _reach(level: float) -> float:
+def _reach(confidence_level: float) -> float:
     """Return how many standard errors to each side hold the truth that often."""
-    return NormalDist().inv_cdf(min((1.0 + level) / 2.0, 1.0 - 1e-16))
+    return NormalDist().inv_cdf(min((1.0 + confidence_level) / 2.0, 1.0 - 1e-16))
 
 
 def _variance(values: Floats, weights: Floats, mean: float) -> float:

@@ -28,13 +28,13 @@ class Threshold:
         Its recall.
     k : int or ndarray
         How many of the given items it selects.
-    promise : Promise or ndarray or None
+    guarantee : Guarantee or ndarray or None
         What holds in the population, with what confidence and at what cost; None without one.
     segment : ndarray or None
         With `by`, the segment of each entry, sorted.
     overall : Threshold or None
         With `by`, all rows together, each cut at its segment's threshold: their value, precision,
-        recall, k and promise; its `threshold` is None.
+        recall, k and guarantee; its `threshold` is None.
     """
 
     threshold: Any
@@ -42,7 +42,7 @@ class Threshold:
     precision: Any
     recall: Any
     k: Any
-    promise: Any = field(default=None, repr=False)
+    guarantee: Any = field(default=None, repr=False)
     segment: NDArray[Any] | None = field(default=None, repr=False)
     overall: Threshold | None = field(default=None, repr=False)
 

@@ -1,4 +1,4 @@
-"""How many labelled rows a promise would take, where those at hand cannot make it."""
+"""How many labelled rows a guarantee would take, where those at hand cannot make it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows_needed(steps: Steps, constraints: Constraints, share: float) -> float:
 
     Every count is multiplied until the walk would find a cut, there and at any larger multiple, and
     some cut would pass its tests. One row of the precision asked for is added to each cut, so that
-    a few lucky rows at the top do not promise too much.
+    a few lucky rows at the top do not guarantee too much.
     """
     if not steps.true.size:
         return math.inf

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from argmaxf._base.validation import ones_unless
+from argmaxf.empirical.guarantees import Guarantee
 from argmaxf.empirical.problems import Problems
-from argmaxf.empirical.promises import Promise
 from argmaxf.empirical.records import Threshold
 from argmaxf.measures import Measure
 from argmaxf.metric import precision_from_counts, recall_from_counts
@@ -34,21 +34,21 @@ def rate_of_all(
     )
 
 
-def overall_promise(
-    found: list[Threshold], confidence: float | None, cost: float
-) -> Promise | None:
-    """Return what segments that all keep their promise promise together: the worst of them."""
-    if confidence is None:
+def overall_guarantee(
+    found: list[Threshold], confidence_level: float | None, cost: float
+) -> Guarantee | None:
+    """Return what segments that all keep their guarantee guarantee together: the worst of them."""
+    if confidence_level is None:
         return None
-    promises: list[Promise] = [each.promise for each in found]
+    guarantees: list[Guarantee] = [each.guarantee for each in found]
 
     def worst(name: str, of: Callable[..., float]) -> float | None:
-        limits = [getattr(each, name) for each in promises]
+        limits = [getattr(each, name) for each in guarantees]
         return None if limits[0] is None else of(limits)
 
-    return Promise(
-        promises[0].constraints,
-        confidence,
+    return Guarantee(
+        guarantees[0].constraints,
+        confidence_level,
         worst("precision_low", min),
         worst("recall_low", min),
         worst("rate_high", max),

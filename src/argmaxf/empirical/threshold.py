@@ -23,11 +23,11 @@ from argmaxf.empirical.cuts import (
     mean_cuts,
     useful_cuts,
 )
+from argmaxf.empirical.guaranteed import best_guaranteed, check_can_be_guaranteed
+from argmaxf.empirical.guarantees import GuaranteeError, check_confidence_level, raise_together
 from argmaxf.empirical.problems import Problems, read_problems
-from argmaxf.empirical.promised import best_promised, check_promisable
-from argmaxf.empirical.promises import PromiseError, check_confidence, raise_together
 from argmaxf.empirical.records import Curve, Threshold
-from argmaxf.empirical.segments import overall_promise, rate_of_all
+from argmaxf.empirical.segments import overall_guarantee, rate_of_all
 from argmaxf.measures import Measure, MeasureLike, as_measure
 
 SLACK = 1e-12  # at least: see `_slack`
@@ -45,14 +45,14 @@ def maximize_empirical_f(
     min_precision: float | None = None,
     min_recall: float | None = None,
     max_selected_rate: float | None = None,
-    confidence: float | None = None,
+    confidence_level: float | None = None,
     by: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Threshold:
     """Return the threshold with the highest F_β on labelled scores, exact over every cut.
 
-    With `confidence` the constraints are promises: they hold for new rows of the population that
-    the labelled rows are independent draws of. Without, they are met on the labelled rows alone.
+    With `confidence_level` the constraints are guarantees: they hold for new rows of the population
+    that the labelled rows are independent draws of. Without, they hold on the labelled rows alone.
 
     Parameters
     ----------
@@ -78,19 +78,19 @@ def maximize_empirical_f(
         is selected). With a large `beta` (1e6, say) F is recall, so ``beta=1e6,
         min_precision=0.9`` asks for the best recall at precision 0.9.
     min_recall : float, optional
-        Only cuts of at least this recall count. Without `confidence`, rows without a positive keep
-        any: there is nothing to find (0/0).
+        Only cuts of at least this recall count. Without `confidence_level`, rows without
+        a positive keep any: there is nothing to find (0/0).
     max_selected_rate : float, optional
         Only cuts that select at most this part of the rows count.
-    confidence : float, optional
+    confidence_level : float, optional
         The probability, over draws of the labelled rows, that all constraints hold in the
         population for the threshold returned; for `average="macro"` for each label by itself. Rows
         must be independent and of one weight, and not those the scores were trained on.
     by : array-like of shape (n,), optional
         The segment of each row: each gets a threshold of its own, and constraints hold in each.
-        With `confidence` they hold in all segments at once, and so for all rows together: the
+        With `confidence_level` they hold in all segments at once, and so for all rows together: the
         precision, recall and rate of all rows are means of the segments'. For that the segments
-        share the risk, and each is tested at a higher confidence: 0.975 of two for 0.95.
+        share the risk, and each is tested at a higher confidence level: 0.975 of two for 0.95.
     pos_label : scalar, optional
         The label that counts as positive, where they are not 0 and 1; all others are negative.
 
@@ -102,17 +102,17 @@ def maximize_empirical_f(
 
     Raises
     ------
-    PromiseError
+    GuaranteeError
         A `ValueError`, where no threshold qualifies; it says how many labelled rows would do.
     ValueError
-        Where no cut meets the constraints without `confidence`; it says what is reached.
+        Where no cut meets the constraints without `confidence_level`; it says what is reached.
 
     Notes
     -----
     Cost: one sort; an argsort with weights or for a measure that may rise with false positives, two
-    for `average="samples"`. A promise tests every cut in turn by exact binomial tails, from starts
-    that were fixed beforehand: docs/promises.md has the proof. A start may fall among rows of one
-    score; which of them come first is a fixed shuffle of the rows as they are given.
+    for `average="samples"`. A guarantee tests every cut in turn by exact binomial tails, from
+    starts that were fixed beforehand: docs/promises.md has the proof. A start may fall among rows
+    of one score; which of them come first is a fixed shuffle of the rows as they are given.
 
     Examples
     --------
@@ -122,11 +122,11 @@ def maximize_empirical_f(
     >>> maximize_empirical_f([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.5, 0.6, 0.9], min_precision=0.9)
     Threshold(threshold=0.75, value=0.5, precision=1.0, recall=0.3333333333333333, k=1)
 
-    On those rows a precision of 0.9 is reached; six rows cannot promise it to others.
+    On those rows a precision of 0.9 is reached; six rows cannot guarantee it to others.
 
     >>> y, score = [0] * 60 + [1] * 60, range(120)
-    >>> best = maximize_empirical_f(y, score, min_precision=0.9, confidence=0.95)
-    >>> best.k, round(best.promise.precision_low, 3)
+    >>> best = maximize_empirical_f(y, score, min_precision=0.9, confidence_level=0.95)
+    >>> best.k, round(best.guarantee.precision_low, 3)
     (60, 0.945)
 
     Segments have their own thresholds.
@@ -139,17 +139,21 @@ def maximize_empirical_f(
     options = as_measure(measure, beta), check_zero_division(zero_division)
     constraints = Constraints(min_precision, min_recall, max_selected_rate)
     problems = read_problems(y_true, score, sample_weight, average, by, pos_label)
-    if confidence is not None:
-        check_promisable(constraints, average, problems.weight, check_confidence(confidence))
-    found = _solved(problems, constraints, confidence, *options)
+    if confidence_level is not None:
+        check_can_be_guaranteed(
+            constraints, average, problems.weight, check_confidence_level(confidence_level)
+        )
+    found = _solved(problems, constraints, confidence_level, *options)
     if not problems.kind:
         return found[0]
     if by is None:
         return _stack(found)
-    free = found if confidence is None else _solved(problems, Constraints(), None, *options)
+    free = found if confidence_level is None else _solved(problems, Constraints(), None, *options)
     rated = [rate_of_all(problems, each, *options) for each in (found, free)]
-    promise = overall_promise(found, confidence, max(0.0, rated[1].value - rated[0].value))
-    overall = replace(rated[0], promise=promise)
+    guarantee = overall_guarantee(
+        found, confidence_level, max(0.0, rated[1].value - rated[0].value)
+    )
+    overall = replace(rated[0], guarantee=guarantee)
     return replace(_stack(found), segment=problems.names, overall=overall)
 
 
@@ -210,27 +214,27 @@ def empirical_f_curve(
 def _solved(
     problems: Problems,
     constraints: Constraints,
-    confidence: float | None,
+    confidence_level: float | None,
     measure: Measure,
     zero_division: float,
 ) -> list[Threshold]:
     """Return the best cut of each label or segment; what fails is named."""
-    failed: list[tuple[Any, PromiseError]] = []
+    failed: list[tuple[Any, GuaranteeError]] = []
     found = []
     rate = mean_cuts if problems.average == "samples" else useful_cuts
     for name, (y, s, weight) in zip(problems.names, problems.items, strict=True):
         try:
-            if confidence is None:
+            if confidence_level is None:
                 cuts = rate(y, s, weight, measure, zero_division)
                 # Where there is nothing to find, 0/0 is any recall.
                 limits = constraints if y.any() else replace(constraints, min_recall=None)
                 found.append(_best(cuts, s, weight, limits))
             else:
-                share, together = problems.share(confidence)
+                share, together = problems.share(confidence_level)
                 chance = constraints, share, measure, zero_division, together
-                cuts, i, promise = best_promised(y, s, *chance)
-                found.append(replace(_threshold(cuts, i, s), promise=promise))
-        except PromiseError as error:
+                cuts, i, guarantee = best_guaranteed(y, s, *chance)
+                found.append(replace(_threshold(cuts, i, s), guarantee=guarantee))
+        except GuaranteeError as error:
             failed.append((name, error))
         except ValueError as error:
             raise ValueError(problems.naming(name, error)) from None

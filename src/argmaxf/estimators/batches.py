@@ -201,7 +201,9 @@ class BatchFClassifier(MetaFClassifier):
         most = most_of(self.max_selected_rate, sizes[self._average()])
         return most if self.max_selected is None else min(most, self.max_selected)
 
-    def estimate_rate(self, X: Any, *, method: str = "likelihood", level: float = 0.95) -> Any:
+    def estimate_rate(
+        self, X: Any, *, method: str = "likelihood", confidence_level: float = 0.95
+    ) -> Any:
         """Return the rate of positives in a batch, if rows of each class look as in training.
 
         Parameters
@@ -211,7 +213,7 @@ class BatchFClassifier(MetaFClassifier):
         method : {"likelihood", "moments"}, default="likelihood"
             The estimator, as in `argmaxf.estimate_rate`. `"moments"` rests on the probabilities of
             training rows while held out, which are there after calibration.
-        level : float, default=0.95
+        confidence_level : float, default=0.95
             Confidence of the interval.
 
         Returns
@@ -223,7 +225,7 @@ class BatchFClassifier(MetaFClassifier):
         """
         check_is_fitted(self)
         proba = self._scorer.predict(X)
-        found = self._deployed.estimated(proba, method, level, self._reference)
+        found = self._deployed.estimated(proba, method, confidence_level, self._reference)
         return found[0] if self._labels.kind == "binary" else found
 
     def _proba(self, X: Any) -> NDArray[np.float64]:

@@ -60,7 +60,7 @@ class Deployed:
         self,
         proba: Floats,
         method: str = "likelihood",
-        level: float = 0.95,
+        confidence_level: float = 0.95,
         reference: Floats | None = None,
     ) -> Any:
         """Return the rates of a batch: intervals, or the most likely shares of many classes.
@@ -74,7 +74,13 @@ class Deployed:
         columns = proba.T
         known = [None] * len(columns) if reference is None else reference.T
         found: list[Interval | None] = [
-            estimate_rate(p, train_rate=float(rate), reference=seen, method=method, level=level)
+            estimate_rate(
+                p,
+                train_rate=float(rate),
+                reference=seen,
+                method=method,
+                confidence_level=confidence_level,
+            )
             if usual
             else None
             for p, seen, rate, usual in zip(columns, known, self.train, self.usual, strict=True)

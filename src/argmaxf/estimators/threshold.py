@@ -39,7 +39,7 @@ class ThresholdFClassifier(MetaFClassifier):
     average : {"macro", "micro", "samples"}, default="macro"
         What F of several labels is. `"macro"` gives each label the threshold of its own highest F;
         `"micro"` and `"samples"` all labels one threshold, of the highest F of all cells, or of the
-        highest mean F of rows. The last two are for multilabel targets, without `confidence`.
+        highest mean F of rows. The last two are for multilabel targets, without `confidence_level`.
     cv : int, float, splitter object, list of splits or None, default=5
         Folds for the out-of-fold scores on which the threshold is tuned: a number of them, a
         splitter, or splits. Only rows held out tune; the model that predicts is trained on all. A
@@ -54,7 +54,7 @@ class ThresholdFClassifier(MetaFClassifier):
     max_selected_rate : float, default=None
         The largest part of the rows to be predicted positive. A number of rows in each batch is
         no threshold: `ExpectedFClassifier(max_selected=…)` keeps to one.
-    confidence : float, default=None
+    confidence_level : float, default=None
         The probability with which these hold for new rows (see `maximize_empirical_f`). It is
         proven where the model did not see the rows the threshold is tuned on: with `cv` a share
         of the rows, or a `FrozenEstimator`. With folds it is about what was measured in
@@ -65,7 +65,7 @@ class ThresholdFClassifier(MetaFClassifier):
         best for that rate: held-out rows of a class count as much as the class will.
         `"estimate"` takes the most likely rate of each batch, which is then decided as a whole;
         `freeze(X_reference)` keeps the rate of some rows. Right where only that rate has moved
-        (docs/shift.md). `confidence` is about rows as in training, and cannot be had with it.
+        (docs/shift.md). `confidence_level` is about rows as in training, and cannot be had with it.
     response_method : {"auto", "decision_function", "log_odds", "predict_proba"}, default="auto"
         The scores to cut; `"log_odds"` is for naive Bayes, whose probabilities saturate, and
         `"auto"` is the first of these that the classifier has (the last for multiclass targets).
@@ -89,7 +89,7 @@ class ThresholdFClassifier(MetaFClassifier):
     threshold_std_ : float or ndarray of shape (n_labels,)
         The standard deviation of the threshold, estimated from disjoint parts of the data; NaN
         where there are too few positives to say, and where labels share a threshold.
-    promise_ : Promise, list of Promise or None
+    guarantee_ : Guarantee, list of Guarantee or None
         What is promised for new rows, and what it costs; one per label, or one for a binary target.
     response_method_ : str
         Which scores these are.
@@ -115,7 +115,7 @@ class ThresholdFClassifier(MetaFClassifier):
         min_precision: float | None = None,
         min_recall: float | None = None,
         max_selected_rate: float | None = None,
-        confidence: float | None = None,
+        confidence_level: float | None = None,
         deploy_rate: Any = None,
         response_method: str = "auto",
         pos_label: Any = None,
@@ -130,7 +130,7 @@ class ThresholdFClassifier(MetaFClassifier):
         self.min_precision = min_precision
         self.min_recall = min_recall
         self.max_selected_rate = max_selected_rate
-        self.confidence = confidence
+        self.confidence_level = confidence_level
         self.deploy_rate = deploy_rate
         self.response_method = response_method
         self.pos_label = pos_label
@@ -188,10 +188,11 @@ class ThresholdFClassifier(MetaFClassifier):
             )
         if together and self.deploy_rate is not None:
             raise ValueError(f"deploy_rate is for average='macro', got {self.average!r}")
-        if self.confidence is not None and self.deploy_rate is not None:
+        if self.confidence_level is not None and self.deploy_rate is not None:
             raise ValueError(
-                "confidence is about rows as in training, and cannot be had where deploy_rate says "
-                f"that their rate is another; got {self.confidence:g} and {self.deploy_rate!r}"
+                "confidence_level is about rows as in training, and cannot be had where "
+                f"deploy_rate says that their rate is another; got {self.confidence_level:g} and "
+                f"{self.deploy_rate!r}"
             )
         if limits and self._labels.kind == "multiclass":
             raise ValueError(
@@ -229,11 +230,11 @@ class ThresholdFClassifier(MetaFClassifier):
         reached = tuning.reached(rows, threshold)
         self.f_ = float(reached[0]) if binary else reached
         self.threshold_ = float(threshold[0]) if binary else threshold
-        self.promise_ = promises[0] if promises and binary else promises
+        self.guarantee_ = promises[0] if promises and binary else promises
 
     def _how(self, limits: dict[str, float]) -> Tuning:
         """Return how thresholds are found on rows with their scores."""
-        return Tuning(self._asked(), self.average, self.confidence, limits)
+        return Tuning(self._asked(), self.average, self.confidence_level, limits)
 
     def _set_spread(self, rows: TunedRows) -> None:
         """Keep how far the thresholds would move on other data of this size."""

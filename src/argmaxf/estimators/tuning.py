@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import ones_unless
-from argmaxf.empirical.promises import Promise
+from argmaxf.empirical.guarantees import Guarantee
 from argmaxf.empirical.records import Threshold
 from argmaxf.empirical.spread import threshold_std
 from argmaxf.empirical.threshold import maximize_empirical_f
@@ -66,20 +66,20 @@ class Tuning(NamedTuple):
 
     measure: Measure
     average: str
-    confidence: float | None
+    confidence_level: float | None
     limits: dict[str, float]
 
-    def thresholds(self, rows: TunedRows) -> tuple[Floats, list[Promise] | None]:
+    def thresholds(self, rows: TunedRows) -> tuple[Floats, list[Guarantee] | None]:
         """Return the best threshold of each label, and what is promised of it."""
         if self.together:
             return np.full(rows.columns.shape[1], self._best(rows).threshold), None
         if rows.weight is not None and rows.weight.ndim == 2:
             return np.concatenate([self.thresholds(label)[0] for label in rows.labels()]), None
-        if self.confidence is None and not self.limits:
+        if self.confidence_level is None and not self.limits:
             return tune(rows.columns, rows.scores, self.measure, rows.weight), None
         best = self._best(rows)
         found = np.asarray(best.threshold)
-        return found, None if self.confidence is None else best.promise.tolist()
+        return found, None if self.confidence_level is None else best.guarantee.tolist()
 
     def reached(self, rows: TunedRows, threshold: Floats) -> Any:
         """Return what each label reaches there, or all labels together."""
@@ -113,6 +113,6 @@ class Tuning(NamedTuple):
             measure=self.measure,
             average=self.average,
             sample_weight=rows.weight,
-            confidence=self.confidence,
+            confidence_level=self.confidence_level,
             **self.limits,
         )

@@ -51,6 +51,7 @@ RATIOS = (FBeta, Jaccard, Dice, IoU, Tversky)
 LINEAR = (FowlkesMallows, MCC, Kappa, BalancedAccuracy)
 OTHERS = (GMean,)
 MEASURES: dict[str, type[Measure]] = {each.name: each for each in (*RATIOS, *LINEAR, *OTHERS)}
+MEASURES["f1"] = FBeta  # F_β without a β
 
 
 # What `measure=` takes: a name, an object, or a function of the counts tp, k, s, n.
@@ -85,6 +86,8 @@ def as_measure(measure: MeasureLike, beta: float = 1.0) -> Measure:
         return measure
     if not isinstance(measure, str) or measure not in MEASURES:
         raise _no_measure(measure, MEASURES)
+    if measure == "f1" and beta != 1.0:
+        raise ValueError(f"measure='f1' is F_β with β = 1, got {beta=}; use measure='fbeta'")
     kind = MEASURES[measure]
     return _kept(kind, beta) if isinstance(beta, float) else kind.with_beta(beta)
 

@@ -24,7 +24,7 @@ from argmaxf.displays import (
     PriorSensitivityDisplay,
     ReliabilityDisplay,
 )
-from argmaxf.empirical.promises import PromiseError
+from argmaxf.empirical.guarantees import GuaranteeError
 from argmaxf.measures import FBeta
 from argmaxf.report.code import code
 from argmaxf.report.live import live_numbers, live_scores
@@ -115,10 +115,10 @@ def moved(comparison: Comparison) -> Moved:
 def promised(comparison: Comparison) -> dict[str, float]:
     """Return what the method to use promises, and how surely; nothing where it does not."""
     model = comparison.estimator
-    sure = getattr(model, "confidence", None) or getattr(model, "odds", None)
+    sure = getattr(model, "confidence_level", None) or getattr(model, "odds", None)
     names = [field.name for field in fields(Constraints)]
     limits = {name: getattr(model, name, None) for name in names}
-    return {k: v for k, v in {**limits, "confidence": sure}.items() if v is not None}
+    return {k: v for k, v in {**limits, "confidence_level": sure}.items() if v is not None}
 
 
 def _expected_by_size(comparison: Comparison, y: Any, p: Any) -> tuple[str, ExpectedFDisplay]:
@@ -140,7 +140,7 @@ def _found_by_threshold(comparison: Comparison, y: Any, p: Any) -> tuple[str, Em
     caption = f"Precision, recall and {measure.title} found at each threshold"
     try:
         display = EmpiricalFDisplay.of(y, p, measure=measure, **chance)
-    except PromiseError:
+    except GuaranteeError:
         caption += "; none of them can be promised what was asked"
         display = EmpiricalFDisplay.of(y, p, measure=measure)
     return f"{caption}.", display

@@ -1,10 +1,10 @@
-"""A promise beside no constraint: time. And, with --draws, how often promises hold.
+"""A guarantee beside no constraint: time. And, with --draws, how often guarantees hold.
 
-    python -m benchmarks promises                  the time of a promise, n = 1e6
-    python -m benchmarks.promises                  how often promises hold
-    python -m benchmarks.promises --mapie --page docs/promises.md
+    python -m benchmarks guarantees                  the time of a guarantee, n = 1e6
+    python -m benchmarks.guarantees                  how often guarantees hold
+    python -m benchmarks.guarantees --mapie --page docs/promises.md
                                                    the table of that page (group "peers")
-    python -m benchmarks.promises --decimals 1     the same with scores that many rows share
+    python -m benchmarks.guarantees --decimals 1     the same with scores that many rows share
 
 Each draw is a labelled sample of n rows; its threshold is judged on the population, whose precision
 is known at every threshold. The ladder of starts was chosen on normal scores; these are others.
@@ -39,19 +39,21 @@ def rows() -> Iterator[Row]:
         y = rng.random(1_000_000) < rate
         score = rng.normal(size=y.size) + apart * y
         ours, other = best_pair(
-            partial(promised, y, score), partial(maximize_empirical_f, y, score)
+            partial(guaranteed, y, score), partial(maximize_empirical_f, y, score)
         )
-        work = f"promise of precision, n = 1e6, {rate:.0%} positive, {apart:g} apart"
+        work = f"guarantee of precision, n = 1e6, {rate:.0%} positive, {apart:g} apart"
         yield Row(work, ours, "no constraint", other, at_most=3.0)
-        both = {"min_precision": PRECISION, "min_recall": 0.1, "confidence": CONFIDENCE}
+        both = {"min_precision": PRECISION, "min_recall": 0.1, "confidence_level": CONFIDENCE}
         ours, other = best_pair(
             partial(maximize_empirical_f, y, score, **both), partial(maximize_empirical_f, y, score)
         )
         work = work.replace("precision", "precision and recall")
         yield Row(work, ours, "no constraint", other, at_most=3.0)
     for kind, tied in {"one decimal": score.round(1), "yes or no": score > 2.0}.items():
-        ours, other = best_pair(partial(promised, y, tied), partial(maximize_empirical_f, y, tied))
-        work = f"promise of precision, n = 1e6, 50% positive, 4 apart, {kind}"
+        ours, other = best_pair(
+            partial(guaranteed, y, tied), partial(maximize_empirical_f, y, tied)
+        )
+        work = f"guarantee of precision, n = 1e6, 50% positive, 4 apart, {kind}"
         yield Row(work, ours, "no constraint", other, at_most=3.0)
     yield from beside_mapie(rng)
     p = rng.beta(1, 1, 1_000_000)
@@ -68,16 +70,16 @@ def rows() -> Iterator[Row]:
 
 
 def beside_mapie(rng: np.random.Generator) -> Iterator[Row]:
-    """Time a promise beside MAPIE as it comes, where it is installed; the last is out of reach."""
+    """Time a guarantee beside MAPIE's default, where installed; the last is out of reach."""
     if find_spec("mapie") is None:
         return
     for n, rate in [(2_000, 0.5), (10_000, 0.5), (10_000, 0.01)]:
         y, score = Population(rate, SPREADS["blurred"]).draw(n, rng)
         ours, other = best_pair(
-            partial(tried, promised, y, score), partial(tried, mapie("bonferroni_holm"), y, score)
+            partial(tried, guaranteed, y, score), partial(tried, mapie("bonferroni_holm"), y, score)
         )
-        found = "found" if tried(promised, y, score) is not None else "none found"
-        yield Row(f"promise of precision, n = {n:,}, {found}", ours, "MAPIE, default", other)
+        found = "found" if tried(guaranteed, y, score) is not None else "none found"
+        yield Row(f"guarantee of precision, n = {n:,}, {found}", ours, "MAPIE, default", other)
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Population:
 class Outcome(NamedTuple):
     """Of many draws: how often the constraint held, a threshold was found, and its F1 where it was.
 
-    No threshold is no broken promise. `part` is the mean F1 over draws where one was found, as a
+    No threshold is no broken guarantee. `part` is the mean F1 over draws where one was found, as a
     part of the best F1 that keeps the precision.
     """
 
@@ -143,8 +145,8 @@ def plain(y: np.ndarray, score: np.ndarray) -> float:
     return maximize_empirical_f(y, score, min_precision=PRECISION).threshold
 
 
-def promised(y: np.ndarray, score: np.ndarray) -> float:
-    options = {"min_precision": PRECISION, "confidence": CONFIDENCE}
+def guaranteed(y: np.ndarray, score: np.ndarray) -> float:
+    options = {"min_precision": PRECISION, "confidence_level": CONFIDENCE}
     return maximize_empirical_f(y, score, **options).threshold
 
 
@@ -233,14 +235,14 @@ def study(draws: int, methods: dict[str, Method], decimals: int | None = None) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.promises", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.guarantees", description=__doc__)
     parser.add_argument("--draws", type=int, default=2_000)
     parser.add_argument("--decimals", type=int, help="round the scores")
     parser.add_argument("--page", type=Path, help="write the table into this page, between marks")
     parser.add_argument("--mapie", action="store_true", help="beside MAPIE, where it is installed")
     parser.add_argument("--split", action="store_true", help="its slow split sequence as well")
     options = parser.parse_args()
-    methods: dict[str, Method] = {"plain constraint": plain, "promise": promised}
+    methods: dict[str, Method] = {"plain constraint": plain, "guarantee": guaranteed}
     if options.mapie:
         from mapie.risk_control import FWERFixedSequenceTesting
 

@@ -1,8 +1,8 @@
-"""Promises: constraints on precision, recall and rate that hold in the population, with confidence.
+"""Guarantees: constraints on precision, recall and rate that hold in the population.
 
-Rows are independent draws of one population. A promise is about the threshold that is chosen: with
-the confidence asked for, over draws of the labelled rows, the constraint holds for new rows of that
-population. docs/promises.md has the proof.
+Rows are independent draws of one population. A guarantee is about the threshold that is chosen:
+at the confidence level asked for, over draws of the labelled rows, the constraint holds for new
+rows of that population. docs/promises.md has the proof.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from argmaxf.empirical.ladder import Ints, Passed, Steps, tail, walk
 from argmaxf.empirical.rows_needed import MOST_GROWTH, rows_needed
 
 
-class PromiseError(ValueError):
+class GuaranteeError(ValueError):
     """No threshold qualifies. `rows` is about how many labelled rows it would take, or infinity."""
 
     def __init__(self, message: str, rows: float) -> None:
@@ -32,26 +32,26 @@ class PromiseError(ValueError):
 
 
 @dataclass(frozen=True)
-class Promise:
-    """What is promised of a threshold for new rows of the same population.
+class Guarantee:
+    """What is guaranteed of a threshold for new rows of the same population.
 
     Attributes
     ----------
     constraints : Constraints
         The precision and recall it has at least, and the rate of rows it selects at most.
-    confidence : float
+    confidence_level : float
         Probability, over draws of the labelled rows, that all of them hold.
     precision_low, recall_low, rate_high : float or None
         The limits by which they were tested; each is at least as good as its constraint.
     cost : float
-        F on the labelled rows given up for the promise.
+        F on the labelled rows given up for the guarantee.
     together : float or None
         Of a segment: the confidence asked for that all segments keep theirs at once, of which
-        `confidence` is the part of this one.
+        `confidence_level` is the part of this one.
     """
 
     constraints: Constraints
-    confidence: float
+    confidence_level: float
     precision_low: float | None
     recall_low: float | None
     rate_high: float | None
@@ -59,11 +59,11 @@ class Promise:
     together: float | None = None
 
     def __str__(self) -> str:
-        kept = sure("confidence", self.confidence, self.together)
-        return f"{self.constraints} with {kept}, {priced(self.cost)} F"
+        kept = sure("confidence level", self.confidence_level, self.together)
+        return f"{self.constraints} at {kept}, {priced(self.cost)} F"
 
 
-class Promised(NamedTuple):
+class Guaranteed(NamedTuple):
     """Cuts that qualify: what they hold, and the level at which their precision was tested."""
 
     edge: NDArray[Any]
@@ -71,55 +71,56 @@ class Promised(NamedTuple):
     false: Ints
     level: NDArray[np.float64]
 
-    def where(self, chosen: NDArray[np.bool_]) -> Promised:
+    def where(self, chosen: NDArray[np.bool_]) -> Guaranteed:
         """Return some of the cuts."""
-        return Promised(
+        return Guaranteed(
             self.edge[chosen], self.true[chosen], self.false[chosen], self.level[chosen]
         )
 
-    def with_more(self, cuts: list[tuple[Any, int, int, float]]) -> Promised:
+    def with_more(self, cuts: list[tuple[Any, int, int, float]]) -> Guaranteed:
         """Return these cuts and others, shortest first."""
         columns = [np.append(*each) for each in zip(self, zip(*cuts, strict=True), strict=True)]
         order = np.argsort(columns[1] + columns[2], kind="stable")
-        return Promised(*(column[order] for column in columns))
+        return Guaranteed(*(column[order] for column in columns))
 
 
-def check_confidence(confidence: float) -> float:
-    """Return a confidence, which must lie strictly between 0 and 1."""
+def check_confidence_level(confidence_level: float) -> float:
+    """Return a confidence level, which must lie strictly between 0 and 1."""
     return check_strictly_between(
-        "confidence", confidence, "no finite number of rows makes it certain"
+        "confidence_level", confidence_level, "no finite number of rows makes it certain"
     )
 
 
-def promised_cuts(
-    steps: Steps, constraints: Constraints, confidence: float, together: float | None = None
-) -> Promised:
+def guaranteed_cuts(
+    steps: Steps, constraints: Constraints, confidence_level: float, together: float | None = None
+) -> Guaranteed:
     """Return the cuts for which all constraints hold with confidence, whichever is then chosen.
 
-    Of cuts that differ in negatives alone, the shortest that qualifies. Raises a `PromiseError`
-    where there is none. The risk 1 - confidence is shared evenly among the constraints; `together`
-    is the confidence of all segments at once, for words alone.
+    Of cuts that differ in negatives alone, the shortest that qualifies. Raises a `GuaranteeError`
+    where there is none. The risk 1 - confidence_level is shared evenly among the constraints;
+    `together` is the confidence level of all segments at once, for messages only.
     """
-    share = (1.0 - confidence) / max(1, len(constraints.given()))
+    share = (1.0 - confidence_level) / max(1, len(constraints.given()))
     cuts = _precise(steps, constraints.min_precision, share)
     enough = cuts.true >= least_true(steps, constraints.min_recall, share)
     few = cuts.true + cuts.false <= most_selected(steps, constraints.max_selected_rate, share)
     if not (enough & few).any():
-        chance = f"{constraints} cannot be promised with {sure('confidence', confidence, together)}"
-        raise _none_qualifies(chance, steps, constraints, share)
+        chance = sure("confidence level", confidence_level, together)
+        asked = f"{constraints} cannot be guaranteed at {chance}"
+        raise _none_qualifies(asked, steps, constraints, share)
     return cuts.where(enough & few)
 
 
-def _precise(steps: Steps, limit: float | None, share: float) -> Promised:
-    """Return the cuts whose precision is promised, shortest first."""
+def _precise(steps: Steps, limit: float | None, share: float) -> Guaranteed:
+    """Return the cuts whose precision is guaranteed, shortest first."""
     if not limit:
         level = np.zeros(steps.true.size)
-        return Promised(steps.edge, steps.true, steps.false, level)
+        return Guaranteed(steps.edge, steps.true, steps.false, level)
     stretches = walk(steps, limit, share)
     level = np.zeros(steps.edge.size)
     for each in stretches:
         np.maximum(level[each.first : each.end], each.level, out=level[each.first : each.end])
-    found = Promised(steps.edge, steps.true, steps.false, level).where(level > 0)
+    found = Guaranteed(steps.edge, steps.true, steps.false, level).where(level > 0)
     between = [cut for each in stretches for cut in _among_negatives(steps, each, limit)]
     return found.with_more(between) if between else found
 
@@ -156,11 +157,16 @@ def most_selected(steps: Steps, max_rate: float | None, share: float) -> float:
     return most if binom.cdf(most, steps.n, max_rate) <= share else most - 1
 
 
-def promise_of(
-    cuts: Promised, i: int, steps: Steps, constraints: Constraints, confidence: float, cost: float
-) -> Promise:
-    """Return what is promised of the i-th cut, with the exact limits by which it was tested."""
-    share = (1.0 - confidence) / max(1, len(constraints.given()))
+def guarantee_of(
+    cuts: Guaranteed,
+    i: int,
+    steps: Steps,
+    constraints: Constraints,
+    confidence_level: float,
+    cost: float,
+) -> Guarantee:
+    """Return what is guaranteed of the i-th cut, with the exact limits by which it was tested."""
+    share = (1.0 - confidence_level) / max(1, len(constraints.given()))
     true, size = int(cuts.true[i]), int(cuts.true[i] + cuts.false[i])
     positives = int(steps.true[-1])
     precision = float(low_limit(true, size, cuts.level[i])) if constraints.min_precision else None
@@ -168,7 +174,7 @@ def promise_of(
     rate = None
     if constraints.max_selected_rate is not None:
         rate = 1.0 - float(low_limit(steps.n - size, steps.n, share))
-    return Promise(constraints, confidence, precision, recall, rate, cost)
+    return Guarantee(constraints, confidence_level, precision, recall, rate, cost)
 
 
 class Limits(NamedTuple):
@@ -187,16 +193,16 @@ class Limits(NamedTuple):
         y: NDArray[np.bool_],
         score: NDArray[Any],
         constraints: Constraints,
-        confidence: float | None,
+        confidence_level: float | None,
     ) -> Limits:
         """Return the limits of every cut; none of them without a confidence."""
-        if confidence is None:
+        if confidence_level is None:
             return cls()
         value, count = np.unique(score, return_counts=True)
         size = np.cumsum(count[::-1])[::-1]
         positive = np.sort(score[y])
         true = positive.size - np.searchsorted(positive, value)
-        share = (1.0 - confidence) / max(1, len(constraints.given()))
+        share = (1.0 - confidence_level) / max(1, len(constraints.given()))
         precision = recall = rate = None
         if limit := constraints.min_precision:
             precision = low_limit(true, size, _levels(Steps.of(y, score), size, limit, share))
@@ -227,7 +233,7 @@ def low_limit(true: Any, size: Any, level: Any) -> Any:
 
 def _none_qualifies(
     chance: str, steps: Steps, constraints: Constraints, share: float
-) -> PromiseError:
+) -> GuaranteeError:
     """Say that no threshold qualifies, and how many labelled rows would do."""
     rows = rows_needed(steps, constraints, share)
     if math.isfinite(rows):
@@ -235,10 +241,10 @@ def _none_qualifies(
     else:
         times = f"{MOST_GROWTH:,.0f} times as many like these"
         advice = f"and {times} would not do: no cut of them meets it clearly"
-    return PromiseError(f"{chance} from {how_many(steps.n, 'labelled row')}; {advice}", rows)
+    return GuaranteeError(f"{chance} from {how_many(steps.n, 'labelled row')}; {advice}", rows)
 
 
-def raise_together(kind: str | None, failed: list[tuple[Any, PromiseError]]) -> None:
+def raise_together(kind: str | None, failed: list[tuple[Any, GuaranteeError]]) -> None:
     """Raise what failed as one error, naming the labels or segments; nothing failed, nothing is."""
     if not failed:
         return
@@ -248,7 +254,7 @@ def raise_together(kind: str | None, failed: list[tuple[Any, PromiseError]]) -> 
     name = name.item() if isinstance(name, np.generic) else name
     others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
     rows = max(error.rows for _, error in failed)
-    raise PromiseError(f"{kind} {name!r}{others}: {first}", rows)
+    raise GuaranteeError(f"{kind} {name!r}{others}: {first}", rows)
 
 
 def _rounded(rows: float) -> int:

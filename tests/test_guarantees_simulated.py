@@ -1,34 +1,34 @@
-"""Promises judged on populations whose precision is known: held as often as was said?"""
+"""Guarantees judged on populations whose precision is known: held as often as was said?"""
 
 import numpy as np
 import pytest
 
-from argmaxf import PromiseError
+from argmaxf import GuaranteeError
 from argmaxf.constraints import Constraints
+from argmaxf.empirical.guarantees import _precise, guaranteed_cuts
 from argmaxf.empirical.ladder import Steps
-from argmaxf.empirical.promises import _precise, promised_cuts
-from benchmarks.promises import (
+from benchmarks.guarantees import (
     CONFIDENCE,
     RATES,
     SIZES,
     SPREADS,
     Population,
+    guaranteed,
     plain,
-    promised,
     simulate,
 )
 
 
 def enough(draws):
-    """The least part of draws in which a promise must hold: two standard errors off."""
+    """The least part of draws in which a guarantee must hold: two standard errors off."""
     return CONFIDENCE - 2 * np.sqrt(CONFIDENCE * (1 - CONFIDENCE) / draws)
 
 
-def test_a_promise_holds_where_a_plain_constraint_does_not():
-    methods = {"plain": plain, "promise": promised}
+def test_a_guarantee_holds_where_a_plain_constraint_does_not():
+    methods = {"plain": plain, "guarantee": guaranteed}
     found = simulate(Population(0.5, SPREADS["blurred"]), 1_000, 120, methods)
-    assert found["promise"].held >= enough(120)
-    assert found["promise"].found > 0.9
+    assert found["guarantee"].held >= enough(120)
+    assert found["guarantee"].found > 0.9
     assert found["plain"].held < 0.7
 
 
@@ -36,9 +36,9 @@ def test_a_promise_holds_where_a_plain_constraint_does_not():
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("n", SIZES)
-def test_promises_hold_in_the_population(n, rate, spread):
-    found = simulate(Population(rate, SPREADS[spread]), n, 2_000, {"promise": promised})
-    assert found["promise"].held >= enough(2_000)
+def test_guarantees_hold_in_the_population(n, rate, spread):
+    found = simulate(Population(rate, SPREADS[spread]), n, 2_000, {"guarantee": guaranteed})
+    assert found["guarantee"].held >= enough(2_000)
 
 
 MISLEADING = ["just too low", "good and bad in turn", "bad, then good", "bad unseen above a tie"]
@@ -75,8 +75,8 @@ def test_no_population_breaks_it_whatever_threshold_is_chosen(name, rows, n):
 def _some_cut_is_bad(y, score, mass, rate, tied):
     steps = Steps.of(y, score)
     try:
-        cuts = promised_cuts(steps, Constraints(0.9), 0.95)
-    except PromiseError:
+        cuts = guaranteed_cuts(steps, Constraints(0.9), 0.95)
+    except GuaranteeError:
         return False
     distinct = np.unique(score)
     below = np.searchsorted(distinct, cuts.edge) - 1

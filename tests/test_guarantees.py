@@ -13,16 +13,16 @@ from scipy.stats import multinomial
 
 from argmaxf import maximize_empirical_f, maximize_expected_f
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.ladder import ORDER, TOP, Steps, rungs, tail, walk
-from argmaxf.empirical.promises import (
-    PromiseError,
+from argmaxf.empirical.guarantees import (
+    GuaranteeError,
     _levels,
     _precise,
+    guaranteed_cuts,
     least_true,
     low_limit,
     most_selected,
-    promised_cuts,
 )
+from argmaxf.empirical.ladder import ORDER, TOP, Steps, rungs, tail, walk
 from argmaxf.empirical.rows_needed import rows_needed
 
 
@@ -85,7 +85,7 @@ def test_the_tail_is_the_sum_of_its_terms():
 
 @pytest.mark.parametrize("limit", [0.5, 0.8, 0.9, 0.99])
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
-def test_labels_that_ignore_the_scores_pass_no_more_often_than_promised(limit, alpha):
+def test_labels_that_ignore_the_scores_pass_no_more_often_than_guaranteed(limit, alpha):
     """The exact probability that any cut passes, where every cut's precision is just too low."""
     n = 700
     own = dict(rungs(limit, alpha, n))
@@ -145,30 +145,30 @@ def sample(n, rate=0.5, apart=3.0, seed=0):
 
 
 @pytest.mark.parametrize("constraints", [Constraints(1.0), Constraints(None, 1.0)])
-def test_perfection_is_never_promised(constraints):
+def test_perfection_is_never_guaranteed(constraints):
     steps = Steps.of(*sample(1000, apart=100))
-    with pytest.raises(PromiseError, match="would not do") as error:
-        promised_cuts(steps, constraints, 0.95)
+    with pytest.raises(GuaranteeError, match="would not do") as error:
+        guaranteed_cuts(steps, constraints, 0.95)
     assert error.value.rows == np.inf
 
 
 @pytest.mark.parametrize("labels", [np.zeros(50, bool), np.array([False])])
-def test_rows_without_a_positive_promise_nothing(labels):
+def test_rows_without_a_positive_guarantee_nothing(labels):
     steps = Steps.of(labels, np.arange(labels.size, dtype=float))
-    with pytest.raises(PromiseError, match="labelled row"):
-        promised_cuts(steps, Constraints(0.5, 0.5), 0.95)
+    with pytest.raises(GuaranteeError, match="labelled row"):
+        guaranteed_cuts(steps, Constraints(0.5, 0.5), 0.95)
 
 
-def test_all_positive_rows_promise_all_of_them():
+def test_all_positive_rows_guarantee_all_of_them():
     steps = Steps.of(np.ones(200, bool), np.arange(200.0))
-    cuts = promised_cuts(steps, Constraints(0.9, 0.9), 0.95)
+    cuts = guaranteed_cuts(steps, Constraints(0.9, 0.9), 0.95)
     assert cuts.true.max() == 200
     assert cuts.false.max() == 0
 
 
 def test_one_tie_of_all_rows_is_one_cut():
     steps = Steps.of(np.arange(500) < 490, np.zeros(500))
-    cuts = promised_cuts(steps, Constraints(0.9), 0.95)
+    cuts = guaranteed_cuts(steps, Constraints(0.9), 0.95)
     assert (cuts.true.tolist(), cuts.false.tolist()) == ([490], [10])
 
 
@@ -179,13 +179,13 @@ def test_a_large_tie_of_positives_is_evidence_wherever_the_ladder_falls(n, above
     score = y + (np.arange(n) < 2 * above)  # a few rows score higher, half of them positive
     if above and n < 400:
         return  # three negatives need more rows to make up for
-    cuts = promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    cuts = guaranteed_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
     assert n // 2 in cuts.true
 
 
 def test_one_score_for_all_rows_is_one_test():
     best = maximize_empirical_f(
-        np.arange(400) < 200, np.zeros(400), min_precision=0.4, confidence=0.9
+        np.arange(400) < 200, np.zeros(400), min_precision=0.4, confidence_level=0.9
     )
     assert (best.k, best.precision) == (400, 0.5)
 
@@ -193,17 +193,17 @@ def test_one_score_for_all_rows_is_one_test():
 @pytest.mark.parametrize("values", [1, 2])
 @pytest.mark.parametrize("n", [1, 2, 28, 29, 100])
 def test_a_few_scores_of_rows_that_are_all_alike(n, values):
-    """All positive: promised from 29 rows on, the fewest with .9 ** rows <= .05."""
+    """All positive: guaranteed from 29 rows on, the fewest with .9 ** rows <= .05."""
     score = np.arange(n) % values
     if n < 29:
         rows = "row" if n == 1 else "rows"
-        with pytest.raises(PromiseError, match=f"from {n} labelled {rows}; about "):
-            maximize_empirical_f(np.ones(n), score, min_precision=0.9, confidence=0.95)
+        with pytest.raises(GuaranteeError, match=f"from {n} labelled {rows}; about "):
+            maximize_empirical_f(np.ones(n), score, min_precision=0.9, confidence_level=0.95)
     else:
-        best = maximize_empirical_f(np.ones(n), score, min_precision=0.9, confidence=0.95)
+        best = maximize_empirical_f(np.ones(n), score, min_precision=0.9, confidence_level=0.95)
         assert (best.k, best.value) == (n, 1.0)
-    with pytest.raises(PromiseError, match="would not do"):
-        maximize_empirical_f(np.zeros(n), score, min_precision=0.9, confidence=0.95)
+    with pytest.raises(GuaranteeError, match="would not do"):
+        maximize_empirical_f(np.zeros(n), score, min_precision=0.9, confidence_level=0.95)
 
 
 @pytest.mark.parametrize("sorted_by_label", [np.sort, lambda y: np.sort(y)[::-1]])
@@ -229,52 +229,52 @@ def test_a_start_among_equal_scores_counts_as_many_rows_as_it_has():
 def test_the_rows_said_to_be_enough_are_enough_with_ties():
     """The same rows several times over: from the number given on, a threshold is found."""
     y, score = np.arange(60) % 2 == 0, np.arange(60) % 2 == 0
-    with pytest.raises(PromiseError) as error:
-        promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    with pytest.raises(GuaranteeError) as error:
+        guaranteed_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
     assert error.value.rows < 400
     for times in range(int(np.ceil(error.value.rows / 60)), 80):
         steps = Steps.of(np.tile(y, times), np.tile(score, times))
-        assert promised_cuts(steps, Constraints(0.9), 0.95).true.max() == 30 * times
+        assert guaranteed_cuts(steps, Constraints(0.9), 0.95).true.max() == 30 * times
 
 
 def test_no_number_of_rows_is_named_where_labels_ignore_the_scores():
     named = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        with pytest.raises(PromiseError) as error:
-            promised_cuts(
+        with pytest.raises(GuaranteeError) as error:
+            guaranteed_cuts(
                 Steps.of(rng.random(2000) < 0.5, rng.random(2000)), Constraints(0.7), 0.95
             )
         named += np.isfinite(error.value.rows)
     assert named <= 5
 
 
-@pytest.mark.parametrize("confidence", [1e-9, 0.5, 1 - 1e-9])
-def test_extreme_confidence_is_answered(confidence):
+@pytest.mark.parametrize("confidence_level", [1e-9, 0.5, 1 - 1e-9])
+def test_extreme_confidence_is_answered(confidence_level):
     steps = Steps.of(*sample(5000, apart=5))
-    assert promised_cuts(steps, Constraints(0.9), confidence).true.size
+    assert guaranteed_cuts(steps, Constraints(0.9), confidence_level).true.size
 
 
-def test_more_confidence_promises_no_more():
+def test_more_confidence_guarantees_no_more():
     steps = Steps.of(*sample(2000))
     longest = [
-        promised_cuts(steps, Constraints(0.9), level).true.max() for level in (0.5, 0.9, 0.999)
+        guaranteed_cuts(steps, Constraints(0.9), level).true.max() for level in (0.5, 0.9, 0.999)
     ]
     assert longest[0] >= longest[1] >= longest[2]
 
 
 def test_the_rows_needed_are_enough_more_often_than_not():
     y, score = sample(100, rate=0.2, apart=3.5)
-    with pytest.raises(PromiseError) as error:
-        promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    with pytest.raises(GuaranteeError) as error:
+        guaranteed_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
     rows = int(error.value.rows)
     assert 100 < rows < 10_000
     found = 0
     for seed in range(40):
         steps = Steps.of(*sample(rows, rate=0.2, apart=3.5, seed=seed + 1))
         try:
-            found += promised_cuts(steps, Constraints(0.9), 0.95).true.size > 0
-        except PromiseError:
+            found += guaranteed_cuts(steps, Constraints(0.9), 0.95).true.size > 0
+        except GuaranteeError:
             continue
     assert found >= 20
     assert rows_needed(Steps.of(y, score), Constraints(0.9), 0.05) == error.value.rows
@@ -295,40 +295,40 @@ def test_few_rows_name_a_number_as_many_do(n):
 
 def test_the_best_of_the_cuts_that_qualify_is_returned():
     y, score = sample(3000, rate=0.3, apart=2.5)
-    best = maximize_empirical_f(y, score, min_precision=0.9, confidence=0.95)
-    cuts = promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    best = maximize_empirical_f(y, score, min_precision=0.9, confidence_level=0.95)
+    cuts = guaranteed_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
     f = 2 * cuts.true / (cuts.true + cuts.false + y.sum())
     assert best.value == f.max()
     assert best.k == (cuts.true + cuts.false)[f.argmax()] == (score >= best.threshold).sum()
-    assert best.precision > best.promise.precision_low >= 0.9
+    assert best.precision > best.guarantee.precision_low >= 0.9
     free = maximize_empirical_f(y, score)
-    assert best.promise.cost == pytest.approx(free.value - best.value)
+    assert best.guarantee.cost == pytest.approx(free.value - best.value)
     plain = maximize_empirical_f(y, score, min_precision=0.9)
     assert best.value <= plain.value
 
 
-def test_every_constraint_is_promised_at_once():
+def test_every_constraint_is_guaranteed_at_once():
     y, score = sample(5000)
     constraints = {"min_precision": 0.8, "min_recall": 0.85, "max_selected_rate": 0.55}
-    best = maximize_empirical_f(y, score, confidence=0.9, **constraints)
-    promise = best.promise
-    assert promise.constraints == Constraints(**constraints)
-    assert 0.8 <= promise.precision_low < best.precision
-    assert 0.85 <= promise.recall_low < best.recall
-    assert best.k / 5000 < promise.rate_high <= 0.55
-    assert str(promise).startswith("min_precision=0.8, min_recall=0.85, max_selected_rate=0.55 ")
+    best = maximize_empirical_f(y, score, confidence_level=0.9, **constraints)
+    guarantee = best.guarantee
+    assert guarantee.constraints == Constraints(**constraints)
+    assert 0.8 <= guarantee.precision_low < best.precision
+    assert 0.85 <= guarantee.recall_low < best.recall
+    assert best.k / 5000 < guarantee.rate_high <= 0.55
+    assert str(guarantee).startswith("min_precision=0.8, min_recall=0.85, max_selected_rate=0.55 ")
 
 
-def test_labels_are_promised_each_by_itself():
+def test_labels_are_guaranteed_each_by_itself():
     tables = [sample(1000, seed=seed) for seed in range(3)]
     y, score = (np.column_stack(columns) for columns in zip(*tables, strict=True))
-    both = {"min_precision": 0.9, "confidence": 0.95}
+    both = {"min_precision": 0.9, "confidence_level": 0.95}
     table = maximize_empirical_f(y, score, average="macro", **both)
     alone = [maximize_empirical_f(*each, **both) for each in tables]
     assert table.threshold.tolist() == [each.threshold for each in alone]
-    assert table.promise.tolist() == [each.promise for each in alone]
+    assert table.guarantee.tolist() == [each.guarantee for each in alone]
     y[:, 1] = False
-    with pytest.raises(PromiseError, match=r"label 1: min_precision=0.9 cannot be promised"):
+    with pytest.raises(GuaranteeError, match=r"label 1: min_precision=0.9 cannot be guaranteed"):
         maximize_empirical_f(y, score, average="macro", **both)
 
 
@@ -336,45 +336,45 @@ def test_segments_share_the_risk():
     y, score = sample(4000)
     by = np.where(np.arange(4000) < 2500, "north", "south")
     both = {"min_precision": 0.9, "min_recall": 0.5}
-    found = maximize_empirical_f(y, score, by=by, confidence=0.95, **both)
+    found = maximize_empirical_f(y, score, by=by, confidence_level=0.95, **both)
     assert found.segment.tolist() == ["north", "south"]
     for i, name in enumerate(found.segment):
         rows = by == name
-        alone = maximize_empirical_f(y[rows], score[rows], confidence=0.975, **both)
+        alone = maximize_empirical_f(y[rows], score[rows], confidence_level=0.975, **both)
         assert (found.threshold[i], found.k[i]) == (alone.threshold, alone.k)
-        assert found.promise[i] == replace(alone.promise, together=0.95)
-        assert "confidence 0.975 (0.95 for all segments at once)" in str(found.promise[i])
-    assert "confidence 0.95, at" in str(found.overall.promise)
+        assert found.guarantee[i] == replace(alone.guarantee, together=0.95)
+        assert "confidence level 0.975 (0.95 for all segments at once)" in str(found.guarantee[i])
+    assert "confidence level 0.95, at" in str(found.overall.guarantee)
     by[:10] = "tiny"
     told = r"segment 'tiny': .* \(0.95 for all segments at once\) from 10 labelled rows; about"
-    with pytest.raises(PromiseError, match=told):
-        maximize_empirical_f(y, score, by=by, confidence=0.95, **both)
+    with pytest.raises(GuaranteeError, match=told):
+        maximize_empirical_f(y, score, by=by, confidence_level=0.95, **both)
 
 
 def test_one_segment_has_all_the_confidence():
     y, score = sample(2000)
-    both = {"min_precision": 0.9, "confidence": 0.95}
+    both = {"min_precision": 0.9, "confidence_level": 0.95}
     alone = maximize_empirical_f(y, score, **both)
-    assert maximize_empirical_f(y, score, by=["one"] * 2000, **both).promise[0] == alone.promise
+    assert maximize_empirical_f(y, score, by=["one"] * 2000, **both).guarantee[0] == alone.guarantee
 
 
-def test_segments_promise_for_all_rows_together():
-    """Overall figures are those of the predictions, the promise is that of the worst segment."""
+def test_segments_guarantee_for_all_rows_together():
+    """Overall figures are those of the predictions, the guarantee is that of the worst segment."""
     y, score = sample(4000)
     by = np.arange(4000) % 3
     both = {"min_precision": 0.9, "min_recall": 0.5, "max_selected_rate": 0.6}
-    found = maximize_empirical_f(y, score, by=by, confidence=0.9, **both)
+    found = maximize_empirical_f(y, score, by=by, confidence_level=0.9, **both)
     selected = score >= found.threshold[by]
     overall = found.overall
     assert overall.k == selected.sum() == found.k.sum()
     assert overall.precision == pytest.approx(y[selected].mean())
     assert overall.recall == pytest.approx(selected[y].mean())
     assert overall.value == pytest.approx(2 * (selected & y).sum() / (selected.sum() + y.sum()))
-    assert overall.promise.confidence == 0.9
-    assert overall.promise.precision_low == min(each.precision_low for each in found.promise)
-    assert overall.promise.rate_high == max(each.rate_high for each in found.promise) <= 0.6
+    assert overall.guarantee.confidence_level == 0.9
+    assert overall.guarantee.precision_low == min(each.precision_low for each in found.guarantee)
+    assert overall.guarantee.rate_high == max(each.rate_high for each in found.guarantee) <= 0.6
     free = maximize_empirical_f(y, score, by=by)
-    assert overall.promise.cost == pytest.approx(free.overall.value - overall.value)
+    assert overall.guarantee.cost == pytest.approx(free.overall.value - overall.value)
 
 
 @pytest.mark.slow
@@ -388,8 +388,8 @@ def test_segments_keep_it_all_at_once_and_overall(parts):
         p = rng.beta(rate[by], 1 - rate[by])
         y = rng.random(p.size) < p
         try:
-            found = maximize_empirical_f(y, p, by=by, min_precision=0.9, confidence=0.95)
-        except PromiseError:
+            found = maximize_empirical_f(y, p, by=by, min_precision=0.9, confidence_level=0.95)
+        except GuaranteeError:
             continue
         selected = beta_law(rate, 1 - rate).sf(found.threshold)
         true = rate * beta_law(rate + 1, 1 - rate).sf(found.threshold)
@@ -413,7 +413,7 @@ def test_segments_that_are_none_are_refused(by, message):
         maximize_empirical_f(*sample(100), by=by)
 
 
-def test_segments_without_a_promise_and_with_weights():
+def test_segments_without_a_guarantee_and_with_weights():
     y, score = sample(300)
     by = np.array(["a", "b", "c"])[np.arange(300) % 3]
     weight = np.where(by == "b", 0.0, np.arange(300) % 5 + 1.0)
@@ -463,18 +463,21 @@ def test_the_rate_is_a_part_of_the_rows_whatever_they_weigh(n, weight):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"confidence": 0.95}, "needs min_precision, min_recall or max_selected_rate"),
-        ({"min_precision": 0.9, "confidence": 1.0}, "strictly between 0 and 1, got 1.0"),
-        ({"min_precision": 0.9, "confidence": 0}, "strictly between 0 and 1, got 0"),
-        ({"min_precision": 0.9, "confidence": "high"}, "confidence must be a real number"),
+        ({"confidence_level": 0.95}, "needs min_precision, min_recall or max_selected_rate"),
+        ({"min_precision": 0.9, "confidence_level": 1.0}, "strictly between 0 and 1, got 1.0"),
+        ({"min_precision": 0.9, "confidence_level": 0}, "strictly between 0 and 1, got 0"),
+        (
+            {"min_precision": 0.9, "confidence_level": "high"},
+            "confidence_level must be a real number",
+        ),
         ({"max_selected_rate": -1.0}, r"max_selected_rate must lie in \[0, 1\], got -1.0"),
         (
-            {"min_precision": 0.9, "confidence": 0.9, "sample_weight": np.arange(1.0, 101)},
-            "confidence needs rows of one weight: .* from 1 to 100",
+            {"min_precision": 0.9, "confidence_level": 0.9, "sample_weight": np.arange(1.0, 101)},
+            "confidence_level needs rows of one weight: .* from 1 to 100",
         ),
     ],
 )
-def test_what_cannot_be_promised_is_refused_with_the_reason(options, message):
+def test_what_cannot_be_guaranteed_is_refused_with_the_reason(options, message):
     with pytest.raises(ValueError, match=message):
         maximize_empirical_f(*sample(100), **options)
 
@@ -483,12 +486,12 @@ def test_what_cannot_be_promised_is_refused_with_the_reason(options, message):
 def test_cells_of_a_row_are_not_taken_for_independent(average):
     y, score = (np.column_stack([each, each]) for each in sample(100))
     with pytest.raises(ValueError, match=f"average must be 'macro', got '{average}'"):
-        maximize_empirical_f(y, score, average=average, min_precision=0.5, confidence=0.9)
+        maximize_empirical_f(y, score, average=average, min_precision=0.5, confidence_level=0.9)
 
 
 def test_equal_weights_and_rows_of_no_weight_change_nothing():
     y, score = sample(1000)
-    both = {"min_precision": 0.9, "confidence": 0.95}
+    both = {"min_precision": 0.9, "confidence_level": 0.95}
     weight = np.where(np.arange(1000) < 900, 2.5, 0.0)
     weighted = maximize_empirical_f(y, score, sample_weight=weight, **both)
     assert weighted == maximize_empirical_f(y[:900], score[:900], **both)
@@ -496,14 +499,14 @@ def test_equal_weights_and_rows_of_no_weight_change_nothing():
 
 def test_a_constraint_of_zero_costs_nothing():
     y, score = sample(300)
-    best = maximize_empirical_f(y, score, min_precision=0.0, confidence=0.95)
+    best = maximize_empirical_f(y, score, min_precision=0.0, confidence_level=0.95)
     assert best.value == maximize_empirical_f(y, score).value
-    assert best.promise.cost == 0.0
+    assert best.guarantee.cost == 0.0
 
 
 def test_the_order_of_rows_does_not_matter_but_where_a_start_splits_a_tie():
     y, score = sample(2000)
-    both = {"min_precision": 0.9, "confidence": 0.95}
+    both = {"min_precision": 0.9, "confidence_level": 0.95}
     assert maximize_empirical_f(y, score, **both) == maximize_empirical_f(
         y[::-1], score[::-1], **both
     )
@@ -519,13 +522,17 @@ def test_the_order_of_rows_does_not_matter_but_where_a_start_splits_a_tie():
 def test_float32_and_infinite_scores_are_taken_as_they_are():
     y, score = sample(1000)
     score[:20], y[:20] = np.inf, True
-    best = maximize_empirical_f(y, score.astype(np.float32), min_precision=0.9, confidence=0.95)
+    best = maximize_empirical_f(
+        y, score.astype(np.float32), min_precision=0.9, confidence_level=0.95
+    )
     assert (score.astype(np.float32) >= best.threshold).sum() == best.k
 
 
 def test_a_score_of_infinity_is_a_score():
     y = np.arange(100) < 60
-    best = maximize_empirical_f(y, np.where(y, np.inf, 0.0), min_precision=0.9, confidence=0.95)
+    best = maximize_empirical_f(
+        y, np.where(y, np.inf, 0.0), min_precision=0.9, confidence_level=0.95
+    )
     assert (best.k, best.value, best.precision) == (60, 1.0, 1.0)
     assert 0.0 < best.threshold < np.inf
 
@@ -540,31 +547,35 @@ def test_nothing_to_find_keeps_any_recall_and_a_precision_needs_rows():
 
 
 def test_a_confidence_near_one_is_not_said_to_be_one():
-    with pytest.raises(PromiseError, match=r"with confidence 0\.999999999999999 from 50"):
-        maximize_empirical_f(*sample(50), min_precision=0.9, confidence=1 - 1e-15)
+    with pytest.raises(GuaranteeError, match=r"at confidence level 0\.999999999999999 from 50"):
+        maximize_empirical_f(*sample(50), min_precision=0.9, confidence_level=1 - 1e-15)
 
 
 def test_limits_are_said_as_they_were_asked():
-    with pytest.raises(PromiseError, match=r"min_precision=0.9999999 .* confidence 0.999999999 "):
-        maximize_empirical_f(*sample(50), min_precision=0.9999999, confidence=0.999999999)
+    with pytest.raises(
+        GuaranteeError, match=r"min_precision=0.9999999 .* confidence level 0.999999999 "
+    ):
+        maximize_empirical_f(*sample(50), min_precision=0.9999999, confidence_level=0.999999999)
 
 
-def test_the_band_of_the_display_is_what_is_promised():
+def test_the_band_of_the_display_is_what_is_guaranteed():
     from matplotlib import pyplot
 
     from argmaxf.displays import EmpiricalFDisplay
 
     y, score = sample(800)
-    both = {"min_precision": 0.9, "confidence": 0.95}
+    both = {"min_precision": 0.9, "confidence_level": 0.95}
     shown = EmpiricalFDisplay.from_predictions(y, score, **both)
-    promised = shown.limits.precision_low >= 0.9
-    cuts = promised_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
-    assert promised[np.searchsorted(shown.score, cuts.edge)].all()
-    assert (shown.limits.precision_low[promised] < shown.precision[promised]).all()
-    assert not promised[: np.searchsorted(shown.score, cuts.edge.min()) - 30].any()
+    guaranteed = shown.limits.precision_low >= 0.9
+    cuts = guaranteed_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    assert guaranteed[np.searchsorted(shown.score, cuts.edge)].all()
+    assert (shown.limits.precision_low[guaranteed] < shown.precision[guaranteed]).all()
+    assert not guaranteed[: np.searchsorted(shown.score, cuts.edge.min()) - 30].any()
     at_best = shown.limits.precision_low[np.searchsorted(shown.score, shown.best.threshold)]
-    assert at_best == pytest.approx(shown.best.promise.precision_low)
-    assert any("0.95 confidence" in label for label in shown.ax_.get_legend_handles_labels()[1])
+    assert at_best == pytest.approx(shown.best.guarantee.precision_low)
+    assert any(
+        "confidence level 0.95" in label for label in shown.ax_.get_legend_handles_labels()[1]
+    )
     pyplot.close("all")
 
 
@@ -575,33 +586,33 @@ def test_the_band_of_scores_that_many_rows_share(decimals):
     from argmaxf.displays import EmpiricalFDisplay
 
     y, score = sample(800)
-    both = {"min_precision": 0.9, "confidence": 0.95}
+    both = {"min_precision": 0.9, "confidence_level": 0.95}
     shown = EmpiricalFDisplay.from_predictions(y, score.round(decimals), **both)
     at_best = np.searchsorted(shown.score, shown.best.threshold)
-    assert shown.limits.precision_low[at_best] == pytest.approx(shown.best.promise.precision_low)
+    assert shown.limits.precision_low[at_best] == pytest.approx(shown.best.guarantee.precision_low)
     pyplot.close("all")
 
 
 def test_every_constraint_has_its_band():
-    """Each band ends at the limit that the promise names, and holds the constraint where drawn."""
+    """Each band ends at the guarantee's limit, and holds the constraint where drawn."""
     from matplotlib import pyplot
 
     from argmaxf.displays import EmpiricalFDisplay
 
     y, score = sample(2000, rate=0.4)
     chance = {"min_precision": 0.8, "min_recall": 0.7, "max_selected_rate": 0.5}
-    shown = EmpiricalFDisplay.from_predictions(y, score, confidence=0.9, **chance)
-    promise, at_best = shown.best.promise, np.searchsorted(shown.score, shown.best.threshold)
+    shown = EmpiricalFDisplay.from_predictions(y, score, confidence_level=0.9, **chance)
+    guarantee, at_best = shown.best.guarantee, np.searchsorted(shown.score, shown.best.threshold)
     limits = shown.limits
-    assert limits.precision_low[at_best] == pytest.approx(promise.precision_low)
-    assert limits.recall_low[at_best] == pytest.approx(promise.recall_low)
-    assert limits.rate_high[at_best] == pytest.approx(promise.rate_high)
+    assert limits.precision_low[at_best] == pytest.approx(guarantee.precision_low)
+    assert limits.recall_low[at_best] == pytest.approx(guarantee.recall_low)
+    assert limits.rate_high[at_best] == pytest.approx(guarantee.rate_high)
     assert (limits.recall_low <= shown.recall).all()
     assert (limits.rate_high >= shown.rate).all()
     assert shown.rate[at_best] == pytest.approx((score >= shown.best.threshold).mean())
     told = shown.ax_.get_legend_handles_labels()[1]
     for name in ("precision", "recall", "part selected"):
-        assert f"{name} promised with 0.9 confidence" in told
+        assert f"{name} guaranteed at confidence level 0.9" in told
     assert "part selected above 0.5" in told
     plain = EmpiricalFDisplay.from_predictions(y, score, max_selected_rate=0.2)
     assert plain.limits.rate_high is None
