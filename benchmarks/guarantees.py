@@ -62,11 +62,11 @@ def rows() -> Iterator[Row]:
         "recall": {"min_recall": 0.8},
         "precision and recall": {"min_precision": 0.7, "min_recall": 0.8},
     }.items():
-        options = {"odds": 0.95, **chance}
+        options = {"confidence_level": 0.95, **chance}
         ours, other = best_pair(
             partial(maximize_expected_f, p, **options), partial(maximize_empirical_f, p > 0.5, p)
         )
-        yield Row(f"odds of {name}, n = 1e6", ours, "threshold, no constraint", other)
+        yield Row(f"chance constraint on {name}, n = 1e6", ours, "threshold, no constraint", other)
 
 
 def beside_mapie(rng: np.random.Generator) -> Iterator[Row]:

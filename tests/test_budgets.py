@@ -191,15 +191,15 @@ def test_a_classifier_keeps_to_a_budget_in_every_batch(multilabel, average, budg
         np.testing.assert_array_equal(model.decision_function(batch) >= 0, best.selected)
 
 
-def test_a_budget_of_rows_and_its_odds():
+def test_a_budget_of_rows_and_its_confidence_level():
     X, y = make_classification(600, weights=[0.8], random_state=0)
     free = ExpectedFClassifier(LogisticRegression()).fit(X[:400], y[:400])
     model = ExpectedFClassifier(LogisticRegression(), max_selected=20).fit(X[:400], y[:400])
     assert model.predict(X[400:]).sum() == 20 < free.predict(X[400:]).sum()
-    model.set_params(min_precision=0.5, odds=0.9)
+    model.set_params(min_precision=0.5, confidence_level=0.9)
     found = model.fit(X[:400], y[:400]).decide(X[400:])
     assert found.k <= 20
-    assert found.promise.kept >= 0.9
+    assert found.guarantee.probability >= 0.9
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def test_bounds_beyond_doubles_are_refused(n, rate, capsys):
 def test_a_bound_above_one_says_nothing(capsys):
     assert run(["bounds", "--n", "100000", "--positive-rate", "0.1"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "Lemma 2: with odds of 0.95, F measured on them is within 0.365" in text
+    assert "Lemma 2: with probability 0.95, F measured on them is within 0.365" in text
     assert "Theorem 3 says nothing here: F is at most 1, and its bound is 3.62" in text
 
 

@@ -94,24 +94,24 @@ def test_what_cannot_be_promised_says_so(rows):
     classes = np.arange(len(y)) % 3
     for model in (
         ThresholdFClassifier(LogisticRegression(), **PROMISE),
-        ExpectedFClassifier(LogisticRegression(), min_precision=0.8, odds=0.9),
+        ExpectedFClassifier(LogisticRegression(), min_precision=0.8, confidence_level=0.9),
     ):
         with pytest.raises(ValueError, match=r"binary or multilabel target.*got 3 classes"):
             model.fit(X, classes)
-    with pytest.raises(ValueError, match=r"min_recall=0.5 needs odds"):
+    with pytest.raises(ValueError, match=r"min_recall=0.5 needs confidence_level"):
         ExpectedFClassifier(LogisticRegression(), min_recall=0.5).fit(X, y)
 
 
-def test_expected_f_keeps_its_odds_in_the_batch(rows):
+def test_expected_f_meets_its_constraint_in_the_batch(rows):
     X, y, X_new, _ = rows
-    options = {"min_precision": 0.9, "odds": 0.95}
+    options = {"min_precision": 0.9, "confidence_level": 0.95}
     model = ExpectedFClassifier(LogisticRegression(), calibrate=None, **options).fit(X, y)
     decision = model.decide(X_new)
     proba = model.predict_proba(X_new)[:, 1]
     alone = maximize_expected_f(proba, **options)
     assert decision.k == alone.k == model.predict(X_new).sum()
-    assert decision.promise == alone.promise
-    assert decision.promise.kept >= 0.95
+    assert decision.guarantee == alone.guarantee
+    assert decision.guarantee.probability >= 0.95
 
 
 def test_the_comparison_takes_only_methods_that_promise(rows):

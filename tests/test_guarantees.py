@@ -539,7 +539,7 @@ def test_a_score_of_infinity_is_a_score():
 
 def test_nothing_to_find_keeps_any_recall_and_a_precision_needs_rows():
     both = maximize_empirical_f([0, 0], [0.1, 0.2], min_recall=0.5)
-    assert both.k == maximize_expected_f([0.0, 0.0], min_recall=0.5, odds=0.9).k == 0
+    assert both.k == maximize_expected_f([0.0, 0.0], min_recall=0.5, confidence_level=0.9).k == 0
     with pytest.raises(
         ValueError, match=r"min_precision=0\.5 cannot be reached: the best cut has 0"
     ):

@@ -312,8 +312,8 @@ def test_budgets_and_promises_hold_for_every_measure():
         assert few.expected == pytest.approx(curve[:4].max())
         many = maximize_expected_f(p, measure=measure, min_selected=40)
         assert many.expected == pytest.approx(curve[40:].max())
-        kept = maximize_expected_f(p, measure=measure, min_precision=0.5, odds=0.8)
-        assert kept.promise.kept >= 0.8
+        kept = maximize_expected_f(p, measure=measure, min_precision=0.5, confidence_level=0.8)
+        assert kept.guarantee.probability >= 0.8
 
 
 def test_a_measure_that_falls_with_true_positives_is_refused_with_the_counts():
@@ -436,13 +436,15 @@ def best_without_zeros(p, formula, zero_division, least, recall=None):
     best = -math.inf
     possible = [each > 0 for each in p]
     for chosen in itertools.product(*([False, True] if each else [False] for each in possible)):
-        if sum(chosen) >= least and (recall is None or recall_odds(p, chosen, recall) >= 0.5):
+        if sum(chosen) >= least and (
+            recall is None or recall_probability(p, chosen, recall) >= 0.5
+        ):
             mean, _ = definition(p, chosen, formula=formula, zero_division=zero_division)
             best = max(best, float(mean))
     return best
 
 
-def recall_odds(p, chosen, recall):
+def recall_probability(p, chosen, recall):
     """The probability that a set has this recall."""
     kept, _ = definition(p, chosen, formula=lambda t, k, s, n: (int(t >= recall * s), 1))
     return float(kept)
@@ -453,7 +455,7 @@ def recall_odds(p, chosen, recall):
 def test_items_with_probability_0_are_never_selected(measure, p):
     zeros = np.array(p) == 0.0
     for least, recall in [(0, None), (1, None), (2, None), (0, 0.6), (2, 0.6)]:
-        promise = {} if recall is None else {"min_recall": recall, "odds": 0.5}
+        promise = {} if recall is None else {"min_recall": recall, "confidence_level": 0.5}
         options = {"measure": measure, "zero_division": 1.0, "min_selected": least, **promise}
         decision = maximize_expected_f(p, **options)
         assert not decision.selected[zeros].any()
@@ -469,7 +471,9 @@ def test_many_items_with_probability_0_are_not_selected_either():
     assert (decision.k, decision.selected[:100].any()) == (19_900, False)
 
 
-@pytest.mark.parametrize("promise", [{}, {"min_recall": 0.5, "odds": 0.5}], ids=["free", "promise"])
+@pytest.mark.parametrize(
+    "promise", [{}, {"min_recall": 0.5, "confidence_level": 0.5}], ids=["free", "promise"]
+)
 def test_more_items_than_can_be_positive_are_refused(promise):
     with pytest.raises(ValueError, match="min_selected=2 is more than the 1 item with a prob"):
         maximize_expected_f([0.3, 0.0, 0.0], measure="mcc", min_selected=2, **promise)
@@ -482,11 +486,11 @@ def test_gmean_of_few_items_is_its_own_bound():
 
 def test_a_promise_names_the_measure():
     p = [0.9, 0.8, 0.5, 0.2]
-    options = {"min_precision": 0.6, "odds": 0.7}
-    assert str(maximize_expected_f(p, measure="mcc", **options).promise).endswith("expected MCC")
-    assert str(maximize_expected_f(p, **options).promise).endswith("expected F")
+    options = {"min_precision": 0.6, "confidence_level": 0.7}
+    assert str(maximize_expected_f(p, measure="mcc", **options).guarantee).endswith("expected MCC")
+    assert str(maximize_expected_f(p, **options).guarantee).endswith("expected F")
     parted = maximize_expected_f(p, measure="jaccard", by=["a", "a", "b", "b"], **options)
-    assert str(parted.overall.promise).endswith("expected Jaccard")
+    assert str(parted.overall.guarantee).endswith("expected Jaccard")
 
 
 @pytest.mark.parametrize("measure", ["fbeta", "mcc"])
@@ -671,7 +675,9 @@ def test_the_command_names_the_measure(tmp_path):
     pl.DataFrame({"p": p}).write_csv(path)
     assert "E[MCC] ± std" in decided(path, "--measure", "mcc").output
     assert "E[F] ± std" in decided(path).output
-    promise = decided(path, "--measure", "mcc", "--min-recall", "0.5", "--odds", "0.6").output
+    promise = decided(
+        path, "--measure", "mcc", "--min-recall", "0.5", "--confidence-level", "0.6"
+    ).output
     assert "expected MCC" in promise
     read = json.loads(decided(path, "--measure", "tversky:0.3,0.7", "--json").output)
     best = maximize_expected_f(p, measure=Tversky(0.3, 0.7))

@@ -11,6 +11,7 @@ from tests import ROOT
 NAMES = [
     "AutoFClassifier",
     "BlendFClassifier",
+    "ChanceGuarantee",
     "Comparison",
     "CostSensitiveFClassifier",
     "Curve",
@@ -23,7 +24,6 @@ NAMES = [
     "JointDecision",
     "JointFClassifier",
     "MarginFClassifier",
-    "ModelPromise",
     "ProbabilitySketch",
     "SharedDecision",
     "SoftFClassifier",

@@ -436,7 +436,9 @@ def test_certain_pixels_where_misses_and_false_alarms_weigh_far_from_alike(measu
 @pytest.mark.parametrize("options", [{"by": [0, 0, 1, 1]}, {"prior": (0.1, 0.2)}], ids=str)
 def test_what_only_the_cpu_can_do_is_refused_elsewhere(monkeypatch, options):
     monkeypatch.setattr(tensors, "is_elsewhere", lambda tensor: True)
-    with pytest.raises(ValueError, match=r"prior, by, odds, limits .* for tensors on the CPU"):
+    with pytest.raises(
+        ValueError, match=r"prior, by, confidence_level, limits .* for tensors on the CPU"
+    ):
         maximize_expected_f(torch.tensor([0.9, 0.2, 0.3, 0.4]), **options)
 
 

@@ -24,6 +24,7 @@ from argmaxf.estimators.joint import JointFClassifier as JointFClassifier
 from argmaxf.estimators.margin import MarginFClassifier as MarginFClassifier
 from argmaxf.estimators.softf import SoftFClassifier as SoftFClassifier
 from argmaxf.estimators.threshold import ThresholdFClassifier as ThresholdFClassifier
+from argmaxf.expected.chance import ChanceGuarantee as ChanceGuarantee
 from argmaxf.expected.decision import Decision as Decision
 from argmaxf.expected.decision import ExpectedF as ExpectedF
 from argmaxf.expected.dependent import (
@@ -39,7 +40,6 @@ from argmaxf.expected.dependent.general import JointDecision as JointDecision
 from argmaxf.expected.evaluate import expected_f as expected_f
 from argmaxf.expected.evaluate import expected_f_curve as expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f as maximize_expected_f
-from argmaxf.expected.promises import ModelPromise as ModelPromise
 from argmaxf.expected.shared_rows.decide import SharedDecision as SharedDecision
 from argmaxf.expected.summary.sketch import ProbabilitySketch as ProbabilitySketch
 from argmaxf.expected.worst_case import WorstCase as WorstCase

@@ -53,7 +53,7 @@ def said(number: float) -> str:
 
 
 def priced(cost: float) -> str:
-    """Say what a promise costs, as in "at 0.02 of" F, or that it is free."""
+    """Say what constraints cost, as in "at 0.02 of" F, or that they cost nothing."""
     return f"at {cost:.4g} of" if cost > NOTHING else "at no cost in"
 
 
@@ -66,38 +66,41 @@ def check_strictly_between(name: str, number: float, why: str) -> float:
 
 
 def sure(name: str, number: float, together: float | None) -> str:
-    """Say how sure a promise is, and what that makes for all segments, where it is one of them."""
+    """Return a named confidence, and that of all segments at once where this is one of them."""
     of_all = "" if together is None else f" ({said(together)} for all segments at once)"
     return f"{name} {said(number)}{of_all}"
 
 
 class ChanceConstraint(NamedTuple):
-    """A promise under the model: constraints, and the probability with which they shall hold."""
+    """Constraints, and the probability under the model with which they must hold."""
 
     constraints: Constraints
-    odds: float
-    together: float | None = None  # of a segment: the odds of all segments at once
+    confidence_level: float
+    joint_confidence_level: float | None = None  # for a segment: that of all segments at once
 
     @classmethod
     def of(
         cls,
         min_precision: float | None = None,
         min_recall: float | None = None,
-        odds: float | None = None,
+        confidence_level: float | None = None,
     ) -> ChanceConstraint | None:
         """Check the options of a public function; None where nothing is asked."""
-        if min_precision is None and min_recall is None and odds is None:
+        if min_precision is None and min_recall is None and confidence_level is None:
             return None
         constraints = Constraints(min_precision, min_recall)
-        if odds is None:
-            raise ValueError(f"{constraints} needs odds: with what probability shall it hold?")
+        if confidence_level is None:
+            raise ValueError(f"{constraints} needs confidence_level, such as 0.95")
         if not constraints.given():
-            raise ValueError(f"odds={odds} needs min_precision or min_recall to promise")
-        certain = "odds of 0 promise nothing, and odds of 1 are for what is certain"
-        return cls(constraints, check_strictly_between("odds", odds, certain))
+            raise ValueError(
+                f"confidence_level={confidence_level} needs min_precision or min_recall"
+            )
+        why = "0 guarantees nothing, and only certain items reach 1"
+        return cls(constraints, check_strictly_between("confidence_level", confidence_level, why))
 
     def of_each(self, parts: int) -> ChanceConstraint:
-        """Return the promise of each of several independent parts for all of them to keep it."""
+        """Return the constraint of each of several independent parts for all to meet it at once."""
         if parts <= 1:
             return self
-        return self._replace(odds=self.odds ** (1.0 / parts), together=self.odds)
+        each = self.confidence_level ** (1.0 / parts)
+        return self._replace(confidence_level=each, joint_confidence_level=self.confidence_level)

@@ -26,7 +26,7 @@ FROZEN = frozenset(MEASURES.values())  # measures that are what they are
 
 @dataclass(frozen=True)
 class Problem:
-    """What to maximize: a measure, the value of 0/0, whether ties may be split, what to promise."""
+    """What to maximize: a measure, the value of 0/0, whether ties may be split, limits."""
 
     measure: Measure
     zero_division: float
@@ -34,7 +34,7 @@ class Problem:
     ratio: Coefficients | None  # of a measure that is a ratio, as floats: what the kernels take
     least: int = 0  # items selected, at least and at most
     most: int = NO_LIMIT
-    chance: ChanceConstraint | None = None  # the constraints to keep, and with what odds
+    chance: ChanceConstraint | None = None  # the constraints, and their confidence level
 
     @classmethod
     def of(

@@ -44,9 +44,9 @@ def bounds(
     out = console()
     out.print(f"n = {n:,}, positive rate {positive_rate:g}, β = {beta:g}, η = {eta:g}")
     begins = needed[positive_rate]["lemma_2_begins"]
-    close = f"with odds of {1.0 - eta:g}, F measured on them is within {{:.3g}} of its limit."
+    close = f"with probability {1.0 - eta:g}, F measured on them is within {{:.3g}} of its limit."
     out.print(_say("Lemma 2", lemma, close, begins))
-    lost = f"with such odds training for F loses at most {{:.3g}} (VC dimension {vc_dimension})."
+    lost = f"with it, training for F loses at most {{:.3g}} (VC dimension {vc_dimension})."
     out.print(_say("Theorem 3", theorem, lost, begins))
     print_whole(out, _table(needed, accuracy, positive_rate))
     out.print(

@@ -22,8 +22,8 @@ from argmaxf.cli.output import JSON_OPTION, console, print_json, print_whole, sp
 from argmaxf.cli.progress import TerminalProgress
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.interval import Interval
+from argmaxf.expected.chance import ChanceGuarantee
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.promises import ModelPromise
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.files import Options, decide_files, estimate_files, label_files
 from argmaxf.frames.deciding import Decisions
@@ -50,9 +50,11 @@ TIES = typer.Option("--ties", help="Equal probabilities: together, or split by o
 NULLS = typer.Option("--nulls", help="Rows without a probability: raise, or drop.")
 LEAST = typer.Option("--min-selected", help="Select at least so many rows, of each segment.")
 MOST = typer.Option("--max-selected", help="Select at most so many rows, of each segment.")
-PRECISION = typer.Option("--min-precision", help="The least precision, kept with --odds.")
-RECALL = typer.Option("--min-recall", help="The least recall, kept with --odds.")
-ODDS = typer.Option("--odds", help="How likely these shall hold, if the probabilities are right.")
+PRECISION = typer.Option(
+    "--min-precision", help="The least precision, which holds at --confidence-level."
+)
+RECALL = typer.Option("--min-recall", help="The least recall, which holds at --confidence-level.")
+LEVEL = typer.Option("--confidence-level", help="Probability with which these hold in the model.")
 THRESHOLD = typer.Option("--threshold", help="Use this threshold instead of finding the best one.")
 TRAIN = typer.Option("--train-rate", help="Rate of positives where the model was trained.")
 DEPLOY = typer.Option(
@@ -80,7 +82,7 @@ def decide(
     max_selected: Annotated[int | None, MOST] = None,
     min_precision: Annotated[float | None, PRECISION] = None,
     min_recall: Annotated[float | None, RECALL] = None,
-    odds: Annotated[float | None, ODDS] = None,
+    confidence_level: Annotated[float | None, LEVEL] = None,
     threshold: Annotated[float | None, THRESHOLD] = None,
     train_rate: Annotated[float | None, TRAIN] = None,
     deploy_rate: Annotated[str | None, DEPLOY] = None,
@@ -91,9 +93,9 @@ def decide(
     start = time.perf_counter()
     limits = (min_selected, max_selected)
     rates = _rates(train_rate, deploy_rate)
-    chance = ChanceConstraint.of(min_precision, min_recall, odds)
+    chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
     if chance and threshold is not None:
-        raise ValueError("give either --threshold or a promise, got both")
+        raise ValueError("give either --threshold or --min-precision and --min-recall, got both")
     if threshold is not None and limits != (None, None):
         raise ValueError("give either --threshold or a budget (--min-selected, --max-selected)")
     piped = output == PIPE
@@ -180,7 +182,9 @@ def _decide_sketch(files: list[str], options: Options, on_rows: bool) -> Decisio
     if options.prior:
         raise ValueError("a sketch holds no rows to move to another rate; move them before")
     if options.chance:
-        raise ValueError("a promise needs every probability, and a sketch holds their summary")
+        raise ValueError(
+            "min_precision and min_recall need every probability, and a sketch holds their summary"
+        )
     if on_rows:
         raise ValueError("a sketch holds no rows to label; give --threshold where the rows are")
     return read_sketch(Path(files[0])).decide(
@@ -234,17 +238,18 @@ def _fields(decision: Decision) -> dict[str, Any]:
         "std": max(0.0, decision.std),
         "beta": decision.beta,
     }
-    if decision.promise:
-        fields["promise"] = _promise_fields(decision.promise)
+    if decision.guarantee:
+        fields["guarantee"] = _guarantee_fields(decision.guarantee)
     if decision.bracket:
         fields["bracket"] = [_finite(end) for end in decision.bracket]
     return fields
 
 
-def _promise_fields(promise: ModelPromise) -> dict[str, float]:
-    rest = {"odds": promise.odds, "kept": promise.kept, "cost": promise.cost}
-    together = {} if promise.together is None else {"odds_of_all_segments": promise.together}
-    return promise.constraints.given() | rest | together
+def _guarantee_fields(guarantee: ChanceGuarantee) -> dict[str, float]:
+    names = ("confidence_level", "probability", "cost", "joint_confidence_level")
+    fields = {name: getattr(guarantee, name) for name in names}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return guarantee.constraints.given() | given
 
 
 def _finite(number: float | None) -> float | None:
@@ -276,12 +281,12 @@ def _print(
             low, high = decision.bracket
             out.print(f"The best threshold of all lies between {low:.6g} and {high:.6g}.")
     for key, decision in sorted(decisions.items(), key=_order):
-        if decision.promise:
+        if decision.guarantee:
             name = f"{', '.join(map(str, key))}: " if key else ""
-            out.print(f"{escape(name)}promised {decision.promise}", soft_wrap=True)
+            out.print(f"{escape(name)}guaranteed: {decision.guarantee}", soft_wrap=True)
     if all_rows := decisions.overall:
         value = f"E[{word}] {all_rows.expected:.6g} ± {spread(all_rows.std)}"
-        text = f"All segments together: {value}, promised {all_rows.promise}"
+        text = f"All segments together: {value}, guaranteed: {all_rows.guarantee}"
         out.print(escape(text), soft_wrap=True)
     rows = sum(decision.n for decision in decisions.values())
     done = f"Labels in {escape(str(output))}. " if output and output != PIPE else ""

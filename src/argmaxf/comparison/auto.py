@@ -72,7 +72,7 @@ class AutoFClassifier(MetaFClassifier):
         it in every batch.
     confidence_level : float, default=None
         With what probability: over draws of the rows for a tuned threshold, under the model for
-        expected F (its `odds`).
+        expected F (its `confidence_level`).
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives where it predicts, if that is another than in training; of a
         multiclass target the share of each class. Methods are compared on rows weighted to that

@@ -93,7 +93,7 @@ def compare(
         it in every batch.
     confidence_level : float, default=None
         With what probability: over draws of the rows for a tuned threshold, under the model for
-        expected F (its `odds`).
+        expected F (its `confidence_level`).
     pos_label : scalar, default=None
         The class F counts in a binary target; by default the last in sorted order.
     n_jobs : int, default=None

@@ -130,21 +130,23 @@ def promised(trial: Trial, chosen: str) -> list[str]:
         made = learned(trial, trial.method(chosen), trial.held_out)
         promises = getattr(made, "guarantee_", None)
         if promises is None:  # expected F promises for each batch anew
-            kept, cost = _odds(made), _cost_here(made, trial)
+            kept, cost = _level(made), _cost_here(made, trial)
             return [f"promised: {recipe.constraints} in each batch{kept}{cost}"]
     each = promises if isinstance(promises, list) else [promises]
     return [f"promised: {promise}" for promise in each]
 
 
-def _odds(made: Any) -> str:
+def _level(made: Any) -> str:
     """Say how surely expected F keeps its promise; a rate alone is kept whatever is true."""
-    odds = made.odds
-    return "" if odds is None else f" with odds {odds:g}, if the probabilities are right"
+    level = made.confidence_level
+    return "" if level is None else f" with probability {level:g}, if the probabilities are right"
 
 
 def _cost_here(made: Any, trial: Trial) -> str:
     """Say what the promise of expected F costs on the rows held out, taken as one batch."""
-    free = copy(made).set_params(**dict.fromkeys([*trial.recipe.constraints.given(), "odds"]))
+    free = copy(made).set_params(
+        **dict.fromkeys([*trial.recipe.constraints.given(), "confidence_level"])
+    )
     rows = trial.scores[trial.held_out]
     cost = np.mean(free.decide(rows).expected - made.decide(rows).expected)
     if np.isnan(cost):  # the probabilities are known to be off

@@ -114,8 +114,8 @@ def _threshold(model: Any, recipe: Recipe) -> Any:
 
 def _expected(model: Any, recipe: Recipe) -> Any:
     promise: dict[str, Any] = {**recipe.constraints.given()}
-    if promise.keys() - {"max_selected_rate"}:  # a rate is kept without odds
-        promise["odds"] = recipe.confidence_level
+    if promise.keys() - {"max_selected_rate"}:  # a rate always holds
+        promise["confidence_level"] = recipe.confidence_level
     rate = {"deploy_rate": recipe.deploy_rate}
     return ExpectedFClassifier(model, **recipe.goal, **recipe.tuning, **promise, **rate)
 

@@ -40,7 +40,7 @@ class BatchFClassifier(MetaFClassifier):
     zero_division: float = 0.0
     min_precision: float | None = None
     min_recall: float | None = None
-    odds: float | None = None
+    confidence_level: float | None = None
     min_selected: int | None = None
     max_selected: int | None = None
     max_selected_rate: float | None = None
@@ -79,14 +79,14 @@ class BatchFClassifier(MetaFClassifier):
             warnings.warn(f"no F can be promised: {self.doubt_}", CalibrationWarning, stacklevel=2)
         else:
             warn_of_few(self._deployed.fewest, len(self._deployed.train))
-        return self._promise(self._decide(self._proba(X)))
+        return self._guarantee(self._decide(self._proba(X)))
 
-    def _promise(self, decision: Decision) -> Decision:
-        """Return the decision without its promise where the probabilities are known to be off."""
+    def _guarantee(self, decision: Decision) -> Decision:
+        """Return the decision without its guarantee where the probabilities are known to be off."""
         if self.doubt_ is None:
             return decision
         unknown = np.nan * np.asarray(decision.expected)
-        return replace(decision, expected=unknown[()], std=unknown[()], promise=None)
+        return replace(decision, expected=unknown[()], std=unknown[()], guarantee=None)
 
     def predict(self, X: Any) -> Any:
         """Return the labels of the batch X, in the form of the training target.
@@ -166,7 +166,7 @@ class BatchFClassifier(MetaFClassifier):
             self._deployed = replace(self._deployed, chance=self._deployed.rates(reference))
             moved = self._deployed.sample_like if as_trained else self._deployed.moved
             reference = moved(reference)
-        decision = self._promise(self._decide(reference, apart=True))
+        decision = self._guarantee(self._decide(reference, apart=True))
         if self._average() == "samples":  # each row is decided alone already
             mean, std = float(np.mean(decision.expected)), float(np.mean(decision.std))
             return RowwiseFClassifier.of(self, expected=mean, std=std)
@@ -188,7 +188,7 @@ class BatchFClassifier(MetaFClassifier):
             tol=PROVEN if shared else None,
             min_precision=self.min_precision,
             min_recall=self.min_recall,
-            odds=self.odds,
+            confidence_level=self.confidence_level,
             min_selected=self.min_selected,
             max_selected=self._most(proba),
         )

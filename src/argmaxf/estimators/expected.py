@@ -66,11 +66,11 @@ class ExpectedFClassifier(BatchFClassifier):
     zero_division : float, default=0.0
         F of predicting nothing where there is nothing to find.
     min_precision : float, default=None
-        The least precision that the labels of a batch shall have, with odds of `odds`; where none
-        have it, nothing is selected.
+        The least precision of the labels of a batch, with probability `confidence_level`; where no
+        set has it, nothing is selected.
     min_recall : float, default=None
-        The least recall, with the same odds; both hold at once.
-    odds : float, default=None
+        The least recall; both hold at once.
+    confidence_level : float, default=None
         The probability, if the probabilities are right, with which they hold in each batch.
     min_selected : int, default=None
         Select at least so many of each batch: rows (binary), rows for each label (`"macro"`),
@@ -131,7 +131,7 @@ class ExpectedFClassifier(BatchFClassifier):
         zero_division: float = 0.0,
         min_precision: float | None = None,
         min_recall: float | None = None,
-        odds: float | None = None,
+        confidence_level: float | None = None,
         min_selected: int | None = None,
         max_selected: int | None = None,
         max_selected_rate: float | None = None,
@@ -149,7 +149,7 @@ class ExpectedFClassifier(BatchFClassifier):
         self.zero_division = zero_division
         self.min_precision = min_precision
         self.min_recall = min_recall
-        self.odds = odds
+        self.confidence_level = confidence_level
         self.min_selected = min_selected
         self.max_selected = max_selected
         self.max_selected_rate = max_selected_rate
@@ -180,7 +180,7 @@ class ExpectedFClassifier(BatchFClassifier):
 
     def _check_alone(self, problem: Problem) -> None:
         """Refuse promises that cannot be read, and limits on classes that compete for rows."""
-        chance = ChanceConstraint.of(self.min_precision, self.min_recall, self.odds)
+        chance = ChanceConstraint.of(self.min_precision, self.min_recall, self.confidence_level)
         is_free = problem.is_free and not Constraints(None, None, self.max_selected_rate).given()
         if self._labels.kind != "multiclass" or (chance is None and is_free):
             return

@@ -5,9 +5,9 @@ square wave of period 2W, +1 on [m, m + W) and -1 on [m - W, m), has odd harmoni
 
     P(T ≥ m) = 1/2 + (1/W) Σ_{l odd, 0 < l < W} Im(φ(θ_l) e^{-iθ_l (m - 1/2)}) / sin(θ_l / 2)
 
-with θ_l = πl/W, exactly, as long as |T - m| < W. T leaves its mean by more than `reach` with odds
-below e^{-37}, and |φ(θ)| ≤ e^{-v (1 - cos θ)}, v the variance: at most 60 harmonics are left,
-whatever n. See kernels.py for the conventions.
+with θ_l = πl/W, exactly, as long as |T - m| < W. T leaves its mean by more than `reach` with a
+probability below e^{-37}, and |φ(θ)| ≤ e^{-v (1 - cos θ)}, v the variance: at most 60 harmonics
+are left, whatever n. See kernels.py for the conventions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import dot
 
-NATS = 37.0  # odds below e^{-NATS} are taken for 0
+NATS = 37.0  # probabilities below e^{-NATS} are taken for 0
 LESS = 1e-12  # limit · k may be rounded up by this part of it
 RUN, SMALL = 16, 1.0 / 16.0  # so many equal probabilities below this are one power
 FIRST_VARIANCE = 4.0  # the harmonics serve variances from v to 2v + this
@@ -27,7 +27,7 @@ FIRST_VARIANCE = 4.0  # the harmonics serve variances from v to 2v + this
 
 @kernel
 def reach(variance):
-    """How far a count strays from its mean, but for odds of e^{-NATS} (Bernstein's inequality)."""
+    """Bound a count's distance to its mean, except with probability e^{-NATS} (Bernstein)."""
     third = NATS / 3.0
     return third + math.sqrt(third * third + 2.0 * NATS * variance)
 
@@ -73,8 +73,8 @@ def restart(descending, k, m, low, high):
 
 
 @kernel
-def precision_odds(descending, limit, last, odds):
-    """Fill odds[k] = P(T_k ≥ limit · k) of the top k, for k = 1 … last."""
+def precision_probabilities(descending, limit, last, probability):
+    """Fill probability[k] = P(T_k ≥ limit · k) of the top k, for k = 1 … last."""
     mean, variance, high = 0.0, 0.0, -1.0
     real, imaginary, cosine, sine, weight = restart(descending, 0, 0, 0.0, 0.0)
     chance = 0
@@ -91,9 +91,9 @@ def precision_odds(descending, limit, last, odds):
         else:  # times e^{-iθ}: the positive case stays, the negative one turns back
             turn(real, imaginary, cosine, -sine, 1.0 - p, p)
         if abs(mean - chance) > reach(variance):
-            odds[k] = 1.0 if mean > chance else 0.0
+            probability[k] = 1.0 if mean > chance else 0.0
         else:
-            odds[k] = min(1.0, max(0.0, 0.5 + dot(imaginary, weight)))
+            probability[k] = min(1.0, max(0.0, 0.5 + dot(imaginary, weight)))
 
 
 @kernel
@@ -129,7 +129,7 @@ def characteristic(p, theta, real, imaginary):
 
 @kernel
 def add_item(mass, size, p):
-    """Turn the odds of a count of at most size - 1 into those with one item more."""
+    """Turn the probabilities of a count of at most size - 1 into those with one item more."""
     for i in range(size, 0, -1):
         mass[i] = mass[i] * (1.0 - p) + mass[i - 1] * p
     mass[0] *= 1.0 - p
@@ -151,11 +151,13 @@ def missed_at_most(outside, items):
 
 
 @kernel
-def joint_odds(above, first, inside, items, first_out, outside, precision, recall, odds):
-    """Fill odds[j] = P(T ≥ precision · k, T ≥ recall · (T + R)) for k = above + j.
+def joint_probabilities(
+    above, first, inside, items, first_out, outside, precision, recall, probability
+):
+    """Fill probability[j] = P(T ≥ precision · k, T ≥ recall · (T + R)) for k = above + j.
 
-    T counts `inside`, the odds of first, first + 1, … positives among the items above, and the
-    first j items; R counts `outside` and the other items.
+    T counts `inside`, the probabilities of first, first + 1, … positives among the items above,
+    and the first j items; R counts `outside` and the other items.
     """
     below = missed_at_most(outside, items)
     width = inside.size + items.size
@@ -174,4 +176,4 @@ def joint_odds(above, first, inside, items, first_out, outside, precision, recal
         total = 0.0
         for i in range(least, inside.size + j):
             total += mass[i] * below[j, allowed[i]]
-        odds[j] = min(1.0, total)
+        probability[j] = min(1.0, total)

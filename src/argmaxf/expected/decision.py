@@ -47,15 +47,14 @@ class Decision:
         How many items each decision is about; an array with `by`.
     bracket : tuple of float or None
         For a decision made from a summary: the thresholds between which the exact one lies.
-    promise : ModelPromise, list or None
-        A `ModelPromise`: the precision and recall that were promised, with what odds and at what
-        cost; a list of them for two-dimensional input and segments, and None where nothing was
-        promised.
+    guarantee : ChanceGuarantee, list or None
+        With `confidence_level`, a `ChanceGuarantee`: the least precision and recall, their
+        probability and cost; a list of them for two-dimensional input and segments.
     segment : ndarray or None
         With `by`, the segment of each entry, sorted.
     overall : Decision or None
         With `by`, what to expect of all items together: k, the expected F and its spread, and the
-        promise with the odds it has for all of them; `selected` and `threshold` are None.
+        guarantee with the probability it has for all of them; `selected` and `threshold` are None.
     """
 
     selected: Any
@@ -66,12 +65,12 @@ class Decision:
     beta: float
     n: Any
     bracket: tuple[float, float] | None = None
-    promise: Any = None
+    guarantee: Any = None
     segment: Any = None
     overall: Decision | None = None
 
     def __repr__(self) -> str:
-        """Show what there is: most decisions have no bracket, promise or segments."""
+        """Show what there is: most decisions have no bracket, guarantee or segments."""
         values = ((f.name, getattr(self, f.name)) for f in fields(self))
         shown = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
         return f"{type(self).__name__}({shown})"

@@ -24,7 +24,7 @@ def decide_one(p: NDArray[Any], problem: Problem) -> Decision:
     if p.size == 0:
         raise ValueError("proba must hold at least one probability, got none")
     if problem.chance:
-        return _decide_promised(p, problem)
+        return _decide_constrained(p, problem)
     if p.size > _most_items(problem):
         return decide_large(p, problem)
     if (decision := decide_at_once(p, problem)) is not None:
@@ -51,7 +51,7 @@ def _with_bound(decision: Decision, problem: Problem) -> Decision:
 
 def decide_by_segment(p: NDArray[Any], problem: Problem, by: ArrayLike) -> Decision:
     """Decide each segment of a set of items."""
-    from argmaxf.expected.segments import decide_by  # which knows promises
+    from argmaxf.expected.segments import decide_by  # which knows chance constraints
 
     if p.size == 0:
         raise ValueError("proba must hold at least one probability, got none")
@@ -87,11 +87,11 @@ def decide_columns(p: NDArray[Any], problem: Problem) -> Decision:
     return replace(decision, selected=decision.selected.T)
 
 
-def _decide_promised(p: NDArray[Any], problem: Problem) -> Decision:
-    """Decide one set of items under a promise; only that loads what promises need."""
-    from argmaxf.expected.promised import decide_promised
+def _decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
+    """Decide one set of items under a chance constraint; only that loads what it needs."""
+    from argmaxf.expected.chance import decide_constrained
 
-    return decide_promised(p, problem)
+    return decide_constrained(p, problem)
 
 
 def _decide_rows(p: NDArray[Any], problem: Problem) -> Decision:
@@ -100,10 +100,10 @@ def _decide_rows(p: NDArray[Any], problem: Problem) -> Decision:
     if rows == 0 or n == 0:
         return _of_nothing(p.shape, (rows,), problem)
     if problem.chance:
-        promised = [_decide_promised(row, problem) for row in p]
-        selected = np.stack([each.selected for each in promised])
-        promises = [each.promise for each in promised]
-        return replace(_stacked(promised, selected), promise=promises)
+        each_row = [_decide_constrained(row, problem) for row in p]
+        selected = np.stack([each.selected for each in each_row])
+        guarantees = [each.guarantee for each in each_row]
+        return replace(_stacked(each_row, selected), guarantee=guarantees)
     if n > _most_items(problem):
         return _stacked(*decide_large_rows(p, problem))
     proba = contiguous(p)

@@ -46,7 +46,7 @@ def maximize_expected_f(
     prior: tuple[ArrayLike, ArrayLike | str] | None = None,
     min_precision: float | None = None,
     min_recall: float | None = None,
-    odds: float | None = None,
+    confidence_level: float | None = None,
     by: ArrayLike | None = None,
     min_selected: int | None = None,
     max_selected: int | None = None,
@@ -91,15 +91,15 @@ def maximize_expected_f(
         (`shift_prior`), and the threshold is one of the moved probabilities. A `deploy_rate` of
         ``"estimate"`` is the most likely one (`estimate_rate`) of all items, or of each column.
     min_precision : float, optional
-        Only sets whose precision is at least this, with the probability `odds` under the model.
-        Selecting nothing keeps any precision, so one out of reach selects nothing (a threshold for
-        rows to come is an error then: `maximize_empirical_f`).
+        Only sets whose precision is at least this, with probability `confidence_level` under the
+        model. Selecting nothing meets any precision, so one out of reach selects nothing (for a
+        threshold on new rows that is an error: `maximize_empirical_f`).
     min_recall : float, optional
         Only sets whose recall is at least this, with that probability; with both, both at once.
         Where there is nothing to find any recall is kept.
-    odds : float, optional
+    confidence_level : float, optional
         The probability with which the limits must hold; with `by` in every segment at once, and so
-        for all items together, for which each of s segments keeps them with odds^(1/s).
+        for all items together, for which each of s segments has confidence_level^(1/s).
     by : array-like of shape (n,), optional
         The segment of each item of a vector: each segment is decided on its own. Limits, of number
         too, are for each.
@@ -127,16 +127,16 @@ def maximize_expected_f(
     -------
     Decision
         If two k have exactly the same expected F, the smaller one is taken. A `SharedDecision`
-        where rows are shared; a `BoundedDecision` for G-mean without a promise or segments, with a
-        bound that no set exceeds: `expected` itself for up to 5,000 items.
+        where rows are shared; a `BoundedDecision` for G-mean without chance constraints or
+        segments, with a bound that no set exceeds: `expected` itself for up to 5,000 items.
 
     Notes
     -----
     O(n) time without sorting above 16,384 items, and above 2,048 where some hundreds of them are
     positive; it holds at most n/16 items besides the input and the mask (up to a million items, a
-    copy in double precision where the input is of another type). Other sets are sorted. With a
-    promise the items are sorted and every k is looked at: O(n log n) time, and some 10 numbers an
-    item in memory.
+    copy in double precision where the input is of another type). Other sets are sorted. With
+    chance constraints the items are sorted and every k is looked at: O(n log n) time, and some 10
+    numbers an item in memory.
 
     References
     ----------
@@ -152,14 +152,14 @@ def maximize_expected_f(
     >>> round(decision.expected, 4), round(decision.std, 4)
     (0.4803, 0.3044)
 
-    With 19 in 20 odds at least 3 of 4 selected items are positive:
+    At least 3 of 4 selected items are positive with probability 0.95:
 
     >>> p = [0.99, 0.98, 0.97, 0.96, 0.9, 0.7, 0.6, 0.5]
-    >>> decision = maximize_expected_f(p, min_precision=0.75, odds=0.95)
+    >>> decision = maximize_expected_f(p, min_precision=0.75, confidence_level=0.95)
     >>> decision.k, maximize_expected_f(p).k
     (5, 8)
-    >>> print(decision.promise)
-    min_precision=0.75 with odds 0.9873, at 0.06915 of expected F
+    >>> print(decision.guarantee)
+    min_precision=0.75 with probability 0.9873, at 0.06915 of expected F
 
     Each segment on its own:
 
@@ -167,7 +167,7 @@ def maximize_expected_f(
     >>> decision.selected, decision.k
     (array([ True, False,  True,  True]), array([1, 2]))
     """
-    chance = ChanceConstraint.of(min_precision, min_recall, odds)
+    chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
     problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
     sharing = Sharing.of(labels_per_row, max_labels_per_row, averaged_over, tol, progress)
     tensors = tensors_for(proba)
@@ -183,9 +183,7 @@ def maximize_expected_f(
             raise ValueError(f"by is for one-dimensional proba, got {p.ndim} dimensions")
         decide = partial(decide_by_segment, by=by)
     if chance is not None and (sharing is not None or is_sparse(p)):
-        raise ValueError(
-            "min_precision and min_recall with odds are for dense proba without labels per row"
-        )
+        raise ValueError("min_precision and min_recall are for dense proba without labels per row")
     try:
         decision = decide(p, problem)
     except NotAProbability:
@@ -203,8 +201,8 @@ def _check_plain(
     if plain and problem.is_free and problem.chance is None:
         return
     raise ValueError(
-        "prior, by, odds, limits on the selected and labels per row are for tensors on the CPU, "
-        f"got one on {proba.device}: give proba.cpu()"
+        "prior, by, confidence_level, limits on the selected and labels per row are for tensors on "
+        f"the CPU, got one on {proba.device}: give proba.cpu()"
     )
 
 

@@ -14,12 +14,11 @@ from argmaxf._base.arrays import Bools, Floats, Ints, readonly
 from argmaxf._base.segments import Segments
 from argmaxf._base.validation import NotAProbability
 from argmaxf.constraints import ChanceConstraint
+from argmaxf.expected.chance import ChanceGuarantee, decide_constrained, probability_of_parts
 from argmaxf.expected.counts.joint import refuse_many
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import groups_of_items, value_of_sets
 from argmaxf.expected.large import decide_large
-from argmaxf.expected.promised import decide_promised
-from argmaxf.expected.promises import ModelPromise, odds_of_parts
 from argmaxf.expected.rows import SMALL, Sets, decide_sets
 from argmaxf.problem import Problem
 
@@ -27,7 +26,7 @@ from argmaxf.problem import Problem
 def decide_by(
     p: NDArray[Any], problem: Problem, by: ArrayLike, called: Callable[[int], Any] | None = None
 ) -> Decision:
-    """Decide each segment; with a promise all of them keep it at once, and so all items do.
+    """Decide each segment; chance constraints hold in all of them at once, and so for all items.
 
     `called` gives the i-th segment's name for errors, where `by` holds numbers that stand for them.
     """
@@ -42,8 +41,8 @@ def decide_by(
     found = _decide_each(p, shared, segments, called)
     overall = _overall(p, found, problem)
     cost = max(0.0, _overall(p, free, problem).expected - overall.expected)
-    promise = replace(_overall_promise(p, found.selected, chance, cost), measure=problem.word)
-    return replace(found, overall=replace(overall, promise=promise))
+    guarantee = replace(_overall_guarantee(p, found.selected, chance, cost), measure=problem.word)
+    return replace(found, overall=replace(overall, guarantee=guarantee))
 
 
 def _overall(p: NDArray[Any], found: Decision, problem: Problem) -> Decision:
@@ -53,19 +52,19 @@ def _overall(p: NDArray[Any], found: Decision, problem: Problem) -> Decision:
     return Decision(None, int(found.k.sum()), None, mean, std, problem.beta, p.size)
 
 
-def _overall_promise(
+def _overall_guarantee(
     p: NDArray[Any], chosen: Bools, chance: ChanceConstraint, cost: float
-) -> ModelPromise:
-    """Return the odds that all chosen items together meet the constraints."""
+) -> ChanceGuarantee:
+    """Return the probability that all chosen items together meet the constraints."""
     inside, outside = (part.astype(np.float64) for part in (p[chosen], p[~chosen]))
-    odds = odds_of_parts(inside, outside, chance.constraints)
-    return ModelPromise(chance.constraints, chance.odds, odds, cost)
+    probability = probability_of_parts(inside, outside, chance.constraints)
+    return ChanceGuarantee(chance.constraints, chance.confidence_level, probability, cost)
 
 
 def _decide_each(
     p: NDArray[Any], problem: Problem, segments: Segments, called: Callable[[int], Any]
 ) -> Decision:
-    """Decide each segment: small ones together, large ones and those with a promise alone."""
+    """Decide each segment: small ones together, large ones and constrained ones alone."""
     items, offsets = p[segments.order], segments.offsets
     if problem.needs_items:
         refuse_many(int(np.diff(offsets).max()), problem.measure)
@@ -83,13 +82,15 @@ def _decide_each(
         name: np.array([getattr(d, name) for d in each])
         for name in ("k", "threshold", "expected", "std", "n")
     }
-    promise = None if problem.chance is None else [d.promise for d in each]
-    return Decision(selected, beta=problem.beta, promise=promise, segment=segments.names, **columns)
+    guarantees = None if problem.chance is None else [d.guarantee for d in each]
+    return Decision(
+        selected, beta=problem.beta, guarantee=guarantees, segment=segments.names, **columns
+    )
 
 
 def _decide_alone(items: NDArray[Any], problem: Problem, called: Callable[[], Any]) -> Decision:
     """Decide one segment; what cannot be done is said with its name."""
-    decide = decide_large if problem.chance is None else decide_promised
+    decide = decide_large if problem.chance is None else decide_constrained
     try:
         return decide(items, problem)
     except ValueError as error:

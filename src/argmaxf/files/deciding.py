@@ -17,10 +17,10 @@ from argmaxf._base.validation import check_choice, check_unit_interval
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected import drive
+from argmaxf.expected.chance import decide_constrained
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import value_of_sets
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.expected.promised import decide_promised
 from argmaxf.expected.rows import SMALL
 from argmaxf.expected.sources.array import add_items
 from argmaxf.expected.summary.layout import empty_table
@@ -81,7 +81,7 @@ def decide_files(
     """Decide the rows of files, folders, patterns or "-"; write them with labels to `output`.
 
     Memory does not grow with the number of rows. Returns one decision for each segment of `by`,
-    or a single one under the empty tuple; with a promise `overall` is of all segments.
+    or a single one under the empty tuple; with chance constraints `overall` is of all segments.
     """
     options = options or Options()
     problem = options.problem
@@ -170,7 +170,7 @@ def estimate_files(
 def _decide(items: Column, spill: Spill, problem: Problem, progress: Progress) -> Decision:
     """Decide in one pass over the column, or two if the first rows mislead."""
     with closing(Spill()) as kept:
-        # To split ties, rows are counted in the spill, and a promise looks at each: all are kept.
+        # To split ties, rows are counted in the spill; chance constraints need each: all are kept.
         if not problem.split_ties and not problem.chance:
             table, band = _read(items, kept, problem, progress)
             try:
@@ -201,7 +201,7 @@ def _decide_kept(spill: Spill, band: Band, table: Floats, problem: Problem) -> D
     """Find the optimum; so few items as an array would sort are decided as an array."""
     n = int(table[:, 0].sum())
     if problem.chance:
-        return replace(decide_promised(spill[:], problem), selected=None)
+        return replace(decide_constrained(spill[:], problem), selected=None)
     if n <= SMALL:
         decision = maximize_expected_f(
             spill[:],

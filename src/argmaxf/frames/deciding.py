@@ -70,7 +70,7 @@ def decide(
     prior: tuple[float, float | str] | None = None,
     min_precision: float | None = None,
     min_recall: float | None = None,
-    odds: float | None = None,
+    confidence_level: float | None = None,
 ) -> T:
     """Return the frame with a column of labels added, those with the highest expected F.
 
@@ -113,12 +113,13 @@ def decide(
         the second takes the most likely rate of all rows (`estimate_rate`), of each column by
         itself, in one more pass.
     min_precision : float, optional
-        The least precision, kept with `odds` under the model: see `maximize_expected_f`.
+        The least precision, which holds with probability `confidence_level` under the model: see
+        `maximize_expected_f`.
     min_recall : float, optional
-        The least recall, kept with the same odds.
-    odds : float, optional
+        The least recall; both hold at once.
+    confidence_level : float, optional
         The probability with which they hold; with `by` in every segment at once, and so overall,
-        for which each of s segments keeps them with odds^(1/s).
+        for which each of s segments has confidence_level^(1/s).
         The probabilities are then brought into this process, each value once with its count, and
         every size of a segment is looked at: up to 200 bytes a row at its peak.
 
@@ -136,7 +137,7 @@ def decide(
     >>> decide(frame, "p")["label"].to_list()
     [False, True, False, True, True]
     """
-    chance = ChanceConstraint.of(min_precision, min_recall, odds)
+    chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
     problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
     table = Table.of(frame, column, by, nulls, output, _settled(frame, column, nulls, prior))
     labelled: T = solve(table, problem).labelled()
@@ -158,13 +159,13 @@ def decisions(
     prior: tuple[float, float | str] | None = None,
     min_precision: float | None = None,
     min_recall: float | None = None,
-    odds: float | None = None,
+    confidence_level: float | None = None,
 ) -> Decisions:
     """Return k, threshold, expected F and its spread of each segment, without labels.
 
     The keys are tuples of the values of `by`, and the column where there are several; without
-    either there is one, the empty tuple. With `by` and a promise, `overall` of what is returned is
-    about all rows together.
+    either there is one, the empty tuple. With `by` and chance constraints, `overall` of what is
+    returned is about all rows together.
 
     Parameters
     ----------
@@ -195,12 +196,13 @@ def decisions(
         the second takes the most likely rate of all rows (`estimate_rate`), of each column by
         itself, in one more pass.
     min_precision : float, optional
-        The least precision, kept with `odds` under the model: see `maximize_expected_f`.
+        The least precision, which holds with probability `confidence_level` under the model: see
+        `maximize_expected_f`.
     min_recall : float, optional
-        The least recall, kept with the same odds.
-    odds : float, optional
+        The least recall; both hold at once.
+    confidence_level : float, optional
         The probability with which they hold; with `by` in every segment at once, and so overall,
-        for which each of s segments keeps them with odds^(1/s).
+        for which each of s segments has confidence_level^(1/s).
         The probabilities are then brought into this process, each value once with its count, and
         every size of a segment is looked at: up to 200 bytes a row at its peak.
 
@@ -218,7 +220,7 @@ def decisions(
     >>> {key: d.k for key, d in sorted(decisions(frame, "p", by="s").items())}
     {('a',): 1, ('b',): 2}
     """
-    chance = ChanceConstraint.of(min_precision, min_recall, odds)
+    chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
     problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
     settled = _settled(frame, column, nulls, prior)
     return solve(Table.of(frame, column, by, nulls, prior=settled), problem).decisions
@@ -230,8 +232,8 @@ class Decisions(dict[Key, Decision]):
     Attributes
     ----------
     overall : Decision, dict of str to Decision or None
-        With `by` and a promise, what to expect of all rows together, and the odds with which all of
-        them keep it; by column where there are several.
+        With `by` and chance constraints, what to expect of all rows, and the probability that they
+        meet them; by column where there are several.
     """
 
     def __init__(self, found: Any = (), *, overall: Any = None) -> None:

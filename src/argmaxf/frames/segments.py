@@ -16,9 +16,8 @@ import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected import drive
+from argmaxf.expected.chance import ChanceGuarantee, decide_constrained
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.promised import decide_promised
-from argmaxf.expected.promises import ModelPromise
 from argmaxf.expected.rows import SMALL, Sets, decide_sets
 from argmaxf.expected.segments import decide_by
 from argmaxf.expected.sources.base import Cut
@@ -53,8 +52,8 @@ class Answers(NamedTuple):
     expected: Floats
     std: Floats
     n: Ints
-    promises: tuple[ModelPromise, ...] = ()  # one for each segment, where something was asked
-    overall: tuple[Decision, ...] = ()  # with a promise: all segments of each column together
+    guarantees: tuple[ChanceGuarantee, ...] = ()  # one for each segment, with chance constraints
+    overall: tuple[Decision, ...] = ()  # with constraints: all segments of each column together
 
     @classmethod
     def room_for(cls, segments: int) -> Answers:
@@ -76,11 +75,11 @@ class Answers(NamedTuple):
     def decisions(self, beta: float) -> Iterator[Decision]:
         """Yield each decision as a record."""
         columns = (array.tolist() for array in self[:5])
-        promises = self.promises or (None,) * self.k.size
-        for (k, threshold, expected, std, n), promise in zip(
-            zip(*columns, strict=True), promises, strict=True
+        guarantees = self.guarantees or (None,) * self.k.size
+        for (k, threshold, expected, std, n), guarantee in zip(
+            zip(*columns, strict=True), guarantees, strict=True
         ):
-            yield Decision(None, k, threshold, expected, std, beta, n, promise=promise)
+            yield Decision(None, k, threshold, expected, std, beta, n, guarantee=guarantee)
 
 
 class FrameSource:
@@ -166,7 +165,7 @@ def decide_segments(table: Table, problem: Problem) -> Answers:
     here where the measure needs its items.
     """
     if problem.chance:
-        return _promised_segments(table, problem)
+        return _constrained_segments(table, problem)
     answers = Answers.room_for(table.segments)
     small = np.zeros(table.segments, np.bool_)
     if table.segments > 1 or problem.needs_items:
@@ -189,28 +188,30 @@ def decide_segments(table: Table, problem: Problem) -> Answers:
     return answers
 
 
-def _promised_segments(table: Table, problem: Problem) -> Answers:
-    """Bring all items here and decide each segment; all of them keep the promise at once."""
+def _constrained_segments(table: Table, problem: Problem) -> Answers:
+    """Bring all items here and decide each segment; the constraints hold in all at once."""
     checked(summarized(table.items, table.by, BITS, LEAST))
     _, sets = FrameSource(table).bring(np.ones(table.segments, np.bool_))
     answers, m = Answers.room_for(table.segments), len(table.columns)
     answers.n[:] = np.diff(sets.offsets)
     _check_all_there(answers)
     parts = np.split(sets.ascending, sets.offsets[1:-1])
-    found = [_promised_column(table, j, parts[j::m], problem) for j in range(m)]
+    found = [_constrained_column(table, j, parts[j::m], problem) for j in range(m)]
     for j, d in enumerate(found):
         answers.note(slice(j, None, m), d.k, d.threshold, d.expected, d.std, d.n)
     return answers._replace(
-        promises=tuple(found[i % m].promise[i // m] for i in range(table.segments)),
+        guarantees=tuple(found[i % m].guarantee[i // m] for i in range(table.segments)),
         overall=tuple(d.overall for d in found if d.overall is not None),
     )
 
 
-def _promised_column(table: Table, j: int, parts: Sequence[Floats], problem: Problem) -> Decision:
+def _constrained_column(
+    table: Table, j: int, parts: Sequence[Floats], problem: Problem
+) -> Decision:
     """Decide all segments of one column, as those of an array are decided."""
     if table.number is None:
-        found = decide_promised(parts[0], problem)
-        return replace(found, promise=[found.promise])
+        found = decide_constrained(parts[0], problem)
+        return replace(found, guarantee=[found.guarantee])
     which = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     return decide_by(np.concatenate(parts), problem, which, partial(_key, table, j))
 

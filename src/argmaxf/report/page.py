@@ -115,7 +115,7 @@ def moved(comparison: Comparison) -> Moved:
 def promised(comparison: Comparison) -> dict[str, float]:
     """Return what the method to use promises, and how surely; nothing where it does not."""
     model = comparison.estimator
-    sure = getattr(model, "confidence_level", None) or getattr(model, "odds", None)
+    sure = getattr(model, "confidence_level", None)
     names = [field.name for field in fields(Constraints)]
     limits = {name: getattr(model, name, None) for name in names}
     return {k: v for k, v in {**limits, "confidence_level": sure}.items() if v is not None}

@@ -59,8 +59,8 @@ class JointDecision(Decision):
         How many labels each decision is about.
     bracket : None
         Nothing is left open here.
-    promise : None
-        Nothing is promised here.
+    guarantee : None
+        There are no constraints here.
     threshold : float or ndarray
         The smallest selected contribution: an item is selected where its `contribution` is at
         least this, ties aside. Infinite if nothing is selected.

@@ -1,4 +1,4 @@
-"""Promises under the model: exact odds, and no set of any kind beats the one returned."""
+"""Chance constraints: exact probabilities, and no set of any kind beats the one returned."""
 
 from itertools import combinations, product
 
@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 
 from argmaxf import expected_f, fbeta_from_counts, maximize_expected_f
 from argmaxf.constraints import ChanceConstraint, Constraints
+from argmaxf.expected.chance import (
+    Windows,
+    feasible_sizes,
+    precision_probabilities,
+    probability_of_top,
+)
 from argmaxf.expected.counts.count import Count
-from argmaxf.expected.promises import Windows, kept_sizes, odds_of, precision_odds
 
 p_values = st.one_of(
     st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]), st.floats(0.8, 1)
@@ -31,38 +36,40 @@ def worlds(p):
     return labels, np.where(labels, p, 1 - np.asarray(p)).prod(axis=1)
 
 
-def odds_by_definition(labels, odds, chosen, constraints):
+def probability_by_definition(labels, weight, chosen, constraints):
     true, positives, k = labels[:, chosen].sum(axis=1), labels.sum(axis=1), len(chosen)
-    held = np.ones(len(odds), bool)
+    held = np.ones(len(weight), bool)
     if constraints.min_precision and k:
         held &= true >= constraints.min_precision * k - 1e-9
     if constraints.min_recall:
         held &= true >= constraints.min_recall * positives - 1e-9
-    return odds[held].sum()
+    return weight[held].sum()
 
 
 @given(st.lists(p_values, min_size=1, max_size=7), some_constraints, st.floats(0.05, 0.99))
 @settings(max_examples=150, deadline=None)
-def test_the_odds_are_those_of_the_definition(p, constraints, odds):
+def test_probabilities_follow_the_definition(p, constraints, level):
     p = np.sort(p)[::-1].copy()
     labels, weight = worlds(p)
-    kept = kept_sizes(p, ChanceConstraint(constraints, odds))
+    kept = feasible_sizes(p, ChanceConstraint(constraints, level))
     for k in range(len(p) + 1):
-        true = odds_by_definition(labels, weight, list(range(k)), constraints)
-        assert odds_of(p, k, constraints) == pytest.approx(true, abs=1e-13)
-        if abs(true - odds) > 1e-11:
-            assert kept[k] == (true >= odds)
+        true = probability_by_definition(labels, weight, list(range(k)), constraints)
+        assert probability_of_top(p, k, constraints) == pytest.approx(true, abs=1e-13)
+        if abs(true - level) > 1e-11:
+            assert kept[k] == (true >= level)
 
 
 @given(st.lists(p_values, min_size=1, max_size=6), some_constraints)
 @settings(max_examples=60, deadline=None)
-def test_of_all_sets_of_one_size_the_most_probable_items_have_the_highest_odds(p, constraints):
+def test_of_all_sets_of_one_size_the_most_probable_items_have_the_highest_probability(
+    p, constraints
+):
     p = np.sort(p)[::-1].copy()
     labels, weight = worlds(p)
     for k in range(len(p) + 1):
         sets = [list(chosen) for chosen in combinations(range(len(p)), k)]
-        odds = [odds_by_definition(labels, weight, chosen, constraints) for chosen in sets]
-        assert max(odds) <= odds_of(p, k, constraints) + 1e-13
+        each = [probability_by_definition(labels, weight, chosen, constraints) for chosen in sets]
+        assert max(each) <= probability_of_top(p, k, constraints) + 1e-13
 
 
 FAMILIES = {
@@ -78,7 +85,7 @@ FAMILIES = {
 @pytest.mark.parametrize("limit", [0.5, 0.9, 1.0])
 def test_tails_have_thirteen_digits(family, limit):
     p = np.sort(FAMILIES[family](np.random.default_rng(0)))[::-1].copy()
-    filled = precision_odds(p, limit)
+    filled = precision_probabilities(p, limit)
     with mpmath.workdps(40):
         mass = [mpmath.mpf(1)]
         for k in range(1, 201):
@@ -98,61 +105,61 @@ def test_a_count_of_equal_items_is_binomial():
 
 
 @pytest.mark.parametrize("n", [700, 1200])
-def test_neighbouring_sizes_have_the_odds_that_each_has_alone(n):
+def test_neighbouring_sizes_have_the_probability_that_each_has_alone(n):
     """Across the borders of windows, and where a precision and a recall must hold at once."""
     p = np.sort(np.random.default_rng(n).beta(0.6, 0.5, n))[::-1].copy()
     limits = Constraints(0.8, 0.7)
     chance = ChanceConstraint(limits, 0.9)
-    kept = kept_sizes(p, chance)
-    odds = [odds_of(p, k, limits) for k in range(n + 1)]
-    assert np.array_equal(kept, np.array(odds) >= 0.9 - 1e-12)
+    kept = feasible_sizes(p, chance)
+    each = [probability_of_top(p, k, limits) for k in range(n + 1)]
+    assert np.array_equal(kept, np.array(each) >= 0.9 - 1e-12)
     assert 10 < kept.sum() < n - 10
     windows = Windows(p, limits)
-    assert [windows.odds(k) for k in range(n + 1)] == pytest.approx(odds, abs=1e-13)
+    assert [windows.probability(k) for k in range(n + 1)] == pytest.approx(each, abs=1e-13)
 
 
 def test_a_precision_and_a_recall_are_joint_and_not_two():
-    """Twenty equal items: T and R are binomial, and their joint odds a double sum."""
+    """Twenty equal items: T and R are binomial, and their joint probability a double sum."""
     from scipy.stats import binom
 
     for k in range(21):
         t, r = np.meshgrid(np.arange(k + 1), np.arange(21 - k), indexing="ij")
         mass = binom.pmf(t, k, 0.6) * binom.pmf(r, 20 - k, 0.6)
         held = (t >= 0.5 * k) & (t >= 0.75 * (t + r))
-        assert odds_of(np.full(20, 0.6), k, Constraints(0.5, 0.75)) == pytest.approx(
+        assert probability_of_top(np.full(20, 0.6), k, Constraints(0.5, 0.75)) == pytest.approx(
             mass[held].sum(), abs=1e-13
         )
 
 
-def test_sizes_that_cannot_reach_the_odds_are_not_looked_at_in_vain():
+def test_sizes_that_cannot_reach_the_level_are_skipped():
     p = np.sort(np.random.default_rng(1).beta(2, 1, 20_000))[::-1].copy()
-    full, short = precision_odds(p, 0.9), precision_odds(p, 0.9, odds=0.95)
+    full, short = precision_probabilities(p, 0.9), precision_probabilities(p, 0.9, least=0.95)
     assert np.array_equal(full >= 0.95, short >= 0.95)
 
 
 def test_a_recall_is_reached_at_the_least_size():
     p = np.sort(np.random.default_rng(2).beta(0.5, 3, 5000))[::-1].copy()
     constraints = Constraints(None, 0.8)
-    k = int(np.argmax(kept_sizes(p, ChanceConstraint(constraints, 0.95))))
-    assert odds_of(p, k, constraints) >= 0.95 > odds_of(p, k - 1, constraints)
+    k = int(np.argmax(feasible_sizes(p, ChanceConstraint(constraints, 0.95))))
+    assert probability_of_top(p, k, constraints) >= 0.95 > probability_of_top(p, k - 1, constraints)
 
 
 def test_many_items_agree_with_the_sum_over_windows():
     p = np.sort(np.random.default_rng(3).beta(3, 0.5, 200_000))[::-1].copy()
-    filled = precision_odds(p, 0.9)
+    filled = precision_probabilities(p, 0.9)
     for k in (1_000, 50_000, 123_457, 160_000, 199_999):
-        assert filled[k] == pytest.approx(odds_of(p, k, Constraints(0.9)), abs=1e-11)
+        assert filled[k] == pytest.approx(probability_of_top(p, k, Constraints(0.9)), abs=1e-11)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((0.9, None, None), "min_precision=0.9 needs odds"),
-        ((None, None, 0.9), "odds=0.9 needs min_precision or min_recall"),
+        ((0.9, None, None), "min_precision=0.9 needs confidence_level"),
+        ((None, None, 0.9), "confidence_level=0.9 needs min_precision or min_recall"),
         ((1.5, None, 0.9), r"min_precision must lie in \[0, 1\], got 1.5"),
-        ((0.9, None, 1.0), "odds must lie strictly between 0 and 1, got 1.0"),
-        ((0.9, None, 0), "got 0: odds of 0 promise nothing"),
-        ((0.9, None, float("nan")), r"odds must lie in \[0, 1\], got nan"),
+        ((0.9, None, 1.0), "confidence_level must lie strictly between 0 and 1, got 1.0"),
+        ((0.9, None, 0), "got 0: 0 guarantees nothing"),
+        ((0.9, None, float("nan")), r"confidence_level must lie in \[0, 1\], got nan"),
     ],
 )
 def test_bad_promises_are_refused(options, message):
@@ -162,13 +169,13 @@ def test_bad_promises_are_refused(options, message):
 
 
 def test_a_free_promise_is_said_to_cost_nothing():
-    promise = maximize_expected_f([0.1, 0.2], min_recall=0.5, odds=0.5).promise
+    promise = maximize_expected_f([0.1, 0.2], min_recall=0.5, confidence_level=0.5).guarantee
     assert str(promise).endswith("at no cost in expected F")
 
 
 def test_a_set_that_must_be_large_is_not_said_to_keep_a_recall():
-    with pytest.raises(ValueError, match=r"the smallest set that may be taken has 4 items and"):
-        maximize_expected_f([0.1] * 5, min_precision=0.9, min_selected=4, odds=0.5)
+    with pytest.raises(ValueError, match=r"the smallest allowed set has 4 items and"):
+        maximize_expected_f([0.1] * 5, min_precision=0.9, min_selected=4, confidence_level=0.5)
 
 
 @given(
@@ -179,40 +186,40 @@ def test_a_set_that_must_be_large_is_not_said_to_keep_a_recall():
     st.sampled_from([0.0, 1.0]),
 )
 @settings(max_examples=100, deadline=None)
-def test_no_set_that_keeps_the_promise_has_a_higher_expected_f(p, constraints, odds, beta, zero):
+def test_no_feasible_set_has_a_higher_expected_f(p, constraints, level, beta, zero):
     """Every subset is tried, not only those of the most probable items."""
     labels, weight = worlds(p)
     best = -1.0
     for k in range(len(p) + 1):
         for chosen in map(list, combinations(range(len(p)), k)):
-            if odds_by_definition(labels, weight, chosen, constraints) >= odds - 1e-12:
+            if probability_by_definition(labels, weight, chosen, constraints) >= level - 1e-12:
                 true, positives = labels[:, chosen].sum(axis=1), labels.sum(axis=1)
                 f = fbeta_from_counts(true, k, positives, beta=beta, zero_division=zero)
                 best = max(best, float(weight @ f))
     options = {"min_precision": constraints.min_precision, "min_recall": constraints.min_recall}
     if best < 0:
-        with pytest.raises(ValueError, match="cannot be kept with odds"):
-            maximize_expected_f(p, beta=beta, zero_division=zero, odds=odds, **options)
+        with pytest.raises(ValueError, match="cannot be met at confidence level"):
+            maximize_expected_f(p, beta=beta, zero_division=zero, confidence_level=level, **options)
         return
-    found = maximize_expected_f(p, beta=beta, zero_division=zero, odds=odds, **options)
+    found = maximize_expected_f(p, beta=beta, zero_division=zero, confidence_level=level, **options)
     assert found.expected == pytest.approx(best, abs=1e-12)
-    assert found.promise.kept >= odds - 1e-12
+    assert found.guarantee.probability >= level - 1e-12
     assert expected_f(p, found.selected, beta=beta, zero_division=zero).mean == pytest.approx(
         found.expected, abs=1e-12
     )
     free = maximize_expected_f(p, beta=beta, zero_division=zero).expected
-    assert found.promise.cost == pytest.approx(free - best, abs=1e-12)
+    assert found.guarantee.cost == pytest.approx(free - best, abs=1e-12)
 
 
 def test_rows_and_columns_keep_their_own_promise():
     p = np.random.default_rng(0).beta(2, 1, (5, 30))
-    options = {"min_precision": 0.8, "odds": 0.9}
+    options = {"min_precision": 0.8, "confidence_level": 0.9}
     rows = maximize_expected_f(p, average="samples", **options)
     columns = maximize_expected_f(p.T, average="macro", **options)
     for i, row in enumerate(p):
         alone = maximize_expected_f(row, **options)
         assert rows.k[i] == columns.k[i] == alone.k
-        assert rows.promise[i] == alone.promise
+        assert rows.guarantee[i] == alone.guarantee
         assert np.array_equal(rows.selected[i], alone.selected)
     assert np.array_equal(columns.selected, rows.selected.T)
     cells = maximize_expected_f(p, average="micro", **options)
@@ -221,43 +228,45 @@ def test_rows_and_columns_keep_their_own_promise():
 
 def test_equal_items_stay_together_where_asked():
     p = [0.9] * 5 + [0.8] * 4
-    split = maximize_expected_f(p, min_precision=0.8, odds=0.7)
-    together = maximize_expected_f(p, min_precision=0.8, odds=0.7, ties="together")
+    split = maximize_expected_f(p, min_precision=0.8, confidence_level=0.7)
+    together = maximize_expected_f(p, min_precision=0.8, confidence_level=0.7, ties="together")
     assert 5 < split.k < 9
     assert together.k in (5, 9)
 
 
 def test_nothing_is_selected_where_no_set_keeps_the_precision():
-    found = maximize_expected_f([0.3, 0.2], min_precision=0.9, odds=0.9)
-    assert (found.k, found.expected, found.promise.kept) == (0, 0.0, 1.0)
+    found = maximize_expected_f([0.3, 0.2], min_precision=0.9, confidence_level=0.9)
+    assert (found.k, found.expected, found.guarantee.probability) == (0, 0.0, 1.0)
 
 
-def test_odds_hold_in_draws_from_the_model():
+def test_probabilities_hold_in_draws_from_the_model():
     rng = np.random.default_rng(0)
     p = rng.beta(1, 1, 2000)
-    found = maximize_expected_f(p, min_precision=0.85, odds=0.9)
+    found = maximize_expected_f(p, min_precision=0.85, confidence_level=0.9)
     labels = rng.random((4000, found.k)) < p[found.selected]
     held = (labels.mean(axis=1) >= 0.85).mean()
-    assert held == pytest.approx(found.promise.kept, abs=3 * np.sqrt(0.09 / 4000))
-    assert 0.9 <= found.promise.kept < 0.96
+    assert held == pytest.approx(found.guarantee.probability, abs=3 * np.sqrt(0.09 / 4000))
+    assert 0.9 <= found.guarantee.probability < 0.96
 
 
 def test_bad_probabilities_are_named_under_a_promise_too():
     with pytest.raises(ValueError, match=r"got 1.5 at position 1"):
-        maximize_expected_f([0.5, 1.5], min_precision=0.5, odds=0.5)
+        maximize_expected_f([0.5, 1.5], min_precision=0.5, confidence_level=0.5)
     with pytest.raises(ValueError, match=r"got nan at position 0"):
-        maximize_expected_f([np.nan, 0.5], min_precision=0.5, odds=0.5)
+        maximize_expected_f([np.nan, 0.5], min_precision=0.5, confidence_level=0.5)
 
 
 def test_a_promise_keeps_the_budget():
     p = np.random.default_rng(0).beta(2, 1, 300)
-    options = {"min_precision": 0.7, "odds": 0.9}
+    options = {"min_precision": 0.7, "confidence_level": 0.9}
     free = maximize_expected_f(p, **options)
     assert maximize_expected_f(p, max_selected=free.k - 7, **options).k <= free.k - 7
-    with pytest.raises(ValueError, match=r"cannot be kept with odds 0.9: the smallest set"):
+    with pytest.raises(
+        ValueError, match=r"cannot be met at confidence level 0.9: the smallest allowed set"
+    ):
         maximize_expected_f(p, min_selected=299, **options)
-    with pytest.raises(ValueError, match=r"min_recall=0.9 cannot be kept with so few items"):
-        maximize_expected_f(p, max_selected=5, min_recall=0.9, odds=0.9)
+    with pytest.raises(ValueError, match=r"min_recall=0.9 cannot be met with so few items"):
+        maximize_expected_f(p, max_selected=5, min_recall=0.9, confidence_level=0.9)
 
 
 BY = np.array(["a", "b", "c"])[np.random.default_rng(5).integers(0, 3, 900)]
@@ -265,26 +274,27 @@ P = np.random.default_rng(6).beta(2, 1, 900).round(3)
 
 
 def test_segments_of_an_array_keep_it_at_once_and_overall():
-    found = maximize_expected_f(P, by=BY, min_precision=0.8, odds=0.9)
+    found = maximize_expected_f(P, by=BY, min_precision=0.8, confidence_level=0.9)
     assert found.segment.tolist() == ["a", "b", "c"]
     kept = 1.0
     for i, name in enumerate(found.segment):
         rows = name == BY
-        alone = maximize_expected_f(P[rows], min_precision=0.8, odds=0.9 ** (1 / 3))
+        alone = maximize_expected_f(P[rows], min_precision=0.8, confidence_level=0.9 ** (1 / 3))
         assert np.array_equal(found.selected[rows], alone.selected)
         assert (found.k[i], found.threshold[i], found.n[i]) == (alone.k, alone.threshold, alone.n)
-        assert found.promise[i].kept == pytest.approx(alone.promise.kept, abs=1e-13)
-        kept *= alone.promise.kept
+        probability = alone.guarantee.probability
+        assert found.guarantee[i].probability == pytest.approx(probability, abs=1e-13)
+        kept *= probability
     overall = found.overall
-    assert overall.promise.kept >= kept >= 0.9
+    assert overall.guarantee.probability >= kept >= 0.9
     alone = expected_f(P, found.selected)
     assert (overall.expected, overall.std) == pytest.approx((alone.mean, alone.std), abs=1e-12)
     assert overall.k == found.selected.sum()
     labels = np.random.default_rng(0).random((4000, overall.k)) < P[found.selected]
     held = (labels.mean(axis=1) >= 0.8).mean()
-    assert held == pytest.approx(overall.promise.kept, abs=0.02)
+    assert held == pytest.approx(overall.guarantee.probability, abs=0.02)
     free = maximize_expected_f(P, by=BY)
-    assert overall.promise.cost == pytest.approx(
+    assert overall.guarantee.cost == pytest.approx(
         free.overall.expected - overall.expected, abs=1e-12
     )
 
@@ -294,12 +304,12 @@ def test_segments_of_an_array_are_those_of_a_frame():
 
     from argmaxf.frames import decisions
 
-    for more in ({}, {"max_selected": 40}, {"min_recall": 0.7, "odds": 0.8}):
+    for more in ({}, {"max_selected": 40}, {"min_recall": 0.7, "confidence_level": 0.8}):
         found = maximize_expected_f(P, by=BY, ties="together", **more)
         framed = decisions(pl.DataFrame({"p": P, "by": BY}), "p", by="by", **more)
         assert [framed[name,].k for name in found.segment] == found.k.tolist()
-        assert [framed[name,].promise for name in found.segment] == list(
-            found.promise or [None] * 3
+        assert [framed[name,].guarantee for name in found.segment] == list(
+            found.guarantee or [None] * 3
         )
 
 
@@ -316,7 +326,7 @@ def test_segments_of_any_size_are_decided_as_alone():
             alone.k,
             pytest.approx(alone.expected, rel=1e-12),
         )
-    assert found.overall.promise is None
+    assert found.overall.guarantee is None
 
 
 def test_what_segments_cannot_be_is_refused():
