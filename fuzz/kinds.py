@@ -6,6 +6,7 @@ from fuzz.engines import no_spark
 from fuzz.on_files import damage, files, inputs, stream, writers
 from fuzz.on_frames import changing, frames, spark
 from fuzz.on_levels import bands, levels, summaries
+from fuzz.on_models import models
 from fuzz.on_numbers import archives, extremes, sketches, ties, types
 
 KINDS = {
@@ -17,6 +18,7 @@ KINDS = {
     "damage": damage,
     "stream": stream,
     "writers": writers,
+    "models": models,
     "ties": ties,
     "extremes": extremes,
     "types": types,

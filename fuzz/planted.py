@@ -196,6 +196,28 @@ def no_sure_positive_no_set():
     return patch.object(worst_case, "_best_worst", none)
 
 
+class Everything(frozenset):
+    """A list of trusted names that has them all."""
+
+    def __contains__(self, name):
+        return True
+
+    def __rsub__(self, names):
+        return set()
+
+
+@contextmanager
+def hostile_models_taken():
+    """Trust what a model file asks for, functions included."""
+    from argmaxf.cli import saved_models
+
+    with (
+        patch.object(saved_models, "trusted_types", Everything),
+        patch.object(saved_models, "_refusal", lambda name, value: ""),
+    ):
+        yield
+
+
 def replaced(module, name, value):
     """Plant a bug by putting something else in a function's place."""
 
@@ -229,6 +251,10 @@ PLANTED = {
     "copies of the input stay": Planted(
         "stream",
         replaced("argmaxf._base.atomic_write", "_remove_left_behind", lambda folder, name: None),
+    ),
+    "hostile model": Planted("models", hostile_models_taken),
+    "files named by a model": Planted(
+        "models", replaced("argmaxf.cli.saved_models", "_refusal", lambda name, value: "")
     ),
     "one temporary name": Planted("writers", one_temporary_name),
     "ties in single precision": Planted("ties", rounded_probabilities),

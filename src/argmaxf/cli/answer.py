@@ -33,6 +33,7 @@ from argmaxf.constraints import Constraints
 from argmaxf.empirical.interval import Interval
 from argmaxf.estimators.labels import Labels
 from argmaxf.measures import MeasureLike, as_measure
+from argmaxf.report.code import SavedModel
 
 
 @dataclass(frozen=True)
@@ -137,12 +138,13 @@ def answer(
     with ExitStack() as stack:  # every output is begun before the work, and none is left half done
         outputs = {p: stack.enter_context(written_whole(p)) for p in (report, save) if p}
         comparison = chance.compare()
+        saved = None
         if save is not None:
             with _working(f"fitting {comparison.chosen} on all rows"), writing(save):
-                _save(comparison, chance.train, outputs[save])
+                saved = SavedModel(save.name, _save(comparison, chance.train, outputs[save]))
         if report is not None:
             with _working("writing the report"), writing(report):
-                page = _render(comparison, chance, command, save)
+                page = _render(comparison, chance, command, saved)
                 outputs[report].write_text(page, encoding="utf-8")
     if as_json:
         print_json(as_record(comparison, report, save))
@@ -179,23 +181,24 @@ def _method_record(standing: Standing) -> dict[str, Any]:
 
 
 def _render(
-    comparison: Comparison, chance: Request, command: Sequence[str], save: Path | None
+    comparison: Comparison, chance: Request, command: Sequence[str], saved: SavedModel | None
 ) -> str:
     try:
         from argmaxf.report.page import render
     except ModuleNotFoundError as error:
         raise ValueError(f"--report needs {error.name}: pip install 'argmaxf[report]'") from None
     made_with = f"Seed {chance.seed}, {chance.folds} folds, {chance.estimator} classifier"
-    saved = None if save is None else save.name
     return render(comparison, command=command, made_with=made_with, saved=saved)
 
 
-def _save(comparison: Comparison, rows: LabelledTable, path: Path) -> None:
+def _save(comparison: Comparison, rows: LabelledTable, path: Path) -> list[str]:
+    """Write the chosen model, fitted on all rows; return the types to trust when it is loaded."""
     try:
         import skops.io
     except ModuleNotFoundError:
         raise ValueError("--save needs skops: pip install 'argmaxf[save]'") from None
     skops.io.dump(comparison.estimator.fit(rows.X, rows.y), path)
+    return list(skops.io.get_untrusted_types(file=path))
 
 
 def _show_progress(fits: list[Fit]) -> Iterator[Fit]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 from polars import selectors
-from sklearn.base import ClassifierMixin, clone, is_classifier
+from sklearn.base import ClassifierMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -18,16 +18,16 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from argmaxf._base.validation import check_choice
+from argmaxf.cli.saved_models import load_classifier
 
 ESTIMATORS = ("logistic", "forest", "boosting", "nb", "lightgbm", "xgboost")
-TRUSTED = ("argmaxf.", "numpy.", "scipy.", "sklearn.", "lightgbm.", "xgboost.")
 MOST_CATEGORIES = 50  # of one column; rarer ones share a place
 
 
 def make_classifier(name: str, seed: int) -> ClassifierMixin:
     """Return one of the classifiers by its short name, or the one in a file."""
     if name.endswith(".skops"):
-        return saved_classifier(Path(name))
+        return load_classifier(Path(name))
     check_choice("estimator", name, ESTIMATORS)
     if name == "forest":
         return RandomForestClassifier(300, min_samples_leaf=2, n_jobs=-1, random_state=seed)
@@ -47,29 +47,6 @@ def _boosted_elsewhere(name: str, seed: int) -> Any:
     if name == "lightgbm":
         return package.LGBMClassifier(random_state=seed, verbose=-1)
     return package.XGBClassifier(random_state=seed)
-
-
-def saved_classifier(path: Path) -> Any:
-    """Return a copy, to be trained anew, of the classifier in a file that skops wrote."""
-    try:
-        import skops.io
-    except ModuleNotFoundError:
-        raise ValueError(
-            "--estimator with a file needs skops: pip install 'argmaxf[save]'"
-        ) from None
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}")
-    try:
-        unknown = skops.io.get_untrusted_types(file=path)
-        others = [name for name in unknown if not name.startswith(TRUSTED)]
-        model = None if others else skops.io.load(path, trusted=unknown)
-    except Exception as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
-    if others:
-        raise ValueError(f"{path} must hold known types only, got {', '.join(others)}")
-    if not is_classifier(model):
-        raise ValueError(f"{path} must hold a classifier, got {type(model).__name__}")
-    return clone(model)
 
 
 def behind_preprocessing(X: pl.DataFrame, classifier: Any) -> Pipeline:

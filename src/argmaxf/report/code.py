@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from inspect import signature
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,13 +16,27 @@ from argmaxf.comparison.result import Comparison
 from argmaxf.estimators.plain import PlainClassifier
 
 
-def code(comparison: Comparison, saved: str | None = None) -> str:
-    """Return Python code that uses the result: the saved model, or one like it."""
+class SavedModel(NamedTuple):
+    """A model file: its name, and the types in it that skops does not trust by itself."""
+
+    name: str
+    types: Sequence[str]
+
+
+def code(comparison: Comparison, saved: SavedModel | None = None) -> str:
+    """Return Python code that uses the result: the saved model, or one like it.
+
+    Types of a saved model are listed as they were when it was written, so that a file with others
+    is refused when it is loaded.
+    """
     if saved is not None:
+        types = "".join(f"    {name!r},\n" for name in saved.types)
         return (
             "import skops.io\n\n"
-            f"file = {saved!r}\n"
-            "trusted = skops.io.get_untrusted_types(file=file)  # look at this list first\n"
+            f"file = {saved.name!r}\n"
+            "print(skops.io.get_untrusted_types(file=file))  # look at the types in the file\n"
+            f"trusted = [  # those of the model when it was saved: load a file with no others\n"
+            f"{types}]\n"
             "model = skops.io.load(file, trusted=trusted)\n"
             "labels = model.predict(new_rows)  # a frame with the columns of the training table\n"
         )

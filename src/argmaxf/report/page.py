@@ -26,7 +26,7 @@ from argmaxf.displays import (
 )
 from argmaxf.empirical.guarantees import GuaranteeError
 from argmaxf.measures import FBeta
-from argmaxf.report.code import code
+from argmaxf.report.code import SavedModel, code
 from argmaxf.report.live import live_numbers, live_scores
 from argmaxf.report.pictures import svg
 
@@ -39,7 +39,7 @@ def render(
     *,
     command: Sequence[str],
     made_with: str = "",
-    saved: str | None = None,
+    saved: SavedModel | None = None,
 ) -> str:
     """Return the page: the decision, the comparison, pictures, live numbers, how to repeat it."""
     environment = Environment(

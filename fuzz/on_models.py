@@ -1,0 +1,69 @@
+"""Attacks by model files: whatever a file holds, none of it is run and no file is opened."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import SVC
+
+import argmaxf
+from argmaxf.cli.saved_models import load_classifier
+from fuzz.asking import error_of
+
+FUNCTIONS = (np.testing.measure, np.testing.rundocs, np.genfromtxt, np.add, np.loadtxt, eval, print)
+
+
+def models(rng, folder):
+    """A model file with something hostile anywhere is refused; the same without it is taken."""
+    import skops.io
+
+    hostile = rng.random() < 0.7
+    model = _wrapped(rng, _hostile(rng) if hostile else _harmless(rng))
+    skops.io.dump(model, folder / "m.skops")
+    wrong = error_of(lambda: load_classifier(folder / "m.skops"))
+    assert (wrong is not None) == hostile, (model, wrong)
+
+
+def _hostile(rng):
+    """Draw an estimator that runs a function or opens a file."""
+    function = FUNCTIONS[rng.integers(len(FUNCTIONS))]
+    function = functools.partial(function) if rng.random() < 0.2 else function
+    kinds = (CountVectorizer, TfidfVectorizer, HashingVectorizer)
+    kind = kinds[rng.integers(len(kinds))]
+    option = str(rng.choice(["tokenizer", "preprocessor", "analyzer"]))
+    return [
+        lambda: kind(**{option: function}),
+        lambda: kind(input=str(rng.choice(["file", "filename"]))),
+        lambda: FunctionTransformer(function),
+        lambda: SVC(kernel=function),
+        lambda: GridSearchCV(SVC(), {"kernel": ["rbf", function]}),
+        lambda: Pipeline([("a", SVC())], memory="folder"),
+        lambda: argmaxf.ThresholdFClassifier(LogisticRegression(), measure=function),
+    ][rng.integers(7)]()
+
+
+def _harmless(rng):
+    plain = (CountVectorizer(), TfidfVectorizer(stop_words=["a"]), FunctionTransformer(), SVC(C=2))
+    return plain[rng.integers(len(plain))]
+
+
+def _wrapped(rng, part):
+    """Put an estimator inside others, up to three deep; the outermost is a classifier."""
+    for _ in range(rng.integers(0, 4)):
+        if is_classifier(part):
+            part = [
+                lambda: argmaxf.ThresholdFClassifier(part),  # noqa: B023 (called at once)
+                lambda: GridSearchCV(part, {}),  # noqa: B023
+                lambda: Pipeline([("only", part)]),  # noqa: B023
+            ][rng.integers(3)]()
+        else:
+            part = ColumnTransformer([("part", part, ["a"])])
+    return part if is_classifier(part) else Pipeline([("part", part), ("end", SVC())])
