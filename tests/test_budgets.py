@@ -114,16 +114,6 @@ def test_the_row_or_column_with_too_few_items_is_named(average, where):
         maximize_expected_f([[0.5, 0.2, 0.1], [0.0, 0.4, 0.0]], average=average, min_selected=2)
 
 
-def test_budgets_and_shared_rows_exclude_each_other():
-    with pytest.raises(ValueError, match="cannot be combined with labels_per_row"):
-        maximize_expected_f([[0.5, 0.1]], average="macro", labels_per_row=1, max_selected=1)
-
-
-def test_kept_ties_and_shared_rows_exclude_each_other():
-    with pytest.raises(ValueError, match="ties='together' cannot be combined with labels_per_row"):
-        maximize_expected_f([[0.5, 0.1]], average="macro", labels_per_row=1, ties="together")
-
-
 def test_a_sparse_column_with_too_few_cells_is_refused():
     with pytest.raises(ValueError, match="min_selected=2 is more than the 1 item with a prob"):
         maximize_expected_f(sparse.csr_array([[0.5, 0.1], [0.0, 0.2]]), average="macro",

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from argmaxf import maximize_expected_f
+from argmaxf import maximize_expected_f, maximize_expected_macro_f
 
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr"]
 AVERAGES = ["macro", "samples", "micro"]
@@ -97,8 +97,8 @@ def test_untidy_storage_is_read_right_and_left_alone(average):
 def test_stored_zeros_cannot_be_chosen_where_rows_are_shared():
     p, _ = untidy()
     with pytest.raises(ValueError, match="row 0 can give: it has 1"):
-        maximize_expected_f(p, average="macro", labels_per_row=2)
-    found = maximize_expected_f(p, average="macro", max_labels_per_row=1)
+        maximize_expected_macro_f(p, labels_per_row=2)
+    found = maximize_expected_macro_f(p, max_labels_per_row=1)
     np.testing.assert_array_equal(found.selected.toarray(), [[0, 0, 1], [0, 1, 0]])
     np.testing.assert_array_equal(p.data, untidy()[0].data)
 

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argmaxf import expected_f, maximize_expected_f, maximize_expected_f_from_mixture
+from argmaxf import (
+    expected_f,
+    maximize_expected_f,
+    maximize_expected_f_from_mixture,
+    maximize_expected_macro_f,
+)
 from argmaxf.measures import MCC, Coefficients, Dice, FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem
 from tests.judges import curve_40_digits, definition, families, jaccard, near_sets_of_many
@@ -210,7 +215,7 @@ def test_exclusive_classes_are_the_shared_rows_decision_with_its_bound():
     p = maps()["softmax"].float()[..., :9, :8]
     found = segment(p, exclusive=True)
     cells = p[0].flatten(1).T.double().numpy()
-    truth = maximize_expected_f(cells, average="macro", labels_per_row=1)
+    truth = maximize_expected_macro_f(cells, labels_per_row=1)
     assert found.labels.flatten().tolist() == truth.selected.argmax(1).tolist()
     assert found.mean.item() == pytest.approx(truth.expected, rel=1e-12)
     assert found.bound.item() >= truth.expected * (1 - 1e-12)
@@ -437,7 +442,7 @@ def test_certain_pixels_where_misses_and_false_alarms_weigh_far_from_alike(measu
 def test_what_only_the_cpu_can_do_is_refused_elsewhere(monkeypatch, options):
     monkeypatch.setattr(tensors, "is_elsewhere", lambda tensor: True)
     with pytest.raises(
-        ValueError, match=r"prior, by, confidence_level, limits .* for tensors on the CPU"
+        ValueError, match=r"prior, by, confidence_level and limits .* for tensors on the CPU"
     ):
         maximize_expected_f(torch.tensor([0.9, 0.2, 0.3, 0.4]), **options)
 
@@ -713,9 +718,10 @@ def test_the_functions_for_arrays_answer_tensors_with_tensors(dtype):
         (p, exact, {"average": "samples", "measure": "jaccard"}),
         (p, exact, {"average": "macro", "zero_division": 1.0}),
         (p, exact, {"average": "micro", "ties": "together"}),
-        (p.T[:50], exact.T[:50], {"average": "macro", "labels_per_row": 1}),
+        (p.T[:50], exact.T[:50], {"labels_per_row": 1}),
     ]:
-        found, truth = (maximize_expected_f(each, **options) for each in (tensor, array))
+        decide = maximize_expected_macro_f if "labels_per_row" in options else maximize_expected_f
+        found, truth = (decide(each, **options) for each in (tensor, array))
         assert torch.equal(found.selected, torch.from_numpy(truth.selected))
         for name in ("k", "threshold", "expected", "std"):
             value = getattr(found, name)

@@ -16,7 +16,7 @@ if "triton" not in sys.modules:
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read where kernels are defined
 triton = pytest.importorskip("triton")
 
-from argmaxf import maximize_expected_f  # noqa: E402
+from argmaxf import maximize_expected_f, maximize_expected_macro_f  # noqa: E402
 from argmaxf.measures import Dice, IoU, Tversky  # noqa: E402
 from argmaxf.torch import engine, items, passes, rows, segment, series  # noqa: E402
 from argmaxf.torch.form import NodeTilt, RowForm  # noqa: E402
@@ -182,7 +182,7 @@ def test_reciprocals_are_those_of_plain_torch():
 def test_classes_and_ensembles_go_through_the_kernels():
     rng = np.random.default_rng(2)
     p = torch.from_numpy(rng.dirichlet([1, 1, 1], 60).T[None].copy())
-    truth = maximize_expected_f(p[0].numpy().T, average="macro", labels_per_row=1)
+    truth = maximize_expected_macro_f(p[0].numpy().T, labels_per_row=1)
     found = segment(p, exclusive=True)
     assert found.mean.item() == pytest.approx(truth.expected, rel=1e-6)
     assert found.bound.item() >= truth.expected * (1 - 1e-12)

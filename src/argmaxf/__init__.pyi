@@ -39,8 +39,11 @@ from argmaxf.expected.dependent import (
 from argmaxf.expected.dependent.general import JointDecision as JointDecision
 from argmaxf.expected.evaluate import expected_f as expected_f
 from argmaxf.expected.evaluate import expected_f_curve as expected_f_curve
+from argmaxf.expected.macro.assignment import MacroDecision as MacroDecision
+from argmaxf.expected.macro.assignment import (
+    maximize_expected_macro_f as maximize_expected_macro_f,
+)
 from argmaxf.expected.maximize import maximize_expected_f as maximize_expected_f
-from argmaxf.expected.shared_rows.decide import SharedDecision as SharedDecision
 from argmaxf.expected.summary.sketch import ProbabilitySketch as ProbabilitySketch
 from argmaxf.expected.worst_case import WorstCase as WorstCase
 from argmaxf.expected.worst_case import maximize_worst_case_f as maximize_worst_case_f

@@ -23,8 +23,8 @@ from argmaxf.estimators.rowwise import (
 from argmaxf.estimators.sides import boundary, decided_gain, signed
 from argmaxf.estimators.wrapping import MetaFClassifier
 from argmaxf.expected.decision import Decision
+from argmaxf.expected.macro.assignment import is_additive, maximize_expected_macro_f
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.expected.shared_rows.decide import is_additive
 
 PROVEN = 1e-4  # the part of the best macro F that one class for each row may be short of
 
@@ -179,13 +179,19 @@ class BatchFClassifier(MetaFClassifier):
         average = None if binary else self._average()
         measure = self._asked()
         shared = self._labels.kind == "multiclass" and not apart and is_additive(measure)
+        if shared:
+            return maximize_expected_macro_f(
+                proba,
+                labels_per_row=1,
+                measure=measure,
+                zero_division=self.zero_division,
+                tol=PROVEN,
+            )
         return maximize_expected_f(
             proba[:, 0] if binary else proba,
             measure=measure,
             average=average,
             zero_division=self.zero_division,
-            labels_per_row=1 if shared else None,
-            tol=PROVEN if shared else None,
             min_precision=self.min_precision,
             min_recall=self.min_recall,
             confidence_level=self.confidence_level,

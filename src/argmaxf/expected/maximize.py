@@ -27,7 +27,6 @@ from argmaxf.expected.dense import (
     decide_each_row,
     decide_one,
 )
-from argmaxf.expected.shared_rows.decide import Sharing, decide_shared
 from argmaxf.expected.sources.sparse import as_csr, is_sparse
 from argmaxf.expected.sparse import decide_sparse
 from argmaxf.measures import MeasureLike
@@ -50,11 +49,6 @@ def maximize_expected_f(
     by: ArrayLike | None = None,
     min_selected: int | None = None,
     max_selected: int | None = None,
-    labels_per_row: int | None = None,
-    max_labels_per_row: int | None = None,
-    averaged_over: str = "all",
-    tol: float | None = None,
-    progress: Callable[[int, float, float], None] | None = None,
 ) -> Decision:
     """Return the labels with the highest expected F, for independent labels.
 
@@ -84,7 +78,7 @@ def maximize_expected_f(
         competes with the other sets.
     ties : {"split", "together"}, default="split"
         ``"split"`` may select only some of several equal probabilities, the first ones;
-        ``"together"`` keeps equal probabilities on one side; not with labels per row.
+        ``"together"`` keeps equal probabilities on one side.
     prior : tuple of two array-like, optional
         ``(train_rate, deploy_rate)``: the rate of positives where the probabilities were learned
         and where they are used, each a number or one for each column. They are moved there first
@@ -108,27 +102,13 @@ def maximize_expected_f(
         (``"macro"``) or all cells (``"micro"``). Items with probability 0 are never selected.
     max_selected : int, default=None
         Select at most so many. The optimum under both limits is as exact as without.
-    labels_per_row : int, default=None
-        For ``average="macro"``: exactly so many labels in every row, one for classes that exclude
-        each other. The columns then share rows, and the answer is a `SharedDecision` with the
-        expected macro F, a `bound` on what any such labels can have, and the `gap` between them.
-        Of a sparse matrix only stored cells are selected.
-    max_labels_per_row : int, default=None
-        The same with at most so many.
-    averaged_over : {"all", "present"}, default="all"
-        For shared rows: macro F is the mean over all columns, or over those that have a positive.
-    tol : float, default=None
-        For shared rows: stop at a gap of this. By default 0 for matrices of at most 4,096 cells,
-        1e-6 beyond. The gap may stay larger where proving more would take too long.
-    progress : callable, default=None
-        For shared rows: called with the step, the expected macro F and the bound so far.
 
     Returns
     -------
     Decision
-        If two k have exactly the same expected F, the smaller one is taken. A `SharedDecision`
-        where rows are shared; a `BoundedDecision` for G-mean without chance constraints or
-        segments, with a bound that no set exceeds: `expected` itself for up to 5,000 items.
+        If two k have exactly the same expected F, the smaller one is taken. A
+        `BoundedDecision` for G-mean without chance constraints or segments, with a bound that no
+        set exceeds: `expected` itself for up to 5,000 items.
 
     Notes
     -----
@@ -169,21 +149,20 @@ def maximize_expected_f(
     """
     chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
     problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
-    sharing = Sharing.of(labels_per_row, max_labels_per_row, averaged_over, tol, progress)
     tensors = tensors_for(proba)
     if tensors is not None and tensors.is_elsewhere(proba):
-        _check_plain(proba, prior, by, sharing, problem)
+        _check_plain(proba, prior, by, problem)
         _way(proba, average)
         on_device: Decision = tensors.maximize(proba, average, problem)
         return on_device
     p = _read(proba) if prior is None else _moved(_read(proba), prior)
-    decide = _way(p, average) if sharing is None else _shared_way(p, average, sharing)
+    decide = _way(p, average)
     if by is not None:
         if p.ndim != 1:
             raise ValueError(f"by is for one-dimensional proba, got {p.ndim} dimensions")
         decide = partial(decide_by_segment, by=by)
-    if chance is not None and (sharing is not None or is_sparse(p)):
-        raise ValueError("min_precision and min_recall are for dense proba without labels per row")
+    if chance is not None and is_sparse(p):
+        raise ValueError("min_precision and min_recall are for dense proba")
     try:
         decision = decide(p, problem)
     except NotAProbability:
@@ -193,16 +172,13 @@ def maximize_expected_f(
     return decision
 
 
-def _check_plain(
-    proba: Any, prior: Any, by: Any, sharing: Sharing | None, problem: Problem
-) -> None:
+def _check_plain(proba: Any, prior: Any, by: Any, problem: Problem) -> None:
     """Refuse what only the CPU can do."""
-    plain = prior is None and by is None and sharing is None
-    if plain and problem.is_free and problem.chance is None:
+    if prior is None and by is None and problem.is_free and problem.chance is None:
         return
     raise ValueError(
-        "prior, by, confidence_level, limits on the selected and labels per row are for tensors on "
-        f"the CPU, got one on {proba.device}: give proba.cpu()"
+        "prior, by, confidence_level and limits on the selected are for tensors on the CPU, "
+        f"got one on {proba.device}: give proba.cpu()"
     )
 
 
@@ -255,15 +231,3 @@ def _way(p: Any, average: str | None) -> Callable[[Any, Problem], Decision]:
     ways = {"samples": decide_each_row, "macro": decide_columns, "micro": decide_all_cells}
     check_choice("average", average, ways)
     return partial(decide_sparse, average=average) if is_sparse(p) else ways[average]
-
-
-def _shared_way(
-    p: Any, average: str | None, sharing: Sharing
-) -> Callable[[Any, Problem], Decision]:
-    """Return the function that decides a matrix whose columns share rows."""
-    if p.ndim != 2 or average != "macro":
-        raise ValueError(
-            "labels_per_row and max_labels_per_row are for two-dimensional proba and "
-            f"average='macro', got {p.ndim} dimensions and average={average!r}"
-        )
-    return partial(decide_shared, sharing=sharing)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.macro.assignment import maximize_expected_macro_f
 from argmaxf.measures import Dice
 from argmaxf.problem import Problem
 from argmaxf.torch import engine
@@ -61,6 +61,6 @@ def _cells_by_numpy(cells: Tensor, zero: float, everywhere: bool) -> tuple[Tenso
     """Return the class of each pixel, and the bound, by the decision for arrays."""
     rule: dict[str, Any] = {"labels_per_row" if everywhere else "max_labels_per_row": 1}
     p = as_array(cells).T.astype(np.float64)
-    found: Any = maximize_expected_f(p, average="macro", zero_division=zero, **rule)
+    found: Any = maximize_expected_macro_f(p, zero_division=zero, **rule)
     labels = np.where(found.selected.any(1), found.selected.argmax(1), NO_CLASS)
     return torch.from_numpy(labels), found.bound

@@ -57,7 +57,7 @@ def segment(
     exclusive : bool, default=False
         Give each pixel to one class, for the highest mean of the classes' expected Dice (and no
         other measure), with a proven bound: the decision of
-        `maximize_expected_f(labels_per_row=1)`, image after image, where the pixels are. With
+        `maximize_expected_macro_f(labels_per_row=1)`, image after image, where the pixels are. With
         `include_background=False` a pixel may also stay background, which has no value of its own.
     ensemble : bool, default=False
         `probs` has one more axis in front: the members of an ensemble, or the views of test-time

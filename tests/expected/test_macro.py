@@ -1,4 +1,4 @@
-"""Decisions that share rows: against every labelling there is, and never above the proof."""
+"""Labels per row: against every labelling there is, and never above the proof."""
 
 import itertools
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from argmaxf import SharedDecision, expected_f, maximize_expected_f
+from argmaxf import MacroDecision, expected_f, maximize_expected_macro_f
 from argmaxf.expected import threads
-from argmaxf.expected.shared_rows import branch, prices
+from argmaxf.expected.macro import branch, prices
 from tests.judges import all_label_vectors, every_set
 
 FAMILIES = {
@@ -49,7 +49,7 @@ def rule(b, exactly):
 
 
 def decide(p, b, exactly, **options):
-    return maximize_expected_f(p, average="macro", **rule(b, exactly), **options)
+    return maximize_expected_macro_f(p, **rule(b, exactly), **options)
 
 
 def random_case(rng, number):
@@ -163,7 +163,7 @@ def test_rows_in_any_order_and_any_number_of_threads(monkeypatch):
     shuffled = decide(p[order], 3, True, tol=1e-4)
     assert (shuffled.selected != found.selected[order]).nnz == 0
     assert (shuffled.expected, shuffled.bound) == (found.expected, found.bound)
-    monkeypatch.setattr("argmaxf.expected.shared_rows.prices.threads_for", lambda n: 3)
+    monkeypatch.setattr("argmaxf.expected.macro.prices.threads_for", lambda n: 3)
     threaded = decide(p, 3, True, tol=1e-4)
     assert (threaded.selected != found.selected).nnz == 0
     assert threaded.bound == found.bound
@@ -173,7 +173,7 @@ def test_rows_in_any_order_and_any_number_of_threads(monkeypatch):
 def test_sparse_and_dense_agree_where_nothing_is_zero():
     p = np.random.default_rng(6).random((30, 6))
     dense, cells = decide(p, 2, True), decide(sparse.csc_matrix(p), 2, True)
-    assert isinstance(cells, SharedDecision)
+    assert isinstance(cells, MacroDecision)
     assert isinstance(cells.selected, sparse.csr_matrix)
     np.testing.assert_array_equal(cells.selected.toarray(), dense.selected)
     assert cells.expected == dense.expected
@@ -249,19 +249,28 @@ def test_corners(p, b, exactly, expected):
         ({"labels_per_row": 0}, "labels_per_row must be a whole number of at least 1, got 0"),
         ({"labels_per_row": 1.5}, "labels_per_row must be a whole number of at least 1, got 1.5"),
         ({"max_labels_per_row": -1}, "max_labels_per_row must be .* at least 1, got -1"),
-        ({"labels_per_row": 1, "max_labels_per_row": 2}, "not both: got 1 and 2"),
+        ({"labels_per_row": 1, "max_labels_per_row": 2}, "got 1 and 2"),
         ({"labels_per_row": 4}, "labels_per_row=4 is more than row 0 can give: it has 3 cells"),
-        ({"labels_per_row": 1, "average": "micro"}, "average='macro', got 2 .* average='micro'"),
-        ({"labels_per_row": 1, "measure": "jaccard"}, "need F_β"),
+        ({"labels_per_row": 1, "measure": "jaccard"}, "needs F_β"),
         ({"labels_per_row": 1, "averaged_over": "some"}, "'all', 'present'; got 'some'"),
         ({"labels_per_row": 1, "tol": -1}, "tol must be finite and not negative, got -1"),
-        ({"labels_per_row": 1, "progress": 1}, "progress must be a function, got 1"),
-        ({"tol": 0.1}, "are for labels_per_row and max_labels_per_row"),
+        ({"labels_per_row": 1, "progress": 1}, "progress must be False, True or a function, got 1"),
+        ({"tol": 0.1}, "give either labels_per_row or max_labels_per_row, got None and None"),
     ],
 )
 def test_wrong_input_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        maximize_expected_f(np.full((2, 3), 0.5), **{"average": "macro"} | arguments)
+        maximize_expected_macro_f(np.full((2, 3), 0.5), **arguments)
+
+
+def test_a_vector_is_refused():
+    with pytest.raises(ValueError, match="p must have two dimensions, got 1"):
+        maximize_expected_macro_f([0.5, 0.1], labels_per_row=1)
+
+
+def test_progress_can_be_printed(capsys):
+    maximize_expected_macro_f([[0.5, 0.1], [0.4, 0.2]], labels_per_row=1, progress=True)
+    assert capsys.readouterr().err.startswith("step 1: expected macro F 0.")
 
 
 def test_a_bad_probability_is_named():

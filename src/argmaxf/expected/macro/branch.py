@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected.shared_rows.instance import Instance
-from argmaxf.expected.shared_rows.prices import (
+from argmaxf.expected.macro.instance import Instance
+from argmaxf.expected.macro.prices import (
     ROUNDING,
     Solution,
     Watch,

@@ -11,7 +11,7 @@ import numpy as np
 
 from argmaxf._base.compiled import kernel
 from argmaxf.expected.kernels import longest
-from argmaxf.expected.shared_rows.column_kernels import add_tilted, tilted_sum
+from argmaxf.expected.macro.column_kernels import add_tilted, tilted_sum
 
 EVEN = 1e-14  # a gain of this part of a column's value is rounding, and no reason to move
 

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
-from argmaxf.expected.shared_rows.ascent import ascend, value_of
-from argmaxf.expected.shared_rows.instance import Instance
-from argmaxf.expected.shared_rows.records import Assignment
+from argmaxf.expected.macro.ascent import ascend, value_of
+from argmaxf.expected.macro.instance import Instance
+from argmaxf.expected.macro.records import Assignment
 from argmaxf.expected.threads import threads_for
 
 STEPS = 200  # price steps at most
@@ -78,7 +78,7 @@ def solve(instance: Instance, tol: float, watch: Watch | None = None) -> Solutio
 
 def first_prices(instance: Instance, state: Assignment) -> Floats:
     """Return prices midway between what each row takes and what it leaves."""
-    from argmaxf.expected.shared_rows import ascent_kernels
+    from argmaxf.expected.macro import ascent_kernels
 
     price = np.empty(instance.order.size)
     rule = instance.rule
@@ -130,7 +130,7 @@ def bound_of(
     instance: Instance, price: Floats, forced: Floats, guess: Ints, slack: float
 ) -> PriceBound:
     """Return what prices prove; `guess` holds each column's likely size and gets its best one."""
-    from argmaxf.expected.shared_rows import price_kernels
+    from argmaxf.expected.macro import price_kernels
 
     columns = instance.columns
     bound = np.empty(guess.size)

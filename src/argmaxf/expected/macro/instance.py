@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf.expected.macro.records import Cells, Columns, Places
 from argmaxf.expected.nodes import reciprocal_nodes
-from argmaxf.expected.shared_rows.records import Cells, Columns, Places
 from argmaxf.measures import Coefficients
 
 
@@ -95,7 +95,7 @@ def _log_absent(present: float, absent: Floats, u: Floats) -> Floats:
 
 def _in_own_order(given: Cells) -> tuple[Ints, Cells]:
     """Put rows in the order of their content."""
-    from argmaxf.expected.shared_rows import column_kernels
+    from argmaxf.expected.macro import column_kernels
 
     keys = np.empty(given.first.size - 1, np.uint64)
     column_kernels.row_keys(*given, keys)
@@ -107,7 +107,7 @@ def _in_own_order(given: Cells) -> tuple[Ints, Cells]:
 
 def _by_columns(rows: Cells, n_columns: int) -> tuple[Ints, Places, Ints, Floats]:
     """List the cells column by column: first cell of each, row, place among the rows' cells, p."""
-    from argmaxf.expected.shared_rows import column_kernels
+    from argmaxf.expected.macro import column_kernels
 
     first = np.empty(n_columns + 1, np.int64)
     row, cell = np.empty(rows.p.size, np.int32), np.empty(rows.p.size, np.int64)
@@ -118,7 +118,7 @@ def _by_columns(rows: Cells, n_columns: int) -> tuple[Ints, Places, Ints, Floats
 
 def _columns(first: Ints, row: Places, p: Floats, c: Coefficients) -> tuple[Columns, Floats]:
     """Return the columns with their nodes, and log P(nothing is positive) of each."""
-    from argmaxf.expected.shared_rows import column_kernels
+    from argmaxf.expected.macro import column_kernels
 
     size = np.empty(first.size - 1, np.int64)
     column_kernels.count_nodes(first, p, c.b_in, size)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 from argmaxf._base.arrays import Bools
-from argmaxf.expected.shared_rows.instance import Instance
-from argmaxf.expected.shared_rows.records import Assignment
+from argmaxf.expected.macro.instance import Instance
+from argmaxf.expected.macro.records import Assignment
 
 SWEEPS = 100  # at most; each is a strict improvement, and a handful is usual
 
 
 def ascend(instance: Instance, start: Bools | None = None) -> Assignment:
     """Return a choice that no single row can better, from a start that need not be allowed."""
-    from argmaxf.expected.shared_rows import ascent_kernels
+    from argmaxf.expected.macro import ascent_kernels
 
     state = Assignment.empty(instance.rows.p.size, instance.columns)
     if start is not None:
