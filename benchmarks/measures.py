@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from argmaxf import expected_f_curve, maximize_expected_f
-from argmaxf.measures import FBeta, GMean, Measure, Own, Tversky, as_measure
+from argmaxf.measures import FBeta, GMean, Measure, Tversky, UserDefined, as_measure
 from benchmarks.harness import Row, best, best_pair
 
 NAMED = ("fowlkes_mallows", "mcc", "kappa", "balanced_accuracy", "tversky", "jaccard")
@@ -39,7 +39,7 @@ def rows() -> Iterator[Row]:
         partial(maximize_expected_f, p, measure="gmean"), partial(maximize_expected_f, p), 3
     )
     yield Row("gmean within its bound, n = 1e6", ours, "F1", other)
-    share = Own(lambda tp, k, s, n: tp / np.maximum(np.maximum(k, s), 1.0))
+    share = UserDefined(lambda tp, k, s, n: tp / np.maximum(np.maximum(k, s), 1.0))
     for measure in (GMean(), Tversky(2.0, 1.0), share):
         yield from growth(measure)
 

@@ -75,7 +75,7 @@ ROOMS = {
         "argmaxf.prior",
         "argmaxf.empirical.rates",
     ),
-    "Labelled scores": ("argmaxf.empirical", "argmaxf.metric"),
+    "Labelled scores": ("argmaxf.empirical",),
     "Classifiers and their comparison": ("argmaxf.estimators", "argmaxf.comparison"),
     "Frames": ("argmaxf.frames",),
 }

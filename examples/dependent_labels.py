@@ -23,8 +23,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from argmaxf import ExpectedFClassifier, JointFClassifier, fbeta_from_counts
+from argmaxf import ExpectedFClassifier, JointFClassifier
 from argmaxf.datasets import load_mulan
+from argmaxf.measures import FBeta
 
 NAMES = ("yeast", "scene", "medical", "enron")
 PAGE = Path(__file__).parent.parent / "docs" / "dependent-labels.md"
@@ -117,7 +118,7 @@ def fit(method, data) -> tuple[Outcome, Outcome]:
 def row_f(truth: np.ndarray, selected: np.ndarray) -> np.ndarray:
     """F1 of every row."""
     hits = (truth * selected).sum(axis=1)
-    return fbeta_from_counts(hits, selected.sum(axis=1), truth.sum(axis=1))
+    return FBeta().value(hits, selected.sum(axis=1), truth.sum(axis=1))
 
 
 def interval(values: np.ndarray, sign: str = "") -> str:

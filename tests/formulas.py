@@ -16,9 +16,9 @@ from argmaxf.measures import (
     Kappa,
     Linear,
     Measure,
-    Own,
     Ratio,
     Tversky,
+    UserDefined,
 )
 from tests.judges import fbeta, jaccard
 
@@ -101,7 +101,7 @@ COUNTED = {
     GMean(): lambda t, k, s, n: (mpmath.sqrt(t * (n - k - s + t)), mpmath.sqrt(s * (n - s))),
     Tversky(2.0, 1.0): tversky(2.0, 1.0),  # a false positive costs more than a hit is worth
     Worse(): lambda t, k, s, n: (min(t * (n - s), (n - k - s + t) * s), s * (n - s)),
-    Own(lambda tp, k, s, n: tp / np.maximum(k, s)): lambda t, k, s, n: (t, max(k, s)),
+    UserDefined(lambda tp, k, s, n: tp / np.maximum(k, s)): lambda t, k, s, n: (t, max(k, s)),
 }
 COUNTED = {measure: in_many_digits(formula) for measure, formula in COUNTED.items()}
 LINEAR = [measure for measure in COUNTED if isinstance(measure, Linear)]

@@ -20,8 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from argmaxf import CostSensitiveFClassifier, ThresholdFClassifier, fbeta_from_counts
+from argmaxf import CostSensitiveFClassifier, ThresholdFClassifier
 from argmaxf.empirical.cost_sensitive import cost_weights, error_costs, target_grid
+from argmaxf.measures import FBeta
 
 TIGHT = LogisticRegression(solver="newton-cholesky", tol=1e-10)
 
@@ -36,7 +37,7 @@ TIGHT = LogisticRegression(solver="newton-cholesky", tol=1e-10)
 def test_f_exceeds_t_exactly_where_the_weighted_error_is_small(positives, negatives, data, t, beta):
     missed, taken = data.draw(st.integers(0, positives)), data.draw(st.integers(0, negatives))
     hits = positives - missed
-    f = fbeta_from_counts(hits, hits + taken, positives, beta=beta)
+    f = FBeta(beta).value(hits, hits + taken, positives)
     miss, take = error_costs(t, beta=beta)
     spare = (1 + beta**2) * (1 - t) * positives - miss * missed - take * taken
     assert (f - t) * (hits + taken + beta**2 * positives) == pytest.approx(spare, abs=1e-9)
@@ -51,7 +52,7 @@ def test_least_weighted_error_at_the_best_f_is_the_best_f(labels, family, beta):
     """Over any family of labellings: the reduction, with the minimization done by search."""
     y = np.array(labels)
     family = [np.array([(code >> i) & 1 for i in range(len(y))], bool) for code in family]
-    scores = [fbeta_from_counts((s & y).sum(), s.sum(), y.sum(), beta=beta) for s in family]
+    scores = [FBeta(beta).value((s & y).sum(), s.sum(), y.sum()) for s in family]
     best = max(scores)
     miss, take = error_costs(best, beta=beta)
     errors = [miss * (y & ~s).sum() + take * (s & ~y).sum() for s in family]

@@ -95,7 +95,7 @@ def test_empirical_steps_are_exact_at_and_beside_every_score(data):
     for t in [*display.score, *(display.score - 0.05)[1:]]:
         step = np.searchsorted(display.score, t)  # the step (previous score, score] that holds t
         chosen = score >= t
-        f = argmaxf.fbeta_from_counts(np.sum(chosen & (y == 1)), chosen.sum(), y.sum())
+        f = argmaxf.measures.FBeta().value(np.sum(chosen & (y == 1)), chosen.sum(), y.sum())
         assert display.fbeta[step] == pytest.approx(f)
 
 

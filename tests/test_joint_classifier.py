@@ -23,11 +23,11 @@ from sklearn.tree import DecisionTreeClassifier
 from argmaxf import (
     ExpectedFClassifier,
     JointFClassifier,
-    fbeta_from_counts,
     maximize_expected_f_from_joint,
     maximize_expected_f_from_samples,
 )
 from argmaxf.datasets import load_mulan
+from argmaxf.measures import FBeta
 
 FOLDER = Path(os.environ.get("ARGMAXF_DATA", "data"))
 MODEL = LogisticRegression(solver="newton-cholesky", tol=1e-10)
@@ -93,7 +93,7 @@ def test_dependence_is_worth_something_where_there_is_some():
     assert score(joint) > score(ExpectedFClassifier(LogisticRegression(), average="samples")) + 0.03
     decision = joint.decide(X_test)
     hits, k = (Y_test * decision.selected).sum(axis=1), decision.selected.sum(axis=1)
-    measured = fbeta_from_counts(hits, k, Y_test.sum(axis=1)).mean()
+    measured = FBeta().value(hits, k, Y_test.sum(axis=1)).mean()
     assert decision.expected.mean() == pytest.approx(measured, abs=0.02)
     assert decision.gain.mean() > 0.03
 

@@ -10,7 +10,7 @@ from tools import size
 LAYERS = [
     {"_base"},
     {"measures"},
-    {"metric", "constraints", "problem", "prior"},
+    {"constraints", "problem", "prior"},
     {"expected", "empirical", "theory"},
     {"torch"},
     {"frames"},

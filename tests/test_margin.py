@@ -10,10 +10,10 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from argmaxf import fbeta_from_counts
 from argmaxf.empirical.linear import Scores
 from argmaxf.empirical.margin import Planes, fit_margin_f, lay_planes, solve_simplex_qp
 from argmaxf.empirical.violated import MostViolated, Violation
+from argmaxf.measures import FBeta
 
 scored_labels = st.lists(
     st.tuples(st.booleans(), st.integers(-6, 6) | st.floats(-50, 50)), min_size=1, max_size=8
@@ -22,7 +22,7 @@ scored_labels = st.lists(
 
 def f_loss(y, share, weight, beta):
     selected = weight * share
-    return 1.0 - fbeta_from_counts(selected @ y, selected.sum(), weight @ y, beta=beta)
+    return 1.0 - FBeta(beta).value(selected @ y, selected.sum(), weight @ y)
 
 
 def value(y, share, score, weight, beta):

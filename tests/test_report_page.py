@@ -170,7 +170,7 @@ def check_found(browser, truth, selected, beta):
     tp, k, s = int(np.sum(truth & selected)), int(selected.sum()), int(truth.sum())
     counts = [browser.number(f"found-{cell}") for cell in ("tp", "fp", "fn", "tn")]
     assert counts == [tp, k - tp, s - tp, len(truth) - k - s + tp]
-    assert browser.number("found-f") == shown(argmaxf.fbeta_from_counts(tp, k, s, beta=beta))
+    assert browser.number("found-f") == shown(argmaxf.measures.FBeta(beta).value(tp, k, s))
     assert browser.number("found-precision") == shown(tp / k if k else 0.0)
     assert browser.number("found-recall") == shown(tp / s)
 

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from argmaxf import fbeta_from_counts
 from argmaxf.empirical.linear import Scores
 from argmaxf.empirical.softf import Objective, fit_soft_f, soft_f
 from argmaxf.measures import FBeta, Jaccard
@@ -99,7 +98,7 @@ def test_hard_decisions_give_f_itself(rows):
     y, s, c = np.array(rows, dtype=float).T
     y[0] = 1.0
     value, _ = soft_f(y, s, c, measure=FBeta(1.7))
-    counted = fbeta_from_counts((c * y * s).sum(), (c * s).sum(), (c * y).sum(), beta=1.7)
+    counted = FBeta(1.7).value((c * y * s).sum(), (c * s).sum(), (c * y).sum())
     assert value == pytest.approx(counted, rel=1e-13)
 
 
@@ -108,7 +107,7 @@ def test_steep_sigmoid_approaches_f_of_the_rule():
     objective = Objective(Scores(X, False), y * 1.0, np.ones(40), sharpness=1e7)
     w, threshold = np.array([1.0, -0.5, 2.0]), 0.4
     selected = X @ w > threshold
-    f = fbeta_from_counts((selected & y).sum(), selected.sum(), y.sum())
+    f = FBeta().value((selected & y).sum(), selected.sum(), y.sum())
     assert -objective(np.append(w, threshold))[0] == pytest.approx(f, abs=1e-9)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import multivariate_normal
 
-from argmaxf.metric import fbeta_from_counts
+from argmaxf.measures import FBeta
 from argmaxf.theory import (
     GaussianMixture,
     deviation_bound,
@@ -81,7 +81,7 @@ def test_lemma_2_covers():
     for _ in range(200):
         X, y = mixture.sample(5000, rng)
         s = mixture.posterior(X) > 0.4
-        off.append(abs(fbeta_from_counts((s & (y == 1)).sum(), s.sum(), y.sum()) - limit))
+        off.append(abs(FBeta().value((s & (y == 1)).sum(), s.sum(), y.sum()) - limit))
     assert 0.005 < np.quantile(off, 0.9) < bound.value
 
 

@@ -3,6 +3,7 @@
 
 from argmaxf import datasets as datasets
 from argmaxf import displays as displays
+from argmaxf import measures as measures
 from argmaxf import theory as theory
 from argmaxf import torch as torch
 from argmaxf.comparison.auto import AutoFClassifier as AutoFClassifier
@@ -49,8 +50,6 @@ from argmaxf.expected.worst_case import WorstCase as WorstCase
 from argmaxf.expected.worst_case import maximize_worst_case_f as maximize_worst_case_f
 from argmaxf.frames import decide as decide
 from argmaxf.frames import summarize as summarize
-from argmaxf.metric import fbeta_from_counts as fbeta_from_counts
-from argmaxf.metric import jaccard_from_counts as jaccard_from_counts
 from argmaxf.prior import shift_prior as shift_prior
 
 __version__: str

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argmaxf import expected_f, fbeta_from_counts, maximize_expected_f
+from argmaxf import expected_f, maximize_expected_f
 from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.expected.chance import (
     Windows,
@@ -17,6 +17,7 @@ from argmaxf.expected.chance import (
     probability_of_top,
 )
 from argmaxf.expected.counts.count import Count
+from argmaxf.measures import FBeta
 
 p_values = st.one_of(
     st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]), st.floats(0.8, 1)
@@ -194,7 +195,7 @@ def test_no_feasible_set_has_a_higher_expected_f(p, constraints, level, beta, ze
         for chosen in map(list, combinations(range(len(p)), k)):
             if probability_by_definition(labels, weight, chosen, constraints) >= level - 1e-12:
                 true, positives = labels[:, chosen].sum(axis=1), labels.sum(axis=1)
-                f = fbeta_from_counts(true, k, positives, beta=beta, zero_division=zero)
+                f = FBeta(beta).value(true, k, positives, zero_division=zero)
                 best = max(best, float(weight @ f))
     options = {"min_precision": constraints.min_precision, "min_recall": constraints.min_recall}
     if best < 0:

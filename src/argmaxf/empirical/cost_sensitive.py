@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from argmaxf._base.validation import check_beta, check_count, ones_unless
 from argmaxf.empirical.linear import Vector
-from argmaxf.metric import fbeta_from_counts
+from argmaxf.measures import FBeta
 
 
 def error_costs(target_f: float, *, beta: float = 1.0) -> tuple[float, float]:
@@ -35,7 +35,7 @@ def target_grid(positive_rate: float, n_costs: int, *, beta: float = 1.0) -> Vec
     >>> target_grid(0.2, 3)
     array([1.        , 0.66666667, 0.33333333])
     """
-    floor = fbeta_from_counts(positive_rate, 1.0, positive_rate, beta=beta)
+    floor = FBeta(beta).value(positive_rate, 1.0, positive_rate)
     return np.linspace(1.0, floor, check_count("n_costs", n_costs))
 
 

@@ -11,7 +11,7 @@ from argmaxf.empirical.guarantees import Guarantee
 from argmaxf.empirical.problems import Problems
 from argmaxf.empirical.records import Threshold
 from argmaxf.measures import Measure
-from argmaxf.metric import precision_from_counts, recall_from_counts
+from argmaxf.measures.base import divided
 
 
 def rate_of_all(
@@ -28,8 +28,8 @@ def rate_of_all(
     return Threshold(
         threshold=None,
         value=float(measure.value(*counts, zero_division=zero_division)),
-        precision=float(precision_from_counts(true, predicted, zero_division=zero_division)),
-        recall=float(recall_from_counts(true, positives, zero_division=zero_division)),
+        precision=float(divided(true, predicted, zero_division)),
+        recall=float(divided(true, positives, zero_division)),
         k=k,
     )
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import as_probabilities, as_real_array
 from argmaxf.expected.nodes import reciprocal_nodes
-from argmaxf.metric import precision_from_counts
+from argmaxf.measures.base import divided
 
 BLOCK = 1 << 14  # items taken at a time: memory stays small
 
@@ -36,7 +36,7 @@ def operating_point(
     """
     p, chosen = as_real_array("proba", proba), np.asarray(selected, dtype=bool)
     shares = recall_shares(p) if shares is None else shares
-    precision = precision_from_counts(float(p[chosen].sum()), int(chosen.sum()))
+    precision = divided(float(p[chosen].sum()), int(chosen.sum()), 0.0)
     return OperatingPoint(precision, float(shares[chosen].sum()))
 
 

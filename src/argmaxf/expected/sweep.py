@@ -14,7 +14,7 @@ from argmaxf.expected.evaluate import expected_f, expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.rows import SMALL, options_of, settled
 from argmaxf.measures import MeasureLike
-from argmaxf.measures.fbeta import coefficients_of_betas
+from argmaxf.measures.ratio import coefficients_of_betas
 from argmaxf.problem import Problem
 
 

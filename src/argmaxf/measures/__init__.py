@@ -1,30 +1,27 @@
-"""The measures: one file for each, one row in the registry; `measure=` takes a name or an object.
+"""The measures and their registry; `measure=` takes a name, an object or a function of counts.
 
-A measure is a value from counts (`Measure`), which is all that the empirical wing needs. How the
-decision-theoretic wing gets at its expectation depends on what is known of it: the coefficients of
-a `Ratio`, that a `Linear` is linear in true positives, or nothing but its values.
+A measure is a value from counts (`Measure`), which is all that thresholds on labelled data need.
+How its expectation is computed depends on what is known of it: the coefficients of a `Ratio`, that
+a `Linear` is linear in true positives, or nothing but its values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from argmaxf.measures.balanced_accuracy import BalancedAccuracy
 from argmaxf.measures.base import Measure
-from argmaxf.measures.dice import Dice
-from argmaxf.measures.fbeta import FBeta
-from argmaxf.measures.fowlkes_mallows import FowlkesMallows
-from argmaxf.measures.gmean import GMean
-from argmaxf.measures.iou import IoU
-from argmaxf.measures.jaccard import Jaccard
-from argmaxf.measures.kappa import Kappa
-from argmaxf.measures.linear import Linear
-from argmaxf.measures.mcc import MCC
-from argmaxf.measures.own import Own
-from argmaxf.measures.ratio import Coefficients, Ratio
-from argmaxf.measures.tversky import Tversky
+from argmaxf.measures.confusion_matrix import (
+    MCC,
+    BalancedAccuracy,
+    FowlkesMallows,
+    GMean,
+    Kappa,
+    Linear,
+)
+from argmaxf.measures.ratio import Coefficients, Dice, FBeta, IoU, Jaccard, Ratio, Tversky
+from argmaxf.measures.user_defined import UserDefined
 
 __all__ = [
     "MCC",
@@ -41,18 +38,18 @@ __all__ = [
     "Linear",
     "Measure",
     "MeasureLike",
-    "Own",
     "Ratio",
     "Tversky",
+    "UserDefined",
     "as_measure",
 ]
 
-RATIOS = (FBeta, Jaccard, Dice, IoU, Tversky)
-LINEAR = (FowlkesMallows, MCC, Kappa, BalancedAccuracy)
-OTHERS = (GMean,)
-MEASURES: dict[str, type[Measure]] = {each.name: each for each in (*RATIOS, *LINEAR, *OTHERS)}
-MEASURES["f1"] = FBeta  # F_β without a β
-
+_RATIOS = (FBeta, Jaccard, Dice, IoU, Tversky)
+_OTHERS = (FowlkesMallows, MCC, Kappa, BalancedAccuracy, GMean)
+MEASURES: dict[str, type[Measure]] = {
+    "f1": FBeta,
+    **{each.name: each for each in (*_RATIOS, *_OTHERS)},
+}
 
 # What `measure=` takes: a name, an object, or a function of the counts tp, k, s, n.
 MeasureLike = str | Measure | Callable[[Any, Any, Any, Any], Any]
@@ -67,7 +64,7 @@ def as_measure(measure: MeasureLike, beta: float = 1.0) -> Measure:
         A name of the registry, an object such as ``FBeta(2)``, or a function of the counts
         ``tp, k, s, n`` (see `Measure`).
     beta : float, default=1.0
-        The β of F_β; other measures have none, and an object has its own.
+        The β of ``"fbeta"``; other measures have none, and an object has its own.
 
     Returns
     -------
@@ -79,30 +76,30 @@ def as_measure(measure: MeasureLike, beta: float = 1.0) -> Measure:
     FBeta(beta=0.5, smooth=0.0)
     """
     if callable(measure) and not isinstance(measure, Measure | type):
-        measure = Own(measure)
+        measure = UserDefined(measure)
     if isinstance(measure, Measure):
         if beta not in (1.0, getattr(measure, "beta", 1.0)):
-            raise ValueError(f"measure={measure!r} stands for itself, got beta={beta!r} beside it")
+            raise ValueError(
+                f"pass beta inside the measure or as beta=, not both; got measure={measure!r} and "
+                f"beta={beta!r}"
+            )
         return measure
     if not isinstance(measure, str) or measure not in MEASURES:
-        raise _no_measure(measure, MEASURES)
-    if measure == "f1" and beta != 1.0:
-        raise ValueError(f"measure='f1' is F_β with β = 1, got {beta=}; use measure='fbeta'")
-    kind = MEASURES[measure]
-    return _kept(kind, beta) if isinstance(beta, float) else kind.with_beta(beta)
+        kind = isinstance(measure, type)
+        got = f"the class {measure.__name__}: write {measure.__name__}()" if kind else repr(measure)
+        raise ValueError(
+            f"measure must be one of {', '.join(map(repr, MEASURES))}, an object such as FBeta(2), "
+            f"or a function of the counts tp, k, s, n; got {got}"
+        )
+    return _named_once(measure, beta) if isinstance(beta, float) else _named(measure, beta)
 
 
-def _no_measure(measure: Any, names: Iterable[str]) -> ValueError:
-    """Say what a measure can be, and of a class that it is written with parentheses."""
-    kind = isinstance(measure, type)
-    got = f"the class {measure.__name__}: write {measure.__name__}()" if kind else repr(measure)
-    return ValueError(
-        f"measure must be one of {', '.join(map(repr, names))}, an object such as FBeta(2), or a "
-        f"function of the counts tp, k, s, n; got {got}"
-    )
+def _named(name: str, beta: float) -> Measure:
+    if name == "fbeta":
+        return FBeta(beta)
+    if beta != 1.0:
+        raise ValueError(f"measure={name!r} has no beta, got beta={beta!r}; leave it out")
+    return MEASURES[name]()
 
 
-@lru_cache(maxsize=256)
-def _kept(kind: type[Measure], beta: float) -> Measure:
-    """Return a measure that is made and checked once, however often it is asked for."""
-    return kind.with_beta(beta)
+_named_once = lru_cache(maxsize=256)(_named)  # made and checked once, however often it is asked for

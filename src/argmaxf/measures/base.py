@@ -1,10 +1,10 @@
-"""What every measure is: a name, how it is written, and its value from four counts."""
+"""What every measure is: a name, a title, and its value from four counts."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,22 +20,16 @@ class Measure(ABC):
     """
 
     name: ClassVar[str]  # in the registry and as `measure=`
+    label: ClassVar[str]  # as people write it, for titles and messages
     # At the same tp, s and n a larger k is never better: only cuts that end at a positive can win.
     falls_with_k: ClassVar[bool] = False
-    # Between which values it lies; one that does not say so may have any.
+    # The smallest and the largest value; infinite where they are not known.
     ends: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
-    @classmethod
-    def with_beta(cls, beta: float) -> Self:
-        """Return the measure of this name for the `beta` of a public function."""
-        if beta != 1.0:
-            raise ValueError(f"measure={cls.name!r} has no beta, got beta={beta!r}; leave it out")
-        return cls()
-
     @property
-    @abstractmethod
     def title(self) -> str:
         """The name as people write it, with its parameters: F1, F0.5, Jaccard."""
+        return self.label
 
     def __str__(self) -> str:
         return self.title
@@ -67,13 +61,13 @@ class Measure(ABC):
         return self.quotient(tp, k, s, n, check_zero_division(zero_division))
 
     def quotient(self, tp: Any, k: Any, s: Any, n: Any = None, zero_division: float = 0.0) -> Any:
-        """Return `value` where `zero_division` is known to be good: for loops."""
+        """Return `value` without the check of `zero_division`: for loops."""
         counts = (None if each is None else np.asarray(each, float) for each in (tp, k, s, n))
         return divided(*self.fraction(*counts), zero_division)
 
 
 def others(part: Any, n: Any) -> Any:
-    """Return n - part; what the rounding of weighted sums leaves of nothing is nothing."""
+    """Return n - part, and 0 where the rest is no more than the rounding of weighted sums."""
     rest = n - part
     return np.where(rest * 10**12 > n, rest, 0 * rest)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxf.empirical.threshold import maximize_empirical_f
-from argmaxf.metric import fbeta_from_counts
+from argmaxf.measures import FBeta
 from argmaxf.paper.clock import timed
 from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
 from argmaxf.paper.reports import Record, Report, markdown_table
@@ -39,7 +39,7 @@ def run_deviation(rate: float, beta: float, draws: int) -> list[dict[str, float]
         limit, shares = mixture.fbeta(threshold, beta), mixture.confusion(threshold)
         for n in SIZES:
             hit, missed, false, _ = rng.multinomial(n, shares, draws).T
-            f = fbeta_from_counts(hit, hit + false, hit + missed, beta=beta)
+            f = FBeta(beta).value(hit, hit + false, hit + missed)
             deviation = float(np.quantile(np.abs(f - limit), 1.0 - ETA))
             bound = deviation_bound(n, rate, beta, ETA).value
             found.append({"threshold": threshold, "n": n, "deviation": deviation, "bound": bound})

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from argmaxf.empirical.softf import fit_soft_f
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.metric import fbeta_from_counts
+from argmaxf.measures import FBeta
 from argmaxf.paper.clock import timed
 from argmaxf.paper.datasets import MultilabelData
 
@@ -95,10 +95,8 @@ def by_expectation(score: Array, *, zero_division: float = 0.0) -> Array:
 
 def f1(y: Array, selected: Array) -> Any:
     """Return F1 in percent, of each row where there are several, with 0/0 = 0."""
-    return 100.0 * fbeta_from_counts(
-        true_positives=(selected & (y == 1)).sum(axis=-1),
-        predicted=selected.sum(axis=-1),
-        positives=y.sum(axis=-1),
+    return 100.0 * FBeta().value(
+        tp=(selected & (y == 1)).sum(axis=-1), k=selected.sum(axis=-1), s=y.sum(axis=-1)
     )
 
 

@@ -1,6 +1,6 @@
 r"""Measures that are linear in true positives, for sets that are looked at item by item.
 
-With value = a(k, S) T + b(k, S) (see `measures/linear.py`) and independent labels,
+With value = a(k, S) T + b(k, S) (see `measures.Linear`) and independent labels,
 
     f_k = Σ_s a(k, s) E[T_k; S = s] + b(k, s) P(S = s),
     E[T_k; S = s] = Σ_{i≤k} p_i P(S without label i = s - 1),

@@ -21,7 +21,7 @@ from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.ties import DIGITS, EQUAL, label_counts
-from argmaxf.measures import Linear, Measure, Own
+from argmaxf.measures import Linear, Measure, UserDefined
 from argmaxf.problem import Problem
 
 MANY = 1 << 14  # items beyond which the law of S is taken at few nodes
@@ -100,7 +100,7 @@ def best_size(f: Floats, allowed: Bools, descending: Floats, problem: Problem) -
     """Return the best of the allowed sizes; the smallest of equals."""
     rivals = _rivals(np.where(allowed, f, -np.inf), descending, problem)
     work = rivals.size * np.count_nonzero(descending) ** 2
-    if rivals.size == 1 or isinstance(problem.measure, Own) or work > DECIMALS:
+    if rivals.size == 1 or isinstance(problem.measure, UserDefined) or work > DECIMALS:
         return int(rivals[0])
     try:
         return settle_by_counts(descending, rivals.tolist(), problem)

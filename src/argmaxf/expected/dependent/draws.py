@@ -17,7 +17,7 @@ from argmaxf.expected.dependent.general import Value
 from argmaxf.expected.dependent.joint import decays
 from argmaxf.expected.nodes import reciprocal_nodes
 from argmaxf.expected.threads import in_threads, threads_for
-from argmaxf.metric import fbeta_from_counts
+from argmaxf.measures import FBeta
 
 DRAWS = 1 << 12  # draws whose decays are held at a time
 ROOM = 1 << 22  # labels of draws copied at a time
@@ -49,12 +49,8 @@ class Draws:
     def value(self, selected: Bools) -> Value:
         """Return mean and standard deviation of F over the draws."""
         k = int(selected.sum())
-        f = fbeta_from_counts(
-            self._hits(selected[0]),
-            k,
-            self.positives,
-            beta=self.beta,
-            zero_division=self.zero_division,
+        f = FBeta(self.beta).value(
+            self._hits(selected[0]), k, self.positives, zero_division=self.zero_division
         )
         mean = self.weights @ f
         std = np.sqrt(self.weights @ (f - mean) ** 2)

@@ -44,7 +44,7 @@ from argmaxf.expected.counts.linear import linear_curve, linear_spread
 from argmaxf.expected.large import decide_large
 from argmaxf.files.deciding import Options, decide_files
 from argmaxf.frames import decisions
-from argmaxf.measures import MCC, BalancedAccuracy, GMean, Linear, Own, Tversky
+from argmaxf.measures import MCC, BalancedAccuracy, GMean, Linear, Tversky, UserDefined
 from argmaxf.problem import Problem
 from tests import ROOT
 from tests.formulas import ALL, COUNTED, LINEAR, Worse
@@ -56,7 +56,7 @@ PAGE = ROOT / "docs" / "extending.md"
 def measure_of_the_page():
     """The class that docs/extending.md adds, made by running the page's own file."""
     block = re.search(
-        r"```python\n(# measures/informedness.py.*?)```", PAGE.read_text("utf-8"), re.S
+        r"```python\n(# added to measures/confusion_matrix.py.*?)```", PAGE.read_text("utf-8"), re.S
     )
     names = {"__name__": "informedness"}
     exec(compile(block[1], "informedness.py", "exec"), names)
@@ -99,7 +99,7 @@ def truth_of(measure, p, zero_division):
 
 def assert_best(decision, truth, measure):
     """The very k; for a function of doubles, a k that no double tells from it."""
-    if isinstance(measure, Own):
+    if isinstance(measure, UserDefined):
         assert truth.curve[decision.k] >= max(truth.curve) - 2e-13 * truth.size
     else:
         assert decision.k == truth.k

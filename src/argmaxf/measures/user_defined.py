@@ -1,7 +1,7 @@
-"""A measure of the user's own: a function of counts, written for arrays or for numbers.
+"""A measure given by the user: a function of counts, written for arrays or for numbers.
 
-What it says of four plain numbers is the measure. One call with arrays is taken instead where it
-says the same: at some entries of every kind, as corners are where the two ways of writing differ.
+Its value for four plain numbers is the measure. One call with arrays is used instead where it gives
+the same: checked at some entries of every kind, since the two ways of writing differ at corners.
 """
 
 from __future__ import annotations
@@ -17,22 +17,21 @@ import numpy as np
 
 from argmaxf.measures.base import Measure
 
-ROUNDING = 1e-9  # part of a value by which arrays and numbers may differ
-COMMON = 1.0, 3.0, 2.0, 7.0  # some of everything: 1 hit, 2 false alarms, 1 missed, 3 left alone
+COMMON_COUNTS = 1.0, 3.0, 2.0, 7.0  # tp, k, s, n with some of each kind of item
 
 
 @dataclass(frozen=True)
-class Own(Measure):
-    """A measure of the user's own, as a function of counts; NaN from it is 0/0."""
+class UserDefined(Measure):
+    """A measure given as a function of the counts tp, k, s, n; NaN from it is 0/0."""
 
-    name: ClassVar[str] = "own"
+    name: ClassVar[str] = "user_defined"
     function: Callable[[Any, Any, Any, Any], Any]
 
     @property
     def title(self) -> str:
         """The function's name."""
         name = str(getattr(self.function, "__name__", "<object>"))
-        return "own measure" if name.startswith("<") else name
+        return "user-defined measure" if name.startswith("<") else name
 
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return the function's value, over 1 or over 0."""
@@ -42,20 +41,18 @@ class Own(Measure):
             if value is None:
                 value = np.vectorize(self._of_numbers, otypes=[float])(*counts)
         undefined = np.isnan(value)
-        self._refuse_infinite(value, counts)
-        if undefined.all():
-            self._refuse_undefined()
+        self._refuse(value, undefined, counts)
         return np.where(undefined, 0.0, value), (~undefined).astype(float)
 
     def _at_once(self, counts: Sequence[Any]) -> Any:
-        """Return the values from one call with arrays; None where numbers say something else."""
+        """Return the values from one call with arrays; None where numbers give something else."""
         arrays = [np.atleast_1d(each) for each in counts]
         value = self._of_arrays(arrays)
         if value is None:
             return None
         for place in _places(arrays, value):
-            single = self._of_one(each[place] for each in arrays)
-            if not np.isclose(value[place], single, rtol=ROUNDING, atol=0.0, equal_nan=True):
+            single = self._of_one([each[place] for each in arrays])
+            if not np.isclose(value[place], single, rtol=1e-9, atol=0.0, equal_nan=True):
                 return None
         return value.reshape(counts[0].shape)
 
@@ -63,18 +60,17 @@ class Own(Measure):
         """Return the function's values of arrays as floats; None if they are none for each."""
         try:
             value = np.asarray(self.function(*arrays))
-        except Exception:  # for numbers: `if`, math.sqrt, max, isinstance
+        except Exception:  # written for numbers: `if`, math.sqrt, max, isinstance
             return None
         right = value.shape == arrays[0].shape and value.dtype.kind in "biuf"
         return value.astype(float) if right else None
 
-    def _of_one(self, counts: Iterator[Any]) -> float:
+    def _of_one(self, counts: Sequence[Any]) -> float:
         """Return the value of four numbers; of arrays of one, if only arrays will do."""
-        numbers = [float(each) for each in counts]
         try:
-            return self._of_numbers(*numbers)
+            return self._of_numbers(*counts)
         except ValueError:
-            value = self._of_arrays([np.array([each]) for each in numbers])
+            value = self._of_arrays([np.array([float(each)]) for each in counts])
             return math.inf if value is None else float(value[0])
 
     def _of_numbers(self, *counts: float) -> float:
@@ -85,59 +81,46 @@ class Own(Measure):
         except ZeroDivisionError:
             return math.nan
         except Exception as error:
+            says = " ".join(str(error).split())
             raise ValueError(
                 "measure must be a function of the counts tp, k, s, n, got "
-                f"{type(error).__name__}{_words(error)} from it at {_written(counts)}"
+                f"{type(error).__name__}{f' ({says})' if says else ''} from it at "
+                f"{_written(counts)}"
             ) from error
-        if isinstance(value, Real | Decimal) or _is_number(value):
+        single = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
+        if isinstance(value, Real | Decimal) or single:
             return float(value)
         raise ValueError(
             f"measure must return one real number, got {value!r:.60} at {_written(counts)}"
         )
 
-    def _refuse_infinite(self, value: Any, counts: Sequence[Any]) -> None:
-        """Refuse values that no mean can be taken of."""
-        if not np.isinf(value).any():
-            return
-        where = tuple(np.argwhere(np.isinf(value))[0])
-        raise ValueError(
-            f"measure must be finite, or NaN for 0/0, got {float(value[where])} at "
-            f"{_written([each[where] for each in counts])}"
-        )
-
-    def _refuse_undefined(self) -> None:
-        """Refuse a function that is NaN even where there is some of everything."""
-        with np.errstate(all="ignore"):
-            value = self._of_one(iter(COMMON))
-        if math.isnan(value):
+    def _refuse(self, value: Any, undefined: Any, counts: Sequence[Any]) -> None:
+        """Refuse infinite values, and a function that is NaN where there is some of everything."""
+        if np.isinf(value).any():
+            where = tuple(np.argwhere(np.isinf(value))[0])
             raise ValueError(
-                "measure must be a number wherever it is not 0/0, got NaN at the counts asked for "
-                f"and at {_written(COMMON)}"
+                f"measure must be finite, or NaN for 0/0, got {float(value[where])} at "
+                f"{_written([each[where] for each in counts])}"
             )
+        if undefined.all():
+            with np.errstate(all="ignore"):
+                usual = self._of_one(COMMON_COUNTS)
+            if math.isnan(usual):
+                raise ValueError(
+                    "measure must be a number wherever it is not 0/0, got NaN at the counts asked "
+                    f"for and at {_written(COMMON_COUNTS)}"
+                )
 
 
 def _places(counts: Sequence[Any], value: Any) -> Iterator[tuple[Any, ...]]:
     """Yield the first and the last place of each kind: which counts are 0, equal, or NaN there."""
     tp, k, s, n = counts
     marks = (tp == 0, k == 0, s == 0, tp == k, tp == s, k == n, s == n, np.isnan(value))
-    kind = np.zeros(value.size, np.uint8)
-    for i, mark in enumerate(marks):
-        kind |= mark.reshape(-1).astype(np.uint8) << np.uint8(i)
+    kind = np.packbits(np.stack([mark.reshape(-1) for mark in marks]), axis=0)[0]
     for each in np.flatnonzero(np.bincount(kind)):
         found = kind == each
         for flat in {int(found.argmax()), value.size - 1 - int(found[::-1].argmax())}:
             yield np.unravel_index(flat, value.shape)
-
-
-def _is_number(value: Any) -> bool:
-    """Whether this is an array of one real number, without dimensions."""
-    return isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
-
-
-def _words(error: Exception) -> str:
-    """Write what an error says, on one line."""
-    words = " ".join(str(error).split())
-    return f" ({words})" if words else ""
 
 
 def _written(counts: Sequence[Any]) -> str:
