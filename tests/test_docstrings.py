@@ -52,7 +52,20 @@ def methods(cls):
         if not inspect.isfunction(method):
             method = getattr(attribute, "fn", None)  # scikit-learn's available_if
         if not name.startswith("_") and method and method.__module__.startswith("argmaxf"):
-            yield name, method
+            yield name, _described_at(cls, name, method)
+
+
+def _described_at(cls, name, method):
+    """The first definition of a method with these parameters: an override need not repeat them."""
+    for base in reversed(cls.__mro__):
+        first = vars(base).get(name)
+        if inspect.isfunction(first) and first.__module__.startswith("argmaxf"):
+            same = (
+                inspect.signature(first).parameters.keys()
+                == inspect.signature(method).parameters.keys()
+            )
+            return first if same else method
+    return method
 
 
 def classes():
@@ -121,7 +134,11 @@ def test_every_parameter_of_a_class_is_described(cls):
     found = described(doc, "Parameters")
     if is_record(cls):  # its fields, some of them described where they are inherited from
         records = [base for base in reversed(cls.__mro__) if base.__module__.startswith("argmaxf")]
-        found = {n: p for c in records for n, p in described(ClassDoc(c), "Attributes").items()}
+        found = {
+            n: p
+            for c in records
+            for n, p in described(ClassDoc(c), "Attributes", "Parameters").items()
+        }
         found = {n: p for n, p in found.items() if n in inspect.signature(cls).parameters}
     complaints = list(faults(inspect.signature(cls), found))
     if is_record(cls):

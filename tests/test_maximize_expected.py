@@ -327,9 +327,9 @@ def test_what_is_no_array_is_refused(p, message):
     [
         ({"beta": 0}, "beta must be positive and finite, got 0"),
         ({"beta": math.nan}, "beta must be positive and finite, got nan"),
-        ({"measure": "f1"}, "measure must be one of 'fbeta', 'jaccard'.*; got 'f1'"),
+        ({"measure": "auc"}, "measure must be one of 'f1', 'fbeta'.*; got 'auc'"),
         ({"measure": "jaccard", "beta": 2}, "measure='jaccard' has no beta, got beta=2"),
-        ({"measure": FBeta(2), "beta": 3}, "stands for itself, got beta=3 beside it"),
+        ({"measure": FBeta(2), "beta": 3}, "not both; got .* and beta=3"),
         ({"ties": "random"}, "ties must be one of 'split', 'together'"),
         ({"zero_division": 2}, r"zero_division must lie in \[0, 1\], got 2"),
         ({"average": "macro"}, "average is for two-dimensional proba"),

@@ -688,7 +688,8 @@ def test_the_command_names_the_measure(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("f1", "must be one of fbeta, jaccard, .*as in tversky:0.3,0.7; got 'f1'"),
+        ("auc", "must be one of f1, fbeta, .*as in tversky:0.3,0.7; got 'auc'"),
+        ("f1:2", "f1 takes no parameters; got 'f1:2'"),
         ("mcc:1", "--measure mcc takes no parameters; got 'mcc:1'"),
         ("tversky:a", "--measure tversky takes numbers for a, b; got 'tversky:a'"),
         ("tversky:1,2,3", "--measure tversky takes numbers for a, b; got 'tversky:1,2,3'"),

@@ -85,8 +85,8 @@ def as_measure(measure: MeasureLike, beta: float = 1.0) -> Measure:
             )
         return measure
     if not isinstance(measure, str) or measure not in MEASURES:
-        kind = isinstance(measure, type)
-        got = f"the class {measure.__name__}: write {measure.__name__}()" if kind else repr(measure)
+        name = measure.__name__ if isinstance(measure, type) else ""
+        got = f"the class {name}: write {name}()" if name else repr(measure)
         raise ValueError(
             f"measure must be one of {', '.join(map(repr, MEASURES))}, an object such as FBeta(2), "
             f"or a function of the counts tp, k, s, n; got {got}"

@@ -36,7 +36,17 @@ class Measure(ABC):
 
     @abstractmethod
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
-        """Return numerator and denominator; the denominator is never negative."""
+        """Return numerator and denominator; the denominator is never negative.
+
+        Parameters
+        ----------
+        tp, k, s, n : ndarray
+            True positives, items predicted positive, positives, and all items.
+
+        Returns
+        -------
+        tuple
+        """
 
     def value(self, tp: Any, k: Any, s: Any, n: Any = None, *, zero_division: float = 0.0) -> Any:
         """Return the value of predictions from their counts; 0/0 is `zero_division`.
@@ -61,7 +71,21 @@ class Measure(ABC):
         return self.quotient(tp, k, s, n, check_zero_division(zero_division))
 
     def quotient(self, tp: Any, k: Any, s: Any, n: Any = None, zero_division: float = 0.0) -> Any:
-        """Return `value` without the check of `zero_division`: for loops."""
+        """Return `value` without the check of `zero_division`: for loops.
+
+        Parameters
+        ----------
+        tp, k, s : array-like
+            True positives, items predicted positive, and positives.
+        n : array-like, optional
+            All items.
+        zero_division : float, default=0.0
+            The value of 0/0.
+
+        Returns
+        -------
+        float or ndarray
+        """
         counts = (None if each is None else np.asarray(each, float) for each in (tp, k, s, n))
         return divided(*self.fraction(*counts), zero_division)
 

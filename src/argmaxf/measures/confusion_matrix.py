@@ -43,6 +43,19 @@ class Linear(Measure):
         """Return a and b of a T + b, or of a F + b with F = k - T false positives, for arrays.
 
         0/0 is a = 0 and b = `zero_division`. Where nearly all are positive, F is the small number.
+
+        Parameters
+        ----------
+        k, s, n : ndarray
+            Items predicted positive, positives, and all items.
+        zero_division : float
+            The value of 0/0.
+        by_false : bool, default=False
+            Whether a and b are those of a F + b.
+
+        Returns
+        -------
+        tuple
         """
         tp = np.stack([0 * k, 0 * k + 1, k] if by_false else [0 * k, 0 * k + 1])
         numerator, denominator = self.fraction(tp, k, s, n)

@@ -25,7 +25,13 @@ from argmaxf.measures.base import Measure
 
 
 class Coefficients(NamedTuple):
-    """The five numbers of a `Ratio`: floats, or decimals where digits beyond them are asked for."""
+    """The five numbers of a `Ratio`: floats, or decimals where digits beyond them are asked for.
+
+    Attributes
+    ----------
+    c, b_in, b_out, s0, s1 : float
+        As in (c T + s0) / (k + b_in T + b_out R + s1).
+    """
 
     c: Any
     b_in: Any
@@ -44,7 +50,17 @@ class Ratio(Measure):
 
     @abstractmethod
     def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
-        """Return the coefficients, computed with numbers of a given type (float, Decimal, mpf)."""
+        """Return the coefficients, computed with numbers of a given type.
+
+        Parameters
+        ----------
+        number : callable, default=float
+            Makes a number of that type from a float: float, Decimal, mpf.
+
+        Returns
+        -------
+        Coefficients
+        """
 
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return c T + s0 and k + b_in T + b_out R + s1, where R = s - T."""

@@ -22,7 +22,13 @@ COMMON_COUNTS = 1.0, 3.0, 2.0, 7.0  # tp, k, s, n with some of each kind of item
 
 @dataclass(frozen=True)
 class UserDefined(Measure):
-    """A measure given as a function of the counts tp, k, s, n; NaN from it is 0/0."""
+    """A measure given as a function of the counts tp, k, s, n; NaN from it is 0/0.
+
+    Parameters
+    ----------
+    function : callable
+        Returns the value from arrays of counts, or from four numbers.
+    """
 
     name: ClassVar[str] = "user_defined"
     function: Callable[[Any, Any, Any, Any], Any]
