@@ -75,7 +75,6 @@ def private_names_of_numba(tree):
                 yield name
 
 
-@pytest.mark.xfail(reason="the cache still uses numba.core", strict=False)
 def test_numba_is_used_by_its_public_interface_only():
     used = {name: list(private_names_of_numba(tree)) for name, tree in TREES.items()}
     assert {name: names for name, names in used.items() if names} == {}

@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.special import expit
 
 import argmaxf.paper
-from argmaxf._base.digests import modules_behind, source_file
+from argmaxf._base.numba_cache import modules_behind, source_file
 from argmaxf.paper import NAMES, adaptation, figure1, harness, reproduce, table1, table4
 from argmaxf.paper.claims import CLAIMS, answers
 from argmaxf.paper.fingerprint import behind, code_digest

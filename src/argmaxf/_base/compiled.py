@@ -1,20 +1,28 @@
-"""Kernels: functions of arrays that run compiled where it is worth it, and as they stand where not.
+"""Kernels: functions of arrays that numba compiles where it is worth it.
 
-`kernel` and `reordering_kernel` are the only two ways that argmaxf compiles anything. Compiling
+`kernel` and `reordering_kernel` are the only two ways in which argmaxf compiles anything. Compiling
 takes seconds on a fresh installation and loading numba half a second in every process, so the first
 few thousand numbers of a process go through the Python functions: the same code, and but for the
-last digit of a sum the same answer.
+last digit of a sum the same answer. Where numba is missing, everything runs as Python.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
+import time
+import warnings
 from collections.abc import Callable, Iterator
-from functools import cached_property, update_wrapper
-from typing import Any
+from contextlib import contextmanager
+from functools import update_wrapper
+from types import FunctionType, SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from argmaxf._base import numba_cache
 
 ENOUGH = 20_000  # numbers that a process takes through Python before it compiles; under a second
 
@@ -37,63 +45,179 @@ def reordering_kernel(function: Callable[..., Any]) -> Kernel:
 class Kernel:
     """A function that decides at each call whether to run compiled; once compiled it always does.
 
-    Compiled functions may call kernels, which are then part of their compilation.
+    Compiled functions may call kernels, which are then part of their compilation. `py_func` is the
+    Python function, `compiled` runs compiled code whatever the number of items.
     """
+
+    dispatchers: ClassVar[dict[Kernel, Any]] = {}  # numba's functions, made when first needed
+    lock: ClassVar[threading.RLock] = threading.RLock()
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         update_wrapper(self, function)
         self.py_func = function
+        self.options = options
+        self.compiled_for: set[Any] = set()  # kinds of arguments
         self.ready = False  # known to be worth calling (`is_ready`)
         self.passed_over = 0
-        self.options = options
 
-    @cached_property
-    def compiled(self) -> Any:
-        """The function compiled by numba: at its first call, or read from disk."""
-        from argmaxf._base.numba_cache import compile_kept
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the function, compiled or not."""
+        if _work.in_python:  # called by a kernel that runs in Python
+            return self._as_python(arguments)
+        if not self.compiled_for and _work.affords(arguments):
+            return self._in_python(arguments)
+        return self.compiled(*arguments)
 
-        return compile_kept(self.py_func, **self.options)
+    def compiled(self, *arguments: Any) -> Any:
+        """Run the function compiled, whatever the size of its input; as Python without numba."""
+        kinds = tuple(map(_kind, arguments))
+        if kinds not in self.compiled_for and not self._compile(arguments):
+            return self._in_python(arguments)
+        self.compiled_for.add(kinds)
+        return self.dispatchers[self](*arguments)
 
-    @property
-    def _numba_type_(self) -> Any:
-        """How numba sees a kernel that another one calls."""
-        return self.compiled._numba_type_
+    def dispatcher(self) -> Any:
+        """Return numba's function, which compiles itself for the types it is called with."""
+        with self.lock:
+            if self not in self.dispatchers:
+                _let_numba_see_kernels()
+                made = numba_cache.cached_njit(self.py_func, **self.options)
+                self.dispatchers[self] = made
+            return self.dispatchers[self]
 
     def is_ready(self, *arguments: Any) -> bool:
         """Whether a call need not wait for the compiler; passed over often enough, it may.
 
         For kernels whose work can be done in another way that takes less to compile.
         """
-        if self.ready or _work.could_afford(arguments):
+        if self.ready or self.compiled_for or _work.could_afford(arguments):
             return True
-        from argmaxf._base.numba_cache import is_kept
-
+        if not has_numba():
+            return False
         self.passed_over += 1
-        self.ready = self.passed_over > PATIENCE or is_kept(self.compiled, arguments)
+        self.ready = self.passed_over > PATIENCE or numba_cache.is_cached(self.dispatcher())
         return self.ready
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Run the function, compiled or not."""
-        if _work.in_python:  # called by a kernel that runs in Python
-            return self.py_func(*arguments)
-        if "compiled" not in self.__dict__ and _work.affords(arguments):
-            return self._in_python(arguments)
-        return self.compiled(*arguments)
+    def _compile(self, arguments: tuple[Any, ...]) -> bool:
+        """Compile for the types of these arguments, or read it from disk; False without numba.
+
+        Whatever a cache can do wrong (a file cut short, a full disk), compiling without one cannot.
+        """
+        if not has_numba():
+            return False
+        import numba
+
+        types = tuple(map(numba.typeof, arguments))
+        with self.lock, _notice(), numba_cache.locked():
+            try:
+                self.dispatcher().compile(types)
+            except Exception:
+                if not numba_cache.give_up():
+                    raise
+                self.dispatchers.clear()
+                self.dispatcher().compile(types)
+        return True
 
     def _in_python(self, arguments: tuple[Any, ...]) -> Any:
-        """Run the function as it stands; where Python refuses what machines do, compile it."""
+        """Run the function as Python; where Python refuses what machines do, compile it.
+
+        Python raises for 1.0 / 0.0, math.log(0.0) and math.exp(1e3), where compiled code has
+        infinity. Without numba such a call is done again with NumPy's arithmetic.
+        """
         written = [a for a in _arrays(arguments) if a.flags.writeable]
         before = [a.copy() for a in written]
         _work.in_python = True
         try:
             with np.errstate(all="ignore"):
-                return self.py_func(*arguments)
-        except (ArithmeticError, ValueError):  # 1.0 / 0.0, math.log(0.0), math.exp(1e3)
-            for array, content in zip(written, before, strict=True):
-                array[...] = content
+                try:
+                    return self.py_func(*arguments)
+                except (ArithmeticError, ValueError):
+                    for array, content in zip(written, before, strict=True):
+                        array[...] = content
+                    if not has_numba():
+                        _work.as_numpy = True
+                        return self._as_python(arguments)
         finally:
-            _work.in_python = False
+            _work.in_python = _work.as_numpy = False
         return self.compiled(*arguments)
+
+    def _as_python(self, arguments: tuple[Any, ...]) -> Any:
+        """Run the function as Python, with NumPy's arithmetic where that was asked for."""
+        if not _work.as_numpy:
+            return self.py_func(*arguments)
+        function: Any = self.py_func
+        names = {**function.__globals__, "math": _NUMPY_AS_MATH}
+        as_numpy = FunctionType(function.__code__, names, None, function.__defaults__)
+        return as_numpy(*(np.float64(a) if isinstance(a, float) else a for a in arguments))
+
+
+def _let_numba_see_kernels() -> None:
+    """Tell numba that a kernel that another one calls is the function that numba made of it."""
+    from numba.extending import typeof_impl
+
+    if Kernel not in typeof_impl.registry:
+        typeof_impl.register(Kernel)(
+            lambda kernel, context: typeof_impl(kernel.dispatcher(), context)
+        )
+
+
+# The functions of `math` that kernels call, without exceptions for infinite results.
+_NUMPY_AS_MATH = SimpleNamespace(
+    **{
+        **vars(math),
+        **{name: getattr(np, name) for name in ("exp", "expm1", "log", "log1p", "log2", "sqrt")},
+    }
+)
+
+
+def has_numba() -> bool:
+    """Whether numba is there; if not, say once that large input will take long."""
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        if not _said.get("missing"):
+            _said["missing"] = True
+            warnings.warn(
+                "numba cannot be imported, so argmaxf runs as plain Python, some hundred times "
+                "slower for large input; install it with: pip install numba",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return False
+    return True
+
+
+_said: dict[str, bool] = {}  # what this process was told already
+_SILENT_FOR = 1.5  # seconds of compiling, or of waiting for a process that compiles
+
+
+@contextmanager
+def _notice() -> Iterator[None]:
+    """Say once on stderr that argmaxf is compiling, as soon as a process has waited for a while."""
+    started = time.monotonic()
+    timer = threading.Timer(max(_SILENT_FOR - _work.waited, 0.05), _say_compiling)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        _work.waited += time.monotonic() - started
+
+
+def _say_compiling() -> None:
+    if not _said.get("compiling") and sys.stderr is not None:
+        _said["compiling"] = True
+        print("argmaxf: compiling, once for this installation …", file=sys.stderr, flush=True)
+
+
+def _kind(argument: Any) -> Any:
+    """Return what numba tells arguments apart by, or more."""
+    if isinstance(argument, np.ndarray):
+        return argument.dtype, argument.ndim, argument.flags.num
+    if isinstance(argument, tuple):
+        return type(argument), *map(_kind, argument)
+    return type(argument)
 
 
 def _arrays(arguments: tuple[Any, ...]) -> Iterator[NDArray[Any]]:
@@ -109,7 +233,9 @@ class _Work(threading.local):
     """What this thread takes through Python: how many numbers, and whether it is at it."""
 
     in_python = False
+    as_numpy = False
     numbers = 0
+    waited = 0.0  # seconds
 
     def could_afford(self, arguments: tuple[Any, ...]) -> bool:
         return self.numbers + sum(a.size for a in _arrays(arguments)) <= ENOUGH

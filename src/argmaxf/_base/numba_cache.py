@@ -1,197 +1,220 @@
-"""Where the machine code of kernels is kept: compiled once for an installation, never stale.
+"""Where numba keeps the compiled code of argmaxf: never stale, and in no folder of other users.
 
-A file's name says all that its code depends on: the sources of the kernel and of whatever it
-imports (`digests.py`), the types of its arguments, this processor, numba and Python. A kept file
-that cannot be read, or a disk that cannot be written, costs a compilation and nothing else.
+numba's own cache (`njit(cache=True)`) looks at the file of a function, but not at those of the
+functions that it calls or the constants that it imports. So each module's kernels have a folder
+whose name has a digest of the module's source and of all sources that it imports. What numba reads
+from a cache is run as code, so a folder is used only if nobody else can write to it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import pickle
+import re
+import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numba
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.environment import Environment, _rebuild_env, lookup_environment
-from numba.core.runtime import rtsys
-from numba.core.serialize import dumps
-from numba.misc.appdirs import AppDirs
+if sys.platform != "win32":
+    import fcntl
 
-from argmaxf._base.atomic_write import write_whole
-from argmaxf._base.digests import PACKAGE, sources_digest
+PACKAGE = Path(__file__).parents[1]
+_FROM = re.compile(r"^\s*from (argmaxf\S*) import (\([^)]*\)|.*)", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*import (argmaxf\S*)", re.MULTILINE)
+_BEGAN = time.time()  # of this process, or nearly
+_state = {"use": True}  # whether the cache is used; not after a failure
 
 
-def compile_kept(function: Callable[..., Any], **options: Any) -> Any:
-    """Return a function that compiles itself for the types it is called with, and is kept."""
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    dispatcher._cache = KeptCode(function)
-    return dispatcher
+def cached_njit(function: Callable[..., Any], **options: Any) -> Any:
+    """Return a function compiled by numba, with a cache where there is a safe folder for it."""
+    import numba
 
-
-def is_kept(dispatcher: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether a function is compiled for such arguments already, here or on disk."""
-    types = tuple(map(dispatcher.typeof_pyval, arguments))
-    return types in dispatcher.overloads or dispatcher._cache.holds(types, dispatcher.targetctx)
-
-
-class KeptCode(_Cache):
-    """The compiled versions of one kernel on disk: numba asks here before it compiles.
-
-    Each version is one file, written whole, so processes that compile at the same time cannot
-    disturb each other; numba's own cache has an index that they share, and raises where it finds
-    no folder to write to.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.name = f"{function.__module__}.{function.__qualname__}"
-        self.sources = sources_digest(function.__module__, "argmaxf._base.compiled")
-
-    @property
-    def cache_path(self) -> str | None:
-        """The folder that new versions go to."""
-        folder = writable_folder()
-        return None if folder is None else str(folder)
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the version compiled for these types, or None."""
-        rtsys.initialize(target_context)  # all that kept code needs; to compile takes .3 s more
-        name = self._file_name(sig, target_context.codegen())
-        for folder in folders():
-            try:
-                parts = KeptParts(BytesIO(_checked((folder / name).read_bytes()))).load()
-                return CompileResult._rebuild(target_context, *parts)
-            except Exception:  # not there, cut short, not for this machine: compiled again
-                continue
-        say_once()
-        return None
-
-    def holds(self, sig: Any, target_context: Any) -> bool:
-        """Whether the version for these types is on disk."""
-        name = self._file_name(sig, target_context.codegen())
-        return any((folder / name).exists() for folder in folders())
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a version, and remove those of older sources."""
-        folder = writable_folder()
-        refers_to_memory = data.lifted or data.library.has_dynamic_globals
-        if folder is None or self.sources is None or refers_to_memory:
-            return
+    options |= {"nogil": True, "error_model": "numpy"}
+    folder = _folder_of(function.__module__)
+    if folder is not None:
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
         try:
-            content = dumps(data._reduce())
-            write_whole(folder / self._file_name(sig, data.codegen), _checksum(content) + content)
-            for other in folder.glob(f"{self.name}-*"):
-                if not other.name.startswith(self._prefix()):
-                    other.unlink(missing_ok=True)
-        except OSError:  # a full disk, a folder taken away: the compiled code runs all the same
+            dispatcher = numba.njit(cache=True, **options)(function)
+            if Path(dispatcher.stats.cache_path).is_relative_to(folder):
+                return dispatcher
+        except RuntimeError:  # numba found no folder that it can write to
             pass
-
-    def enable(self) -> None:
-        """Do nothing: there is always somewhere to look."""
-
-    def disable(self) -> None:
-        """Do nothing: what is kept is never wrong."""
-
-    def flush(self) -> None:
-        """Do nothing: a changed source changes the file's name."""
-
-    def _prefix(self) -> str:
-        return f"{self.name}-{str(self.sources)[:16]}-"
-
-    def _file_name(self, sig: Any, codegen: Any) -> str:
-        rest = (sig, codegen.magic_tuple(), numba.__version__, sys.version)
-        return self._prefix() + hashlib.sha256(repr(rest).encode()).hexdigest()[:32] + ".nbc"
+        finally:
+            numba.config.CACHE_DIR = before
+    return numba.njit(**options)(function)
 
 
-class KeptParts(pickle.Unpickler):
-    """Reads kept code without the modules of numba whose functions are part of it.
-
-    Machine code needs their constants alone; to load them, and SciPy with them, takes .2 s.
-    """
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return what the name stands for."""
-        found = super().find_class(module, name)
-        return _environment if found is _rebuild_env else found
+def is_cached(dispatcher: Any) -> bool:
+    """Whether there is compiled code of a function on disk."""
+    folder = dispatcher.stats.cache_path
+    return folder is not None and any(Path(folder).glob(f"*.{dispatcher.__name__}-*.nbi"))
 
 
-def _environment(module: str, constants: Any, name: str) -> Any:
-    """Return the constants of a function by their name; its globals only if they are loaded."""
-    if module in sys.modules or lookup_environment(name) is not None:
-        return _rebuild_env(module, constants, name)
-    environment = Environment({"__name__": module})
-    environment.consts[:] = constants
-    environment.env_name = name
-    Environment._memo[name] = environment
-    return environment
+def give_up() -> bool:
+    """Remove the cache and do without it from now on; False if this process already does."""
+    using, _state["use"] = _state["use"], False
+    if using and (folder := cache_folder()) is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+    return using
 
 
-@cache
-def say_once() -> None:
-    """Say on a terminal what takes a moment."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        print("argmaxf is being compiled, once for this installation …", file=sys.stderr)
+@contextmanager
+def locked() -> Iterator[None]:
+    """Let one process at a time compile: numba's index of a cache is not made for several."""
+    folder = cache_folder() if _state["use"] else None
+    with suppress(OSError) if folder is None else _lock_of(folder):
+        yield
 
 
-def _checksum(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest()
+@contextmanager
+def _lock_of(folder: Path) -> Iterator[None]:
+    file = None
+    with suppress(OSError):  # a full disk, a file system without locks
+        file = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        if sys.platform != "win32":
+            fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if file is not None:
+            os.close(file)
 
 
-def _checked(stored: bytes) -> bytes:
-    """Return what follows the checksum; damaged machine code must not run."""
-    checksum, content = stored[:32], stored[32:]
-    if checksum != _checksum(content):
-        raise ValueError("damaged")
-    return content
+def _folder_of(module: str) -> Path | None:
+    """Return the folder for the kernels of a module as it is now, and remove older ones."""
+    parent, digest = cache_folder(), sources_digest(module, "argmaxf._base.compiled")
+    if not _state["use"] or parent is None or digest is None:
+        return None
+    folder = parent / f"{module}-{digest[:16]}"
+    if not folder.exists():
+        for other in parent.glob(f"{module}-*"):
+            shutil.rmtree(other, ignore_errors=True)
+    return folder if _is_usable(folder) else None
 
 
 @cache
-def folders() -> tuple[Path, ...]:
-    """Return where compiled code may lie: as set, beside the sources, in the user's cache.
+def cache_folder() -> Path | None:
+    """Return the folder of the cache: as set, beside the sources, the user's, or a temporary one.
 
-    Where none of them can be written to, a temporary folder is one more.
+    None where none of them is safe to use; each process then compiles for itself.
     """
     here = hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:12]  # apart from other installations
-    usual = [PACKAGE / "__pycache__" / "kernels", Path(AppDirs("argmaxf").user_cache_dir, here)]
-    if numba.config.CACHE_DIR:
-        usual.insert(0, Path(numba.config.CACHE_DIR, "argmaxf", here))
-    temporary = None if any(map(_writable, usual)) else _private_folder()
-    return tuple(usual) if temporary is None else (*usual, temporary / here)
+    set_by_user, of_user = os.environ.get("NUMBA_CACHE_DIR"), _user_cache()
+    places = [
+        Path(set_by_user, "argmaxf", here) if set_by_user else None,
+        PACKAGE / "__pycache__" / "kernels",
+        of_user / "argmaxf" / here if of_user else None,
+        Path(tempfile.gettempdir(), f"argmaxf-{_user()}", here),
+    ]
+    return next((p for place in places if place and _is_usable(p := place.resolve())), None)
 
 
-@cache
-def writable_folder() -> Path | None:
-    """Return the folder that new compiled code goes to, if there is one."""
-    return next(filter(_writable, folders()), None)
+def _user_cache() -> Path | None:
+    """Return the folder for caches of this user, if there is one."""
+    if sys.platform == "win32":
+        home = os.environ.get("LOCALAPPDATA")
+    else:
+        caches = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(caches)
+    return Path(home) if home and os.path.isabs(home) else None
 
 
-def _writable(folder: Path) -> bool:
+def _user() -> int:
+    return 0 if sys.platform == "win32" else os.geteuid()
+
+
+def _is_usable(folder: Path) -> bool:
+    """Whether this user can write to a folder, and nobody else; it is made if need be."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if not is_private(folder):
+            return False
+        for place in (*reversed(folder.parents), folder):
+            if not place.exists():
+                place.mkdir(mode=0o700, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
+        owners = {path.lstat().st_uid for path in folder.rglob("*")}
+        return is_private(folder) and owners <= _trusted()
     except OSError:
         return False
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody but this user and the administrator can put files into a folder.
+
+    Every folder on the way must belong to one of them and be closed to the writing of others; one
+    above may be open to all if it is sticky, as /tmp is: nobody can take away what is not theirs.
+    """
+    if sys.platform == "win32":
+        return True  # the folders in question are the user's own
+    for place in (place for place in (folder, *folder.parents) if place.exists()):
+        state = place.stat()
+        shared = state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        sticky = place != folder and state.st_mode & stat.S_ISVTX
+        if state.st_uid not in _trusted() or (shared and not sticky):
+            return False
     return True
 
 
-def _private_folder() -> Path | None:
-    """Return a temporary folder that nobody else can write to: what lies in it is run as code."""
-    if not hasattr(os, "getuid"):
-        return Path(tempfile.gettempdir(), "argmaxf")  # Windows: the user's own already
-    folder = Path(tempfile.gettempdir(), f"argmaxf-{os.getuid()}")
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        state = folder.lstat()
-    except OSError:
-        return None
-    ours = stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid()
-    return folder if ours and state.st_mode & 0o077 == 0 else None
+def _trusted() -> set[int]:
+    return {0, _user()}
+
+
+# ------------------------------------------------------------------ the sources of a module
+
+
+@cache
+def sources_digest(*modules: str) -> str | None:
+    """Return a digest of modules and of all they import of argmaxf, however deep.
+
+    None where a source is not a file beside this one (in an archive, for instance), or was edited
+    after this process began: what runs may then be older than the file.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(modules_behind(*modules)):
+        file = source_file(name)
+        if file is None or file.stat().st_mtime > _BEGAN:
+            return None
+        digest.update(f"{name}\n".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def source_file(module: str) -> Path | None:
+    """Return the file of a module of argmaxf, or None where there is none of that name."""
+    place = PACKAGE.joinpath(*module.split(".")[1:])
+    return next((f for f in (place.with_suffix(".py"), place / "__init__.py") if f.is_file()), None)
+
+
+def imports_in(text: str) -> set[str]:
+    """Return the modules of argmaxf that a source imports, at its top or inside a function.
+
+    The package itself is not among them: it names everything and defines nothing.
+    """
+    found = set(_IMPORT.findall(text))
+    for base, names in _FROM.findall(text):
+        inside = (f"{base}.{name}" for name in re.findall(r"\w+", names))
+        found |= {base, *(name for name in inside if source_file(name))}
+    return found - {PACKAGE.name}
+
+
+@cache
+def imports_of(module: str) -> set[str]:
+    """Return the modules of argmaxf that a module imports."""
+    file = source_file(module)
+    return imports_in(file.read_text(encoding="utf-8")) if file else set()
+
+
+def modules_behind(*modules: str) -> set[str]:
+    """Return modules and all that they import of argmaxf, however deep."""
+    found: set[str] = set()
+    waiting = set(modules)
+    while waiting:
+        found |= waiting
+        waiting = set().union(*map(imports_of, waiting)) - found
+    return found

@@ -16,7 +16,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from argmaxf._base.digests import PACKAGE, imports_in, sources_digest
+from argmaxf._base.numba_cache import PACKAGE, imports_in, sources_digest
 
 ROOM = __name__.rpartition(".")[0]
 

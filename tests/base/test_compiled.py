@@ -1,4 +1,4 @@
-"""Compiled code: never stale, kept where it can be, and no worse where it cannot."""
+"""Compiled code: never stale, cached in safe folders only, and not needed for any answer."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import argmaxf
-from argmaxf._base.digests import modules_behind, source_file, sources_digest
+from argmaxf._base.numba_cache import modules_behind, source_file, sources_digest
 
 PACKAGE = Path(argmaxf.__file__).parent
 SLOW = pytest.mark.slow
@@ -30,7 +30,7 @@ def total(x):
     return shifted(x) + 10.0
 """
 TOTAL = "from argmaxf.caller import total; print(total.compiled(1.0))"
-HITS = TOTAL + "; print(sum(total.compiled.stats.cache_hits.values()))"
+HITS = TOTAL + "; print(sum(total.dispatcher().stats.cache_hits.values()))"
 DECIDE = "import argmaxf; print(argmaxf.maximize_expected_f([.2, .5]).expected)"
 
 
@@ -58,6 +58,10 @@ def run(library, code, *before, **extra):
     return [float(word) for word in done.stdout.split()]
 
 
+def cached(library):
+    return library / "argmaxf" / "__pycache__" / "kernels"
+
+
 def edit(path, old, new):
     text = path.read_text()
     assert old in text
@@ -74,8 +78,14 @@ def test_a_changed_callee_gives_the_new_answer(library):
     assert run(library, HITS) == [10.0, 0]
     edit(library / "argmaxf" / "callee.py", "STEP = 1.0", "STEP = 5.0")
     assert run(library, HITS) == [6.0, 0]
-    kept = [path.name for path in (library / "argmaxf" / "__pycache__" / "kernels").iterdir()]
-    assert len([name for name in kept if "total" in name]) == 1  # the older ones are gone
+    assert len(list(cached(library).glob("argmaxf.caller-*"))) == 1  # the older ones are gone
+
+
+def test_what_was_edited_after_the_process_began_is_not_cached(library):
+    code = "import argmaxf.caller, os, time, argmaxf.callee\n"
+    code += "os.utime(argmaxf.callee.__file__, (time.time() + 60,) * 2)\n"
+    assert run(library, code + HITS) == [12.0, 0]
+    assert not list(cached(library).glob("argmaxf.ca*"))
 
 
 @SLOW
@@ -99,40 +109,22 @@ def test_sources_are_followed_through_imports_however_deep():
     assert source_file("argmaxf.not_there") is None
 
 
-READ_AGAIN = """
-import sys
-import numpy as np
-from argmaxf.lean import total
-print(total.compiled(np.array([2.0, 3.0])))
-print(*(int(name in sys.modules) for name in ("numba.np.arraymath", "scipy.linalg", "cffi")))
-print(total.compiled(np.array([1, 4])))
-"""
-
-
-def test_kept_code_is_read_without_what_compiles_it(library):
-    """The half of numba that only compiles, and SciPy behind it, take longer than all the rest."""
-    (library / "argmaxf" / "lean.py").write_text(
-        "from argmaxf._base.compiled import kernel\n@kernel\ndef total(x):\n    return x.sum()\n"
-    )
-    run(library, "import numpy as np\nfrom argmaxf.lean import total\ntotal.compiled(np.ones(3))")
-    assert run(library, READ_AGAIN) == [5.0, 0, 0, 0, 5.0]  # and then compiles for integers
-
-
-DAMAGE = {
-    "changed": lambda content: content[:-9] + b"x" * 9,
-    "cut": lambda content: content[:-9],
-    "emptied": lambda content: b"",
-}
-
-
-@pytest.mark.parametrize(
-    "kind", ["changed", *(pytest.param(k, marks=SLOW) for k in ("cut", "emptied"))]
-)
-def test_damaged_code_is_compiled_again(library, kind):
+@pytest.mark.parametrize("kind", ["nbc", pytest.param("nbi", marks=SLOW)])
+@pytest.mark.parametrize("left", [0, pytest.param(40, marks=SLOW)])
+def test_a_damaged_cache_is_compiled_again(library, kind, left):
     run(library, TOTAL)
-    (kept,) = (library / "argmaxf" / "__pycache__" / "kernels").glob("*total*")
-    kept.write_bytes(DAMAGE[kind](kept.read_bytes()))
+    for path in cached(library).rglob(f"*.{kind}"):
+        path.write_bytes(path.read_bytes()[:left])
     assert run(library, HITS) == [12.0, 0]
+    assert run(library, HITS) == [12.0, 0]  # the damaged cache is gone
+    assert run(library, HITS) == [12.0, 1]
+
+
+def test_a_cache_that_cannot_be_written_does_not_matter(library):
+    full = "from argmaxf._base import numba_cache\nfrom pathlib import Path\n"
+    full += "def fail(*args, **kwargs): raise OSError(28, 'No space left on device')\n"
+    full += "import os, numba; os.replace = fail\n"
+    assert run(library, full + TOTAL) == [12.0]
 
 
 # ------------------------------------------------------------------ quick from the first call
@@ -217,17 +209,17 @@ def test_what_takes_long_to_compile_is_passed_over_at_first(library):
     code = HEAVY + "print(*(int(heavy.is_ready(x)) for x in (few, many, many, many, many, many)))\n"
     assert run(library, code) == [1, 0, 0, 0, 1, 1]
     run(library, HEAVY + "heavy.compiled(many)")
-    other = "print(int(heavy.is_ready(many.astype(np.float32))), int(heavy.is_ready(many)))\n"
-    assert run(library, HEAVY + other) == [0, 1]  # of the kind that is kept
+    assert run(library, HEAVY + "print(int(heavy.is_ready(many)))") == [1]  # from the cache
 
 
-@SLOW
-def test_the_first_million_does_not_wait_for_the_large_loop(library):
-    code = "import argmaxf, numpy as np; print(argmaxf.maximize_expected_f(np.full(2**20, 0.25)).k)"
-    assert run(library, code) == [2**20]
-    kept = [path.name for path in (library / "argmaxf" / "__pycache__" / "kernels").iterdir()]
-    assert any(".summarize-" in name for name in kept)
-    assert not any(".decide_large-" in name for name in kept)
+def test_a_long_compilation_is_announced_once(library):
+    code = "import argmaxf._base.compiled as c; c._SILENT_FOR = 0.0\n" + TOTAL
+    code += "\nfrom argmaxf.callee import shifted; shifted.compiled(1)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(library), capture_output=True, text=True
+    )
+    assert done.stdout == "12.0\n"
+    assert done.stderr == "argmaxf: compiling, once for this installation …\n"
 
 
 # ------------------------------------------------------------------ nowhere to write
@@ -267,9 +259,38 @@ def test_a_temporary_folder_that_others_can_write_to_is_not_trusted(as_nobody):
     assert not list((temporary / f"argmaxf-{NOBODY}").iterdir())
 
 
-def test_code_compiled_by_the_owner_serves_those_who_cannot_write(library, as_nobody):
+def test_the_cache_of_another_user_is_never_loaded(library, as_nobody, tmp_path):
+    """Another user filled the folder first; neither the folder nor a file in it is used."""
+    run_as_nobody, _ = as_nobody
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    settings = f"import os; os.environ['NUMBA_CACHE_DIR'] = {str(shared)!r}\n"
+    assert run_as_nobody(settings + HITS) == [12.0, 0]
+    assert run(library, HITS, NUMBA_CACHE_DIR=str(shared)) == [12.0, 0]
+    assert list(cached(library).rglob("*.nbc"))  # beside the sources instead
+
+
+@pytest.mark.parametrize(("mode", "used"), [(0o777, False), (0o775, False), (0o1777, True)])
+def test_a_folder_where_others_can_replace_files_is_not_used(library, tmp_path, mode, used):
+    """In a sticky folder, as /tmp is, nobody can replace a folder of ours."""
+    if os.name != "posix":
+        pytest.skip("modes of POSIX")
+    shared = tmp_path / "shared"
+    (shared / "argmaxf").mkdir(parents=True)
+    (shared / "argmaxf").chmod(mode)
+    assert run(library, TOTAL, NUMBA_CACHE_DIR=str(shared)) == [12.0]
+    assert bool(list(shared.rglob("*.nbc"))) == used
+    assert bool(list(cached(library).rglob("*.nbc"))) != used
+
+
+def test_a_foreign_file_in_the_cache_keeps_it_from_being_used(library):
+    if os.name != "posix" or os.getuid() != 0:
+        pytest.skip("needs root, to give a file away")
     run(library, TOTAL)
-    assert as_nobody[0](HITS) == [12.0, 1]
+    path = next(cached(library).rglob("*.nbc"))
+    os.chown(path, int(NOBODY), int(NOBODY))
+    assert run(library, HITS, HOME=str(library), XDG_CACHE_HOME="") == [12.0, 0]
 
 
 def nowhere(code, library):
@@ -320,3 +341,43 @@ def test_workers(library, method):
         text=True,
     )
     assert done.stdout.split() == ["12.0", "13.0"], done.stderr
+
+
+# ------------------------------------------------------------------ without numba
+
+BLOCKED = "import sys; sys.modules['numba'] = None\n"
+
+
+def test_without_numba_large_input_is_answered_with_one_warning(library):
+    code = BLOCKED + (
+        "import warnings, numpy as np, argmaxf\n"
+        "with warnings.catch_warnings(record=True) as said:\n"
+        "    warnings.simplefilter('always')\n"
+        "    few = argmaxf.maximize_expected_f([.2, .5, .4]).k, len(said)\n"
+        "    p = np.random.default_rng(0).random(25_000) ** 3\n"
+        "    k = [argmaxf.maximize_expected_f(p).k for _ in range(2)]\n"
+        "print(*few, *k, len(said), int('pip install numba' in str(said[0].message)))\n"
+    )
+    *counts, warned, helps = run(library, code)
+    assert [counts[:2], warned, helps] == [[2, 0], 1, 1]
+    with_numba = "import numpy as np, argmaxf; p = np.random.default_rng(0).random(25_000) ** 3"
+    assert run(library, with_numba + "\nprint(argmaxf.maximize_expected_f(p).k)") * 2 == counts[2:]
+
+
+def test_without_numba_infinities_are_as_compiled(library):
+    (library / "argmaxf" / "odd.py").write_text(
+        "import math\n"
+        "from argmaxf._base.compiled import kernel\n"
+        "@kernel\n"
+        "def logarithm(x):\n"
+        "    return math.log(x)\n"
+        "@kernel\n"
+        "def both(x, out):\n"
+        "    out[0] += 1.0\n"
+        "    return 1.0 / x - logarithm(x) + math.exp(1e3 * out[0])\n"
+    )
+    code = "import numpy as np\nfrom argmaxf.odd import both\nout = np.zeros(1)\n"
+    code += "print(both(0.0, out), out[0])"
+    assert run(library, "import warnings; warnings.simplefilter('ignore')\n" + BLOCKED + code) == [
+        *(np.inf, 1.0)
+    ]
