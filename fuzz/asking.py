@@ -47,7 +47,5 @@ def labels_by(p, code, **problem):
     """Decide each segment as an array."""
     label = np.zeros(p.size, bool)
     for s in np.unique(code):
-        label[code == s] = argmaxf.maximize_expected_f(
-            p[code == s], ties="together", **problem
-        ).selected
+        label[code == s] = argmaxf.maximize_expected_f(p[code == s], **problem).selected
     return label

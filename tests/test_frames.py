@@ -73,16 +73,10 @@ def test_every_question_gets_the_answer_of_the_array(engine, options):
 
 def test_ties_across_partitions_stay_together(engine):
     p = np.round(scores(5_000, seed=3), 1)
-    frame = engine.frame(table_of(p))
-    exact = maximize_expected_f(p, ties="together")
-    split = maximize_expected_f(p)
-    assert engine.columns(decide(frame, "p"))["label"] == exact.selected.tolist()
-    if engine.lazy:
-        with pytest.raises(ValueError, match="ties='split' needs rows in a fixed order"):
-            decide(frame, "p", ties="split")
-    else:
-        columns = engine.columns(decide(frame, "p", ties="split"))
-        assert columns["label"] == split.selected.tolist()
+    exact = maximize_expected_f(p)
+    assert (
+        engine.columns(decide(engine.frame(table_of(p)), "p"))["label"] == exact.selected.tolist()
+    )
 
 
 def test_one_decision_for_each_segment(engine):

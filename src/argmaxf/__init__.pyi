@@ -48,6 +48,7 @@ from argmaxf.expected.maximize import maximize_expected_f as maximize_expected_f
 from argmaxf.expected.summary.sketch import ProbabilitySketch as ProbabilitySketch
 from argmaxf.expected.worst_case import WorstCase as WorstCase
 from argmaxf.expected.worst_case import maximize_worst_case_f as maximize_worst_case_f
+from argmaxf.frames import TiesWarning as TiesWarning
 from argmaxf.frames import decide as decide
 from argmaxf.frames import summarize as summarize
 from argmaxf.prior import shift_prior as shift_prior

@@ -108,6 +108,12 @@ class Problem:
         _, b_in, b_out, _, _ = self.coefficients
         return bool(b_in == b_out > 0.0)
 
+    @property
+    def may_split(self) -> bool:
+        """Whether the best set may part equal items: for a limit, or as the measure has it."""
+        free = self.is_free and self.chance is None
+        return self.split_ties and not (free and self.ratio and self.peaks_between_levels)
+
     def check_reachable(self, positive: int, where: str = "") -> None:
         """Refuse to select more items than there are with a probability above 0, here or there."""
         if self.least > positive:

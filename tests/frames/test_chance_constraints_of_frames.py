@@ -15,6 +15,7 @@ rng = np.random.default_rng(0)
 P = np.round(rng.beta(2, 1, 900), 3)
 BY = np.array(["a", "b", "c"])[rng.integers(0, 3, 900)]
 PROMISE = {"min_precision": 0.8, "confidence_level": 0.9}
+TOGETHER = {"ties": "together"}  # as lazy frames have it
 
 
 def assert_same(found, other):
@@ -28,11 +29,12 @@ def assert_same(found, other):
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame])
 def test_a_frame_keeps_the_promise_of_its_array(make):
     frame = make({"p": P})
-    alone = maximize_expected_f(P, ties="together", **PROMISE)
-    (found,) = decisions(frame, "p", **PROMISE).values()
+    together = TOGETHER if make is pl.LazyFrame else {}
+    alone = maximize_expected_f(P, **together, **PROMISE)
+    (found,) = decisions(frame, "p", **together, **PROMISE).values()
     assert found.k == alone.k
     assert_same(found.guarantee, alone.guarantee)
-    labelled = decide(frame, "p", **PROMISE)
+    labelled = decide(frame, "p", **together, **PROMISE)
     labelled = labelled.collect() if isinstance(labelled, pl.LazyFrame) else labelled
     assert np.array_equal(labelled["label"].to_numpy(), alone.selected)
 
@@ -40,7 +42,7 @@ def test_a_frame_keeps_the_promise_of_its_array(make):
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.LazyFrame])
 def test_all_segments_keep_it_at_once(make):
     frame = make({"p": P, "by": BY})
-    found = decisions(frame, "p", by="by", **PROMISE)
+    found = decisions(frame, "p", by="by", **TOGETHER, **PROMISE)
     each = 0.9 ** (1 / 3)
     kept = 1.0
     for (name,), decision in found.items():
@@ -52,7 +54,7 @@ def test_all_segments_keep_it_at_once(make):
         assert decision.guarantee.joint_confidence_level == 0.9
         kept *= decision.guarantee.probability
     assert kept >= 0.9
-    overall = maximize_expected_f(P, by=BY, ties="together", **PROMISE).overall
+    overall = maximize_expected_f(P, by=BY, **TOGETHER, **PROMISE).overall
     assert_same(found.overall.guarantee, overall.guarantee)
     assert found.overall.expected == pytest.approx(overall.expected, abs=1e-13)
     assert (found.overall.k, found.overall.n) == (overall.k, 900)
@@ -87,14 +89,14 @@ def test_the_segment_that_cannot_keep_it_is_named():
 def test_columns_keep_their_own():
     frame = pl.DataFrame({"p": P, "q": P[::-1] ** 2})
     found = decisions(frame, ["p", "q"], **PROMISE)
-    assert found["q",].k == maximize_expected_f(P**2, ties="together", **PROMISE).k
+    assert found["q",].k == maximize_expected_f(P**2, **PROMISE).k
 
 
 def test_the_command_says_what_is_promised(tmp_path, run):
     path = tmp_path / "scores.csv"
     pl.DataFrame({"p": P, "by": BY}).write_csv(path)
     chance = ["--min-precision", "0.8", "--confidence-level", "0.9"]
-    alone = maximize_expected_f(P, ties="together", **PROMISE)
+    alone = maximize_expected_f(P, **PROMISE)
     answer = json.loads(run("decide", str(path), "-p", "p", *chance, "--json"))
     assert answer["k"] == alone.k
     assert answer["guarantee"]["probability"] == pytest.approx(alone.guarantee.probability)
@@ -102,7 +104,7 @@ def test_the_command_says_what_is_promised(tmp_path, run):
     text = run("decide", str(path), "-p", "p", "--by", "by", *chance)
     assert "a: guaranteed: min_precision=0.8 with probability 0.9" in text
     assert "(0.9 for all segments at once)" in text
-    overall = maximize_expected_f(P, by=BY, ties="together", **PROMISE).overall
+    overall = maximize_expected_f(P, by=BY, **PROMISE).overall
     assert f"All segments together: E[F] {overall.expected:.6g}" in text
     assert f"guaranteed: {overall.guarantee}" in text
     answer = json.loads(run("decide", str(path), "-p", "p", "--by", "by", *chance, "--json"))
@@ -130,7 +132,7 @@ def test_a_file_at_another_rate_keeps_the_promise_of_the_moved_array(tmp_path, r
         "confidence_level": 0.9,
         "prior": (0.5, 0.3),
     }
-    alone = maximize_expected_f(P, ties="together", max_selected=200, **options)
+    alone = maximize_expected_f(P, max_selected=200, **options)
     written = tmp_path / f"labels.{suffix}"
     more = ["--max-selected", "200", "-o", str(written)]
     answer = json.loads(run("decide", str(path), "-p", "p", *chance, *more, "--json"))
@@ -138,7 +140,7 @@ def test_a_file_at_another_rate_keeps_the_promise_of_the_moved_array(tmp_path, r
     assert answer["guarantee"]["probability"] == pytest.approx(alone.guarantee.probability)
     read = pl.read_csv if suffix == "csv" else pl.read_parquet
     assert np.array_equal(read(written)["label"].to_numpy(), alone.selected)
-    found = maximize_expected_f(P, by=BY, ties="together", **options)
+    found = maximize_expected_f(P, by=BY, **options)
     answer = json.loads(run("decide", str(path), "-p", "p", "--by", "by", *chance, "--json"))
     assert [each["k"] for each in answer["segments"]] == found.k.tolist()
 

@@ -46,7 +46,9 @@ OUT = typer.Option(
 LABEL = typer.Option("--label", help="Name of the column of labels.")
 MEASURE = typer.Option("--measure", help=f"What to maximize: {HELP}.")
 ZERO = typer.Option("--zero-division", help="Value of F if nothing is positive nor predicted.")
-TIES = typer.Option("--ties", help="Equal probabilities: together, or split by order of rows.")
+TIES = typer.Option(
+    "--ties", help="Equal probabilities: split by order of rows where that is better, or together."
+)
 NULLS = typer.Option("--nulls", help="Rows without a probability: raise, or drop.")
 LEAST = typer.Option("--min-selected", help="Select at least so many rows, of each segment.")
 MOST = typer.Option("--max-selected", help="Select at most so many rows, of each segment.")
@@ -76,7 +78,7 @@ def decide(
     label: Annotated[str, LABEL] = "label",
     measure: Annotated[str, MEASURE] = "fbeta",
     zero_division: Annotated[float, ZERO] = 0.0,
-    ties: Annotated[str, TIES] = "together",
+    ties: Annotated[str, TIES] = "split",
     nulls: Annotated[str, NULLS] = "raise",
     min_selected: Annotated[int | None, LEAST] = None,
     max_selected: Annotated[int | None, MOST] = None,

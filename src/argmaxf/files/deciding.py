@@ -25,7 +25,6 @@ from argmaxf.expected.rows import SMALL
 from argmaxf.expected.sources.array import add_items
 from argmaxf.expected.summary.layout import empty_table
 from argmaxf.expected.summary.sketch import ProbabilitySketch
-from argmaxf.expected.threads import CHUNK
 from argmaxf.files.column import BROKEN, Column, first_line
 from argmaxf.files.formats import find_inputs
 from argmaxf.files.progress import Progress, Silent
@@ -47,7 +46,7 @@ class Options:
     beta: float = 1.0
     measure: MeasureLike = "fbeta"
     zero_division: float = 0.0
-    ties: str = "together"
+    ties: str = "split"
     nulls: str = "raise"
     min_selected: int | None = None
     max_selected: int | None = None
@@ -95,9 +94,7 @@ def decide_files(
         spill = stack.enter_context(closing(Spill()))
         decision = _decide(items, spill, problem, shown)
         if sink:
-            sink.write(
-                sink.frame().with_columns(_label(items, spill, decision, problem, label)), shown
-            )
+            sink.write(sink.frame().with_columns(_label(items, decision, problem, label)), shown)
     return Decisions({(): decision})
 
 
@@ -170,8 +167,7 @@ def estimate_files(
 def _decide(items: Column, spill: Spill, problem: Problem, progress: Progress) -> Decision:
     """Decide in one pass over the column, or two if the first rows mislead."""
     with closing(Spill()) as kept:
-        # To split ties, rows are counted in the spill; chance constraints need each: all are kept.
-        if not problem.split_ties and not problem.chance:
+        if not problem.chance:  # which needs every item
             table, band = _read(items, kept, problem, progress)
             try:
                 return _decide_kept(kept, band, table, problem)
@@ -215,44 +211,43 @@ def _decide_kept(spill: Spill, band: Band, table: Floats, problem: Problem) -> D
     return drive.decide(BandSource(spill, band, table), problem)[()].decision(n)
 
 
-def _label(
-    items: Column, spill: Spill, decision: Decision, problem: Problem, label: str
-) -> pl.Expr:
+def _label(items: Column, decision: Decision, problem: Problem, label: str) -> pl.Expr:
     """Return the expression of the labels; split ties go to the first rows."""
     p, threshold = pl.col(items.p), decision.threshold
     selected: pl.Expr = p >= threshold
-    if problem.split_ties:
+    if problem.may_split:
         row = pl.int_range(pl.len(), dtype=pl.Int64)
-        selected = (p > threshold) | ((p == threshold) & (row <= _last_selected(spill, decision)))
+        selected = (p > threshold) | ((p == threshold) & (row <= _last_selected(items, decision)))
     return selected.alias(label)
 
 
-def _last_selected(spill: Spill, decision: Decision) -> int:
+def _last_selected(items: Column, decision: Decision) -> int:
     """Return the row of the last selected item, of those equal to the threshold."""
-    starts = range(0, spill.size, CHUNK)
-    above = sum(int((spill[i : i + CHUNK] > decision.threshold).sum()) for i in starts)
-    wanted = decision.k - above
-    for i in starts:
-        equal = np.flatnonzero(spill[i : i + CHUNK] == decision.threshold)
+    cut, start = decision.threshold, 0
+    wanted = decision.k - sum(int((p > cut).sum()) for p in items.batches(_silent))
+    for p in items.batches(_silent):
+        equal = np.flatnonzero(p == cut)
         if equal.size >= wanted > 0:
-            return i + int(equal[wanted - 1])
-        wanted -= equal.size
+            return start + int(equal[wanted - 1])
+        wanted, start = wanted - equal.size, start + p.size
     return -1
+
+
+def _silent(rows: int) -> None:
+    """Show no progress."""
 
 
 def _decide_segments(
     items: Column, options: Options, by: Sequence[str], sink: Output | None, progress: Progress
 ) -> Decisions:
     """Decide each segment, in the passes of frames."""
-    if options.ties == "split":
-        raise ValueError("ties='split' is for decisions without by; use ties='together'")
     _check_by(items, by)
     items.check(progress, by)  # text that is no number would pass for null below
     frame = sink.frame() if sink else items.frame(only=by)
     try:
         with progress.phase("deciding", None):
             label = sink.label if sink else None
-            table = Table.of(frame, items.p, by, options.nulls, label)
+            table = Table.of(frame, items.p, by, options.nulls, label, has_order=True)
             solved = solve(table, options.problem)
     except (ValueError, *BROKEN) as error:
         raise ValueError(first_line(error)) from error

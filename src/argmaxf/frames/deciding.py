@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-import narwhals as nw
 import numpy as np
 
 from argmaxf.constraints import ChanceConstraint
@@ -15,8 +15,9 @@ from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.frames.grouped import checked, sketch_table
 from argmaxf.frames.grouping import summarized
 from argmaxf.frames.keys import Key
+from argmaxf.frames.labels import with_labels
 from argmaxf.frames.rates import rate_of
-from argmaxf.frames.segments import BITS, LEAST, Answers, FrameSource, decide_segments
+from argmaxf.frames.segments import BITS, LEAST, Answers, decide_segments, splits
 from argmaxf.frames.table import Table, names_of
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import check_fits, check_rate, is_estimated
@@ -63,7 +64,7 @@ def decide(
     output: str = "label",
     measure: MeasureLike = "fbeta",
     zero_division: float = 0.0,
-    ties: str = "together",
+    ties: str = "split",
     nulls: str = "raise",
     min_selected: int | None = None,
     max_selected: int | None = None,
@@ -97,10 +98,11 @@ def decide(
     output : str, default="label"
         Name of the column of booleans to add; for several columns ``"{column}_{output}"``. A name
         that the frame has already is refused.
-    ties : {"together", "split"}, default="together"
-        ``"together"`` gives equal probabilities of a segment the same label, so that the answer
-        does not depend on the order of rows; ``"split"``, for eager frames only, may select just
-        the first ones of them.
+    ties : {"split", "together"}, default="split"
+        ``"split"`` may select only the first of several equal probabilities, where a limit or the
+        measure needs it; F_β never does. A lazy frame has no fixed order of rows: there they are
+        kept together, with a `TiesWarning` where that changes the labels. ``"together"`` gives
+        equal probabilities of a segment the same label.
     nulls : {"raise", "drop"}, default="raise"
         ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out of the result.
     min_selected : int, default=None
@@ -140,7 +142,16 @@ def decide(
     chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
     problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
     table = Table.of(frame, column, by, nulls, output, _settled(frame, column, nulls, prior))
-    labelled: T = solve(table, problem).labelled()
+    solved = solve(table, problem)
+    if solved.kept_together:
+        kind = table.frame.implementation.value
+        warnings.warn(
+            "equal probabilities were kept together, as a lazy frame has no fixed order of rows; "
+            f"collect the {kind} frame to split them, or give ties='together'",
+            TiesWarning,
+            stacklevel=2,
+        )
+    labelled: T = solved.labelled()
     return labelled
 
 
@@ -152,7 +163,7 @@ def decisions(
     by: str | Sequence[str] | None = None,
     measure: MeasureLike = "fbeta",
     zero_division: float = 0.0,
-    ties: str = "together",
+    ties: str = "split",
     nulls: str = "raise",
     min_selected: int | None = None,
     max_selected: int | None = None,
@@ -182,8 +193,8 @@ def decisions(
         Value of F if nothing is positive nor predicted.
     by : str or sequence of str, optional
         Columns that part the rows into segments.
-    ties : {"together", "split"}, default="together"
-        Whether equal probabilities of a segment get the same label.
+    ties : {"split", "together"}, default="split"
+        Whether equal probabilities of a segment may get different labels, as in `decide`.
     nulls : {"raise", "drop"}, default="raise"
         ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
     min_selected : int, default=None
@@ -234,11 +245,21 @@ class Decisions(dict[Key, Decision]):
     overall : Decision, dict of str to Decision or None
         With `by` and chance constraints, what to expect of all rows, and the probability that they
         meet them; by column where there are several.
+    kept_together : bool
+        Whether equal probabilities were kept together although splitting them would be better: the
+        rows of a lazy frame have no fixed order.
     """
 
-    def __init__(self, found: Any = (), *, overall: Any = None) -> None:
+    def __init__(
+        self, found: Any = (), *, overall: Any = None, kept_together: bool = False
+    ) -> None:
         super().__init__(found)
         self.overall = overall
+        self.kept_together = kept_together
+
+
+class TiesWarning(UserWarning):
+    """Equal probabilities of a lazy frame were kept together where splitting them is better."""
 
 
 def _settled(frame: Any, column: Any, nulls: str, prior: Any) -> Any:
@@ -253,13 +274,21 @@ def _settled(frame: Any, column: Any, nulls: str, prior: Any) -> Any:
 
 
 def solve(table: Table, problem: Problem) -> Solved:
-    """Find the threshold of each segment."""
-    if problem.split_ties and isinstance(table.frame, nw.LazyFrame):
+    """Find the threshold of each segment; keep ties together where rows have no order."""
+    answers = decide_segments(table, problem)
+    if not problem.may_split or table.has_order or not splits(table, answers).any():
+        return Solved(table, answers, problem)
+    together = replace(problem, split_ties=False)
+    try:
+        answers = decide_segments(table, together)
+    except ValueError as error:
+        if str(error) != str(together.no_set()):
+            raise
         raise ValueError(
-            "ties='split' needs rows in a fixed order, which a lazy frame of "
-            f"{table.frame.implementation.value} does not promise; use ties='together'"
-        )
-    return Solved(table, decide_segments(table, problem), problem)
+            f"no set of {problem.least} to {problem.most} rows keeps equal probabilities together, "
+            "and a lazy frame has no fixed order of rows to split them by: collect it first"
+        ) from None
+    return Solved(table, answers, together, kept_together=True)
 
 
 @dataclass(frozen=True)
@@ -269,6 +298,7 @@ class Solved:
     table: Table
     answers: Answers
     problem: Problem
+    kept_together: bool = False  # where splitting ties would have been better
 
     @property
     def decisions(self) -> Decisions:
@@ -278,8 +308,10 @@ class Solved:
         return Decisions(
             zip(self.table.python_keys(), found, strict=True),
             overall=overall if len(overall) > 1 else next(iter(overall.values()), None),
+            kept_together=self.kept_together,
         )
 
     def labelled(self) -> Any:
         """Return the frame with its labels."""
-        return FrameSource(self.table).select(self.answers.cuts())
+        cuts = self.answers.threshold, self.answers.k
+        return with_labels(self.table, *cuts, may_split=self.problem.may_split).to_native()

@@ -146,6 +146,7 @@ def _sizes(frame: Frame, by: Sequence[str]) -> Frame:
     """How many rows there are, and how many probabilities, in the same columns as `_sums`."""
     p, valid, *others = nw.col(P), *SUMS
     fine = nw.when((p >= 0.0) & (p <= 1.0)).then(nw.lit(1.0)).otherwise(nw.lit(0.0)).alias(valid)
-    counts = frame.with_columns(fine).group_by(*by).agg(nw.len().alias(COUNT), nw.col(valid).sum())
-    zeros = [nw.lit(0.0).alias(name) for name in (*others, LOWEST, HIGHEST, KEY)]
+    rows = frame.with_columns(fine, nw.lit(ZERO).alias(KEY))
+    counts = rows.group_by(*by, KEY).agg(nw.len().alias(COUNT), nw.col(valid).sum())
+    zeros = [nw.lit(0.0).alias(name) for name in (*others, LOWEST, HIGHEST)]
     return counts.with_columns(*zeros)

@@ -20,7 +20,6 @@ from argmaxf.expected.chance import ChanceGuarantee, decide_constrained
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.rows import SMALL, Sets, decide_sets
 from argmaxf.expected.segments import decide_by
-from argmaxf.expected.sources.base import Cut
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.frames.base import CHANGED, Frame
@@ -31,7 +30,6 @@ from argmaxf.frames.grouping import (
     sized,
     summarized,
 )
-from argmaxf.frames.labels import with_labels
 from argmaxf.frames.lookup import within
 from argmaxf.frames.table import Table
 from argmaxf.problem import Problem
@@ -67,11 +65,6 @@ class Answers(NamedTuple):
         for array, value in zip(arrays, values, strict=True):
             array[where] = value
 
-    def cuts(self) -> dict[int, Cut]:
-        """Return the threshold and k of each segment."""
-        pairs = zip(self.threshold.tolist(), self.k.tolist(), strict=True)
-        return {i: Cut(*each) for i, each in enumerate(pairs)}
-
     def decisions(self, beta: float) -> Iterator[Decision]:
         """Yield each decision as a record."""
         columns = (array.tolist() for array in self[:5])
@@ -89,7 +82,6 @@ class FrameSource:
     """
 
     def __init__(self, table: Table, others: Bools | None = None) -> None:
-        self._table = table
         self.frame, self.by, self.segments = table.items, table.by, table.segments
         self.n = np.zeros(self.segments, np.int64)
         self.bits = BITS
@@ -123,11 +115,6 @@ class FrameSource:
             for i, rows in found.items()
             if i in wanted
         }
-
-    def select(self, cuts: Mapping[int, Cut]) -> Any:
-        """Return the user's frame with labels; every segment needs its cut."""
-        threshold, k = zip(*(cuts[i] for i in range(self.segments)), strict=True)
-        return with_labels(self._table, np.array(threshold), np.array(k)).to_native()
 
     def _closer(self, inside: list[Groups]) -> Callable[[Frame], GroupedRows]:
         """Return the next, closer look, once the mantissa's bits that it tells apart are known."""
@@ -258,6 +245,21 @@ def segment_sizes(table: Table) -> Ints:
     known = (rows.segment >= 0) & (rows.segment < table.segments)
     np.add.at(sizes, rows.segment[known], rows.table[known, 0].astype(np.int64))
     return sizes
+
+
+def splits(table: Table, answers: Answers) -> Bools:
+    """Mark the segments of which only some of the items at the threshold are selected."""
+    rows = items_above(table, answers.threshold)
+    return rows > answers.k
+
+
+def items_above(table: Table, low: Floats) -> Ints:
+    """Count the items of each segment that are at least so large."""
+    low = np.minimum(low, 2.0)  # no probability is infinite either
+    band = within(table.items, low, np.full(low.size, 2.0), segmented=bool(table.by))
+    rows, found = sized(band, table.by), np.zeros(table.segments, np.int64)
+    np.add.at(found, rows.segment, rows.table[:, 0].astype(np.int64))
+    return found
 
 
 def _parted(finer: Groups, parts: Sequence[Groups]) -> list[Groups]:

@@ -31,6 +31,7 @@ class Table:
     number: str | None = None  # the column of `frame` with the number of each row's segment
     keys: Frame | None = None  # of the segments, each with its number
     factors: tuple[float, ...] | None = None  # what the odds of each column are multiplied by
+    has_order: bool = False  # whether rows come in the same order each time
 
     @classmethod
     def of(
@@ -41,13 +42,16 @@ class Table:
         nulls: str = "raise",
         output: str | None = None,
         prior: Any = None,
+        *,
+        has_order: bool = False,
     ) -> Table:
-        """Check what a user gave, and number the segments."""
+        """Check what a user gave, and number the segments; eager frames always have an order."""
         try:
             narwhal = nw.from_native(frame)
         except TypeError:
             raise TypeError(f"frame must be a data frame, got {type(frame).__name__}") from None
         columns, names = names_of(column), names_of(by)
+        has_order = has_order or isinstance(narwhal, nw.DataFrame)
         _check_columns(narwhal.collect_schema(), columns, names)
         _check_names(narwhal, (*columns, *names))
         factors = None if prior is None else _factors(prior, len(columns))
@@ -55,10 +59,11 @@ class Table:
         if check_choice("nulls", nulls, ("raise", "drop")) == "drop":
             narwhal = narwhal.filter(*(~missing(name) for name in columns))
         if not names:
-            return cls(narwhal, columns, outputs, factors=factors)
+            return cls(narwhal, columns, outputs, factors=factors, has_order=has_order)
         (number_name,) = unused([*narwhal.collect_schema(), *outputs], ["argmaxf_segment"])
         numbered = _numbered(narwhal, names, number_name)
-        return cls(numbered.frame, columns, outputs, number_name, numbered.keys, factors)
+        found = numbered.frame, columns, outputs, number_name, numbered.keys, factors
+        return cls(*found, has_order=has_order)
 
     @property
     def by(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ rest. Memory: a source holds what it likes; the search keeps the groups it was g
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from argmaxf.expected.summary.groups import Groups
 
@@ -40,8 +40,4 @@ class Source(Protocol[Key]):
         Bounds of finer groups are tight: `low` and `high` occur. Asked again and again, a source
         ends with one group for each distinct value.
         """
-        ...
-
-    def select(self, cuts: Mapping[Key, Cut]) -> Any:
-        """Mark the chosen items: the first of those equal to the threshold where not all are."""
         ...
