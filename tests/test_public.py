@@ -29,6 +29,7 @@ NAMES = [
     "SoftFClassifier",
     "Threshold",
     "ThresholdFClassifier",
+    "TiesWarning",
     "WorstCase",
     "__version__",
     "compare",
