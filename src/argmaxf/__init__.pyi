@@ -28,6 +28,7 @@ from argmaxf.estimators.threshold import ThresholdFClassifier as ThresholdFClass
 from argmaxf.expected.chance import ChanceGuarantee as ChanceGuarantee
 from argmaxf.expected.decision import Decision as Decision
 from argmaxf.expected.decision import ExpectedF as ExpectedF
+from argmaxf.expected.dependent import JointDecision as JointDecision
 from argmaxf.expected.dependent import (
     maximize_expected_f_from_joint as maximize_expected_f_from_joint,
 )
@@ -37,7 +38,6 @@ from argmaxf.expected.dependent import (
 from argmaxf.expected.dependent import (
     maximize_expected_f_from_samples as maximize_expected_f_from_samples,
 )
-from argmaxf.expected.dependent.general import JointDecision as JointDecision
 from argmaxf.expected.evaluate import expected_f as expected_f
 from argmaxf.expected.evaluate import expected_f_curve as expected_f_curve
 from argmaxf.expected.macro.assignment import MacroDecision as MacroDecision

@@ -14,8 +14,8 @@ from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer, response_method
 from argmaxf.estimators.sides import boundary, signed
 from argmaxf.estimators.wrapping import MetaFClassifier, Training
-from argmaxf.expected.dependent.general import JointDecision, decide
-from argmaxf.expected.dependent.joint import JointParameters
+from argmaxf.expected.dependent import JointDecision, decide
+from argmaxf.expected.joint_models import JointParameters
 from argmaxf.problem import Problem
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from argmaxf._base.arrays import contiguous, readonly
-from argmaxf.expected.dependent import kernels
+from argmaxf.expected import dependent_kernels
 from argmaxf.expected.macro.column_kernels import log_none_positive
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.torch.form import NodeTilt
@@ -36,7 +36,9 @@ def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
 
     def work(part: slice) -> None:
         for r in range(part.start, part.stop):
-            kernels.reciprocals(contiguous(items[r]), *(each[r] for each in options), found[r])
+            dependent_kernels.reciprocals(
+                contiguous(items[r]), *(each[r] for each in options), found[r]
+            )
 
     in_threads(work, len(p), threads_for(WORK * p.numel()))
     return out

@@ -1,6 +1,6 @@
 """Compiled loops for dependent labels: the best set of every size, and which size wins.
 
-See kernels.py for the conventions, general.py for the mathematics.
+See kernels.py for the conventions, dependent.py for the mathematics.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.kernels import factor
 from argmaxf.expected.size_kernels import highest_chord, mark_largest, sums_of_largest
 
-NEAR = 256  # items whose rows of B stay in the processor's cache
+CACHED = 256  # items whose rows of B stay in the processor's cache
 SLACK = 1e-12  # a bound must lie below the best value by this part of it to close a range
-
-CONTEST = 1e-13  # values nearer than this are told apart in decimals (see general.py)
+CONTEST = 1e-13  # values nearer than this are told apart in decimals (see dependent.py)
 
 
 @reordering_kernel
@@ -41,8 +40,8 @@ def reciprocals(p, scale, w, x, out):
 @kernel
 def add_draws(samples, decays, weight, b, marginals):
     """Add draws to B and to the marginals, a few items at a time so that their B stays at hand."""
-    for start in range(0, samples.shape[1], NEAR):
-        stop = min(start + NEAR, samples.shape[1])
+    for start in range(0, samples.shape[1], CACHED):
+        stop = min(start + CACHED, samples.shape[1])
         for r in range(samples.shape[0]):
             for i in range(start, stop):
                 if samples[r, i]:

@@ -543,10 +543,10 @@ def test_rounding_is_not_refused():
             r"weights must have shape \(1,\), got \(2,\)",
         ),
         (lambda: maximize_expected_f_from_samples([[1]], beta=0), "beta must be positive"),
-        (lambda: maximize_expected_f_from_mixture([0.5]), "proba must have two dimensions"),
+        (lambda: maximize_expected_f_from_mixture([0.5]), "p must have two dimensions"),
         (
             lambda: maximize_expected_f_from_mixture([[0.5, 1.5]]),
-            r"proba must be finite and in \[0, 1\], got 1.5 at position \(0, 1\)",
+            r"p must be finite and in \[0, 1\], got 1.5 at position \(0, 1\)",
         ),
         (
             lambda: maximize_expected_f_from_mixture([[0.5]], weights=[0]),
