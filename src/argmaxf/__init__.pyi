@@ -1,7 +1,6 @@
 # The public surface, one line for each name: type checkers and editors read it here, and
 # __init__.py imports from here what is asked for. To add a name, add its line.
 
-from argmaxf import datasets as datasets
 from argmaxf import displays as displays
 from argmaxf import measures as measures
 from argmaxf import theory as theory

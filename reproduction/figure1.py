@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import spearmanr
 
-from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.paper.models import by_expectation, f1
-from argmaxf.paper.reports import Record, Report, markdown_table
 from argmaxf.theory import GaussianMixture, mean_kl
+from reproduction.models import by_expectation, f1
+from reproduction.report import Record, Report, markdown_table, mean_sd
+from reproduction.run import Cell, Experiment, Outcome, Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

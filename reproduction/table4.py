@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import KFold
 
-from argmaxf.paper.datasets import MultilabelData, load_mulan
-from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.paper.models import (
+from reproduction.datasets import MultilabelData, load_mulan
+from reproduction.models import (
     TrainTestScores,
     by_expectation,
     by_threshold,
@@ -21,9 +20,19 @@ from argmaxf.paper.models import (
     targets,
     with_dummy,
 )
-from argmaxf.paper.paired import paired_difference
-from argmaxf.paper.published import columns, published, rows
-from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
+from reproduction.report import (
+    COLOURS,
+    Record,
+    Report,
+    columns,
+    markdown_table,
+    mean_sd,
+    paired_difference,
+    pretty,
+    published,
+    rows,
+)
+from reproduction.run import Cell, Experiment, Outcome, Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -158,7 +167,7 @@ def report(outcomes: Sequence[Outcome]) -> Report:
                     [_mean(r, f"{kind} ML^E") for r in chosen],
                     [_mean(r, f"{kind} ML^δ") for r in chosen],
                 )
-                findings[f"{kind}: E-δ on {group} labels"] = gain.as_tuple()
+                findings[f"{kind}: E-δ on {group} labels"] = gain
                 findings[f"{group} labels"] = len(chosen)
     findings |= {f"{r['row']} {r['method']}": r["macro-F1"] for r in records}
     findings["label counts as printed"] = len(records) == len(rows("table4")) * len(

@@ -10,10 +10,10 @@ import numpy as np
 
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.measures import FBeta
-from argmaxf.paper.clock import timed
-from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
-from argmaxf.paper.reports import Record, Report, markdown_table
 from argmaxf.theory import GaussianMixture, deviation_bound, regret_bound, sample_size
+from reproduction.models import timed
+from reproduction.report import Record, Report, markdown_table
+from reproduction.run import Cell, Experiment, Outcome, Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,9 +10,8 @@ import numpy as np
 
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.references import chai_2005, jansche_2007, ye_2012
-from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
-from argmaxf.paper.published import published, rows
-from argmaxf.paper.reports import Record, Report, markdown_table
+from reproduction.report import Record, Report, markdown_table, published, rows
+from reproduction.run import Cell, Experiment, Outcome, Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

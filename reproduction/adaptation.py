@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic
-from argmaxf.paper.published import columns, published
-from argmaxf.paper.reports import COLOURS, Record, Report, beside_paper, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
+from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic
+from reproduction.report import (
+    COLOURS,
+    Record,
+    Report,
+    beside_paper,
+    columns,
+    markdown_table,
+    mean_sd,
+    pretty,
+    published,
+)
+from reproduction.run import Cell, Experiment, Outcome, Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

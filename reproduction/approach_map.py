@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.naive_bayes import GaussianNB
 
-from argmaxf.paper.clock import timed
-from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
-from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic
-from argmaxf.paper.paired import t_interval
-from argmaxf.paper.reports import Record, Report, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
+from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, timed
+from reproduction.report import Record, Report, markdown_table, pretty, t_interval
+from reproduction.run import Cell, Experiment, Outcome, Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

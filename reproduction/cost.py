@@ -11,12 +11,12 @@ from scipy.special import expit, logit
 from scipy.stats import spearmanr
 
 from argmaxf.expected.evaluate import expected_f
-from argmaxf.paper.datasets import MultilabelData, load_mulan
-from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
-from argmaxf.paper.models import by_expectation, f1, logistic, targets, with_dummy
-from argmaxf.paper.reports import Record, Report, markdown_table
 from argmaxf.prior import shift_prior
 from argmaxf.theory import GaussianMixture, mean_kl
+from reproduction.datasets import MultilabelData, load_mulan
+from reproduction.models import by_expectation, f1, logistic, targets, with_dummy
+from reproduction.report import Record, Report, markdown_table
+from reproduction.run import Cell, Experiment, Outcome, Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

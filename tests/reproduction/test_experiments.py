@@ -1,11 +1,8 @@
 """The experiments: the harness, what is written, and the methods against their definitions."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,21 +10,20 @@ import pytest
 from scipy import sparse
 from scipy.special import expit
 
-import argmaxf.paper
-from argmaxf._base.numba_cache import modules_behind, source_file
-from argmaxf.paper import NAMES, adaptation, figure1, harness, reproduce, table1, table4
-from argmaxf.paper.claims import CLAIMS, answers
-from argmaxf.paper.fingerprint import behind, code_digest
-from argmaxf.paper.harness import Cell, Plan, mean_sd, run_cells
-from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic
-from argmaxf.paper.paired import paired_difference, t_interval
-from argmaxf.paper.published import columns, published, rows
-from argmaxf.paper.reports import markdown_table
 from argmaxf.theory import GaussianMixture
-
-FOLDER = Path(argmaxf.paper.__file__).parent
-LIBRARY = FOLDER.parent
-
+from reproduction import adaptation, figure1, run, table1, table4
+from reproduction.claims import CLAIMS, answers
+from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic
+from reproduction.report import (
+    columns,
+    markdown_table,
+    mean_sd,
+    paired_difference,
+    published,
+    rows,
+    t_interval,
+)
+from reproduction.run import FOLDER, NAMES, Cell, Plan, reproduce, run_cells
 
 # ------------------------------------------------------------------ the harness
 
@@ -56,7 +52,7 @@ def test_cells_keep_their_order_and_are_computed_once(tmp_path, jobs):
     done = []
     outcomes = run_cells(cells, tmp_path / "cells", jobs, done.append)
     assert [o.result["square"] for o in outcomes] == [0, 1, 4, 9, 16]
-    assert sum(done) == sum(cell.cost for cell in cells)
+    assert sorted(cell.key for cell in done) == [cell.key for cell in cells]
     again = run_cells(cells, tmp_path / "cells", jobs)
     assert [o.result for o in again] == [o.result for o in outcomes]
     assert computed() == ["0", "1", "2", "3", "4"]
@@ -85,66 +81,23 @@ def test_damaged_cell_is_computed_again(tmp_path, damage):
     assert len(computed()) == 6
 
 
-def test_fingerprint_follows_what_the_work_uses_and_nothing_else(monkeypatch):
-    digest = code_digest.__wrapped__
-    before = digest(table1.run_setting)
-    monkeypatch.setattr(table1, "_draw", None)
-    monkeypatch.setattr(table1, "_text", None)
-    assert digest(table1.run_setting) == before
-    monkeypatch.setattr(table1, "N_TEST", 2999)
-    assert digest(table1.run_setting) != before
+def test_a_kept_cell_counts_only_for_the_same_code(tmp_path, monkeypatch):
+    """A copy of the library with one changed file has another fingerprint, and so another cell."""
+    cell = Cell("default", table1.run_setting, {"setting": "Default", "seed": 1})
+    before = cell.fingerprint()
+    library = Path(run.argmaxf.__file__).parent
+    copy = tmp_path / "argmaxf"
+    shutil.copytree(library, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(run.argmaxf, "__file__", str(copy / "__init__.py"))
+    run.code_digest.cache_clear()
+    assert cell.fingerprint() == before
+    changed = next(copy.rglob("*kernels.py"))
+    changed.write_text(changed.read_text() + "\nCHANGED = True\n")
+    run.code_digest.cache_clear()
+    assert cell.fingerprint() != before
     monkeypatch.undo()
-    monkeypatch.setattr(table1, "by_threshold", by_expectation)
-    assert digest(table1.run_setting) != before
-
-
-def test_every_module_that_the_work_loads_is_behind_its_fingerprint():
-    code = (
-        "import sys\n"
-        "from argmaxf.paper import table1\n"
-        "table1.run_setting('Default', 1)\n"
-        "print(*(name for name in sys.modules if name.startswith('argmaxf.')))\n"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    library = {name for name in run.stdout.split() if not name.startswith("argmaxf.paper")}
-    assert "argmaxf._base.compiled" in library
-    behind_it = modules_behind(*behind(table1.run_setting).modules)
-    packages = {name for name in library if source_file(name).name == "__init__.py"}
-    assert library - packages <= behind_it
-
-
-KERNELS = sorted(m for m in modules_behind(*behind(table1.run_setting).modules) if "kernels" in m)
-
-
-@pytest.fixture(scope="module")
-def copied(tmp_path_factory):
-    """A copy of the library, and what it says is behind Table 1 when a new process reads it."""
-    folder = tmp_path_factory.mktemp("copied")
-    shutil.copytree(LIBRARY, folder / "argmaxf", ignore=shutil.ignore_patterns("__pycache__"))
-    code = "from argmaxf.paper import table1, harness\n"
-    code += "print(harness.Cell('default', table1.run_setting).fingerprint())"
-
-    def fingerprint():
-        env = os.environ | {"PYTHONPATH": str(folder)}
-        run = [sys.executable, "-c", code]
-        return subprocess.run(run, env=env, capture_output=True, text=True, check=True).stdout
-
-    return folder / "argmaxf", fingerprint, fingerprint()
-
-
-def first_only(names, first):
-    """The parameters of a test that takes the first in the fast suite, and the rest in the slow."""
-    return [n if n == first else pytest.param(n, marks=pytest.mark.slow) for n in names]
-
-
-@pytest.mark.parametrize("module", first_only(KERNELS, "argmaxf.expected.row_kernels"))
-def test_a_changed_kernel_is_computed_again(copied, module):
-    library, fingerprint, before = copied
-    path = library / source_file(module).relative_to(LIBRARY)
-    text = path.read_text()
-    path.write_text(text + "\n\nCHANGED = True\n")
-    assert fingerprint() != before
-    path.write_text(text)
+    run.code_digest.cache_clear()
+    assert Cell("x", figure1.run_panel, cell.params).fingerprint() != cell.fingerprint()
 
 
 def test_seeds_and_quick_choose_the_work():
@@ -159,26 +112,24 @@ def test_seeds_and_quick_choose_the_work():
 @pytest.fixture(scope="module")
 def small_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    run = reproduce(["adaptation", "figure1"], folder, seeds=2, quick=True)
-    return folder, run
+    return folder, reproduce(["adaptation", "figure1"], folder, Plan(seeds=2, quick=True))
 
 
 def test_every_form_is_written(small_run):
-    folder, run = small_run
-    assert list(run.reports) == ["figure1", "adaptation"]
+    folder, done = small_run
+    assert list(done.reports) == ["figure1", "adaptation"]
     names = {path.name for path in (folder / "results").iterdir()}
-    wanted = {f"{e}.{s}" for e in run.reports for s in ("md", "csv", "json", "png", "svg")}
+    wanted = {f"{e}.{s}" for e in done.reports for s in ("md", "csv", "json", "png", "svg")}
     assert names == wanted | {"timing.md"}
     page = (folder / "results.md").read_text()
     assert "results/adaptation.png" in page
-    assert "argmaxf reproduce figure1 adaptation --seeds 2 --quick" in page
-    assert set(run.files) == {*(folder / "results").iterdir(), folder / "results.md"}
-    json.dumps(run.as_dict(), allow_nan=False)
+    assert "python -m reproduction figure1 adaptation --seeds 2 --quick" in page
+    assert set(done.files) == {*(folder / "results").iterdir(), folder / "results.md"}
 
 
 def test_same_seed_same_bytes_whatever_the_jobs(small_run, tmp_path):
     folder, _ = small_run
-    reproduce(["figure1", "adaptation"], tmp_path, seeds=2, quick=True, jobs=2)
+    reproduce(["figure1", "adaptation"], tmp_path, Plan(seeds=2, quick=True), jobs=2)
     for path in sorted((folder / "results").iterdir()):
         if path.name != "timing.md":
             assert path.read_bytes() == (tmp_path / "results" / path.name).read_bytes(), path.name
@@ -186,21 +137,21 @@ def test_same_seed_same_bytes_whatever_the_jobs(small_run, tmp_path):
 
 
 def test_csv_and_json_hold_the_same_numbers(small_run):
-    folder, run = small_run
+    folder, done = small_run
     records = json.loads((folder / "results" / "adaptation.json").read_text())["records"]
     lines = (folder / "results" / "adaptation.csv").read_text().splitlines()
     assert lines[0].split(",") == list(records[0])
     assert float(lines[1].split(",")[1]) == records[0]["mean"]
-    assert records[0]["mean"] == pytest.approx(run.reports["adaptation"].records[0]["mean"])
+    assert records[0]["mean"] == pytest.approx(done.reports["adaptation"].records[0]["mean"])
 
 
 def test_unknown_names_and_counts_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"experiment must be one of .*got 'table9'"):
-        reproduce(["table9"], tmp_path)
+        reproduce(["table9"], tmp_path, Plan())
     with pytest.raises(ValueError, match="seeds must be at least 1, got 0"):
-        reproduce(["figure1"], tmp_path, seeds=0)
+        reproduce(["figure1"], tmp_path, Plan(seeds=0))
     with pytest.raises(ValueError, match="jobs must be at least 1, got -1"):
-        reproduce(["figure1"], tmp_path, jobs=-1)
+        reproduce(["figure1"], tmp_path, Plan(), jobs=-1)
 
 
 def test_markdown_table_escapes_bars():
@@ -325,7 +276,7 @@ def test_verdicts_follow_the_findings():
 
 
 def test_versions_are_those_installed():
-    assert harness.versions()["numpy"] == np.__version__
+    assert run.versions()["numpy"] == np.__version__
 
 
 # ------------------------------------------------------------------ at full size
@@ -333,8 +284,8 @@ def test_versions_are_those_installed():
 
 @pytest.mark.slow
 def test_table1_agrees_with_the_paper(tmp_path):
-    run = reproduce(["table1"], tmp_path, jobs=2)
-    findings = run.reports["table1"].findings
+    done = reproduce(["table1"], tmp_path, Plan(), jobs=2)
+    findings = done.reports["table1"].findings
     assert findings["cells"] == 66
     assert findings["cells within 2 sd"] >= 60
     assert findings["theory to all digits"]
@@ -342,6 +293,6 @@ def test_table1_agrees_with_the_paper(tmp_path):
 
 @pytest.mark.slow
 def test_quick_look_at_everything(tmp_path):
-    run = reproduce(["all"], tmp_path, quick=True, jobs=2)
-    assert tuple(run.reports) == NAMES
-    assert len(answers({n: r.findings for n, r in run.reports.items()})) == len(CLAIMS)
+    done = reproduce(["all"], tmp_path, Plan(quick=True), jobs=2)
+    assert tuple(done.reports) == NAMES
+    assert len(answers({n: r.findings for n, r in done.reports.items()})) == len(CLAIMS)

@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, soft_f
-from argmaxf.paper.paired import t_interval
-from argmaxf.paper.published import columns, published, rows
-from argmaxf.paper.reports import COLOURS, Record, Report, beside_paper, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
+from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, soft_f
+from reproduction.report import (
+    COLOURS,
+    Record,
+    Report,
+    beside_paper,
+    columns,
+    markdown_table,
+    mean_sd,
+    pretty,
+    published,
+    rows,
+    t_interval,
+)
+from reproduction.run import Cell, Experiment, Outcome, Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -141,7 +151,7 @@ def _values(outcomes: Sequence[Outcome], setting: str, column: str) -> list[floa
 
 def _gap(outcomes: Sequence[Outcome], setting: str, a: str, b: str) -> tuple[float, float, float]:
     pairs = zip(_values(outcomes, setting, a), _values(outcomes, setting, b), strict=True)
-    return t_interval([x - y for x, y in pairs]).as_tuple()
+    return t_interval([x - y for x, y in pairs])
 
 
 def _record(setting: str, column: str, values: Sequence[float]) -> dict[str, Any]:

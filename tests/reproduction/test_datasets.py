@@ -13,11 +13,20 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from argmaxf.datasets import DataNotFoundError, load_mulan, load_reuters
-from argmaxf.paper.datasets.mulan import read_mulan
-from argmaxf.paper.datasets.reuters import count_words, read_archive, read_sgml
-from argmaxf.paper.datasets.sources import REUTERS_MEMBERS, SOURCES, Download
-from argmaxf.paper.datasets.storage import locate, sha256_of
+from reproduction.datasets import (
+    REUTERS_MEMBERS,
+    SOURCES,
+    DataNotFoundError,
+    Download,
+    count_words,
+    load_mulan,
+    load_reuters,
+    locate,
+    read_archive,
+    read_mulan,
+    read_sgml,
+    sha256_of,
+)
 
 DENSE = """% a comment
 @relation toy
@@ -210,8 +219,8 @@ def alone(tmp_path, monkeypatch):
     """No data on this machine, an empty cache, and one small data set published nowhere yet."""
     monkeypatch.delenv("ARGMAXF_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("argmaxf.paper.datasets.storage.cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 0)
+    monkeypatch.setattr("reproduction.datasets.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("reproduction.datasets.RETRIES", 0)
 
     def publish(url, content=b"hello"):
         source = Download(url, {"toy.txt": sha256_of(content)})
@@ -282,7 +291,7 @@ def server(tmp_path):
 
 
 def test_download_retries_and_caches(alone, server, tmp_path, monkeypatch):
-    monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 1)
+    monkeypatch.setattr("reproduction.datasets.RETRIES", 1)
     alone(server)
     path = locate("toy", "toy.txt")
     assert path == tmp_path / "cache" / "toy" / "toy.txt"
@@ -292,7 +301,7 @@ def test_download_retries_and_caches(alone, server, tmp_path, monkeypatch):
 
 
 def test_download_with_other_content_is_refused(alone, server, tmp_path, monkeypatch):
-    monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 1)
+    monkeypatch.setattr("reproduction.datasets.RETRIES", 1)
     alone(server, content=b"something else")
     logging.getLogger("pooch").setLevel("CRITICAL")
     with pytest.raises(ValueError, match=r"toy.txt"):
@@ -302,7 +311,7 @@ def test_download_with_other_content_is_refused(alone, server, tmp_path, monkeyp
 
 def test_a_bad_download_does_not_stay(alone, server, tmp_path, monkeypatch):
     """A server that answers 200 with a page that says sorry, for a file without a checksum."""
-    monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 1)
+    monkeypatch.setattr("reproduction.datasets.RETRIES", 1)
     name = "reuters21578.tar.gz"
     (tmp_path / "public" / name).write_text("<html>Sorry</html>")
     monkeypatch.setitem(SOURCES, "reuters21578", Download(server, {name: None}))
@@ -312,7 +321,7 @@ def test_a_bad_download_does_not_stay(alone, server, tmp_path, monkeypatch):
 
 
 def test_a_bad_file_in_the_cache_is_downloaded_again(alone, server, tmp_path, monkeypatch):
-    monkeypatch.setattr("argmaxf.paper.datasets.storage.RETRIES", 1)
+    monkeypatch.setattr("reproduction.datasets.RETRIES", 1)
     alone(server)
     (tmp_path / "cache" / "toy").mkdir(parents=True)
     (tmp_path / "cache" / "toy" / "toy.txt").write_text("half")

@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan, mean_sd
-from argmaxf.paper.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, soft_f
-from argmaxf.paper.paired import t_interval
-from argmaxf.paper.published import columns, published
-from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
 from argmaxf.theory import GaussianMixture
+from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, soft_f
+from reproduction.report import (
+    COLOURS,
+    Record,
+    Report,
+    columns,
+    markdown_table,
+    mean_sd,
+    pretty,
+    published,
+    t_interval,
+)
+from reproduction.run import Cell, Experiment, Outcome, Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +90,7 @@ def report(outcomes: Sequence[Outcome]) -> Report:
         findings |= {f"{label}: {r['method']}": (r["mean"], r["sd of mean"]) for r in chosen}
         for a, b in (("ML^E R1", "ML^δ R1"), ("ML^E R2", "ML^δ R2"), ("Truth^E", "Truth^δ")):
             gaps = [o.result[a][0] - o.result[b][0] for o in _of(outcomes, name)]
-            findings[f"{label}: {a} - {b}"] = t_interval(gaps).as_tuple()
+            findings[f"{label}: {a} - {b}"] = t_interval(gaps)
     headline = (
         f"{findings['fits: cells within 2 sd']} of {findings['cells']} printed means fit S=2.5, "
         f"Ntr=3000; {findings['caption: cells within 2 sd']} fit the caption"

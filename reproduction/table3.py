@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.naive_bayes import MultinomialNB
 
-from argmaxf.paper.clock import timed
-from argmaxf.paper.datasets import MultilabelData, load_reuters
-from argmaxf.paper.harness import Cell, Experiment, Outcome, Plan
-from argmaxf.paper.models import (
+from reproduction.datasets import MultilabelData, load_reuters
+from reproduction.models import (
     TrainTestScores,
     by_expectation,
     by_threshold,
@@ -22,11 +20,23 @@ from argmaxf.paper.models import (
     logistic,
     soft_f,
     targets,
+    timed,
     with_dummy,
 )
-from argmaxf.paper.paired import Difference, paired_difference
-from argmaxf.paper.published import columns, published, rows, topics
-from argmaxf.paper.reports import COLOURS, Record, Report, markdown_table, pretty
+from reproduction.report import (
+    COLOURS,
+    Difference,
+    Record,
+    Report,
+    columns,
+    markdown_table,
+    paired_difference,
+    pretty,
+    published,
+    rows,
+    topics,
+)
+from reproduction.run import Cell, Experiment, Outcome, Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,11 +137,11 @@ def report(outcomes: Sequence[Outcome]) -> Report:
         findings[f"{setup}: mean absolute difference"] = float(np.mean(errors))
         for name, chosen, base in _comparisons(found):
             gain = paired_difference([r[chosen] for r in found], [r[base] for r in found])
-            findings[f"{setup}: {name}"] = gain.as_tuple()
+            findings[f"{setup}: {name}"] = gain
         rare = [r for r in found if _fewest(r) < 10]
         common = [r for r in found if _fewest(r) >= 10]
         for name, part in (("rare", rare), ("common", common)):
-            findings[f"{setup}: LR E-δ on {name} topics"] = _gain(part).as_tuple()
+            findings[f"{setup}: LR E-δ on {name} topics"] = _gain(part)
         findings[f"{setup}: rare topics"] = len(rare)
         findings |= {
             f"{setup}: {r['method']} C={r['C']}": r["macro-F1"]
