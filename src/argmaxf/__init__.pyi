@@ -39,8 +39,8 @@ from argmaxf.expected.dependent import (
 )
 from argmaxf.expected.evaluate import expected_f as expected_f
 from argmaxf.expected.evaluate import expected_f_curve as expected_f_curve
-from argmaxf.expected.macro.assignment import MacroDecision as MacroDecision
-from argmaxf.expected.macro.assignment import (
+from argmaxf.expected.macro import MacroDecision as MacroDecision
+from argmaxf.expected.macro import (
     maximize_expected_macro_f as maximize_expected_macro_f,
 )
 from argmaxf.expected.maximize import maximize_expected_f as maximize_expected_f
