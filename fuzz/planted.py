@@ -163,9 +163,9 @@ def small_beta_is_zero():
 
 
 def no_check_of_zlib():
-    from reproduction import datasets
+    from argmaxf.paper.datasets import reuters
 
-    return patch.object(datasets, "_BROKEN", (tarfile_error(),))
+    return patch.object(reuters, "_BROKEN", (tarfile_error(),))
 
 
 def tarfile_error():
@@ -259,7 +259,8 @@ PLANTED = {
     "one temporary name": Planted("writers", one_temporary_name),
     "ties in single precision": Planted("ties", rounded_probabilities),
     "near ties go to the smallest": Planted(
-        "ties", replaced("argmaxf.expected.rows", "settle", lambda p, rivals, problem: min(rivals))
+        "ties",
+        replaced("argmaxf.expected.small_sets", "settle", lambda p, rivals, problem: min(rivals)),
     ),
     "small β is zero": Planted("extremes", small_beta_is_zero),
     "masks are ignored": Planted(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from argmaxf import expected_f, expected_f_curve, maximize_expected_f
-from argmaxf.expected.nodes import reciprocal_nodes
+from argmaxf.expected.quadrature import reciprocal_nodes
 from tests.judges import BETAS, curve_40_digits, definition, families
 
 probabilities = st.one_of(

@@ -19,7 +19,8 @@ LAYERS = [
     {"comparison"},
     {"displays"},
     {"report"},
-    {"cli"},
+    {"paper"},
+    {"datasets", "cli"},
     {"__main__"},
 ]
 LONGEST_FUNCTION = 60  # lines of code, the docstring aside

@@ -33,6 +33,7 @@ NAMES = [
     "WorstCase",
     "__version__",
     "compare",
+    "datasets",
     "decide",
     "displays",
     "empirical_f_curve",

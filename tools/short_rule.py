@@ -1,4 +1,4 @@
-"""How the short rule of argmaxf.expected.nodes was found: python tools/short_rule.py prints it.
+"""How the short rule of expected/quadrature.py was found: python tools/short_rule.py prints it.
 
 Σ ω e^{-ux} is fitted to 1/x in relative error on [1, RATIO], by Gauss-Newton steps in log u and
 log ω on the residual at Chebyshev points of log x. Starting from the trapezoid rule, one node after
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxf.expected.nodes import RATIO, reciprocal_nodes
+from argmaxf.expected.quadrature import RATIO, reciprocal_nodes
 
 POINTS = 600
 TOLERANCE = 6e-15

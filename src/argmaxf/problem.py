@@ -87,7 +87,7 @@ class Problem:
 
     @property
     def rises_at_the_top(self) -> bool:
-        """Whether f rises among equal items at the top (see row_kernels.smallest_useful_k)."""
+        """Whether f rises among equal items at the top (small_set_kernels.smallest_useful_k)."""
         _, b_in, b_out, s0, _ = self.coefficients
         return bool(s0 == 0.0 and b_in <= b_out and b_out > 0.0)
 

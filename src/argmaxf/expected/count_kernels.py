@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.kernels import dot
+from argmaxf.expected.tilt_kernels import dot
 
 NATS = 37.0  # probabilities below e^{-NATS} are taken for 0
 LESS = 1e-12  # limit · k may be rounded up by this part of it

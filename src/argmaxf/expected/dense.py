@@ -14,7 +14,7 @@ from argmaxf.expected.counts.gmean import BoundedDecision
 from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.large import decide_at_once, decide_large, decide_large_rows
-from argmaxf.expected.rows import SMALL, Sets, decide_rows, decide_sets, select_rows
+from argmaxf.expected.small_sets import SMALL, decide_rows
 from argmaxf.measures import GMean
 from argmaxf.problem import Problem
 
@@ -106,13 +106,7 @@ def _decide_rows(p: NDArray[Any], problem: Problem) -> Decision:
         return replace(_stacked(each_row, selected), guarantee=guarantees)
     if n > _most_items(problem):
         return _stacked(*decide_large_rows(p, problem))
-    proba = contiguous(p)
-    if problem.ratio is not None:
-        return decide_rows(proba, problem)
-    decided = decide_sets(Sets.of_rows(proba), problem)
-    k, threshold, expected, std, _ = decided
-    found = Decision(select_rows(proba, decided), k, threshold, expected, std, problem.beta, n)
-    return _with_bound(found, problem)
+    return _with_bound(decide_rows(contiguous(p), problem), problem)
 
 
 def _most_items(problem: Problem) -> int:

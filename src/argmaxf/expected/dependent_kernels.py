@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.kernels import factor
 from argmaxf.expected.size_kernels import highest_chord, mark_largest, sums_of_largest
+from argmaxf.expected.tilt_kernels import factor
 
 CACHED = 256  # items whose rows of B stay in the processor's cache
 SLACK = 1e-12  # a bound must lie below the best value by this part of it to close a range

@@ -17,7 +17,7 @@ from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.form import Form
 from argmaxf.expected.search import value_of_nothing
 from argmaxf.expected.sources.array import ArraySource
-from argmaxf.expected.summary.groups import Groups, group_sums
+from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.summary.tables import groups_of_table
 from argmaxf.measures import MeasureLike
 from argmaxf.problem import Problem
@@ -154,21 +154,18 @@ def expected_f_curve(
 
 def top_curve(ascending: Floats, problem: Problem) -> Floats:
     """Return the expected value of the top k of sorted items, for k = 0 … n."""
-    from argmaxf.expected import row_kernels, value_kernels
+    from argmaxf.expected import small_set_kernels as kernels
+    from argmaxf.expected import tilt_kernels as tilts
 
     if problem.ratio is None:
         return curve_by_counts(ascending[::-1].copy(), problem)
     f = np.zeros(ascending.size + 1)
-    groups = groups_of_items(ascending)
-    f[0] = value_of_nothing(groups, problem).mean
-    mean = float(ascending.sum())
-    if mean == 0.0:
+    if ascending.size == 0 or ascending[-1] == 0.0:
+        f[0] = value_of_nothing(groups_of_items(ascending), problem).mean
         f[1:] = problem.measure.value(0.0, np.arange(1.0, f.size), 0.0)
         return f
-    c, n = problem.coefficients, ascending.size
-    u, weight, tilts = row_kernels.row_nodes(n, mean, c, 1, float(n))
-    log_g = group_sums(groups, *tilts[2:])[0].sum(axis=0)
-    value_kernels.top_values(ascending, 1, c, u, weight, log_g, tilts, mean, False, f)
+    rule, work = np.zeros(tilts.RULE), np.empty(kernels.ROOM)
+    kernels.curve(ascending, problem.coefficients, problem.zero_division, rule, work, f)
     return f
 
 

@@ -20,7 +20,7 @@ from argmaxf.expected.power_kernels import (
     summed,
     tally,
 )
-from argmaxf.expected.row_kernels import plausible
+from argmaxf.expected.quadrature import plausible_positives
 from argmaxf.expected.spread_kernels import squared_deviation
 from argmaxf.measures import Coefficients
 
@@ -104,7 +104,7 @@ def improved(v, n, tallied, ratio):
     k = float(count)
     if bad:
         return v, NO_BAND, BAD
-    fewest, _ = plausible(mean, n)
+    fewest, _ = plausible_positives(mean, n)
     x = denominator(k, fewest, c)
     if not mass > 0.0 or fewest == 0.0 or max(c.b_in, c.b_out) * STEEPEST > FLAT * x:
         return v, NO_BAND, NOT_FLAT
@@ -131,7 +131,7 @@ def is_proven(sizes, mass, mean, variance, last, n, c, band):
     """
     low, middle, high = band
     k, k_middle, k_end = sizes
-    d, fewest = c.b_out - c.b_in, plausible(mean, n)[0]
+    d, fewest = c.b_out - c.b_in, plausible_positives(mean, n)[0]
     value, inside, _, kept = doubts(k, mean, variance, fewest, c)
     _, _, beyond, _ = doubts(k_end, mean, variance, fewest, c)
     most = middle / (1.0 - d * middle) * (1.0 + value)

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected.nodes import Nodes, plausible_positives, reciprocal_nodes
+from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.expected.summary.groups import Groups, group_sums, group_variances
 from argmaxf.measures import Coefficients
 
@@ -48,7 +48,7 @@ class Tilt(NamedTuple):
     @classmethod
     def of(cls, nodes: Nodes, b: float) -> Tilt:
         """Return the tilt at the nodes."""
-        from argmaxf.expected import kernels
+        from argmaxf.expected import tilt_kernels as kernels
 
         return cls(b, *kernels.tilt(nodes.u, b))
 
@@ -160,7 +160,7 @@ def has_loss(coefficients: Coefficients) -> bool:
 def value_at_least(groups: Groups, coefficients: Coefficients, least: int, most: int) -> float:
     """A lower bound on the best value of `least` to `most` items, by Jensen's inequality.
 
-    See `row_kernels`. 0 if no border of groups is within these limits.
+    See `small_set_kernels.largest_useful_k`. 0 if no border of groups is within these limits.
     """
     c, b_in, b_out, s0, s1 = coefficients
     k, mass = np.cumsum(groups.count), np.cumsum(groups.mass)

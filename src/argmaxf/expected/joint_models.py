@@ -22,7 +22,7 @@ import numpy as np
 from argmaxf._base.arrays import Bools, Floats, contiguous, readonly
 from argmaxf.expected.evaluate import expected_f, groups_of_items
 from argmaxf.expected.form import Tilt
-from argmaxf.expected.nodes import Nodes, plausible_positives, reciprocal_nodes
+from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.expected.summary.groups import group_sums
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.expected.ties import exact_coefficients, exact_value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.kernels import factor
 from argmaxf.expected.large_kernels import (
     BAD,
     CROWDED,
@@ -28,6 +27,7 @@ from argmaxf.expected.large_kernels import (
     widen,
 )
 from argmaxf.expected.large_summary_kernels import resolves
+from argmaxf.expected.tilt_kernels import factor
 
 
 @kernel

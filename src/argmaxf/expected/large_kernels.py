@@ -17,7 +17,6 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel
-from argmaxf.expected.kernels import tilt
 from argmaxf.expected.large_summary_kernels import (
     frames_of,
     gathered,
@@ -25,10 +24,10 @@ from argmaxf.expected.large_summary_kernels import (
     table_of,
 )
 from argmaxf.expected.product_kernels import log_product
-from argmaxf.expected.row_kernels import nodes_of, plausible
+from argmaxf.expected.quadrature import plausible_positives, reciprocal_nodes
 from argmaxf.expected.spread_kernels import squared_deviation, tilted_sums
 from argmaxf.expected.summary.kernels import group_terms, group_variances
-from argmaxf.expected.value_kernels import BLOCK
+from argmaxf.expected.tilt_kernels import BLOCK, tilt
 
 SLACK = 1e-12  # as in search.py
 DOUBT, ROUNDING = 1e-12, 4e-15
@@ -63,7 +62,7 @@ def useful(groups, moments, c):
         middle = k + c.b_in * (1.0 + mass) + c.b_out * max(0.0, mean - mass)
         best = max(best, c.c * mass / middle)
     least, most = np.inf, 1.0
-    fewest, _ = plausible(mean, total)
+    fewest, _ = plausible_positives(mean, total)
     floor = best * (1.0 - SLACK)
     k = mass = 0.0
     for g in range(size):
@@ -95,9 +94,9 @@ def first_useful(k, mass, high, c, floor, rest):
 @kernel
 def nodes_for(mean, n, least, reach, c):
     """Nodes for sets of `least` to `reach` items, and the tilts inside and outside of them."""
-    fewest, most = plausible(mean, n)
+    fewest, most = plausible_positives(mean, n)
     low = max(least + min(c.b_in, c.b_out) * fewest, min(1.0 + c.b_in, c.b_out) * fewest)
-    u, weight = nodes_of(low, reach + max(c.b_in, c.b_out) * most)
+    u, weight = reciprocal_nodes(low, reach + max(c.b_in, c.b_out) * most)
     w_in, x_in = tilt(u, c.b_in)
     w_out, x_out = (w_in, x_in) if c.b_in == c.b_out else tilt(u, c.b_out)
     return u, weight, (w_in, x_in, w_out, x_out)

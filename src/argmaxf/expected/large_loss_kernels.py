@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxf._base.compiled import kernel
-from argmaxf.expected.kernels import factor
 from argmaxf.expected.large_kernels import (
     NO_ANSWER,
     SLACK,
@@ -27,6 +26,7 @@ from argmaxf.expected.large_kernels import (
     widen,
 )
 from argmaxf.expected.large_summary_kernels import resolves
+from argmaxf.expected.tilt_kernels import factor
 
 
 @kernel

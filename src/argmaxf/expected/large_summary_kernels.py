@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.row_kernels import plausible
+from argmaxf.expected.quadrature import plausible_positives
 from argmaxf.expected.summary.kernels import ROOM, add_powers, near
 from argmaxf.expected.summary.layout import BITS, COLUMNS, HIGH_BASE, LOW_BASE, MANTISSA, TINY
 
@@ -84,7 +84,7 @@ def layout_for(p, c):
 @kernel
 def steepest_tilt(mean, n, c):
     """Guess the w of the last node, for sets of any size."""
-    fewest, _ = plausible(mean, n)
+    fewest, _ = plausible_positives(mean, n)
     x = max(1.0 + min(c.b_in, c.b_out), min(1.0 + c.b_in, c.b_out) * fewest)
     return -math.expm1(-max(c.b_in, c.b_out) * STEEPEST / x)
 

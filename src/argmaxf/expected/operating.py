@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import as_probabilities, as_real_array
-from argmaxf.expected.nodes import reciprocal_nodes
+from argmaxf.expected.quadrature import reciprocal_nodes
 from argmaxf.measures.base import divided
 
 BLOCK = 1 << 14  # items taken at a time: memory stays small

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel
-from argmaxf.expected.kernels import factor, log_factor
+from argmaxf.expected.tilt_kernels import factor, log_factor
 
 BLOCK = 64  # items between two looks at products of small p
 # A product is multiplied by RESCALE once it is below SMALL: three more factors cannot underflow.

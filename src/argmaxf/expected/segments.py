@@ -19,7 +19,7 @@ from argmaxf.expected.counts.joint import refuse_many
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import groups_of_items, value_of_sets
 from argmaxf.expected.large import decide_large
-from argmaxf.expected.rows import SMALL, Sets, decide_sets
+from argmaxf.expected.small_sets import SMALL, Sets, decide_sets
 from argmaxf.problem import Problem
 
 
@@ -101,14 +101,14 @@ def _decide_small(
     items: NDArray[Any], problem: Problem, offsets: Ints, small: Bools
 ) -> dict[int, Decision]:
     """Decide the small segments in one call; of equal items the first are chosen."""
-    from argmaxf.expected import set_kernels
+    from argmaxf.expected import small_set_kernels
 
     sizes = np.diff(offsets)
     flat = items[np.repeat(small, sizes)].astype(np.float64)
     ends = np.append(0, np.cumsum(sizes[small]))
     decided = decide_sets(_sorted_sets(flat, ends), problem)
     selected = np.empty(flat.size, np.bool_)
-    set_kernels.select_sets(
+    small_set_kernels.select_sets(
         readonly(flat), readonly(ends), decided.threshold, decided.ties, selected
     )
     chosen = np.split(selected, ends[1:-1])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxf._base.compiled import kernel
-from argmaxf.expected.kernels import largest
+from argmaxf.expected.tilt_kernels import largest
 
 
 @kernel

@@ -3,7 +3,7 @@
 Cells that are not stored have p = 0. They are never selected, since one more item that cannot be
 positive lowers F, and they change no expectation: a column is decided from its stored cells alone.
 For the same reason columns of like size may lie side by side as a small dense matrix, filled up
-with zeros (`batches.py`).
+with zeros (`small_sets.Batches`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Ints
-from argmaxf.expected.batches import Batches
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.rows import Decided
+from argmaxf.expected.small_sets import Batches, Decided
 from argmaxf.expected.sources.sparse import as_csr, selected_cells
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import Measure, Ratio
@@ -110,13 +109,13 @@ def _all_cells(csr: Any, problem: Problem) -> tuple[Bools, Decision]:
 
 def _stored_sets(csr: Any, first: Ints, problem: Problem) -> tuple[Bools, Decided]:
     """Decide sets of cells that are stored one after another."""
-    from argmaxf.expected import set_kernels, sparse_kernels
+    from argmaxf.expected import small_set_kernels, sparse_kernels
 
     batches = Batches.of(np.diff(first))
     sparse_kernels.copy_sets(csr.data, first, batches.first, batches.values)
     decided = batches.decide(problem)
     chosen = np.empty(csr.data.size, np.bool_)
-    set_kernels.select_sets(csr.data, first, decided.threshold, decided.ties, chosen)
+    small_set_kernels.select_sets(csr.data, first, decided.threshold, decided.ties, chosen)
     return chosen, decided
 
 

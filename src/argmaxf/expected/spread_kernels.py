@@ -5,15 +5,8 @@ Every sum is of terms that are not negative, so that nothing cancels.
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.kernels import factor
-from argmaxf.expected.product_kernels import log_product
-
-LARGE_B = 100.0  # above, 1 - f is summed anew where it is multiplied by b_in
+from argmaxf.expected.tilt_kernels import factor
 
 
 @reordering_kernel
@@ -54,59 +47,3 @@ def squared_deviation(u, outer, offset, inside, outside, pi_in, var_in, pi_out, 
         variance = inside * inside * var_in[m] + outside * outside * var_out[m]
         total += outer[m] * u[m] * (variance + mean * mean)
     return total
-
-
-@kernel
-def expected_loss(chosen, c, outer, tilts, pi_in, pi_out):
-    """1 - f = E[(k - (c - b_in) T + b_out R + s1 - s0) / x], since b_in multiplies it.
-
-    For F_β that is E[(k - T + β² R) / x]: nothing cancels.
-    """
-    w, x, _, _ = tilts
-    total = 0.0
-    for m in range(w.size):
-        missed = (1.0 - (c.c - c.b_in)) * pi_in[m] + c.b_out * pi_out[m] + (c.s1 - c.s0)
-        for p in chosen:
-            a0, a1, a2 = factor(p, 1.0 - p)
-            missed += (1.0 - p) / (a0 + a1 * x[m] + a2 * w[m])
-        total += outer[m] * missed
-    return total
-
-
-@kernel
-def none_positive(ascending):
-    """P(S = 0) = Π (1 - p); 0 where it is too small to matter."""
-    product = 1.0
-    for i in range(ascending.size - 1, -1, -1):
-        product *= 1.0 - ascending[i]
-        if product < 1e-300:
-            return 0.0
-    return product
-
-
-@kernel
-def top_spread(ascending, k, f, c, u, weight, tilts, log_g):
-    """Standard deviation of the measure for the top k of a sorted row."""
-    w_in, x_in, w_out, x_out = tilts
-    rest, chosen = ascending[: ascending.size - k], ascending[ascending.size - k :]
-    pi_in, var_in = np.empty(u.size), np.empty(u.size)
-    pi_out, var_out = np.empty(u.size), np.empty(u.size)
-    tilted_sums(chosen, w_in, x_in, pi_in, var_in)
-    tilted_sums(rest, w_out, x_out, pi_out, var_out)
-    log_q = log_g
-    if c.b_in != c.b_out:
-        log_q, log_rest = np.empty(u.size), np.empty(u.size)
-        log_product(chosen, w_in, x_in, log_q)
-        log_product(rest, w_out, x_out, log_rest)
-        log_q += log_rest
-    x = k + c.s1  # the denominator where nothing is positive, which the nodes need not reach
-    none, decay = none_positive(ascending), weight * np.exp(-u * x)
-    outer = weight * np.exp(log_q - u * x)
-    loss = 1.0 - f
-    if c.b_in > LARGE_B:
-        loss = expected_loss(chosen, c, outer, tilts, pi_in, pi_out)
-        loss += none * (x - c.s0) * (1.0 / x - np.sum(decay))
-    inside, outside = (c.c - c.b_in) + c.b_in * loss, -f * c.b_out
-    offset = c.s0 - f * x
-    square = squared_deviation(u, outer, offset, inside, outside, pi_in, var_in, pi_out, var_out)
-    return math.sqrt(max(0.0, square + none * offset**2 * (1.0 / x**2 - np.sum(decay * u))))

@@ -12,7 +12,7 @@ from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.validation import as_probabilities
 from argmaxf.expected.evaluate import expected_f, expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.expected.rows import SMALL, options_of, settled
+from argmaxf.expected.small_sets import SMALL, options_of, settled
 from argmaxf.measures import MeasureLike
 from argmaxf.measures.ratio import coefficients_of_betas
 from argmaxf.problem import Problem
@@ -36,13 +36,13 @@ def decide_betas(proba: ArrayLike, betas: Sequence[float]) -> Sweep:
     if p.size > SMALL:
         found = [maximize_expected_f(p, beta=beta) for beta in betas]
         return Sweep(*(np.array([getattr(d, name) for d in found]) for name in Sweep._fields))
-    from argmaxf.expected import set_kernels
+    from argmaxf.expected import small_set_kernels
 
     ascending = contiguous(np.sort(p))
     k, rivals = np.empty(len(betas), np.int64), np.empty(len(betas), np.int64)
     expected, std = np.empty(len(betas)), np.empty(len(betas))
     options = options_of(Problem.of())[1:]
-    set_kernels.decide_each(ascending, _table(betas), *options, k, expected, std, rivals)
+    small_set_kernels.decide_each(ascending, _table(betas), *options, k, expected, std, rivals)
     for i in np.flatnonzero(rivals > 1):
         k[i], expected[i], std[i] = settled(ascending, Problem.of(betas[int(i)]))
     threshold = np.where(k > 0, ascending[np.minimum(p.size - k, p.size - 1)], np.inf)
@@ -54,10 +54,10 @@ def curves_of_betas(proba: ArrayLike, betas: Sequence[float]) -> Floats:
     p = as_probabilities("proba", proba, ndim=1)
     if p.size > SMALL:
         return np.array([expected_f_curve(p, beta=beta) for beta in betas])
-    from argmaxf.expected import set_kernels
+    from argmaxf.expected import small_set_kernels
 
     f = np.zeros((len(betas), p.size + 1))
-    set_kernels.curves(contiguous(np.sort(p)), _table(betas), 0.0, f)
+    small_set_kernels.curves(contiguous(np.sort(p)), _table(betas), 0.0, f)
     return f
 
 
@@ -72,11 +72,12 @@ def top_spreads(
         rank = np.arange(n, 0, -1)
         sets = (rank <= k for k in sizes)
         return np.array([expected_f(ascending, s, measure=problem.measure).std for s in sets])
-    from argmaxf.expected import set_kernels
+    from argmaxf.expected import small_set_kernels
 
     std = np.zeros(len(sizes))
     if ascending[-1] > 0.0:
-        set_kernels.spreads(ascending, problem.ratio, problem.zero_division, sizes, std)
+        f = np.empty(n + 1)
+        small_set_kernels.spreads(ascending, problem.ratio, problem.zero_division, sizes, f, std)
     return std
 
 

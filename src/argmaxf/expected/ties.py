@@ -1,7 +1,7 @@
 """Near ties: which of a few k has the highest expected value, beyond what doubles can tell.
 
 One rule for every path: an exact tie goes to the smallest k. Sets whose values in double precision
-are nearer than their error (`DOUBT`), and the steps between them too (`step_kernels.py`), are
+are nearer than their error (`DOUBT`), and the steps between them too (`small_set_kernels.py`), are
 compared again:
 
 * up to 300 items that can be positive, by the definition in 60-digit decimals;

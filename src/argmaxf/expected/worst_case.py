@@ -19,7 +19,7 @@ from argmaxf._base.arrays import Floats, Ints, readonly
 from argmaxf._base.validation import as_probabilities
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import expected_f_curve, groups_of_items, value_of_sets
-from argmaxf.expected.nodes import plausible_positives, reciprocal_nodes
+from argmaxf.expected.quadrature import plausible_positives
 from argmaxf.expected.search import value_of_nothing
 from argmaxf.expected.ties import (
     LARGEST,
@@ -189,9 +189,8 @@ def maximize_worst_case_f(
 
 def worst_case_curve(bands: Bands, problem: Problem) -> Floats:
     """Return the worst case of the top 0 … n items; -1 where no set can be the best."""
-    from argmaxf.expected.kernels import tilt
-    from argmaxf.expected.product_kernels import log_product
-    from argmaxf.expected.value_kernels import two_tilt_values
+    from argmaxf.expected import small_set_kernels as kernels
+    from argmaxf.expected import tilt_kernels as tilts
 
     c, n = problem.coefficients, bands.low.size
     f = np.full(n + 1, -1.0)
@@ -201,11 +200,11 @@ def worst_case_curve(bands: Bands, problem: Problem) -> Floats:
         return f
     fewest, most = plausible_positives(mean, n)[0], plausible_positives(bands.high.sum(), n)[1]
     least = 1.0 + c.s1 + min(c.b_in, c.b_out) * fewest
-    u, weight = reciprocal_nodes(least, n + c.s1 + max(c.b_in, c.b_out) * most)
-    tilts = (*tilt(u, c.b_in), *tilt(u, c.b_out))
-    log_g = np.empty(u.size)
-    log_product(bands.high, tilts[2], tilts[3], log_g)
-    two_tilt_values(bands.low, bands.high, 1, u, weight, log_g, tilts, c, mean, True, f)
+    high = n + c.s1 + max(c.b_in, c.b_out) * most
+    rule = tilts.set_rule(np.zeros(tilts.RULE), least, high, c)
+    work, size = np.empty(kernels.ROOM), int(rule[tilts.SIZE])
+    tilts.log_products(bands.high, rule[tilts.OUTSIDE :], size, work[tilts.G :])
+    kernels.two_tilt_values(bands.low, bands.high, 1, rule, c, mean, True, work, f)
     return f
 
 

@@ -21,7 +21,7 @@ from argmaxf.expected.chance import decide_constrained
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.evaluate import value_of_sets
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.expected.rows import SMALL
+from argmaxf.expected.small_sets import SMALL
 from argmaxf.expected.sources.array import add_items
 from argmaxf.expected.summary.layout import empty_table
 from argmaxf.expected.summary.sketch import ProbabilitySketch

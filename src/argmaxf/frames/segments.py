@@ -18,8 +18,8 @@ from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected import drive
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.rows import SMALL, Sets, decide_sets
 from argmaxf.expected.segments import decide_by
+from argmaxf.expected.small_sets import SMALL, Sets, decide_sets
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.frames.base import CHANGED, Frame

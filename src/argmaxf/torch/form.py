@@ -1,6 +1,6 @@
 r"""A ratio of counts at the nodes of the integral, for many rows at once.
 
-For (c T + s0) / (k + b_in T + b_out R + s1), with 1/x = Σ ω e^{-ux} (see `expected/nodes.py`), the
+For (c T + s0) / (k + b_in T + b_out R + s1), with 1/x = Σ ω e^{-ux} (`expected/quadrature.py`), the
 top k have the value f_k = Σ_m e^{-u_m k} Φ_k(u_m),
 
     Φ = ω e^{-u s1} Q A,   Q = Π_{i in} (1 - p_i w_in) Π_{j out} (1 - p_j w_out),
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected.row_kernels import nodes_of
+from argmaxf.expected.quadrature import reciprocal_nodes
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import Coefficients
 from argmaxf.torch import host_kernels
@@ -52,7 +52,7 @@ class RowForm(NamedTuple):
     ) -> RowForm:
         """Prepare the measure for denominators between low and high in each row."""
         widest = int(np.argmax(high / low))
-        most = nodes_of(float(low[widest]), float(high[widest])).u.size
+        most = reciprocal_nodes(float(low[widest]), float(high[widest])).u.size
         nodes = np.zeros((6, low.size, most))
         ratio = tuple(map(float, coefficients))
         by_rows(host_kernels.fill_nodes, low.size, low, high, ratio, out=nodes)
@@ -106,7 +106,7 @@ def by_rows(work: Callable[..., None], rows: int, *given: Any, out: Floats) -> F
 
 
 def plausible(mean: Floats, n: float) -> tuple[Floats, Floats]:
-    """Return how few and how many positives there plausibly are (`expected/nodes.py`)."""
+    """Return how few and how many positives there plausibly are (`expected/quadrature.py`)."""
     spread = 9.0 * np.sqrt(mean)
     return np.maximum(mean - spread, 0.0), np.minimum(mean + spread + 20.0, n)
 

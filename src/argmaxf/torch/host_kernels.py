@@ -8,10 +8,10 @@ import numpy as np
 
 from argmaxf._base.compiled import kernel
 from argmaxf.expected.flat_kernels import FLAT, GO_ON, improved, is_proven, ratio_of
-from argmaxf.expected.kernels import tilt
 from argmaxf.expected.power_kernels import log_series, pi_series
-from argmaxf.expected.row_kernels import nodes_of
+from argmaxf.expected.quadrature import reciprocal_nodes
 from argmaxf.expected.spread_kernels import squared_deviation
+from argmaxf.expected.tilt_kernels import tilt
 
 
 @kernel
@@ -46,7 +46,7 @@ def fill_nodes(low, high, ratio, first, stop, out):
     Rows that need fewer nodes than others get nodes of weight 0 at u = 0.
     """
     for r in range(first, stop):
-        u, weight = nodes_of(low[r], high[r])
+        u, weight = reciprocal_nodes(low[r], high[r])
         out[0, r, : u.size] = u
         out[1, r, : u.size] = weight
         out[2, r], out[3, r] = tilt(out[0, r], ratio[1])

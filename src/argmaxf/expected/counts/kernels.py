@@ -2,7 +2,8 @@
 
 One more label with probability p makes P(s) into (1 - p) P(s) + p P(s - 1). No term is negative, so
 every probability keeps its relative precision. Of more than FULL labels the counts are followed
-within a window that they leave with odds below e^{-NATS}. See expected/kernels.py for conventions.
+within a window that they leave with odds below e^{-NATS}. See
+expected/tilt_kernels.py for conventions.
 """
 
 from __future__ import annotations

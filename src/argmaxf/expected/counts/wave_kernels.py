@@ -1,7 +1,7 @@
 """Compiled sums of groups on the unit circle: characteristic functions of counts.
 
 The label of an item, turned by x = e^{iθ}, has the factor 1 - p + p x = 1 - p w with w = 1 - x, as
-in expected/kernels.py with complex numbers.
+in expected/tilt_kernels.py with complex numbers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel
-from argmaxf.expected.kernels import dot
+from argmaxf.expected.tilt_kernels import dot
 
 
 @kernel

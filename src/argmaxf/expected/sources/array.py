@@ -81,7 +81,7 @@ class ArraySource:
 
     def select(self, cuts: Mapping[tuple[()], Cut]) -> Bools:
         """Mark the top k: what is above the threshold, and the first ones equal to it."""
-        from argmaxf.expected import kernels
+        from argmaxf.expected import tilt_kernels as kernels
 
         p, (threshold, k) = self.p[:], cuts[()]
         selected: Bools = np.greater_equal(p, threshold)

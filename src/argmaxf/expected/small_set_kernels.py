@@ -1,0 +1,597 @@
+r"""Compiled decisions about sets of sorted items, every k looked at: rows, columns, segments.
+
+The value of the top k is f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k with A_k = c Σ_{i≤k} π_i + s0 (form.py
+has the formulas; `c` are the coefficients of the measure). Values nearer than their error are told
+apart by steps from one set to the next. For measures with one tilt (F_β, Dice) let
+x_k = k + s1 + b S. One more item changes f by
+
+    f_k - f_{k-1} = c E[(y_k x_{k-1} - T_{k-1} - s0/c) / (x_{k-1} x_k)]
+                  = c Σ_m ω (1 - e^{-u}) e^{-u(k-1+s1)} G [gain - loss],
+    gain = π_k (b (1 + Σ_{j≠k} π_j) + s1),   loss = Σ_{i<k} (π_i - π_k) + s0/c,
+
+since labels stay independent under the tilt. Neither part cancels within itself, whatever β is, and
+what all sets share (items that are certain, the probability of no positive) is in neither: among
+equal items at the top nothing is lost, and β² → 0 leaves a small gain instead of none. So a step is
+known to a part of itself, however small it is beside f. What is still in doubt goes to ties.py.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from argmaxf._base.compiled import kernel, reordering_kernel
+from argmaxf.expected.quadrature import RATIO, denominator_range
+from argmaxf.expected.tilt_kernels import (
+    BLOCK,
+    DECAY,
+    HIGH,
+    IN,
+    INSIDE,
+    LOW,
+    MORE,
+    OUT,
+    OUTER,
+    OUTSIDE,
+    PITCH,
+    RULE,
+    SIZE,
+    WEIGHT,
+    WORK,
+    G,
+    U,
+    factor,
+    log_factor,
+    log_products,
+    longest,
+    none_positive,
+    products,
+    select,
+    set_rule,
+    spread,
+    tilted_sums,
+)
+from argmaxf.measures.ratio import Coefficients
+
+# Values of f nearer than this are told apart by steps, then in higher precision (see ties.py): it
+# is twice their error and more, 1e-14 and half a unit of rounding for each of 16,384 factors.
+DOUBT = 4e-12
+# A step's parts are known to 2e-12 by the nodes, and to 2e-12 by rounding of 16,384 factors of G.
+STEP_ERROR = 1e-11
+GONE = -500.0  # log of what is nothing beside other terms, and still far from underflow
+# A running sum at the nodes, what rounding drops of it, and the part of the block at hand.
+SUM, LOST, PART = WORK, WORK + PITCH, WORK + 2 * PITCH
+ROOM = WORK + 3 * PITCH
+
+
+@kernel
+def fit_rule(rule, ascending, mean, c, first, free):
+    """Make a rule suit the top k of sorted items from the first k on; leave it as it is if it does.
+
+    A range that the short rule spans begins at a power of two, so that sets of like size share
+    their nodes. `free` sets end where no larger one can be better, which is looked for if needed.
+    """
+    n, certain = float(ascending.size), 1.0 if c.s0 == 0.0 else 0.0
+    low, high = denominator_range(mean, n, c, float(first), n, certain)
+    start = 0.5 * math.ldexp(1.0, math.frexp(low)[1])
+    if free and high > RATIO * start:
+        reach = max(largest_useful_k(ascending, mean, c), float(first))
+        low, high = denominator_range(mean, n, c, float(first), reach, certain)
+    if high <= RATIO * start:
+        low, high = start, RATIO * start
+    if low != rule[LOW] or high != rule[HIGH]:
+        set_rule(rule, low, high, c)
+
+
+@kernel
+def largest_useful_k(ascending, mean, c):
+    """An upper bound on the best k, by Jensen's inequality from both sides.
+
+    f_k ≥ (c M_k + s0) / (k + s1 + b_in (1 + M_k) + b_out (μ - M_k)),  M_k = Σ_{i≤k} p_i
+    f_k ≤ (c μ + s0) / (k + s1 + min(b_in, b_out) μ)
+    """
+    n = ascending.size
+    mass = 0.0
+    best = 0.0
+    for k in range(1, n + 1):
+        mass += ascending[n - k]
+        middle = k + c.s1 + c.b_in * (1.0 + mass) + c.b_out * max(0.0, mean - mass)
+        best = max(best, (c.c * mass + c.s0) / middle)
+    return min(float(n), (c.c * mean + c.s0) / best - c.s1 - min(c.b_in, c.b_out) * mean + 1.0)
+
+
+@kernel
+def no_better(k, mean, c, best):
+    """Whether Jensen's bound (c μ + s0) / (k + s1 + b μ) leaves k items and more below the best.
+
+    b = min(b_in, b_out); with every positive inside the set, the value is concave in their number.
+    """
+    return c.c * mean + c.s0 < (k + c.s1 + min(c.b_in, c.b_out) * mean) * best * (1.0 - 1e-12)
+
+
+@kernel
+def smallest_useful_k(ascending, c, most):
+    """The first k ≥ 1 that can be the best: among equal items at the top f rises.
+
+    There f_k = E[c k y_1 / x], all labels being alike; k / x rises with every item taken in, which
+    adds 1 + (b_in - b_out) y to x ≥ k. Smoothing (s0 > 0) favours the empty set, b_in > b_out small
+    ones: nothing is said then, nor of precision (b_out = 0), which stays the same.
+    """
+    n = ascending.size
+    k = 1
+    if c.s0 == 0.0 and c.b_in <= c.b_out and c.b_out > 0.0:
+        while k < min(n, most) and ascending[n - 1 - k] == ascending[n - 1]:
+            k += 1
+    return k
+
+
+@reordering_kernel
+def total(p):
+    """Σ p."""
+    mean = 0.0
+    for i in range(p.size):
+        mean += p[i]
+    return mean
+
+
+@kernel
+def tilted(p, rule, m):
+    """π = p x / (1 - p w) of one item inside the set, at one node."""
+    a0, a1, a2 = factor(p, 1.0 - p)
+    x = rule[INSIDE + PITCH + m]
+    return p * x / (a0 + a1 * x + a2 * rule[INSIDE + m])
+
+
+@kernel
+def carry(work, size):
+    """Add a block's sums to the running sums, keeping what rounding drops (Kahan)."""
+    for m in range(size):
+        y = work[PART + m] - work[LOST + m]
+        t = work[SUM + m] + y
+        work[LOST + m] = (t - work[SUM + m]) - y
+        work[SUM + m] = t
+        work[PART + m] = 0.0
+
+
+@reordering_kernel
+def one_tilt_values(ascending, first, rule, c, mean, stop_early, work, f):
+    """Fill f[k] for k = first, …, where b_in = b_out = b; return the last k evaluated.
+
+    f_k = Σ_m ω e^{-u(k+s1)} G (c Σ_{i≤k} π_i + s0), with c = 1+β² for F_β. With `stop_early`, end
+    where Jensen's bound (c μ + s0) / (k + s1 + b μ) shows that no larger set can be better. Items
+    go in pairs, since two reciprocals cost one division. Those above the first are equal to it.
+    """
+    n, size = ascending.size, int(rule[SIZE])
+    for m in range(size):
+        work[LOST + m] = work[PART + m] = 0.0
+        work[SUM + m] = c.s0 / c.c
+        work[OUTER + m] = c.c * rule[WEIGHT + m] * work[G + m]
+    if first > 1:
+        for m in range(size):
+            work[SUM + m] += (first - 1) * tilted(ascending[-1], rule, m)
+            work[OUTER + m] *= math.exp(-rule[U + m] * (first - 1))
+    best = 0.0
+    for k in range(first, n + 1, 2):
+        if k > first and (k - first) % BLOCK == 0:
+            carry(work, size)
+            for m in range(size):
+                outer = c.c * rule[WEIGHT + m] * work[G + m]
+                work[OUTER + m] = outer * math.exp(-rule[U + m] * (k - 1))
+        p1 = ascending[n - k]
+        p2 = ascending[n - k - 1] if k < n else 0.0
+        a1, b1, c1 = factor(p1, 1.0 - p1)
+        a2, b2, c2 = factor(p2, 1.0 - p2)
+        value1 = 0.0
+        value2 = 0.0
+        for m in range(size):
+            w, x, decay = rule[INSIDE + m], rule[INSIDE + PITCH + m], rule[DECAY + m]
+            f1 = a1 + b1 * x + c1 * w
+            f2 = a2 + b2 * x + c2 * w
+            inverse = x / (f1 * f2)
+            sum1 = work[PART + m] + p1 * f2 * inverse
+            sum2 = sum1 + p2 * f1 * inverse
+            outer1 = work[OUTER + m] * decay
+            outer2 = outer1 * decay
+            value1 += outer1 * (work[SUM + m] + sum1)
+            value2 += outer2 * (work[SUM + m] + sum2)
+            work[PART + m] = sum2
+            work[OUTER + m] = outer2
+        f[k] = value1
+        if k < n:
+            f[k + 1] = value2
+        best = max(best, value1, value2)
+        if stop_early and no_better(k + 2, mean, c, best):
+            return min(k + 1, n)
+    return n
+
+
+@kernel
+def comes_back(log_outer, rule, b_out):
+    """Whether e^{-uk} Q_k is lost at a node now and may count before the next block.
+
+    So it is where certain items are left out at a high price: each of them taken in multiplies Q by
+    up to e^{b_out u}.
+    """
+    for m in range(log_outer.size):
+        if log_outer[m] < GONE < log_outer[m] + BLOCK * b_out * rule[U + m]:
+            return True
+    return False
+
+
+@kernel
+def log_ratio(p, q, rule, m):
+    """log((1 - p w_in) / (1 - q w_out)) at one node."""
+    log_in = log_factor(p, 1.0 - p, rule[INSIDE + m], rule[INSIDE + PITCH + m])
+    return log_in - log_factor(q, 1.0 - q, rule[OUTSIDE + m], rule[OUTSIDE + PITCH + m])
+
+
+@reordering_kernel
+def two_tilt_values(inside, outside, first, rule, c, mean, stop_early, work, f):
+    """Fill f[k] for k = first, …, where b_in and b_out differ; return the last k evaluated.
+
+    Each step multiplies e^{-uk} Q_k by e^{-u} (1 - p_k w_in) / (1 - p_k w_out); after a block it is
+    computed afresh. Items may have one probability inside the set and another outside, both
+    ascending in the same order: the ends of bands (worst_case.py). Then G is of those outside,
+    `mean` the sum of those inside.
+    """
+    n, size = inside.size, int(rule[SIZE])
+    log_outer, logs = np.empty(size), np.empty(2 * PITCH)
+    for m in range(size):
+        log_outer[m] = math.log(rule[WEIGHT + m]) + work[G + PITCH + m] - rule[U + m] * (first - 1)
+        log_outer[m] += (first - 1) * log_ratio(inside[-1], outside[-1], rule, m)
+        work[SUM + m] = c.s0 + c.c * (first - 1) * tilted(inside[-1], rule, m)
+        work[LOST + m] = work[PART + m] = 0.0
+    best = 0.0
+    for start in range(first - 1, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        carry(work, size)
+        by_logs = comes_back(log_outer, rule, c.b_out)
+        for m in range(size):
+            work[OUTER + m] = math.exp(log_outer[m])
+        for k in range(start + 1, stop + 1):
+            p, q = inside[n - k], outside[n - k]
+            a0, a1, a2 = factor(p, 1.0 - p)
+            b0, b1, b2 = factor(q, 1.0 - q)
+            if by_logs:  # a logarithm does not underflow
+                for m in range(size):
+                    log_outer[m] += log_ratio(p, q, rule, m) - rule[U + m]
+                    work[OUTER + m] = math.exp(log_outer[m])
+            value = 0.0
+            for m in range(size):
+                x = rule[INSIDE + PITCH + m]
+                f_in = a0 + a1 * x + a2 * rule[INSIDE + m]
+                f_out = b0 + b1 * rule[OUTSIDE + PITCH + m] + b2 * rule[OUTSIDE + m]
+                inverse = 1.0 / (f_in * f_out)
+                work[PART + m] += c.c * p * x * f_out * inverse
+                work[OUTER + m] *= 1.0 if by_logs else rule[DECAY + m] * f_in * f_in * inverse
+                value += work[OUTER + m] * (work[SUM + m] + work[PART + m])
+            f[k] = value
+            best = max(best, value)
+            if stop_early and no_better(k + 1, mean, c, best):
+                return k
+        if by_logs:
+            continue
+        for m in range(size):
+            log_outer[m] -= rule[U + m] * (stop - start)
+        log_products(inside[n - stop : n - start], rule[INSIDE:], size, logs)
+        for m in range(size):
+            log_outer[m] += logs[PITCH + m]
+        log_products(outside[n - stop : n - start], rule[OUTSIDE:], size, logs)
+        for m in range(size):
+            log_outer[m] -= logs[PITCH + m]
+    return n
+
+
+@kernel
+def top_values(ascending, first, rule, c, mean, stop_early, work, f):
+    """Fill f[k] of the top k for k = first, …; return the last k evaluated.
+
+    `work` keeps G = Π (1 - p w_out), and with two tilts its logarithm.
+    """
+    if c.b_in != c.b_out:
+        log_products(ascending, rule[OUTSIDE:], int(rule[SIZE]), work[G:])
+        return two_tilt_values(ascending, ascending, first, rule, c, mean, stop_early, work, f)
+    if products(ascending, rule[OUTSIDE:], int(rule[SIZE]), work[G:]):
+        for m in range(int(rule[SIZE])):
+            work[G + m] = math.exp(math.log(work[G + m]) + work[G + PITCH + m])
+    return one_tilt_values(ascending, first, rule, c, mean, stop_early, work, f)
+
+
+@reordering_kernel
+def top_spread(ascending, k, f, c, rule, work):
+    """Standard deviation of the measure for the top k of a sorted set, whose G is in `work`."""
+    n, size = ascending.size, int(rule[SIZE])
+    rest, chosen = ascending[: n - k], ascending[n - k :]
+    tilted_sums(chosen, rule[INSIDE:], size, work[IN:])
+    tilted_sums(rest, rule[OUTSIDE:], size, work[OUT:])
+    for m in range(size):
+        work[OUTER + m], work[MORE + m] = rule[WEIGHT + m], rule[DECAY + m]
+    power = k
+    while power > 0:  # e^{-uk} by squaring
+        for m in range(size):
+            work[OUTER + m] *= work[MORE + m] if power % 2 == 1 else 1.0
+            work[MORE + m] *= work[MORE + m]
+        power //= 2
+    x, missing = k + c.s1, (0.0, 0.0)
+    if x < rule[LOW]:  # the denominator where nothing is positive, which the nodes need not reach
+        lack, lack_of_square, none = 1.0 / x, 1.0 / (x * x), none_positive(ascending)
+        for m in range(size):
+            lack -= work[OUTER + m]
+            lack_of_square -= work[OUTER + m] * rule[U + m]
+        missing = none * lack, none * lack_of_square
+    if c.b_in == c.b_out:
+        for m in range(size):
+            work[OUTER + m] *= work[G + m]
+    else:
+        logs = np.empty(4 * PITCH)
+        log_products(chosen, rule[INSIDE:], size, logs)
+        log_products(rest, rule[OUTSIDE:], size, logs[2 * PITCH :])
+        for m in range(size):
+            log_q = logs[PITCH + m] + logs[3 * PITCH + m]
+            work[OUTER + m] = rule[WEIGHT + m] * math.exp(log_q - rule[U + m] * k)
+    return spread(k, f, c, rule, size, work, missing)
+
+
+@kernel
+def nothing_selected(ascending, mean, c, zero_division, work):
+    """Mean and standard deviation of the measure for the empty set.
+
+    With s1 = 0 it is 0/0 where nothing is positive, or always if positives left out do not count.
+    P(S = 0) = Π (1 - p); the spread of an indicator is √(P (1 - P)).
+    """
+    if c.s1 > 0.0:
+        certain = 1.0 if c.s0 == 0.0 else 0.0
+        low, high = denominator_range(mean, float(ascending.size), c, 0.0, 0.0, certain)
+        rule = set_rule(np.empty(RULE), low, high, c)
+        log_products(ascending, rule[OUTSIDE:], int(rule[SIZE]), work[G:])
+        f = 0.0
+        for m in range(int(rule[SIZE])):
+            f += c.s0 * rule[WEIGHT + m] * work[G + m]
+        return f, top_spread(ascending, 0, f, c, rule, work)
+    if zero_division == 0.0:
+        return 0.0, 0.0
+    log_none = 0.0
+    if c.b_out > 0.0:
+        for p in ascending:
+            log_none += math.log1p(-p)
+    deviation = zero_division * math.sqrt(math.exp(log_none) * abs(math.expm1(log_none)))
+    return zero_division * math.exp(log_none), deviation
+
+
+@reordering_kernel
+def one_step(p, drop, rank, c, rule, work, inverse, excess):
+    """Take in the item of a rank, `drop` less probable than the last; return gain and loss.
+
+    `excess` is Σ_{i<k} (π_i - π_k), which grows by (k-1) (π_{k-1} - π_k), and π_{k-1} - π_k =
+    x (p_{k-1} - p_k) / ((1 - p_{k-1} w) (1 - p_k w)); `inverse` is 1 / (1 - p w) of the last item.
+    """
+    a0, a1, a2 = factor(p, 1.0 - p)
+    more = (rank - 1) * drop
+    gain = 0.0
+    loss = 0.0
+    for m in range(excess.size):
+        x = rule[INSIDE + PITCH + m]
+        now = 1.0 / (a0 + a1 * x + a2 * rule[INSIDE + m])
+        pi = p * x * now
+        excess[m] += more * x * inverse[m] * now
+        inverse[m] = now
+        gain += work[OUTER + m] * pi * (c.b_in * (1.0 + (work[IN + m] - pi)) + c.s1)
+        loss += work[OUTER + m] * excess[m]
+        work[OUTER + m] *= rule[DECAY + m]
+    return gain, loss
+
+
+@kernel
+def still_in_doubt(held, ahead, error, since, doubt):
+    """Compare sets in doubt with a better one, `since` ahead give or take; return how many stay."""
+    stay = 0
+    for i in range(held.size):
+        if ahead[i] - since >= -(error[i] + doubt):
+            held[stay], ahead[stay], error[stay] = held[i], ahead[i] - since, error[i] + doubt
+            stay += 1
+    return stay
+
+
+@kernel
+def candidates(ascending, first, c, rule, work, rivals):
+    """Return the best of the rivals, rising numbers of items, and those that may be as good.
+
+    The items above the first are equal to it.
+    """
+    n, nodes = ascending.size, int(rule[SIZE])
+    tilted_sums(ascending, rule[INSIDE:], nodes, work[IN:])
+    inverse, excess = np.ones(nodes), np.full(nodes, c.s0 / c.c)
+    held, ahead, error = np.empty_like(rivals), np.empty(rivals.size), np.empty(rivals.size)
+    best, since, doubt = rivals[0], 0.0, 0.0  # f of k is `since` above that of the best
+    size, next_rival = 0, 1
+    for k in range(first, rivals[-1] + 1):
+        if (k - first) % BLOCK == 0:
+            for m in range(nodes):
+                outer = -rule[WEIGHT + m] * math.expm1(-rule[U + m]) * work[G + m]
+                work[OUTER + m] = outer * math.exp(-rule[U + m] * (k - 1))
+        p = ascending[n - k]
+        drop = ascending[n - k + 1] - p if k > first else 0.0
+        gain, loss = one_step(p, drop, k, c, rule, work, inverse, excess)
+        if k <= rivals[0]:
+            continue
+        since += gain - loss
+        doubt += STEP_ERROR * (gain + loss)
+        if k < rivals[next_rival]:
+            continue
+        next_rival += 1
+        if since > doubt:
+            size = still_in_doubt(held[:size], ahead, error, since, doubt)
+            best, since, doubt = k, 0.0, 0.0
+        elif since >= -doubt:
+            held[size], ahead[size], error[size] = k, since, doubt
+            size += 1
+    return best, held[:size]
+
+
+@kernel
+def tell_apart(ascending, first, c, rule, work, rivals, f):
+    """Compare rivals of one item and more; what is certainly not the best becomes -1 in f.
+
+    Return one that may be the best.
+    """
+    best, held = candidates(ascending, first, c, rule, work, rivals)
+    others = f[held]
+    f[rivals[rivals != best]] = -1.0
+    f[held] = others
+    return best
+
+
+@kernel
+def is_allowed(ascending, k, limits, split_ties):
+    """Whether the top k may be selected: within the limits, with equal items together if asked."""
+    n = ascending.size
+    whole = split_ties or k == 0 or k == n or ascending[n - k] != ascending[n - k - 1]
+    return limits[0] <= k <= limits[1] and whole
+
+
+@kernel
+def near_ties(ascending, c, split_ties, limits, first, last, rule, work, best, f):
+    """Leave in f the values of the sets that may be the best, elsewhere -1; return the best k."""
+    least = f[best] * (1.0 - DOUBT)
+    for j in range(f.size):
+        known = j == 0 or first <= j <= last
+        if not (known and f[j] >= least and is_allowed(ascending, j, limits, split_ties)):
+            f[j] = -1.0
+    rivals = np.flatnonzero(f > -1.0)
+    if rivals.size > 1 and rivals[-2] > 0 and c.b_in == c.b_out:
+        return tell_apart(ascending, first, c, rule, work, rivals[rivals > 0], f)
+    return best
+
+
+@kernel
+def decide_set(ascending, c, zero_division, split_ties, limits, rule, work, f):
+    """Decide one sorted set: k, its expected value and spread, and how many k look as good.
+
+    `f` has room for n + 1 numbers; where several k look as good, it gets their values, elsewhere
+    -1. k lies within the two limits; if there is none, its value is -1. `rule` has the nodes of the
+    last set, used again where they suit this one.
+    """
+    mean = total(ascending)
+    f[0], std = nothing_selected(ascending, mean, c, zero_division, work)
+    if mean == 0.0:
+        return 0, f[0], std, 1
+    least, most = limits
+    free = least <= 1 and split_ties  # else the best k may lie beyond the useful ones
+    first = smallest_useful_k(ascending, c, most)
+    fit_rule(rule, ascending, mean, c, first, free)
+    last = top_values(ascending, first, rule, c, mean, free, work, f)
+    k = 0 if least == 0 else -1
+    start, stop = max(first, least), min(last, most) + 1
+    for j in range(start, stop):
+        if (k < 0 or f[j] > f[k]) and is_allowed(ascending, j, limits, split_ties):
+            k = j
+    if k < 0:
+        return 0, -1.0, 0.0, 1
+    rivals, near = 0, f[k] * (1.0 - DOUBT)
+    for j in range(start, stop):
+        rivals += f[j] >= near
+    if rivals + (least == 0 and f[0] >= near) > 1:
+        k = near_ties(ascending, c, split_ties, limits, first, last, rule, work, k, f)
+        rivals = np.sum(f > -1.0)
+    if k > 0:
+        std = top_spread(ascending, k, f[k], c, rule, work)
+    return k, f[k], std, rivals
+
+
+@kernel
+def decide_sets(ascending, offsets, c, zero_division, split_ties, limits, k, expected, std, rivals):
+    """Decide sets of items that lie one after another, each sorted, set r from offsets[r] on."""
+    f, rule, work = np.empty(longest(offsets) + 1), np.zeros(RULE), np.empty(ROOM)
+    for r in range(k.size):
+        items = ascending[offsets[r] : offsets[r + 1]]
+        k[r], expected[r], std[r], rivals[r] = decide_set(
+            items, c, zero_division, split_ties, limits, rule, work, f[: items.size + 1]
+        )
+
+
+@kernel
+def mark_sets(p, ascending, offsets, k, threshold, out):
+    """Mark the top k of every set, of equal items the first ones; fill the lowest chosen p."""
+    for r in range(k.size):
+        part = slice(offsets[r], offsets[r + 1])
+        threshold[r] = mark(p[part], ascending[part], k[r], out[part])
+
+
+@kernel
+def mark(p, ascending, k, out):
+    """Mark the top k, of equal items the first ones; return the lowest chosen probability."""
+    n = ascending.size
+    threshold = ascending[n - k] if k > 0 else np.inf
+    if k == 0 or k == n or ascending[n - k - 1] < threshold:
+        for i in range(n):
+            out[i] = p[i] >= threshold
+        return threshold
+    ties = 0
+    while ties < k and ascending[n - k + ties] == threshold:
+        ties += 1
+    select(p, threshold, ties, out)
+    return threshold
+
+
+@kernel
+def select_sets(p, offsets, threshold, ties, out):
+    """Mark the chosen items of every set: those above its threshold, the first ties equal to it."""
+    for r in range(threshold.size):
+        part = slice(offsets[r], offsets[r + 1])
+        select(p[part], threshold[r], ties[r], out[part])
+
+
+@kernel
+def count_ties(ascending, offsets, k, threshold, ties):
+    """Count the chosen items of every set that equal its threshold."""
+    for r in range(k.size):
+        ties[r] = 0
+        for i in range(offsets[r + 1] - k[r], offsets[r + 1]):
+            if ascending[i] != threshold[r]:
+                break
+            ties[r] += 1
+
+
+@kernel
+def coefficients_of(row):
+    """Return the coefficients of a measure from a row of a table of them."""
+    return Coefficients(row[0], row[1], row[2], row[3], row[4])
+
+
+@kernel
+def decide_each(ascending, table, zero_division, split_ties, limits, k, expected, std, rivals):
+    """Decide one sorted set for each of several measures, given by a table of coefficients."""
+    f, work = np.empty(ascending.size + 1), np.empty(ROOM)
+    for q in range(k.size):
+        c, rule = coefficients_of(table[q]), np.zeros(RULE)
+        k[q], expected[q], std[q], rivals[q] = decide_set(
+            ascending, c, zero_division, split_ties, limits, rule, work, f
+        )
+
+
+@kernel
+def curve(ascending, c, zero_division, rule, work, f):
+    """Fill the expected value f[k] of the top k of one sorted set, for k = 0 … n."""
+    mean = total(ascending)
+    f[0] = nothing_selected(ascending, mean, c, zero_division, work)[0]
+    rule[LOW] = 0.0
+    fit_rule(rule, ascending, mean, c, 1, False)
+    top_values(ascending, 1, rule, c, mean, False, work, f)
+
+
+@kernel
+def curves(ascending, table, zero_division, f):
+    """Fill one row of f for each of several measures, given by a table of coefficients."""
+    rule, work = np.zeros(RULE), np.empty(ROOM)
+    for q in range(len(table)):
+        curve(ascending, coefficients_of(table[q]), zero_division, rule, work, f[q])
+
+
+@kernel
+def spreads(ascending, c, zero_division, sizes, f, std):
+    """Fill f as `curve` does, and the standard deviation of the top k for each k ≥ 1 of `sizes`."""
+    rule, work = np.zeros(RULE), np.empty(ROOM)
+    curve(ascending, c, zero_division, rule, work, f)
+    for i in range(sizes.size):
+        std[i] = top_spread(ascending, sizes[i], f[sizes[i]], c, rule, work)

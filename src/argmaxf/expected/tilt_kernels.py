@@ -1,0 +1,347 @@
+"""Compiled loops over the items of one set at the nodes: products, tilted sums, the spread.
+
+Kernels are arrays in, arrays out, without validation, imported when the first one is needed. Every
+kernel releases the interpreter lock and takes read-only inputs (`arrays.readonly`), so that one
+compiled version serves memory maps, frozen arrays and plain ones.
+
+The label of an item, tilted by x = e^{-bu}, is positive with probability π = p x / (1 - p w),
+w = 1 - x. Loops over items run over the nodes inside, where the compiler vectorizes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from argmaxf._base.compiled import kernel, reordering_kernel
+from argmaxf.expected.quadrature import reciprocal_nodes
+
+LEAST_X = math.exp(-120.0)  # below this a tilted term is lost even times β⁴; keeps 0/0 away
+BLOCK = 64  # items between two looks at products, or two fresh evaluations of e^{-uk}
+# A product is multiplied by RESCALE once it is below SMALL: three more factors cannot underflow.
+SMALL = 2.0**-400
+RESCALE = 2.0**540
+LOG_RESCALE = 540.0 * math.log(2.0)
+RARE = 1.0 / 8.0  # four items below this make one factor; their powers up to the 16th are enough
+POWERS = 16
+
+# What is known at the nodes lies in one array, each quantity PITCH numbers after the one before:
+# constant distances are what the compiler needs to vectorize loops over several of them.
+PITCH = 320  # no rule has more nodes
+U, WEIGHT, DECAY = 0, PITCH, 2 * PITCH  # u, ω e^{-u s1} and e^{-u}
+INSIDE, OUTSIDE = 3 * PITCH, 5 * PITCH  # w = 1 - e^{-bu}, then x = e^{-bu}, of b_in and of b_out
+SIZE, LOW, HIGH = 7 * PITCH, 7 * PITCH + 1, 7 * PITCH + 2  # how many nodes, for which range
+RULE = 7 * PITCH + 3
+# Sums over a set lie in another one: ω e^{-u(k+s1)} Q, then Σ π, Σ (1 - π) and Σ π (1 - π) of the
+# items inside, and of those outside; room for the rest; G, and a logarithm to be added to its own.
+OUTER, IN, OUT, MORE, G = 0, PITCH, 4 * PITCH, 7 * PITCH, 11 * PITCH
+REST, VARIANCE = PITCH, 2 * PITCH
+WORK = 13 * PITCH
+
+
+@kernel
+def tilt(u, b):
+    """w = 1 - e^{-bu} and x = e^{-bu}, both to full relative precision; b = β² for F_β."""
+    w = np.empty(u.size)
+    x = np.empty(u.size)
+    for m in range(u.size):
+        t = b * u[m]
+        if t < 0.7:
+            w[m] = -math.expm1(-t)
+            x[m] = 1.0 - w[m]
+        else:
+            x[m] = max(math.exp(-t), LEAST_X)
+            w[m] = 1.0 - x[m]
+    return w, x
+
+
+@kernel
+def factor(p, q):
+    """1 - p w as a + b x + c w, q = 1 - p: nothing cancels for p and w anywhere in [0, 1]."""
+    return (1.0, 0.0, -p) if p < 0.5 else (0.0, 1.0, q)
+
+
+@kernel
+def log_factor(p, q, w, x):
+    """log(1 - p w) to full relative precision, q = 1 - p."""
+    return math.log1p(-p * w) if p * w < 0.5 else math.log(x + q * w)
+
+
+@kernel
+def set_rule(rule, low, high, c):
+    """Fill the nodes for a range of denominators, with the tilts of a measure; return the rule."""
+    u, weight = reciprocal_nodes(low, high)
+    size = u.size
+    w_in, x_in = tilt(u, c.b_in)
+    w_out, x_out = (w_in, x_in) if c.b_in == c.b_out else tilt(u, c.b_out)
+    for m in range(size):
+        rule[U + m], rule[WEIGHT + m] = u[m], weight[m] * math.exp(-u[m] * c.s1)
+        rule[DECAY + m] = math.exp(-u[m])
+        rule[INSIDE + m], rule[INSIDE + PITCH + m] = w_in[m], x_in[m]
+        rule[OUTSIDE + m], rule[OUTSIDE + PITCH + m] = w_out[m], x_out[m]
+    rule[SIZE], rule[LOW], rule[HIGH] = size, low, high
+    return rule
+
+
+@kernel
+def rescale(out, size):
+    """Multiply products that are nearly lost, exactly; their logarithms take note of it."""
+    for m in range(size):
+        if out[m] < SMALL:
+            out[m] *= RESCALE
+            out[PITCH + m] -= LOG_RESCALE
+
+
+@kernel
+def quartic(p1, p2, p3, p4):
+    """The symmetric sums of four numbers: Π (1 - p w) = 1 - w (e1 - w (e2 - w (e3 - w e4)))."""
+    sum1, product1 = p1 + p2, p1 * p2
+    sum2, product2 = p3 + p4, p3 * p4
+    e2 = sum1 * sum2 + (product1 + product2)
+    return sum1 + sum2, e2, product1 * sum2 + sum1 * product2, product1 * product2
+
+
+@reordering_kernel
+def multiply(ascending, start, stop, tilts, size, out):
+    """Multiply products by 1 - p w of some sorted items: four, two or one of them at a time."""
+    i = start
+    while i + 4 <= stop and ascending[i + 3] < RARE:
+        e1, e2, e3, e4 = quartic(ascending[i], ascending[i + 1], ascending[i + 2], ascending[i + 3])
+        for m in range(size):
+            y = tilts[m]
+            out[m] *= 1.0 - y * (e1 - y * (e2 - y * (e3 - y * e4)))
+        i += 4
+    while i + 2 <= stop and ascending[i + 1] < 0.5:
+        a, b = ascending[i] + ascending[i + 1], ascending[i] * ascending[i + 1]
+        for m in range(size):
+            out[m] *= 1.0 - tilts[m] * (a - b * tilts[m])
+        i += 2
+    for j in range(i, stop):
+        a, b, c = factor(ascending[j], 1.0 - ascending[j])
+        for m in range(size):
+            out[m] *= a + b * tilts[PITCH + m] + c * tilts[m]
+        if j % 3 == 2 and ascending[j] >= 0.5:
+            rescale(out, size)
+
+
+@kernel
+def products(ascending, tilts, size, out):
+    """Fill Π (1 - p w) over sorted items as a number and, PITCH after it, a logarithm to be added.
+
+    `tilts` has w, and x = 1 - w after PITCH numbers. Products are rescaled before they underflow: a
+    block of items below one half cannot lose one that was just rescaled. Equal values round
+    equally: their product would drift, the logarithm does not. Return whether a logarithm is not 0.
+    """
+    n = ascending.size
+    for m in range(size):
+        out[m], out[PITCH + m] = 1.0, 0.0
+    first = 0
+    while first < n and ascending[first] == 0.0:
+        first += 1
+    for start in range(first, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        p = ascending[start]
+        if p == ascending[stop - 1] and stop > start + 1:
+            for m in range(size):
+                log_one = log_factor(p, 1.0 - p, tilts[m], tilts[PITCH + m])
+                out[PITCH + m] += (stop - start) * log_one
+            continue
+        multiply(ascending, start, stop, tilts, size, out)
+        rescale(out, size)
+    scaled = False
+    for m in range(size):
+        scaled |= out[PITCH + m] != 0.0
+    return scaled
+
+
+@kernel
+def log_products(ascending, tilts, size, out):
+    """Fill Σ log(1 - p w) over sorted items, PITCH after their product."""
+    products(ascending, tilts, size, out)
+    for m in range(size):
+        out[PITCH + m] += math.log(out[m])
+        out[m] = math.exp(out[PITCH + m])
+
+
+@reordering_kernel
+def power_sums(p, stop, out):
+    """Fill Σ p, Σ p², … Σ p¹⁶ of the first items; sixteen names, since they stay in registers."""
+    s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = 0.0
+    t1 = t2 = t3 = t4 = t5 = t6 = t7 = t8 = 0.0
+    for i in range(stop):
+        a = p[i]
+        b = a * a
+        c, d = a * b, b * b
+        e = d * d
+        f = e * d
+        s1, s2, s3, s4 = s1 + a, s2 + b, s3 + c, s4 + d
+        s5, s6, s7, s8 = s5 + a * d, s6 + b * d, s7 + c * d, s8 + e
+        t1, t2, t3, t4 = t1 + a * e, t2 + b * e, t3 + c * e, t4 + f
+        t5, t6, t7, t8 = t5 + a * f, t6 + b * f, t7 + c * f, t8 + d * f
+    sums = (s1, s2, s3, s4, s5, s6, s7, s8, t1, t2, t3, t4, t5, t6, t7, t8)
+    for j in range(POWERS):
+        out[j] = sums[j]
+
+
+@reordering_kernel
+def add_rare(p, stop, tilts, size, out):
+    """Add the first items, below RARE, to what `tilted_sums` fills: from their power sums.
+
+    With A = Σ p / (1 - p w), a power series in w, and its derivative B = Σ p² / (1 - p w)², the
+    sums are Σ π = x A, Σ (1 - π) = n - x A and Σ π (1 - π) = x (A - x B); none cancels for small p.
+    Four terms are added at a time.
+    """
+    sums = out[3 * PITCH :]
+    power_sums(p, stop, sums)
+    for j in range(POWERS - 4, -1, -4):
+        s0, s1, s2, s3 = sums[j], sums[j + 1], sums[j + 2], sums[j + 3]
+        for m in range(size):
+            w, a, b = tilts[m], out[m], out[VARIANCE + m]
+            b, a = a + w * b, s3 + w * a
+            b, a = a + w * b, s2 + w * a
+            b, a = a + w * b, s1 + w * a
+            out[VARIANCE + m], out[m] = a + w * b, s0 + w * a
+    for m in range(size):
+        x = tilts[PITCH + m]
+        pi = x * out[m]
+        out[m], out[REST + m], out[VARIANCE + m] = pi, stop - pi, pi - x * x * out[VARIANCE + m]
+
+
+@reordering_kernel
+def add_pair(p1, q1, p2, q2, tilts, size, out):
+    """Add two items to what `tilted_sums` fills, q = 1 - p: two reciprocals cost one division."""
+    a1, b1, c1 = factor(p1, q1)
+    a2, b2, c2 = factor(p2, q2)
+    pq1, pq2 = p1 * q1, p2 * q2
+    for m in range(size):
+        w, x = tilts[m], tilts[PITCH + m]
+        f1 = a1 + b1 * x + c1 * w
+        f2 = a2 + b2 * x + c2 * w
+        inverse = 1.0 / (f1 * f2)
+        inverse1 = f2 * inverse
+        inverse2 = f1 * inverse
+        out[m] += x * (p1 * inverse1 + p2 * inverse2)
+        out[REST + m] += q1 * inverse1 + q2 * inverse2
+        out[VARIANCE + m] += x * (pq1 * inverse1 * inverse1 + pq2 * inverse2 * inverse2)
+
+
+@kernel
+def tilted_sums(items, tilts, size, out):
+    """Fill Σ π, Σ (1 - π) and Σ π (1 - π) over items, for each node; the rare ones come first.
+
+    `out` needs room for POWERS numbers after them.
+    """
+    n, rare = items.size, 0
+    while rare < n and items[rare] < RARE:
+        rare += 1
+    for m in range(size):
+        out[m] = out[REST + m] = out[VARIANCE + m] = 0.0
+    if rare > 0:
+        add_rare(items, rare, tilts, size, out)
+    for i in range(rare, n - 1, 2):
+        add_pair(items[i], 1.0 - items[i], items[i + 1], 1.0 - items[i + 1], tilts, size, out)
+    if (n - rare) % 2 == 1:
+        add_pair(items[n - 1], 1.0 - items[n - 1], 0.0, 0.0, tilts, size, out)
+
+
+@kernel
+def none_positive(p):
+    """P(S = 0) = Π (1 - p); 0 where it is too small to matter."""
+    product = 1.0
+    for i in range(p.size - 1, -1, -1):
+        product *= 1.0 - p[i]
+        if product < 1e-300:
+            return 0.0
+    return product
+
+
+@reordering_kernel
+def spread(k, f, c, u, size, sums, missing):
+    """The standard deviation of the measure for k items with the mean f, by sums at the nodes.
+
+    Var F = E[(numerator - f · denominator)² / x²], and 1/x² = Σ ω u e^{-ux}. Under the tilt the
+    bracket, a T - f b_out R + s0 - f (k + s1) with a = c - b_in f, is a sum of independent labels:
+    its second moment is its variance plus its squared mean, all terms are ≥ 0, nothing cancels.
+    Since b_in may be large, a = (c - b_in) + b_in (1 - f), with the loss summed anew:
+
+        1 - f = E[(k - (c - b_in) T + b_out R + s1 - s0) / x],   for F_β E[(k - T + β² R) / x];
+
+    and where little is missed, the mean is written in terms of what is. `missing` is what the nodes
+    lack of P(S = 0) / x and P(S = 0) / x², where no item is positive.
+    """
+    suits = c.c == 1.0 + c.b_in  # then the measure is 1 without errors
+    own = 1.0 if suits else c.c - c.b_in
+    loss = (k + c.s1 - c.s0) * missing[0]
+    for m in range(size):
+        missed = sums[IN + REST + m] + (1.0 - own) * sums[IN + m] + c.b_out * sums[OUT + m]
+        loss += sums[OUTER + m] * (missed + (c.s1 - c.s0))
+    a, b = own + c.b_in * loss, -f * c.b_out
+    square = missing[1] * (c.s0 - f * (k + c.s1)) ** 2
+    at, slope, offset = IN, a, -f * k
+    if suits and f > (1.0 + c.b_in) * loss:
+        at, slope, offset = IN + REST, -a, (1.0 + c.b_in) * loss * k
+    for m in range(size):
+        mean = slope * sums[at + m] + offset + b * sums[OUT + m] + (c.s0 - f * c.s1)
+        variance = a * a * sums[IN + VARIANCE + m] + b * b * sums[OUT + VARIANCE + m]
+        square += sums[OUTER + m] * u[m] * (variance + mean * mean)
+    return math.sqrt(max(0.0, square))
+
+
+@kernel
+def select(p, threshold, ties, out):
+    """Mark items above the threshold, and the first `ties` of those equal to it."""
+    for i in range(p.size):
+        out[i] = p[i] > threshold
+        if p[i] == threshold and ties > 0:
+            out[i] = True
+            ties -= 1
+    return ties
+
+
+@kernel
+def largest(values, count):
+    """Return the `count` ≥ 1 largest values, the least of them first, the others in no order.
+
+    Quickselect, in linear time on average; NumPy's partition takes two seconds to compile.
+    """
+    rest = values.copy()
+    wanted = rest.size - count
+    low, high = 0, rest.size - 1
+    while low < high:
+        pivot = rest[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while rest[left] < pivot:
+                left += 1
+            while rest[right] > pivot:
+                right -= 1
+            if left <= right:
+                rest[left], rest[right] = rest[right], rest[left]
+                left += 1
+                right -= 1
+        if wanted <= right:
+            high = right
+        elif wanted >= left:
+            low = left
+        else:
+            break
+    return rest[wanted:]
+
+
+@reordering_kernel
+def dot(a, b):
+    """Σ a b."""
+    total = 0.0
+    for m in range(b.size):
+        total += a[m] * b[m]
+    return total
+
+
+@kernel
+def longest(offsets):
+    """How many items the longest of the sets has that lie one after another."""
+    most = 0
+    for r in range(offsets.size - 1):
+        most = max(most, offsets[r + 1] - offsets[r])
+    return most
