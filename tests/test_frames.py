@@ -11,8 +11,7 @@ import pytest
 from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize
 from argmaxf.expected.search import Search
 from argmaxf.frames import decisions
-from argmaxf.frames.grouped import groups_of_rows
-from argmaxf.frames.grouping import GroupedRows
+from argmaxf.frames.grouping import GroupedRows, groups_of_rows
 from argmaxf.problem import Problem
 
 EDGES = [0.0, 1.0, 0.5, np.nextafter(0.5, 0), 0.25, 1 - 2**-53, 2**-64, 2**-65, 1e-300, 5e-324]

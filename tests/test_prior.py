@@ -24,8 +24,7 @@ from argmaxf import (
 )
 from argmaxf.cli.app import run
 from argmaxf.empirical.rates import most_likely_shares
-from argmaxf.frames.deciding import decisions
-from argmaxf.frames.rates import rate_of
+from argmaxf.frames.decide import decisions, rate_of
 from argmaxf.theory import GaussianMixture
 
 rates = st.floats(0.001, 0.999)

@@ -26,7 +26,7 @@ from argmaxf.expected.chance import ChanceGuarantee
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.summary.sketch import ProbabilitySketch
 from argmaxf.files import Options, decide_files, estimate_files, label_files
-from argmaxf.frames.deciding import Decisions
+from argmaxf.frames.decide import Decisions
 from argmaxf.prior import ESTIMATE, is_estimated
 
 SKETCH = ".argmaxf"

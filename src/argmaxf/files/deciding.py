@@ -30,9 +30,8 @@ from argmaxf.files.formats import find_inputs
 from argmaxf.files.progress import Progress, Silent
 from argmaxf.files.spill import SAMPLE, Band, BandSource, OutsideBand, Spill
 from argmaxf.files.writing import Output
-from argmaxf.frames.deciding import Decisions, solve
+from argmaxf.frames.decide import Decisions, rate_of, solve
 from argmaxf.frames.engines import is_polars_pattern
-from argmaxf.frames.rates import rate_of
 from argmaxf.frames.table import Table
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import factor_of

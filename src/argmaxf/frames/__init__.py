@@ -1,5 +1,5 @@
 """Data frames of any engine Narwhals knows: the exact decision where the rows are."""
 
-from argmaxf.frames.deciding import TiesWarning, decide, decisions, summarize
+from argmaxf.frames.decide import TiesWarning, decide, decisions, summarize
 
 __all__ = ["TiesWarning", "decide", "decisions", "summarize"]

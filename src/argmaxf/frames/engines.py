@@ -1,31 +1,76 @@
 """What is particular to each engine, in one table; everything else is Narwhals.
 
-Segments are numbered inside the engine, by its own group-by: no value of a key ever leaves it for
-a comparison, so whatever the engine takes for equal is one segment. Only numbers travel.
+Engines are recognised without being imported. Segments are numbered inside the engine, by its own
+group-by: no value of a key leaves it for a comparison, so whatever the engine takes for equal is
+one segment. Only numbers travel.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 from narwhals import Implementation
 
 from argmaxf._base.arrays import Floats, Ints
-from argmaxf.frames.base import (
-    CHANGED,
-    NAMELESS,
-    Engine,
-    Frame,
-    Numbered,
-    Values,
-    as_frame,
-    missing,
-    with_arrays,
-)
+
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+Values = Mapping[str, Floats]  # columns with one number for each segment
+NO_SEGMENT = -1  # the number of rows with a null or NaN key
+CHANGED = "the frame must have the same rows each time it is read"
+
+
+class Numbered(NamedTuple):
+    """A frame with the number of each row's segment, and the keys with theirs."""
+
+    frame: Frame
+    keys: Frame
+
+
+class Engine:
+    """A lazy frame whose engine needs no special treatment that we know of."""
+
+    folds_case = False  # whether "Label" and "label" are the same column
+
+    def is_pattern(self, name: str) -> bool:
+        """Whether the engine takes the name of a column for more than that."""
+        return False
+
+    def run(self, frame: Frame) -> nw.DataFrame[Any]:
+        """Run a query; a frame in memory is its own result."""
+        return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+
+    def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:
+        """Number the segments of `by` from 0 in a new column; NO_SEGMENT where a key is missing."""
+        keys = self.number_keys(distinct(frame, by), name)
+        rows = self.join(frame, keys, by).with_columns(nw.col(name).fill_null(NO_SEGMENT))
+        return Numbered(rows, keys)
+
+    def look_up(self, frame: Frame, name: str, values: Values) -> Frame:
+        """Add to each row the values of the segment with its number."""
+        numbers = np.arange(len(next(iter(values.values()))))
+        return self.join(frame, self.from_arrays(frame, {name: numbers, **values}), [name])
+
+    def refusals(self) -> tuple[type[Exception], ...]:
+        """Return what the engine raises when it cannot group by a type."""
+        return (TypeError, NotImplementedError)
+
+    def number_keys(self, keys: Frame, name: str) -> Frame:
+        """Number distinct keys once and for all, so that every pass sees the same numbers."""
+        numbered: Frame = keys.with_row_index(name, order_by=keys.collect_schema().names())
+        return numbered
+
+    def from_arrays(self, frame: Frame, table: Mapping[str, Any]) -> Frame:
+        """Make a table of numbers that can be joined to a frame."""
+        return nw.from_dict(table, backend="pyarrow").lazy(frame.implementation)
+
+    def join(self, frame: Frame, small: Frame, on: Sequence[str]) -> Frame:
+        """Join a small table to each row."""
+        joined: Frame = frame.join(small, on=list(on), how="left")  # type: ignore[arg-type]
+        return joined
 
 
 class InMemory(Engine):
@@ -36,8 +81,9 @@ class InMemory(Engine):
         ids = self.codes(keys, name)
         first = np.zeros(ids.max(initial=-1) + 1, np.int64)
         first[ids[::-1]] = np.arange(ids.size)[::-1]
-        kept = ~keys[first].select(missing(keys, by))["missing"].to_numpy().astype(bool)
-        new = np.full(first.size, NAMELESS)
+        absent = keys[first].select(missing(keys, by))["missing"].to_numpy()
+        kept = ~absent.astype(bool)
+        new = np.full(first.size, NO_SEGMENT)
         new[kept] = np.arange(kept.sum())
         numbers = with_arrays(keys[first[kept]], {name: new[kept]})
         return Numbered(with_arrays(frame, {name: new[ids]}), numbers)
@@ -73,7 +119,7 @@ class Arrow(InMemory):
 
 
 def is_polars_pattern(name: str) -> bool:
-    """Tell whether Polars takes a name for all columns, or for a regular expression."""
+    """Whether Polars takes a name for all columns, or for a regular expression."""
     return name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
@@ -104,10 +150,10 @@ class PolarsLazy(Engine):
 
         return (pl.exceptions.InvalidOperationError, pl.exceptions.SchemaError)
 
-    def settle(self, keys: Frame, name: str) -> Frame:  # noqa: D102
+    def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         return self.run(keys).with_row_index(name).with_columns(nw.col(name).cast(nw.Int64)).lazy()
 
-    def bring(self, frame: Frame, table: Mapping[str, Any]) -> Frame:  # noqa: D102
+    def from_arrays(self, frame: Frame, table: Mapping[str, Any]) -> Frame:  # noqa: D102
         return nw.from_dict(table, backend="polars").lazy()
 
     def join(self, frame: Frame, small: Frame, on: Sequence[str]) -> Frame:  # noqa: D102
@@ -133,18 +179,18 @@ class DuckDB(Engine):
         rows, keys = super().number(frame.with_columns(*aliases), plain, name)
         return Numbered(rows.drop(*plain), keys)
 
-    def settle(self, keys: Frame, name: str) -> Frame:  # noqa: D102
+    def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         relation, table, view = keys.to_native(), _new_name(), _new_name()
         number = f'row_number() OVER () - 1 AS "{name}"'
         relation.query(view, f"CREATE TEMP TABLE {table} AS SELECT *, {number} FROM {view}")
         return as_frame(relation.query(view, f"SELECT * FROM temp.{table}"))
 
-    def bring(self, frame: Frame, table: Mapping[str, Any]) -> Frame:  # noqa: D102
+    def from_arrays(self, frame: Frame, table: Mapping[str, Any]) -> Frame:  # noqa: D102
         return as_frame(_scanned(frame.to_native(), dict(table)))
 
 
 class Dask(Engine):
-    """Dask: each part is a pandas frame, numbered and looked up where it is."""
+    """Dask: each partition is a pandas frame, numbered and looked up where it is."""
 
     def refusals(self) -> tuple[type[Exception], ...]:  # noqa: D102
         from pyarrow.lib import ArrowException
@@ -181,39 +227,65 @@ class Spark(Engine):
 
         return (PySparkException,)
 
-    def settle(self, keys: Frame, name: str) -> Frame:  # noqa: D102
+    def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         from pyspark.sql.types import LongType
 
         native = keys.to_native()
         table = native.toArrow()
         numbers = nw.new_series(name, np.arange(len(table)), backend="pyarrow").to_native()
         schema = native.schema.add(name, LongType())
-        return as_frame(_session(keys).createDataFrame(table.append_column(name, numbers), schema))
+        numbered = table.append_column(name, numbers)
+        return as_frame(native.sparkSession.createDataFrame(numbered, schema))
 
-    def bring(self, frame: Frame, table: Mapping[str, Any]) -> Frame:  # noqa: D102
+    def from_arrays(self, frame: Frame, table: Mapping[str, Any]) -> Frame:  # noqa: D102
         small = nw.from_dict(table, backend="pyarrow").to_native()
-        return as_frame(_session(frame).createDataFrame(small))
+        return as_frame(frame.to_native().sparkSession.createDataFrame(small))
 
 
-PLAIN = Engine()
-EAGER: dict[Implementation, Engine] = {
-    Implementation.POLARS: Polars(),
-    Implementation.PYARROW: Arrow(),
-}
-LAZY: dict[Implementation, Engine] = {
-    Implementation.POLARS: PolarsLazy(),
-    Implementation.DUCKDB: DuckDB(),
-    Implementation.DASK: Dask(),
-    Implementation.PYSPARK: Spark(),
-    Implementation.PYSPARK_CONNECT: Spark(),
+ENGINES: dict[tuple[Implementation, bool], Engine] = {  # by whether frames are lazy
+    (Implementation.POLARS, False): Polars(),
+    (Implementation.PYARROW, False): Arrow(),
+    (Implementation.POLARS, True): PolarsLazy(),
+    (Implementation.DUCKDB, True): DuckDB(),
+    (Implementation.DASK, True): Dask(),
+    (Implementation.PYSPARK, True): Spark(),
+    (Implementation.PYSPARK_CONNECT, True): Spark(),
 }
 
 
 def engine_of(frame: Frame) -> Engine:
     """Return what is particular to the engine that holds a frame."""
-    if isinstance(frame, nw.LazyFrame):
-        return LAZY.get(frame.implementation, PLAIN)
-    return EAGER.get(frame.implementation, Pandas())
+    is_lazy = isinstance(frame, nw.LazyFrame)
+    return ENGINES.get((frame.implementation, is_lazy)) or (Engine() if is_lazy else Pandas())
+
+
+def as_frame(native: Any) -> Frame:
+    """Wrap a frame of any engine."""
+    frame: Frame = nw.from_native(native)
+    return frame
+
+
+def with_arrays(frame: Frame, arrays: Mapping[str, Any]) -> Frame:
+    """Add arrays to a frame in memory as columns."""
+    backend = frame.implementation
+    series = [nw.new_series(name, array, backend=backend) for name, array in arrays.items()]
+    return frame.with_columns(*series)
+
+
+def distinct(frame: Frame, by: Iterable[str]) -> Frame:
+    """Return the keys of segments, each once, in the engine's own types; none with a null."""
+    names = list(by)
+    keys = frame.select(*names).group_by(*names).agg(nw.len().alias("argmaxf_rows"))
+    found: Frame = keys.filter(~missing(frame, names)).select(*names)
+    return found
+
+
+def missing(frame: Frame, by: Iterable[str]) -> nw.Expr:
+    """Return where some key is null or NaN."""
+    schema = frame.collect_schema()
+    tests = [nw.col(name).is_null() for name in by]
+    tests += [nw.col(name).is_nan() for name in by if schema[name].is_float()]
+    return nw.any_horizontal(*tests, ignore_nulls=True).alias("missing")
 
 
 def _key(frame: Frame, name: str) -> nw.Expr:
@@ -237,7 +309,7 @@ def _merged(part: Any, numbers: Any, name: str) -> Any:
     """Return the number of each row of a pandas frame."""
     keys = part.reset_index(drop=True)  # the index may have a key's name
     ids = keys.merge(numbers, on=list(part.columns), how="left")[name]
-    return ids.fillna(NAMELESS).astype("int64").set_axis(part.index)
+    return ids.fillna(NO_SEGMENT).astype("int64").set_axis(part.index)
 
 
 def _taken(ids: Any, array: Floats) -> Any:
@@ -257,7 +329,3 @@ def _scanned(relation: Any, argmaxf_numbers_9d5f: dict[str, Any]) -> Any:
 def _new_name() -> str:
     """Return a name that no table or view has."""
     return f"argmaxf_{secrets.token_hex(8)}"
-
-
-def _session(frame: Frame) -> Any:
-    return frame.to_native().sparkSession

@@ -1,12 +1,13 @@
-"""Probabilities put into groups by the engine that holds them, in Narwhals expressions.
+"""Probabilities put into groups by the engine that holds them, and what the groups mean here.
 
-The groups are those of windows.py: t = p below 1/2 and 1 - p above, its power of two, and the first
-bits of its mantissa. Every step below is exact in double precision on any engine: no logarithm and
-no power is asked of it, only sums, products with powers of two, and comparisons.
+The groups are those of the sketch: t = p below 1/2 and 1 - p above, its power of two, and the first
+bits of its mantissa. Every step in the engine is exact in double precision: no logarithm and no
+power is asked of it, only sums, products with powers of two, and comparisons.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,8 +15,11 @@ import narwhals as nw
 import numpy as np
 
 from argmaxf._base.arrays import Floats, Ints
-from argmaxf.frames.base import Frame
-from argmaxf.frames.engines import engine_of
+from argmaxf._base.messages import how_many
+from argmaxf.expected.summary import layout
+from argmaxf.expected.summary.groups import Groups
+from argmaxf.expected.summary.tables import table_groups, tiny_group
+from argmaxf.frames.engines import Frame, engine_of
 
 P, SEGMENT = "argmaxf_p", "argmaxf_segment"
 KEY = "argmaxf_key"
@@ -150,3 +154,97 @@ def _sizes(frame: Frame, by: Sequence[str]) -> Frame:
     counts = rows.group_by(*by, KEY).agg(nw.len().alias(COUNT), nw.col(valid).sum())
     zeros = [nw.lit(0.0).alias(name) for name in (*others, LOWEST, HIGHEST)]
     return counts.with_columns(*zeros)
+
+
+def checked(rows: GroupedRows) -> GroupedRows:
+    """Return the rows if every item is a probability in a segment; say what is wrong otherwise."""
+    wrong = rows.key == INVALID
+    extremes = np.append(rows.lowest[wrong], rows.highest[wrong])
+    no_segment = int(rows.table[rows.segment < 0, 0].sum())
+    refuse_bad(_count(rows, MISSING), extremes, _count(rows, INVALID), no_segment)
+    return rows
+
+
+def refuse_bad(missing: int, wrong: Floats, count: int | None = None, no_segment: int = 0) -> None:
+    """Refuse rows without a probability, with a wrong one (some or all of them), or no segment."""
+    if missing:
+        raise ValueError(
+            f"every row needs a probability, got {missing} null or NaN; "
+            "nulls='drop' leaves such rows out"
+        )
+    if wrong.size:
+        bad = float(wrong.min() if wrong.min() < 0.0 else wrong.max())
+        such = how_many(wrong.size if count is None else count, "such row")
+        raise ValueError(f"probabilities must be in [0, 1], got {bad!r} ({such})")
+    if no_segment:
+        raise ValueError(f"by must not be null or NaN, got {how_many(no_segment, 'such row')}")
+
+
+def by_segment(rows: GroupedRows) -> dict[int, GroupedRows]:
+    """Part the rows by segment."""
+    rows = rows.at(np.argsort(rows.segment, kind="stable"))
+    numbers, starts = np.unique(rows.segment, return_index=True)
+    parts = [slice(a, b) for a, b in itertools.pairwise([*starts.tolist(), rows.key.size])]
+    return {i: rows.at(part) for i, part in zip(numbers.tolist(), parts, strict=True)}
+
+
+def groups_of_rows(rows: GroupedRows, bits: int, least: float) -> Groups:
+    """Turn rows into groups by falling probability, with tight bounds."""
+    rows = added(rows)
+    values = rows.lowest == rows.highest
+    valued = values & (rows.key != ZERO)
+    apart = Groups.of_values(rows.lowest[valued], rows.table[valued, 0])
+    tiny = ~values & (rows.key == TINY)
+    regular = ~values & ~tiny
+    upper = rows.key[regular] < 0.0
+    keys = np.abs(rows.key[regular]).view(np.int64) >> (layout.MANTISSA - bits)
+    extremes = (rows.lowest[regular], rows.highest[regular])
+    grouped = table_groups(upper, layout.MANTISSA - bits, keys, rows.table[regular], extremes)
+    parts = [apart, grouped, *(_tiny(rows, i, least) for i in np.flatnonzero(tiny).tolist())]
+    groups = Groups.joined(parts)
+    return groups[np.argsort(-groups.low, kind="stable")]
+
+
+def zeros_of(rows: GroupedRows) -> Groups:
+    """Return the items with p = 0 as a group, if there are any."""
+    zeros = _count(rows, ZERO)
+    return Groups.of_values(np.zeros(1), np.array([zeros]))[: int(zeros > 0)]
+
+
+def _tiny(rows: GroupedRows, i: int, least: float) -> Groups:
+    row = np.zeros(rows.table.shape[1])
+    row[0], row[1] = rows.table[i, 0], rows.table[i, 1] + rows.table[i, 2]
+    groups = tiny_group(row, least)
+    groups.low[:], groups.high[:] = rows.lowest[i], rows.highest[i]
+    return groups
+
+
+def added(rows: GroupedRows) -> GroupedRows:
+    """Add up the rows that share a key."""
+    key, where = np.unique(rows.key, return_inverse=True)
+    table = np.zeros((key.size, rows.table.shape[1]))
+    np.add.at(table, where, rows.table)
+    lowest, highest = np.full(key.size, np.inf), np.full(key.size, -np.inf)
+    np.minimum.at(lowest, where, rows.lowest)
+    np.maximum.at(highest, where, rows.highest)
+    return GroupedRows(np.zeros(key.size, np.int64), key, table, lowest, highest)
+
+
+def sketch_table(rows: GroupedRows) -> Floats:
+    """Return the rows of a first pass as the table of a sketch."""
+    rows = added(rows)
+    key = np.abs(rows.key).view(np.int64) >> layout.SHIFT
+    place = np.where(rows.key < 0.0, layout.upper_row(key), layout.lower_row(key))
+    codes = {ONE: layout.ONE_ROW, TINY: layout.TINY_ROW, ZERO: layout.ZERO_ROW}
+    special = np.isin(rows.key, list(codes))
+    place[special] = [codes[float(code)] for code in rows.key[special]]
+    table = layout.empty_table()
+    table[place] = rows.table
+    table[layout.TINY_ROW, 1] += table[layout.TINY_ROW, 2]
+    table[layout.TINY_ROW, 2:] = 0.0
+    table[[layout.ONE_ROW, layout.ZERO_ROW], 1:] = 0.0
+    return table
+
+
+def _count(rows: GroupedRows, code: float) -> int:
+    return int(rows.table[rows.key == code, 0].sum())

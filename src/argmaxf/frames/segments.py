@@ -1,8 +1,8 @@
 """The exact decision for every segment of a frame at once, in two or three passes over it.
 
-One pass groups all items coarsely. The bounds of search.py leave a narrow band of probabilities in
+One pass groups all items coarsely. The bounds of the search leave a narrow band of probabilities in
 each segment; the next pass groups the items of all bands again more finely, or brings them here
-once they are few.
+once they are few. A frame in memory without segments is decided as an array is.
 """
 
 from __future__ import annotations
@@ -12,25 +12,31 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected import drive
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained
 from argmaxf.expected.decision import Decision
+from argmaxf.expected.dense import decide_one
 from argmaxf.expected.segments import decide_by
 from argmaxf.expected.small_sets import SMALL, Sets, decide_sets
 from argmaxf.expected.summary import layout
 from argmaxf.expected.summary.groups import Groups
-from argmaxf.frames.base import CHANGED, Frame
-from argmaxf.frames.grouped import by_segment, checked, groups_of_rows, zeros_of
+from argmaxf.frames.batches import column_batches
+from argmaxf.frames.engines import CHANGED, Frame
 from argmaxf.frames.grouping import (
     GroupedRows,
+    by_segment,
+    checked,
     counted,
+    groups_of_rows,
+    refuse_bad,
     sized,
     summarized,
+    zeros_of,
 )
-from argmaxf.frames.lookup import within
 from argmaxf.frames.table import Table
 from argmaxf.problem import Problem
 
@@ -40,6 +46,7 @@ FINEST = 40  # beyond so many bits, values are counted one by one
 GATHER = 1 << 17  # so many items are counted one by one
 ANSWER = 1 << 20  # an engine should not return more groups than about this
 ROOM = 1 << 22  # items of small segments brought here: some 200 MB while they are sorted
+NO_ROWS = "the frame must hold at least one probability, got none"
 
 
 class Answers(NamedTuple):
@@ -81,13 +88,11 @@ class FrameSource:
     Holds the frame's query, no rows. `others` are segments decided elsewhere, left out here.
     """
 
-    def __init__(self, table: Table, others: Bools | None = None) -> None:
-        self.frame, self.by, self.segments = table.items, table.by, table.segments
+    def __init__(self, table: Table, others: Bools) -> None:
+        self._table, self.by, self.segments = table, table.by, table.segments
         self.n = np.zeros(self.segments, np.int64)
         self.bits = BITS
-        if others is not None and others.any():
-            high = np.where(others, -np.inf, np.inf)
-            self.frame = within(self.frame, -high, high, segmented=True)
+        self.frame = _items_of(table, ~others)
 
     def table(self) -> dict[int, Groups]:
         """Group all items as the sketch does."""
@@ -109,7 +114,7 @@ class FrameSource:
             high[i] = max(part.high.max() for part in parts)
         inside = [part for parts in wanted.values() for part in parts]
         look = self._closer(inside)
-        found = by_segment(look(within(self.frame, low, high, segmented=bool(self.by))))
+        found = by_segment(look(self._table.within(low, high)))
         return {
             i: _parted(groups_of_rows(rows, self.bits, LEAST_FINER), wanted[i])
             for i, rows in found.items()
@@ -125,23 +130,20 @@ class FrameSource:
             return lambda frame: counted(frame, self.by)
         return lambda frame: summarized(frame, self.by, self.bits, LEAST_FINER)
 
-    def bring(self, which: Bools) -> tuple[Ints, Sets]:
-        """Bring the items of some segments into this process; return their numbers and the sets."""
-        frame = self.frame
-        if not which.all():
-            high = np.where(which, np.inf, -np.inf)
-            frame = within(frame, -high, high, segmented=bool(self.by))
-        rows = counted(frame, self.by)
-        numbers = np.flatnonzero(which)
-        place = np.cumsum(which) - 1
-        known = (rows.segment >= 0) & (rows.segment < self.segments)
-        sets = Sets.of_values(
-            numbers.size,
-            place[rows.segment[known]],
-            rows.key[known],
-            rows.table[known, 0].astype(np.int64),
-        )
-        return numbers, sets
+
+def _items_of(table: Table, which: Bools) -> Frame:
+    """Return the items of some segments."""
+    high = np.where(which, np.inf, -np.inf)
+    return table.items if which.all() else table.within(-high, high)
+
+
+def _brought(table: Table, which: Bools) -> Sets:
+    """Bring the items of some segments into this process, each value once with its count."""
+    rows = counted(_items_of(table, which), table.by)
+    place = np.cumsum(which) - 1
+    known = (rows.segment >= 0) & (rows.segment < table.segments)
+    which_set, count = place[rows.segment[known]], rows.table[known, 0].astype(np.int64)
+    return Sets.of_values(int(which.sum()), which_set, rows.key[known], count)
 
 
 def decide_segments(table: Table, problem: Problem) -> Answers:
@@ -151,14 +153,15 @@ def decide_segments(table: Table, problem: Problem) -> Answers:
     in all; of the others those that a summary leaves in doubt. A frame of one segment is brought
     here where the measure needs its items.
     """
+    if table.number is None and isinstance(table.frame, nw.DataFrame):
+        return _decide_arrays(table, problem)
     if problem.chance:
         return _constrained_segments(table, problem)
     answers = Answers.room_for(table.segments)
     small = np.zeros(table.segments, np.bool_)
     if table.segments > 1 or problem.needs_items:
         small = _worth_bringing(segment_sizes(table))
-    if small.any():
-        _fill(answers, *FrameSource(table).bring(small), problem)
+    _decide_small(answers, table, small, problem)
     if not small.all():
         source = FrameSource(table, small)
         searches = drive.decide(source, problem)
@@ -166,19 +169,32 @@ def decide_segments(table: Table, problem: Problem) -> Answers:
             k, f, std, _, _ = search.optimum
             answers.note(i, k, search.cut.threshold, f, std, source.n[i])
         answers.n[~small] = source.n[~small]
-        doubtful = np.zeros(table.segments, np.bool_)
-        doubtful[[i for i, search in searches.items() if search.optimum.contested]] = True
-        doubtful &= answers.n <= SMALL
-        if doubtful.any():
-            _fill(answers, *source.bring(doubtful), problem)
+        contested = np.zeros(table.segments, np.bool_)
+        contested[[i for i, search in searches.items() if search.optimum.contested]] = True
+        _decide_small(answers, table, contested & (answers.n <= SMALL), problem)
     _check_all_there(answers)
     return answers
+
+
+def _decide_arrays(table: Table, problem: Problem) -> Answers:
+    """Decide each column of a frame in memory, which has one segment, as an array."""
+    answers = Answers.room_for(table.segments)
+    found = []
+    for j, name in enumerate(table.columns):
+        batches = column_batches(table.frame.select(table.p(name)), [name])
+        p = np.concatenate([np.empty(0), *(part for (part,) in batches)])
+        refuse_bad(int(np.isnan(p).sum()), p[(p < 0.0) | (p > 1.0)])
+        if p.size == 0:
+            raise ValueError(NO_ROWS)
+        found.append(decide_one(p, problem))
+        answers.note(j, *(getattr(found[-1], name) for name in Answers._fields[:5]))
+    return answers._replace(guarantees=tuple(d.guarantee for d in found if problem.chance))
 
 
 def _constrained_segments(table: Table, problem: Problem) -> Answers:
     """Bring all items here and decide each segment; the constraints hold in all at once."""
     checked(summarized(table.items, table.by, BITS, LEAST))
-    _, sets = FrameSource(table).bring(np.ones(table.segments, np.bool_))
+    sets = _brought(table, np.ones(table.segments, np.bool_))
     answers, m = Answers.room_for(table.segments), len(table.columns)
     answers.n[:] = np.diff(sets.offsets)
     _check_all_there(answers)
@@ -217,18 +233,21 @@ def _worth_bringing(sizes: Ints) -> Bools:
     return small
 
 
-def _fill(answers: Answers, numbers: Ints, sets: Sets, problem: Problem) -> None:
-    """Decide sets item by item and note the answers."""
+def _decide_small(answers: Answers, table: Table, which: Bools, problem: Problem) -> None:
+    """Bring some segments here, decide them item by item and note the answers."""
+    if not which.any():
+        return
+    sets = _brought(table, which)
     sizes = np.diff(sets.offsets)
     if sizes.min() == 0:
         raise ValueError(f"{CHANGED}, got none of a segment's rows the second time")
     found = decide_sets(sets, problem)
-    answers.note(numbers, found.k, found.threshold, found.expected, found.std, sizes)
+    answers.note(which, found.k, found.threshold, found.expected, found.std, sizes)
 
 
 def _check_all_there(answers: Answers) -> None:
     if not answers.n.any():
-        raise ValueError("the frame must hold at least one probability, got none")
+        raise ValueError(NO_ROWS)
     if not answers.n.all():
         there = int(np.count_nonzero(answers.n))
         raise ValueError(f"{CHANGED}, got {answers.n.size} segments and then {there}")
@@ -247,17 +266,11 @@ def segment_sizes(table: Table) -> Ints:
     return sizes
 
 
-def splits(table: Table, answers: Answers) -> Bools:
-    """Mark the segments of which only some of the items at the threshold are selected."""
-    rows = items_above(table, answers.threshold)
-    return rows > answers.k
-
-
 def items_above(table: Table, low: Floats) -> Ints:
     """Count the items of each segment that are at least so large."""
     low = np.minimum(low, 2.0)  # no probability is infinite either
-    band = within(table.items, low, np.full(low.size, 2.0), segmented=bool(table.by))
-    rows, found = sized(band, table.by), np.zeros(table.segments, np.int64)
+    rows = sized(table.within(low, np.full(low.size, 2.0)), table.by)
+    found = np.zeros(table.segments, np.int64)
     np.add.at(found, rows.segment, rows.table[:, 0].astype(np.int64))
     return found
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import check_choice
-from argmaxf.frames.base import Frame, Numbered
-from argmaxf.frames.engines import engine_of
+from argmaxf.frames.engines import Frame, Numbered, engine_of
 from argmaxf.frames.grouping import SEGMENT, P
-from argmaxf.frames.keys import Key, python_keys
 from argmaxf.prior import check_fits, factor_of, move_odds
+
+Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -47,23 +49,22 @@ class Table:
     ) -> Table:
         """Check what a user gave, and number the segments; eager frames always have an order."""
         try:
-            narwhal = nw.from_native(frame)
+            rows = nw.from_native(frame)
         except TypeError:
             raise TypeError(f"frame must be a data frame, got {type(frame).__name__}") from None
         columns, names = names_of(column), names_of(by)
-        has_order = has_order or isinstance(narwhal, nw.DataFrame)
-        _check_columns(narwhal.collect_schema(), columns, names)
-        _check_names(narwhal, (*columns, *names))
+        has_order = has_order or isinstance(rows, nw.DataFrame)
+        _check_columns(rows, columns, names)
         factors = None if prior is None else _factors(prior, len(columns))
-        outputs = () if output is None else _outputs(narwhal, columns, output)
+        outputs = () if output is None else _outputs(rows, columns, output)
         if check_choice("nulls", nulls, ("raise", "drop")) == "drop":
-            narwhal = narwhal.filter(*(~missing(name) for name in columns))
+            p = [number(name) for name in columns]
+            rows = rows.filter(*(~(each.is_null() | each.is_nan()) for each in p))
         if not names:
-            return cls(narwhal, columns, outputs, factors=factors, has_order=has_order)
-        (number_name,) = unused([*narwhal.collect_schema(), *outputs], ["argmaxf_segment"])
-        numbered = _numbered(narwhal, names, number_name)
-        found = numbered.frame, columns, outputs, number_name, numbered.keys, factors
-        return cls(*found, has_order=has_order)
+            return cls(rows, columns, outputs, factors=factors, has_order=has_order)
+        (name,) = unused([*rows.collect_schema(), *outputs], ["argmaxf_segment"])
+        numbered = _numbered(rows, names, name)
+        return cls(numbered.frame, columns, outputs, name, numbered.keys, factors, has_order)
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -88,6 +89,16 @@ class Table:
         stacked: Frame = nw.concat(parts) if len(parts) > 1 else parts[0]
         return stacked
 
+    def within(self, low: Floats, high: Floats) -> Frame:
+        """Return the items that lie in the band of their segment, ends included."""
+        p, rows = nw.col(P), self.items
+        if not self.by:
+            return rows.filter((p >= float(low[0])) & (p <= float(high[0])))
+        names = ("argmaxf_low", "argmaxf_high")
+        wide = engine_of(rows).look_up(rows, SEGMENT, dict(zip(names, (low, high), strict=True)))
+        lowest, highest = map(nw.col, names)
+        return wide.filter((p >= lowest) & (p <= highest)).select(SEGMENT, P)
+
     def p(self, column: str) -> nw.Expr:
         """Return a column of probabilities in double precision, its odds moved."""
         given = number(column)
@@ -104,17 +115,10 @@ class Table:
 
     def python_keys(self) -> list[Key]:
         """Return the key of each segment as Python values, for people."""
-        keys = [()] if self.keys is None else python_keys(self.keys, str(self.number))
+        keys = [()] if self.keys is None else _python_keys(self.keys, str(self.number))
         if len(self.columns) == 1:
             return keys
         return [(*key, column) for key in keys for column in self.columns]
-
-
-def _factors(prior: Any, columns: int) -> tuple[float, ...]:
-    """Return what the odds of each column are multiplied by."""
-    factor = factor_of(prior)
-    check_fits(factor, "columns", (columns,))
-    return tuple(np.broadcast_to(factor, columns).tolist())
 
 
 def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -142,13 +146,16 @@ def number(column: str) -> nw.Expr:
     return nw.col(column).cast(nw.Float64)
 
 
-def missing(column: str) -> nw.Expr:
-    """Tell which rows have no probability."""
-    return number(column).is_null() | number(column).is_nan()
+def _factors(prior: Any, columns: int) -> tuple[float, ...]:
+    """Return what the odds of each column are multiplied by."""
+    factor = factor_of(prior)
+    check_fits(factor, "columns", (columns,))
+    return tuple(np.broadcast_to(factor, columns).tolist())
 
 
-def _check_columns(schema: nw.Schema, columns: tuple[str, ...], by: tuple[str, ...]) -> None:
-    """Refuse names that the frame does not have, and columns that hold no numbers."""
+def _check_columns(frame: Frame, columns: tuple[str, ...], by: tuple[str, ...]) -> None:
+    """Refuse names that are no column, or several to the engine, and columns without numbers."""
+    schema = frame.collect_schema()
     if not columns:
         raise ValueError("name at least one column of probabilities, got none")
     for name in (*columns, *by):
@@ -162,27 +169,21 @@ def _check_columns(schema: nw.Schema, columns: tuple[str, ...], by: tuple[str, .
             raise ValueError(f"by must not hold the column of probabilities, got {list(by)}")
         if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
             raise ValueError(f"column {name!r} must hold numbers, got {schema[name]}")
-
-
-def _check_names(frame: Frame, names: tuple[str, ...]) -> None:
-    """Refuse names that the engine would take for other columns than the one."""
-    for name in names:
-        if engine_of(frame).is_pattern(name):
-            raise ValueError(
-                f"column {name!r} must have another name: {frame.implementation.name} "
-                "takes this one for a pattern"
-            )
+    for name in filter(engine_of(frame).is_pattern, (*columns, *by)):
+        raise ValueError(
+            f"column {name!r} must have another name: {frame.implementation.name} "
+            "takes this one for a pattern"
+        )
 
 
 def _outputs(frame: Frame, columns: tuple[str, ...], output: str) -> tuple[str, ...]:
     """Return the names of the columns of labels; refuse those that the frame has already."""
     several = len(columns) > 1
     outputs = tuple(f"{column}_{output}" if several else output for column in columns)
-    there = frame.collect_schema().names()
-    if engine_of(frame).folds_case:
-        there = [name.lower() for name in there]
+    fold = str.lower if engine_of(frame).folds_case else str
+    there = {fold(name) for name in frame.collect_schema().names()}
     for name in outputs:
-        if (name.lower() if engine_of(frame).folds_case else name) in there:
+        if fold(name) in there:
             raise ValueError(f"output must be the name of a new column, got {name!r}")
     return outputs
 
@@ -196,3 +197,41 @@ def _numbered(frame: Frame, by: tuple[str, ...], name: str) -> Numbered:
         kinds = ", ".join(f"{each} ({schema[each]})" for each in by)
         kind = frame.implementation.value
         raise ValueError(f"by must be of types that {kind} can group, got {kinds}") from error
+
+
+def _python_keys(keys: Frame, number: str) -> list[Key]:
+    """Return the keys in the order of their numbers, each a tuple that is like no other."""
+    names = [name for name in keys.collect_schema().names() if name != number]
+    table = engine_of(keys).run(keys).sort(number)
+    found = list(zip(*(_values(table[name]) for name in names), strict=True))
+    if len(set(found)) == len(found):
+        return found
+    text = keys.with_columns(nw.col(name).cast(nw.String) for name in names)
+    table = engine_of(keys).run(text).sort(number)
+    return list(zip(*(table[name].to_list() for name in names), strict=True))
+
+
+def _values(column: nw.Series[Any]) -> list[Any]:
+    """Return a column as Python values, or else in the first form that tells them apart."""
+    forms: list[Callable[[], list[Any]]] = [
+        lambda: _as_python(column),
+        lambda: column.cast(nw.String).to_list(),
+        lambda: column.cast(nw.Int64).to_list(),  # times finer than Python's
+    ]
+    for form in forms:
+        with suppress(Exception):  # every engine has its own way to say that it cannot
+            values = form()
+            if len(set(values)) == column.n_unique():
+                return values
+    return [repr(value) for value in column.to_list()]
+
+
+def _as_python(column: nw.Series[Any]) -> list[Any]:
+    """Return time stamps in UTC, where no hour comes twice, and nanoseconds as NumPy's."""
+    kind = column.dtype
+    if isinstance(kind, nw.Datetime) and kind.time_zone:
+        column = column.dt.convert_time_zone("UTC")
+    if isinstance(kind, nw.Datetime | nw.Duration) and kind.time_unit == "ns":
+        code = "datetime64[ns]" if isinstance(kind, nw.Datetime) else "timedelta64[ns]"
+        return list(column.to_numpy().astype(code))
+    return column.to_list()

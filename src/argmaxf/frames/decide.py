@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import narwhals as nw
 import numpy as np
 
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.constraints import ChanceConstraint
+from argmaxf.empirical.interval import Interval
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.summary.sketch import ProbabilitySketch
-from argmaxf.frames.grouped import checked, sketch_table
-from argmaxf.frames.grouping import summarized
-from argmaxf.frames.keys import Key
-from argmaxf.frames.labels import with_labels
-from argmaxf.frames.rates import rate_of
-from argmaxf.frames.segments import BITS, LEAST, Answers, decide_segments, splits
-from argmaxf.frames.table import Table, names_of
+from argmaxf.frames.batches import column_batches
+from argmaxf.frames.engines import Frame, as_frame, engine_of, with_arrays
+from argmaxf.frames.grouping import P, checked, sketch_table, summarized
+from argmaxf.frames.segments import BITS, LEAST, Answers, decide_segments, items_above
+from argmaxf.frames.table import Key, Table, names_of, unused
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import check_fits, check_rate, is_estimated
 from argmaxf.problem import Problem
@@ -174,55 +175,21 @@ def decisions(
 ) -> Decisions:
     """Return k, threshold, expected F and its spread of each segment, without labels.
 
-    The keys are tuples of the values of `by`, and the column where there are several; without
-    either there is one, the empty tuple. With `by` and chance constraints, `overall` of what is
-    returned is about all rows together.
+    The parameters are those of `decide`, without `output`. The keys are tuples of the values of
+    `by`, and the column where there are several; without either there is one, the empty tuple.
 
-    Parameters
-    ----------
-    frame : frame
-        Any frame Narwhals knows, as in `decide`.
-    column : str or sequence of str
-        Its column of probabilities, or several.
-    beta : float, default=1.0
-        Weight of recall against precision.
-    measure : str, Measure or callable, default="fbeta"
-        What to maximize, as in `maximize_expected_f`; G-mean and functions of your own for at most
-        5,000 rows of a segment.
-    zero_division : float, default=0.0
-        Value of F if nothing is positive nor predicted.
-    by : str or sequence of str, optional
-        Columns that part the rows into segments.
-    ties : {"split", "together"}, default="split"
-        Whether equal probabilities of a segment may get different labels, as in `decide`.
-    nulls : {"raise", "drop"}, default="raise"
-        ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
-    min_selected : int, default=None
-        Select at least so many rows of each segment, and column.
-    max_selected : int, default=None
-        Select at most so many.
-    prior : tuple of two floats, default=None
-        The rate of positives in training, and the one among these rows: the probabilities are moved
-        there first, as in `maximize_expected_f`; thresholds are of moved ones. ``"estimate"`` as
-        the second takes the most likely rate of all rows (`estimate_rate`), of each column by
-        itself, in one more pass.
-    min_precision : float, optional
-        The least precision, which holds with probability `confidence_level` under the model: see
-        `maximize_expected_f`.
-    min_recall : float, optional
-        The least recall; both hold at once.
-    confidence_level : float, optional
-        The probability with which they hold; with `by` in every segment at once, and so overall,
-        for which each of s segments has confidence_level^(1/s).
-        The probabilities are then brought into this process, each value once with its count, and
-        every size of a segment is looked at: up to 200 bytes a row at its peak.
+    Returns
+    -------
+    Decisions
+        A dictionary of `Decision` by key. With `by` and chance constraints, its `overall` is about
+        all rows together; `kept_together` says that ties of a lazy frame were not split.
 
     Notes
     -----
     Keys are for people: numbers, texts, dates and so on as Python has them; time stamps with a zone
     in UTC, since clocks that are set back show an hour twice; nanoseconds as `numpy.datetime64` and
-    `numpy.timedelta64`; what Python cannot hold or tell apart as text, and times of day with
-    nanoseconds as their number since midnight.
+    `numpy.timedelta64`, with a zone as text; what Python cannot hold or tell apart as text, and
+    times of day with nanoseconds as their number since midnight.
 
     Examples
     --------
@@ -273,10 +240,27 @@ def _settled(frame: Any, column: Any, nulls: str, prior: Any) -> Any:
     return prior[0], [rate_of(summarize(frame, n, nulls=nulls), rate).value for n, rate in pairs]
 
 
+def rate_of(sketch: ProbabilitySketch, train_rate: float) -> Interval:
+    """Return the most likely rate of positives, as `estimate_rate` gives it for the items.
+
+    Items of a group count as their mean. Within a group p, and 1 - p, vary by a sixty-fourth, so
+    each likelihood is right to a few millionths.
+    """
+    from argmaxf.empirical.rates import most_likely_rate  # loads scipy.optimize, .3 s
+
+    if not sketch.n:
+        raise ValueError("the rate must be estimated from at least one probability, got none")
+    groups = sketch.groups_with_zeros()
+    before = float(check_rate("train_rate", train_rate))
+    return most_likely_rate(groups.mass / groups.count, groups.count, before)
+
+
 def solve(table: Table, problem: Problem) -> Solved:
     """Find the threshold of each segment; keep ties together where rows have no order."""
     answers = decide_segments(table, problem)
-    if not problem.may_split or table.has_order or not splits(table, answers).any():
+    if not problem.may_split or table.has_order:
+        return Solved(table, answers, problem)
+    if (items_above(table, answers.threshold) == answers.k).all():  # no ties are split
         return Solved(table, answers, problem)
     together = replace(problem, split_ties=False)
     try:
@@ -313,5 +297,79 @@ class Solved:
 
     def labelled(self) -> Any:
         """Return the frame with its labels."""
-        cuts = self.answers.threshold, self.answers.k
-        return with_labels(self.table, *cuts, may_split=self.problem.may_split).to_native()
+        table, number = self.table, self.table.number
+        if isinstance(table.frame, nw.DataFrame):
+            m = len(table.outputs)
+            labels = {out: self._array(j, m) for j, out in enumerate(table.outputs)}
+            labelled = with_arrays(table.frame, labels)
+        else:
+            labelled = self._by_expression()
+        return (labelled.drop(number) if number else labelled).to_native()
+
+    def _array(self, j: int, m: int) -> Bools:
+        """Return the labels of column j of m of a frame in memory."""
+        threshold, k = self.answers.threshold[j::m], self.answers.k[j::m]
+        p, segment = (np.concatenate(parts) for parts in zip(*self._batches(j), strict=True))
+        cut = threshold[segment]
+        selected: Bools = p > cut
+        wanted = k - np.bincount(segment[selected], minlength=k.size)
+        last = last_ties([(p, segment)], threshold, wanted)
+        selected |= (p == cut) & (np.arange(p.size) <= last[segment])
+        return selected
+
+    def _batches(self, j: int) -> Iterable[tuple[Floats, Ints]]:
+        """Yield the probabilities of column j and the numbers of their segments, in order."""
+        table, number = self.table, self.table.number
+        names = [number] if number else []
+        frame = table.frame.select(table.p(table.columns[j]).alias(P), *names)
+        for p, *numbers in column_batches(frame, [P, *names]):
+            yield p, numbers[0] if numbers else np.zeros(p.size, np.int64)
+
+    def _by_expression(self) -> Frame:
+        """Add the labels to a lazy frame; where ties are split, by the numbers of its rows."""
+        table, m = self.table, len(self.table.outputs)
+        split = self.problem.may_split and table.has_order
+        wanted = [f"argmaxf_{what}_{j}" for what in ("threshold", "last") for j in range(m)]
+        taken = [*table.frame.collect_schema(), *table.outputs]
+        row, *names = unused(taken, ["argmaxf_row", *wanted])
+        cuts, lasts = names[:m], names[m:]
+        values = {name: self.answers.threshold[j::m] for j, name in enumerate(cuts)}
+        rows = table.frame
+        if split:
+            rows = as_frame(rows.to_native().with_row_index(row))
+            above = items_above(table, np.nextafter(self.answers.threshold, np.inf))
+            for j, name in enumerate(lasts):
+                missing = (self.answers.k - above)[j::m]
+                last = last_ties(self._batches(j), values[cuts[j]], missing)
+                values[name] = last.astype(np.float64)
+        if table.number:
+            rows = engine_of(rows).look_up(rows, table.number, values)
+        labels = []
+        for j, (column, output) in enumerate(zip(table.columns, table.outputs, strict=True)):
+            at = {n: nw.col(n) if table.number else float(v[0]) for n, v in values.items()}
+            p, cut = table.p(column), at[cuts[j]]
+            chosen = p >= cut
+            if split:
+                chosen = (p > cut) | ((p == cut) & (nw.col(row) <= at[lasts[j]]))
+            labels.append(chosen.alias(output))
+        helpers = [*(values if table.number else ()), *([row] if split else ())]
+        return rows.with_columns(*labels).drop(*helpers)
+
+
+def last_ties(batches: Iterable[tuple[Floats, Ints]], threshold: Floats, wanted: Ints) -> Ints:
+    """Return the row of the last item to select at each segment's threshold, -1 for none.
+
+    Of the items of a segment that are equal to its threshold, so many as `wanted` are selected,
+    the first ones in the order of rows.
+    """
+    last, seen, start = np.full(wanted.size, -1), np.zeros(wanted.size, np.int64), 0
+    for p, segment in batches:
+        equal = np.flatnonzero(p == threshold[segment])
+        equal = equal[np.argsort(segment[equal], kind="stable")]
+        found, first, of = np.unique(segment[equal], return_index=True, return_inverse=True)
+        rank = np.arange(equal.size) - first[of] + seen[segment[equal]] + 1
+        ends = equal[rank == wanted[segment[equal]]]
+        last[segment[ends]] = start + ends
+        seen[found] += np.diff(np.append(first, equal.size))
+        start += p.size
+    return last
