@@ -68,7 +68,7 @@ bench: .venv/.dev  ## speed, as ratios within one run
 	$(ENV)/python -m benchmarks
 
 results: .venv/.dev  ## the paper's experiments in full, and docs/results.md made from them
-	$(ENV)/argmaxf reproduce all --out out
+	$(ENV)/python -m reproduction all --out out
 	rm -rf docs/results && cp -r out/results out/results.md docs/
 
 $(ENV)/python:

@@ -64,7 +64,7 @@ def example() -> tuple[np.ndarray, np.ndarray]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from argmaxf.datasets import load_mulan
+    from reproduction.datasets import load_mulan
 
     data = load_mulan("yeast")
     X = np.vstack([np.asarray(part) for part in (data.X_train, data.X_test)])

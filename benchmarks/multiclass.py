@@ -26,8 +26,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from argmaxf import AutoFClassifier, ExpectedFClassifier, ThresholdFClassifier
-from argmaxf.datasets import load_reuters
 from argmaxf.estimators.folds import folds
+from reproduction.datasets import load_reuters
 
 SPLITS = 5
 SWEEPS = 20  # over the classes, at most

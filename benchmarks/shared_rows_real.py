@@ -28,8 +28,8 @@ from argmaxf import (
     maximize_expected_f,
     maximize_expected_macro_f,
 )
-from argmaxf.datasets import load_mulan
 from benchmarks.multiclass import single_topic_reuters, text_model
+from reproduction.datasets import load_mulan
 
 RESAMPLINGS = 2_000
 SEED = 0

@@ -14,8 +14,8 @@ from sklearn.metrics import f1_score
 from sklearn.svm import LinearSVC
 
 from argmaxf import MarginFClassifier, SoftFClassifier
-from argmaxf.datasets import DataNotFoundError, MultilabelData, load_reuters
 from benchmarks.harness import Row, best_pair, timed
+from reproduction.datasets import DataNotFoundError, MultilabelData, load_reuters
 
 EVERY = 3  # of the 90 topics with test and training documents, in alphabetical order
 

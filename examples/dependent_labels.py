@@ -1,4 +1,4 @@
-"""python examples/dependent_labels.py [--out FILE]: is dependence worth modelling on real data?
+"""python -m examples.dependent_labels [--out FILE]: is dependence worth modelling on real data?
 
 Instance-wise F1 of logistic regression on the paper's four multilabel data sets, decided for
 independent and for dependent labels, with paired bootstrap intervals over the test rows. The table
@@ -24,8 +24,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from argmaxf import ExpectedFClassifier, JointFClassifier
-from argmaxf.datasets import load_mulan
 from argmaxf.measures import FBeta
+from reproduction.datasets import load_mulan
 
 NAMES = ("yeast", "scene", "medical", "enron")
 PAGE = Path(__file__).parent.parent / "docs" / "dependent-labels.md"

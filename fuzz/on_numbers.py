@@ -131,8 +131,7 @@ def sketches(rng, folder):
 
 def archives(rng, folder):
     """A damaged archive is refused in one sentence, or read whole."""
-    from argmaxf.paper.datasets.reuters import read_archive
-    from argmaxf.paper.datasets.storage import sha256_of
+    from reproduction.datasets import read_archive, sha256_of
 
     content = rng.integers(0, 64, 20_000).astype(np.uint8).tobytes()
     packed = io.BytesIO()

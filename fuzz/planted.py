@@ -163,9 +163,9 @@ def small_beta_is_zero():
 
 
 def no_check_of_zlib():
-    from argmaxf.paper.datasets import reuters
+    from reproduction import datasets
 
-    return patch.object(reuters, "_BROKEN", (tarfile_error(),))
+    return patch.object(datasets, "_BROKEN", (tarfile_error(),))
 
 
 def tarfile_error():

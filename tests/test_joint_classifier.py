@@ -26,8 +26,8 @@ from argmaxf import (
     maximize_expected_f_from_joint,
     maximize_expected_f_from_samples,
 )
-from argmaxf.datasets import load_mulan
 from argmaxf.measures import FBeta
+from reproduction.datasets import load_mulan
 
 FOLDER = Path(os.environ.get("ARGMAXF_DATA", "data"))
 MODEL = LogisticRegression(solver="newton-cholesky", tol=1e-10)

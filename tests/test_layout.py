@@ -19,8 +19,7 @@ LAYERS = [
     {"comparison"},
     {"displays"},
     {"report"},
-    {"paper"},
-    {"datasets", "cli"},
+    {"cli"},
     {"__main__"},
 ]
 LONGEST_FUNCTION = 60  # lines of code, the docstring aside

@@ -33,7 +33,6 @@ NAMES = [
     "WorstCase",
     "__version__",
     "compare",
-    "datasets",
     "decide",
     "displays",
     "empirical_f_curve",

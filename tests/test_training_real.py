@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from argmaxf import MarginFClassifier, SoftFClassifier
-from argmaxf.datasets import load_reuters
+from reproduction.datasets import load_reuters
 
 FOLDER = Path(os.environ.get("ARGMAXF_DATA", "data"))
 pytestmark = [

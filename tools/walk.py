@@ -131,11 +131,6 @@ def compare_with_report() -> Any:
     return compare(report=True)
 
 
-def table_three() -> Any:
-    with tempfile.TemporaryDirectory() as folder:  # a folder of its own: nothing is kept
-        return command("reproduce", "table3", "--quick", "--jobs", "1", "--out", folder)
-
-
 def command(*words: str) -> Any:
     """Run a command of argmaxf, and keep quiet what it prints."""
     from argmaxf.cli.app import run
@@ -154,7 +149,6 @@ WALKS = {
     "AutoFClassifier.fit": auto_fit,
     "argmaxf compare": compare,
     "argmaxf compare --report": compare_with_report,
-    "argmaxf reproduce table3": table_three,
 }
 
 

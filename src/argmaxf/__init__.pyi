@@ -1,7 +1,6 @@
 # The public surface, one line for each name: type checkers and editors read it here, and
 # __init__.py imports from here what is asked for. To add a name, add its line.
 
-from argmaxf import datasets as datasets
 from argmaxf import displays as displays
 from argmaxf import measures as measures
 from argmaxf import theory as theory
@@ -40,8 +39,8 @@ from argmaxf.expected.dependent import (
 )
 from argmaxf.expected.evaluate import expected_f as expected_f
 from argmaxf.expected.evaluate import expected_f_curve as expected_f_curve
-from argmaxf.expected.macro.assignment import MacroDecision as MacroDecision
-from argmaxf.expected.macro.assignment import (
+from argmaxf.expected.macro import MacroDecision as MacroDecision
+from argmaxf.expected.macro import (
     maximize_expected_macro_f as maximize_expected_macro_f,
 )
 from argmaxf.expected.maximize import maximize_expected_f as maximize_expected_f

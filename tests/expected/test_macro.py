@@ -7,8 +7,7 @@ import pytest
 from scipy import sparse
 
 from argmaxf import MacroDecision, expected_f, maximize_expected_macro_f
-from argmaxf.expected import threads
-from argmaxf.expected.macro import branch, prices
+from argmaxf.expected import macro_solver, threads
 from tests.judges import all_label_vectors, every_set
 
 FAMILIES = {
@@ -86,7 +85,7 @@ def test_the_best_of_all_labellings_in_ten_thousand_cases():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_prices_alone_never_prove_too_much(family, monkeypatch):
-    monkeypatch.setattr(branch, "PARTS", 0)
+    monkeypatch.setattr(macro_solver, "MOST_PARTS", 0)
     rng = np.random.default_rng(2)
     for number in range(30):
         p = FAMILIES[family](rng, (5, 3))
@@ -163,7 +162,7 @@ def test_rows_in_any_order_and_any_number_of_threads(monkeypatch):
     shuffled = decide(p[order], 3, True, tol=1e-4)
     assert (shuffled.selected != found.selected[order]).nnz == 0
     assert (shuffled.expected, shuffled.bound) == (found.expected, found.bound)
-    monkeypatch.setattr("argmaxf.expected.macro.prices.threads_for", lambda n: 3)
+    monkeypatch.setattr("argmaxf.expected.macro_solver.threads_for", lambda n: 3)
     threaded = decide(p, 3, True, tol=1e-4)
     assert (threaded.selected != found.selected).nnz == 0
     assert threaded.bound == found.bound
@@ -213,13 +212,13 @@ def test_progress_is_told_and_a_wide_tolerance_ends_early():
 
 
 def test_a_small_problem_that_stays_open_ends_soon_and_says_so(monkeypatch):
-    monkeypatch.setattr(branch, "WORK", 2_000)
+    monkeypatch.setattr(macro_solver, "MOST_CELLS", 2_000)
     p = (np.random.default_rng(0).random((20, 5)) > 0.5).astype(float)  # certain: many equal ways
     steps = []
     found = decide(p, 1, False, progress=lambda *step: steps.append(step))
     assert 0.0 < found.gap < 0.01
     assert steps[-1] == (len(steps), found.expected, found.bound)
-    assert len(steps) <= prices.STEPS + 20  # parts of 100 cells each
+    assert len(steps) <= macro_solver.PRICE_STEPS + 20  # parts of 100 cells each
 
 
 @pytest.mark.parametrize(

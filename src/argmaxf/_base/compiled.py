@@ -20,6 +20,7 @@ from types import FunctionType, SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import NDArray
 
 from argmaxf._base import numba_cache
@@ -70,7 +71,12 @@ class Kernel:
 
     def compiled(self, *arguments: Any) -> Any:
         """Run the function compiled, whatever the size of its input; as Python without numba."""
-        kinds = tuple(map(_kind, arguments))
+        kinds = tuple(  # nearly as fine as numba's types: others are compiled without a notice
+            [
+                (a.dtype.num, a.ndim, a.flags.num) if type(a) is ndarray else type(a)
+                for a in arguments
+            ]
+        )
         if kinds not in self.compiled_for and not self._compile(arguments):
             return self._in_python(arguments)
         self.compiled_for.add(kinds)
@@ -209,15 +215,6 @@ def _say_compiling() -> None:
     if not _said.get("compiling") and sys.stderr is not None:
         _said["compiling"] = True
         print("argmaxf: compiling, once for this installation …", file=sys.stderr, flush=True)
-
-
-def _kind(argument: Any) -> Any:
-    """Return what numba tells arguments apart by, or more."""
-    if isinstance(argument, np.ndarray):
-        return argument.dtype, argument.ndim, argument.flags.num
-    if isinstance(argument, tuple):
-        return type(argument), *map(_kind, argument)
-    return type(argument)
 
 
 def _arrays(arguments: tuple[Any, ...]) -> Iterator[NDArray[Any]]:

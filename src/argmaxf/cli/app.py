@@ -11,7 +11,7 @@ import typer
 from polars.exceptions import PanicException, PolarsError
 
 from argmaxf import __version__
-from argmaxf.cli import bounds, compare, decide, demo, reproduce, sketch
+from argmaxf.cli import bounds, compare, decide, demo, sketch
 from argmaxf.cli.output import complain
 
 NEAR = 0.75  # likeness of two words of which one is a slip of the other
@@ -22,7 +22,6 @@ COMMANDS = (
     sketch.sketch,
     sketch.merge,
     compare.compare,
-    reproduce.reproduce,
     bounds.bounds,
 )
 

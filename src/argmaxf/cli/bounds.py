@@ -50,8 +50,8 @@ def bounds(
     out.print(_say("Theorem 3", theorem, lost, begins))
     print_whole(out, _table(needed, accuracy, positive_rate))
     out.print(
-        "Both bounds are loose: `argmaxf reproduce bounds` finds deviations of about a tenth of "
-        "Lemma 2's bound and less than a hundredth of Theorem 3's."
+        "Both bounds are loose: the experiments in reproduction/ find deviations of about a tenth "
+        "of Lemma 2's bound and less than a hundredth of Theorem 3's."
     )
 
 

@@ -23,7 +23,7 @@ from argmaxf.estimators.rowwise import (
 from argmaxf.estimators.sides import boundary, decided_gain, signed
 from argmaxf.estimators.wrapping import MetaFClassifier
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.macro.assignment import is_additive, maximize_expected_macro_f
+from argmaxf.expected.macro import is_additive, maximize_expected_macro_f
 from argmaxf.expected.maximize import maximize_expected_f
 
 PROVEN = 1e-4  # the part of the best macro F that one class for each row may be short of

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from argmaxf._base.arrays import contiguous, readonly
 from argmaxf.expected import dependent_kernels
-from argmaxf.expected.macro.column_kernels import log_none_positive
+from argmaxf.expected.macro_kernels import log_none_positive
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.torch.form import NodeTilt
 from argmaxf.torch.tensors import as_array

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected.macro.assignment import maximize_expected_macro_f
+from argmaxf.expected.macro import maximize_expected_macro_f
 from argmaxf.measures import Dice
 from argmaxf.problem import Problem
 from argmaxf.torch import engine

@@ -1,1 +1,0 @@
-"""Decisions that share rows: one class, or b labels, for each row, with a proof."""

@@ -1,0 +1,431 @@
+r"""The macro-averaged assignment problem and its solution: ascent, prices on rows, branching.
+
+Choose cells of a matrix, b of each row, so that the sum over columns of the expected F of each
+column's cells is highest. An ascent finds a choice that no single row can improve. Prices λ on the
+rows (not negative where a row may take fewer than b cells) bound what any choice can be worth:
+
+    optimum ≤ b Σ_i λ_i + Σ_c max_S [ f_c(S) - λ(S) ],
+
+since a choice that keeps the rule pays for its own cells what the first sum gives back (Lagrangian
+relaxation). The right side is convex in λ, and b minus the number of columns that want a row is a
+subgradient. Small problems in which a gap stays are branched: a cell is decided one way and the
+other, and each part has its own prices and its own bound. docs/shared-rows.md has the details.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf.expected.quadrature import reciprocal_nodes
+from argmaxf.expected.threads import threads_for
+from argmaxf.measures import Coefficients
+
+SWEEPS = 100  # of an ascent, at most; each is a strict improvement, and a handful is usual
+PRICE_STEPS = 200  # at most
+PROGRESS = 0.01  # a step that lowers the bound by less than this part of the gap has failed
+PATIENCE = 4  # steps may fail in a row before the next ones are half as long
+HALVINGS = 6  # of the step before the prices are taken as they are
+PIECES = 16  # of work for each thread, so that one long column holds up no other
+PROVEN = 1e-12  # a bound this close to a value, as part of it, has reached it
+SMALL_PROBLEM = 4096  # cells; only so small problems are branched
+MOST_PARTS = 2000  # of a problem that are looked at
+MOST_CELLS = 20_000  # in all of them: two or three seconds
+PART_STEPS = 20  # price steps for each part
+FORCE = 8.0  # a price no set can pay; values are at most 1
+
+Places = NDArray[np.int32]  # numbers of rows or columns
+Marks = NDArray[np.int8]  # of each cell, row by row: 1 in, -1 out, 0 open
+Watch = Callable[[float, float], None]  # is told the value and the bound so far
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How many cells of each row are chosen, and what the value of a choice is."""
+
+    b: int
+    exactly: bool  # b cells in every row, or at most b
+    coefficients: Coefficients  # of the measure; b_in = b_out, no smoothing
+    zero_division: float
+    present_only: bool  # average over the columns that have a positive, or over all
+    empty: int = 0  # columns without a cell, which nothing can be chosen in
+
+
+class Cells(NamedTuple):
+    """The cells that may be chosen, row by row."""
+
+    first: Ints  # where each row begins among the cells; (n + 1,)
+    column: Places  # of each cell
+    p: Floats  # of each cell
+
+
+class Columns(NamedTuple):
+    """The same cells column by column, and what each column is worth (see docs/shared-rows.md).
+
+    A set of s cells of a column is worth Σ_m e^{log_a_m - u_m s} Σ_{i in set} π_im.
+    """
+
+    first: Ints  # where each column begins among the cells; (L + 1,)
+    row: Places  # of each cell
+    p: Floats  # of each cell
+    first_node: Ints  # where the nodes of each column begin; (L + 1,)
+    u: Floats
+    w: Floats
+    x: Floats
+    log_a: Floats  # log of weight · (1+β²) ω G
+    nothing: Floats  # what the empty set is worth
+    shift: Floats  # β² times the most positives a column plausibly has
+
+
+class Assignment(NamedTuple):
+    """Which cells are chosen, and the state of each column under that choice."""
+
+    chosen: Bools  # for each cell, row by row
+    size: Ints  # of each column's set
+    value: Floats  # of each column's set
+    pi: Floats  # Σ π over each column's set, for each node
+    joining: Floats  # e^{log_a - u (size + 1)}
+    leaving: Floats  # e^{log_a - u (size - 1)}
+    base: Floats  # (L, 2): what joining and staying gain apart from Σ joining π and Σ leaving π
+
+    @classmethod
+    def empty(cls, cells: int, columns: Columns) -> Assignment:
+        """Nothing chosen."""
+        size, nodes = columns.nothing.size, columns.u.size
+        return cls(
+            chosen=np.zeros(cells, np.bool_),
+            size=np.zeros(size, np.int64),
+            value=columns.nothing.copy(),
+            pi=np.zeros(nodes),
+            joining=np.zeros(nodes),
+            leaving=np.zeros(nodes),
+            base=np.zeros((size, 2)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """The cells of a matrix that may be chosen, by rows and by columns.
+
+    Rows are put in an order that depends on their content alone, so that the answer does not depend
+    on the order in which they were given; rows of equal content stay in the order given.
+    """
+
+    rule: Rule
+    rows: Cells  # in the instance's own order of rows
+    given: Ints  # where each of these cells stands among the cells as they were given
+    columns: Columns
+    cell: Ints  # where the columns' cells stand among the rows' cells
+    constant: float  # part of the value that no choice changes
+    weight: Floats  # of each column in the average
+
+    @classmethod
+    def of(cls, cells: Cells, n_columns: int, rule: Rule) -> Instance:
+        """Take the cells that may be chosen as they are given, row by row."""
+        from argmaxf.expected import macro_kernels
+
+        keys = np.empty(cells.first.size - 1, np.uint64)
+        macro_kernels.row_keys(*cells, keys)
+        numbers = _numbered(cells.first, cells.column, n_columns)
+        ordered = numbers[np.argsort(keys, kind="stable")]
+        given = ordered.data
+        rows = Cells(ordered.indptr.astype(np.int64), _places(ordered.indices), cells.p[given])
+        by_column = _numbered(rows.first, rows.column, n_columns).tocsc()
+        cell, first = by_column.data, by_column.indptr.astype(np.int64)
+        columns, log_none = _columns(first, _places(by_column.indices), rows.p[cell], rule)
+        weight, constant = column_weights(log_none, rule)
+        columns.log_a[:] += np.repeat(np.log(weight), np.diff(columns.first_node))
+        if not rule.present_only:
+            columns.nothing[:] = rule.zero_division * weight * np.exp(log_none)
+        return cls(rule, rows, given, columns, cell, constant, weight)
+
+    def as_given(self, chosen: Bools) -> Bools:
+        """Return a choice of cells in the order in which the cells were given."""
+        choice = np.empty_like(chosen)
+        choice[self.given] = chosen
+        return choice
+
+    def by_rows(self, wanted: Bools) -> Bools:
+        """Return marks on cells, given column by column, row by row."""
+        marks = np.empty_like(wanted)
+        marks[self.cell] = wanted
+        return marks
+
+    def value(self, state: Assignment) -> float:
+        """Return the expected average of F under a choice."""
+        return math.fsum(state.value) + self.constant
+
+
+def _numbered(first: Ints, column: Places, n_columns: int) -> csr_array:
+    """Return a matrix of the numbers of cells, to take rows or columns of."""
+    shape = first.size - 1, n_columns
+    return csr_array((np.arange(column.size), column, first), shape=shape)
+
+
+def _places(indices: NDArray[np.integer]) -> Places:
+    return indices.astype(np.int32, copy=False)
+
+
+def _columns(first: Ints, row: Places, p: Floats, rule: Rule) -> tuple[Columns, Floats]:
+    """Return the columns with their nodes, and log P(nothing is positive) of each."""
+    from argmaxf.expected import macro_kernels
+
+    size = np.empty(first.size - 1, np.int64)
+    macro_kernels.count_nodes(first, p, rule.coefficients.b_in, size)
+    first_node = np.append(0, np.cumsum(size))
+    u, w, x, log_a = (np.empty(first_node[-1]) for _ in range(4))
+    nothing, shift, log_none = (np.zeros(size.size) for _ in range(3))
+    columns = Columns(first, row, p, first_node, u, w, x, log_a, nothing, shift)
+    macro_kernels.fill_columns(columns, rule.coefficients, log_none)
+    return columns, log_none
+
+
+def column_weights(log_none: Floats, rule: Rule) -> tuple[Floats, float]:
+    """Return what each column's F counts in the average, and what does not depend on the choice.
+
+    Over all columns each counts 1/L. Over those with a positive, a column counts 1 / (1 + N), N
+    others being present; columns are independent, so its expected F is multiplied by E[1/(1+N)].
+    With no positive anywhere the average is 0/0.
+    """
+    size = log_none.size + rule.empty
+    if not rule.present_only:
+        return np.full(log_none.size, 1.0 / size), rule.zero_division * rule.empty / size
+    u, omega = reciprocal_nodes(1.0, float(size))
+    absent = -np.expm1(-u)  # 1 - e^{-u}
+    total = np.zeros(u.size)
+    present = -np.expm1(log_none)
+    for each in present:
+        total += _log_absent(each, absent, u)
+    weight = [omega @ np.exp(total - u - _log_absent(each, absent, u)) for each in present]
+    return np.array(weight), rule.zero_division * float(np.exp(log_none.sum()))
+
+
+def _log_absent(present: float, absent: Floats, u: Floats) -> Floats:
+    """log(1 - ρ (1 - e^{-u})) for a column that has a positive with probability ρ."""
+    return -u if present == 1.0 else np.log1p(-present * absent)
+
+
+class PriceBound(NamedTuple):
+    """What prices prove, and what the columns would choose at these prices."""
+
+    value: float
+    wanted: Bools  # of each cell, column by column
+    excess: Floats  # b minus the number of columns that want each row; 0 where that is allowed
+
+
+@dataclass
+class Solution:
+    """The best choice and the lowest bound so far, with the prices that prove it."""
+
+    state: Assignment
+    value: float
+    bound: float
+    price: Floats
+
+    @property
+    def gap(self) -> float:
+        """(bound - value) / bound, 0 where they agree to rounding."""
+        return 0.0 if self.bound <= self.value * (1.0 + PROVEN) else 1.0 - self.value / self.bound
+
+    def offer(self, instance: Instance, state: Assignment) -> None:
+        """Take a choice if it is better than the one held."""
+        value = instance.value(state)
+        if value > self.value * (1.0 + PROVEN):
+            self.state, self.value = state, value
+
+
+def solve(instance: Instance, tol: float | None, watch: Watch | None = None) -> Solution:
+    """Return a choice and prices whose gap is at most `tol`, or as small as can be in short time.
+
+    By default small problems are solved to the end, others to a gap of 1e-6.
+    """
+    from argmaxf.expected import macro_kernels
+
+    is_small = instance.rows.p.size <= SMALL_PROBLEM
+    if tol is None:
+        tol = 0.0 if is_small else 1e-6
+    state, rule = ascend(instance), instance.rule
+    price = np.empty(instance.rows.first.size - 1)
+    macro_kernels.first_prices(instance.rows, instance.columns, state, rule.b, rule.exactly, price)
+    solution = Solution(state, instance.value(state), math.inf, price)
+    improve_prices(instance, solution, tol, np.zeros(0), PRICE_STEPS, watch)
+    if is_small and solution.gap > tol:
+        branch(instance, solution, tol, watch)
+    return solution
+
+
+def ascend(instance: Instance, start: Bools | None = None) -> Assignment:
+    """Return a choice that no single row can better, from a start that need not be allowed.
+
+    Rows take their best cells in turn until no row wants to move.
+    """
+    from argmaxf.expected import macro_kernels
+
+    rows, columns, rule = instance.rows, instance.columns, instance.rule
+    state = Assignment.empty(rows.p.size, columns)
+    if start is not None:
+        state.chosen[:] = start
+    moved = -1
+    for _ in range(SWEEPS):
+        # Sums that many moves have changed are summed anew: rounding cannot build up.
+        macro_kernels.collect(rows, columns, state)
+        if moved == 0:
+            break
+        moved = macro_kernels.sweep(rows, columns, state, rule.b, rule.exactly)
+    return state
+
+
+def improve_prices(
+    instance: Instance,
+    solution: Solution,
+    tol: float,
+    forced: Floats,
+    steps: int,
+    watch: Watch | None,
+) -> None:
+    """Lower the bound by subgradient steps of Polyak's length, halved where they overshoot.
+
+    What the columns want at some prices is also the start of another ascent.
+    `forced` are prices of single cells, which keep them in or out of every set.
+    """
+    price, length, failed, halved = solution.price, 1.0, 0, 0
+    guess = solution.state.size.copy()
+    refund = float(-forced[forced < 0.0].sum())  # what forced cells add by their price
+    slack = tol / 2.0 * solution.value / max(guess.size, 1)
+    for _ in range(steps):
+        found = bound_of(instance, price, forced, guess, slack)
+        value = found.value - refund
+        failed = 0 if solution.bound - value > PROGRESS * (value - solution.value) else failed + 1
+        if value < solution.bound:
+            solution.bound, solution.price = value, price
+        if solution.gap > tol:
+            solution.offer(instance, ascend(instance, instance.by_rows(found.wanted)))
+        if watch is not None:
+            watch(solution.value, solution.bound)
+        if solution.gap <= tol or not found.excess.any() or halved == HALVINGS:
+            return
+        if failed == PATIENCE:
+            length, failed, halved, price = length / 2.0, 0, halved + 1, solution.price
+        drop = max(length * (value - solution.value), 0.0)  # of the bound, were it linear
+        price = price - drop / float(found.excess @ found.excess) * found.excess
+        if not instance.rule.exactly:
+            price = np.maximum(price, 0.0)
+
+
+def bound_of(
+    instance: Instance, price: Floats, forced: Floats, guess: Ints, slack: float
+) -> PriceBound:
+    """Return what prices prove; `guess` holds each column's likely size and gets its best one."""
+    from argmaxf.expected import macro_kernels
+
+    columns = instance.columns
+    bound = np.empty(guess.size)
+    wanted = np.empty(columns.p.size, np.bool_)
+
+    def work(part: tuple[int, int]) -> None:
+        macro_kernels.best_sets(*part, columns, price, forced, slack, guess, bound, wanted)
+
+    _share_out(work, columns.first)
+    b = instance.rule.b
+    excess = (b - np.bincount(columns.row[wanted], minlength=price.size)).astype(np.float64)
+    if not instance.rule.exactly:  # a row that costs nothing may be left with room
+        excess[(price == 0.0) & (excess > 0.0)] = 0.0
+    return PriceBound(instance.constant + b * math.fsum(price) + math.fsum(bound), wanted, excess)
+
+
+def _share_out(work: Callable[[tuple[int, int]], None], first: Ints) -> None:
+    """Share columns out among threads in pieces of about as many cells."""
+    threads = threads_for(64 * int(first[-1]))
+    marks = np.linspace(0, first[-1], PIECES * threads + 1)[1:-1]
+    ends = np.unique([0, *np.searchsorted(first, marks).tolist(), first.size - 1]).tolist()
+    pieces = list(itertools.pairwise(ends))
+    if threads == 1:
+        for piece in pieces:
+            work(piece)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, pieces))
+
+
+class Part(NamedTuple):
+    """Some cells decided, the bound on the rest, and the prices that prove it; highest first."""
+
+    order: float
+    number: int
+    marks: Marks
+    price: Floats
+
+
+def branch(instance: Instance, solution: Solution, tol: float, watch: Watch | None = None) -> None:
+    """Close the gap of a small problem, as far as a few seconds go."""
+    number = itertools.count()
+    nothing_decided = np.zeros(instance.rows.p.size, np.int8)
+    open_parts = [Part(-solution.bound, next(number), nothing_decided, solution.price)]
+    for _ in range(min(MOST_PARTS, MOST_CELLS // instance.rows.p.size)):
+        if not open_parts or solution.gap <= tol:
+            return
+        part = heapq.heappop(open_parts)
+        for marks in _halves(instance, part):
+            half = Solution(solution.state, solution.value, math.inf, part.price)
+            improve_prices(instance, half, tol, _forced(instance, marks), PART_STEPS, None)
+            solution.offer(instance, half.state)
+            bound = min(half.bound, -part.order)
+            if bound > solution.value * (1.0 + max(tol, PROVEN)):
+                heapq.heappush(open_parts, Part(-bound, next(number), marks, half.price))
+        solution.bound = max([solution.value, *(-each.order for each in open_parts[:1])])
+        if watch is not None:
+            watch(solution.value, solution.bound)
+
+
+def _halves(instance: Instance, part: Part) -> list[Marks]:
+    """Decide one more cell, both ways, with what follows for its row; leave out what cannot be."""
+    cell = _contested(instance, part)
+    halves = []
+    for side in (1, -1) if cell >= 0 else ():
+        marks = part.marks.copy()
+        marks[cell] = side
+        if _complete(instance, marks, cell):
+            halves.append(marks)
+    return halves
+
+
+def _contested(instance: Instance, part: Part) -> int:
+    """Return an open cell of the row about which the columns disagree most, -1 if none is open."""
+    is_open = part.marks == 0
+    if not is_open.any():
+        return -1
+    guess = np.ones(instance.columns.nothing.size, np.int64)
+    found = bound_of(instance, part.price, _forced(instance, part.marks), guess, 0.0)
+    excess = np.repeat(found.excess, np.diff(instance.rows.first))
+    useful = instance.by_rows(found.wanted) == (excess < 0.0)  # too many want it: one that does
+    rank = np.abs(excess) * 4.0 + 2.0 * useful + instance.rows.p
+    return int(np.argmax(np.where(is_open, rank, -1.0)))
+
+
+def _complete(instance: Instance, marks: Marks, cell: int) -> bool:
+    """Decide the cells of a row that are left no choice; return False if the rule is broken."""
+    b, exactly = instance.rule.b, instance.rule.exactly
+    i = int(np.searchsorted(instance.rows.first, cell, side="right")) - 1
+    row = marks[instance.rows.first[i] : instance.rows.first[i + 1]]
+    chosen, undecided = int((row == 1).sum()), int((row == 0).sum())
+    if chosen == b:
+        row[row == 0] = -1
+    elif exactly and chosen + undecided == b:
+        row[row == 0] = 1
+    return chosen <= b and not (exactly and chosen + undecided < b)
+
+
+def _forced(instance: Instance, marks: Marks) -> Floats:
+    """Return prices that keep cells in or out of every set, column by column."""
+    forced: Floats = np.where(marks == 0, 0.0, -FORCE * marks)[instance.cell]
+    return forced
