@@ -16,8 +16,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, settings
 
-from argmaxf.expected import flat_kernels, large_gain_kernels, large_loss_kernels
-
 # Timings never decide a test: a busy machine is no counterexample.
 settings.register_profile("argmaxf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("argmaxf")
@@ -84,14 +82,6 @@ def _cluster_of(item):
     engine = item.callspec.params.get("engine") if hasattr(item, "callspec") else None
     chance = {engine, *item.fixturenames}
     return next((cluster for cluster, names in CLUSTERS.items() if chance & names), None)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def compiled_loops():
-    """Run the loops for many items from the first call on; users' first calls pass them over."""
-    flat_kernels.decide_flat.ready = True
-    large_gain_kernels.decide_large.ready = True
-    large_loss_kernels.decide_large.ready = True
 
 
 @pytest.fixture(autouse=True)

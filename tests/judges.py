@@ -145,9 +145,9 @@ def values_of_runs(sizes, values, count, coefficients):
     the product of expectations.
     """
     with mpmath.workdps(45):
-        c, b_in, b_out, _, _ = map(mpmath.mpf, coefficients)
+        c, b_in, b_out, s0, s1 = map(mpmath.mpf, coefficients)
         p, n = [mpmath.mpf(each) for each in values], [int(each) for each in count]
-        x = sum(sizes) / len(sizes) + max(b_in, b_out) * mpmath.fdot(p, n)
+        x = sum(sizes) / len(sizes) + max(b_in, b_out) * mpmath.fdot(p, n) + s1
         rule = GaussLegendre(mpmath.mp).calc_nodes(5, mpmath.mp.prec)
         found = [mpmath.mpf(0) for _ in sizes]
         for start, stop in itertools.pairwise([0, 1, 4, 12, 30, 70]):
@@ -155,14 +155,16 @@ def values_of_runs(sizes, values, count, coefficients):
                 u = (start + (stop - start) * (t + 1) / 2) / x
                 w_in, w_out = 1 - mpmath.exp(-b_in * u), 1 - mpmath.exp(-b_out * u)
                 log_q = sum(m * mpmath.log(1 - each * w_out) for each, m in zip(p, n, strict=True))
-                a, taken, i = mpmath.mpf(0), 0, 0
+                a, taken, i = s0, 0, 0
                 for j, k in enumerate(sizes):
                     while taken < k:
                         log_q += n[i] * mpmath.log((1 - p[i] * w_in) / (1 - p[i] * w_out))
                         a += n[i] * c * p[i] * (1 - w_in) / (1 - p[i] * w_in)
                         taken, i = taken + n[i], i + 1
                     assert taken == k
-                    found[j] += weight * (stop - start) / 2 / x * mpmath.exp(log_q - u * k) * a
+                    found[j] += (
+                        weight * (stop - start) / 2 / x * mpmath.exp(log_q - u * (k + s1)) * a
+                    )
         return found
 
 

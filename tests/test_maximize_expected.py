@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 from scipy.signal import fftconvolve
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf._base.arrays import readonly
 from argmaxf.expected import drive, maximize
-from argmaxf.expected.large import decide_by_search, decide_large
-from argmaxf.expected.large_gain_kernels import decide_large as decide_by_f
-from argmaxf.expected.large_summary_kernels import FINEST, Layout, layout_for
 from argmaxf.expected.references import ye_2012
+from argmaxf.expected.route import decide_by_search, decide_large
 from argmaxf.expected.sources.array import ArraySource
 from argmaxf.expected.sources.base import Cut
 from argmaxf.measures import FBeta, Jaccard, Tversky
@@ -380,7 +377,7 @@ ASKED = {
 
 @pytest.mark.parametrize("chance", ASKED)
 @pytest.mark.parametrize("name", MANY)
-def test_the_loop_for_large_sets_decides_as_the_whole_search(name, chance):
+def test_large_sets_are_decided_as_by_the_grouped_search(name, chance):
     rng = np.random.default_rng(3)
     problem = maximize.Problem.of(**ASKED[chance])
     for p in (MANY[name](rng, 20_000), MANY[name](rng, 40_000).astype(np.float32)):
@@ -389,36 +386,6 @@ def test_the_loop_for_large_sets_decides_as_the_whole_search(name, chance):
         np.testing.assert_array_equal(found.selected, truth.selected)
         assert found.expected == pytest.approx(truth.expected, rel=1e-11)
         assert found.std == pytest.approx(truth.std, rel=1e-9, abs=1e-15)
-
-
-def ends_and_middle(rng, n):
-    """Items of every kind: certain, equal, nearly 0 or 1, and between."""
-    p = 1 / (1 + np.exp(-4 * rng.standard_normal(n)))
-    p[: n // 8], p[n // 8 : n // 4] = 1.0, 0.0
-    p[n // 4 : n // 2] = rng.choice([1e-3, 1 - 1e-3, 2.0**-12, 1 - 2.0**-40], n // 4)
-    return rng.permutation(p)
-
-
-@pytest.mark.parametrize("bits", [4, 5, 6])
-@pytest.mark.parametrize("depth", [3, 6, 12])
-@pytest.mark.parametrize("chance", ["F.5", "F3", "Jaccard", "Tversky"])
-def test_coarse_groups_give_the_same_answer_as_the_finest(chance, depth, bits):
-    p = readonly(ends_and_middle(np.random.default_rng(2), 30_000))
-    c = maximize.Problem.of(**ASKED[chance]).coefficients
-    coarse = Layout(bits, (1022 - depth) << bits, (1022 - depth) << bits)
-    k, threshold, *values = decide_by_f(p, c, coarse)
-    truth = decide_by_f(p, c, FINEST)
-    assert (k, threshold) == truth[:2]
-    assert k > 0
-    np.testing.assert_allclose(values, truth[2:], rtol=1e-13)
-
-
-def test_groups_too_coarse_for_the_nodes_give_no_answer():
-    """With few positives w is nearly 1: rows of an eighth would not be summed exactly."""
-    p = readonly(np.concatenate([np.full(3, 0.9), np.random.default_rng(0).random(20_000) * 1e-4]))
-    c = maximize.Problem.of(1.0).coefficients
-    assert decide_by_f(p, c, Layout(4, 1019 << 4, 1019 << 4))[0] < 0
-    assert decide_by_f(p, c, FINEST)[0] == decide_by_f(p, c, layout_for(p, c))[0] == 3
 
 
 def test_one_item_at_the_top_is_not_passed_over():

@@ -20,7 +20,7 @@ from argmaxf import (
 )
 from argmaxf.expected import drive
 from argmaxf.expected.counts.count import Count
-from argmaxf.expected.large import decide_by_search
+from argmaxf.expected.route import decide_by_search
 from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.ties import settle
 from argmaxf.frames import decisions

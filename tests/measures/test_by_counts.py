@@ -41,7 +41,7 @@ from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
 from argmaxf.expected.counts.gmean import decide_gmean
 from argmaxf.expected.counts.joint import LARGEST, joint_curve
 from argmaxf.expected.counts.linear import linear_curve, linear_spread
-from argmaxf.expected.large import decide_large
+from argmaxf.expected.route import decide_large
 from argmaxf.files.deciding import Options, decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, GMean, Linear, Tversky, UserDefined

@@ -13,7 +13,7 @@ from argmaxf._base.arrays import Bools, contiguous
 from argmaxf.expected.counts.gmean import BoundedDecision
 from argmaxf.expected.counts.joint import LARGEST
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.large import decide_at_once, decide_large, decide_large_rows
+from argmaxf.expected.route import decide_by_band, decide_large, decide_large_rows
 from argmaxf.expected.small_sets import SMALL, decide_rows
 from argmaxf.measures import GMean
 from argmaxf.problem import Problem
@@ -27,7 +27,7 @@ def decide_one(p: NDArray[Any], problem: Problem) -> Decision:
         return _decide_constrained(p, problem)
     if p.size > _most_items(problem):
         return decide_large(p, problem)
-    if (decision := decide_at_once(p, problem)) is not None:
+    if (decision := decide_by_band(p, problem)) is not None:
         return decision
     rows = _decide_rows(p[None, :], problem)
     decision = Decision(

@@ -224,7 +224,7 @@ def _decide_rows(matrix: Floats, problem: Problem) -> Decided:
 
 def _decide_large(matrix: Floats, problem: Problem) -> list[Any]:
     """Decide sets too large to be sorted, one by one."""
-    from argmaxf.expected.large import decide_large
+    from argmaxf.expected.route import decide_large
 
     found = []
     for p in matrix:

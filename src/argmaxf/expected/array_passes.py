@@ -1,0 +1,124 @@
+"""Passes over items that are read in chunks, by compiled loops: arrays, and streams of batches.
+
+See `band.py` for what the passes are for, `pass_kernels.py` for the loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
+from argmaxf._base.validation import NotAProbability
+from argmaxf.expected import pass_kernels, tilt_kernels
+from argmaxf.expected.band import BINS, Around, Counts
+from argmaxf.expected.threads import CHUNK, threads_for
+
+T = TypeVar("T")
+
+
+class BatchPasses:
+    """The passes over one set of items that is read in batches, from the start for each pass.
+
+    `read` yields one-dimensional arrays, the same each time it is called; one of them is held at a
+    time, and the items of a band. The number of items is known after the first pass.
+    """
+
+    rows = 1
+
+    def __init__(self, read: Callable[[], Iterable[NDArray[Any]]]) -> None:
+        self.read, self.n = read, 0
+
+    def each(self, work: Callable[[Floats], T]) -> list[T]:
+        """Do some work on every batch."""
+        return [work(contiguous(batch)) for batch in self.read()]
+
+    def counts(self, sampled: bool = False) -> Counts:
+        """Count the items in bins."""
+        counts: Ints = np.sum(self.each(_counted), axis=0)
+        self.n = int(counts.sum())
+        return Counts(counts[None], 1.0)
+
+    def above(self, cut: Floats) -> Floats:
+        """Return Σ p, how many items are above a threshold, and their Σ p."""
+        tallied = self.each(lambda p: pass_kernels.tally.compiled(p, float(cut[0])))
+        bad, *sums = np.sum(tallied, axis=0)
+        if bad:
+            raise NotAProbability
+        return np.array([sums])
+
+    def around(self, low: Floats, high: Floats, room: int) -> Around:
+        """Return the sums around a band, and its items in ascending order."""
+        spare = 32  # of `add_around`
+
+        def work(p: Floats) -> tuple[Floats, Floats | None]:
+            sums, items = np.zeros((2, pass_kernels.SUMS)), np.empty(min(p.size, room) + spare)
+            band = float(low[0]), float(high[0])
+            size = pass_kernels.add_around.compiled(p, *band, sums, items)
+            return sums, items[:size].copy() if size >= 0 else None
+
+        sums, items = zip(*self.each(work), strict=True)
+        found = [each for each in items if each is not None]
+        fits = len(found) == len(items) and sum(each.size for each in found) <= room
+        ordered = np.sort(np.concatenate(found)) if fits else None
+        return Around(np.sum(sums, axis=0)[None], [ordered])
+
+    def least_above(self, cut: Floats) -> Floats:
+        """Return the least item above a threshold."""
+        least = self.each(lambda p: pass_kernels.least_above.compiled(p, float(cut[0])))
+        return np.array([min(least)])
+
+
+class ArrayPasses(BatchPasses):
+    """The passes over one array, in chunks shared out among threads.
+
+    A copy in double precision is held of up to a million items of another type.
+    """
+
+    def __init__(self, p: NDArray[Any]) -> None:
+        copied = 1 << 20
+        self.p: NDArray[Any] = contiguous(p) if p.size <= copied else p
+        super().__init__(self._chunks)
+        self.n = p.size
+
+    def _chunks(self) -> Iterable[NDArray[Any]]:
+        return (self.p[i : i + CHUNK] for i in range(0, self.n, CHUNK))
+
+    def each(self, work: Callable[[Floats], T]) -> list[T]:
+        """Do some work on every chunk."""
+        threads = threads_for(self.n)
+        if threads == 1:
+            return super().each(work)
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(lambda chunk: work(contiguous(chunk)), self.read()))
+
+    def counts(self, sampled: bool = False) -> Counts:
+        """Count the items in bins, or a sample of them: runs of neighbours from everywhere."""
+        run, runs, part = 16, 128, 128  # so many runs, or a part of all items
+        stride = max(min(self.n // runs, part * run), run)
+        if not sampled or stride == run:
+            return super().counts()
+        whole = self.n // stride * stride
+        sample = contiguous(self.p[:whole].reshape(-1, stride)[:, :run]).reshape(-1)
+        return Counts(_counted(sample)[None], self.n / sample.size)
+
+
+def _counted(p: Floats) -> Ints:
+    """Count items in bins; raise NotAProbability if a value is none."""
+    counts = np.zeros(BINS, np.int64)
+    if pass_kernels.add_counts.compiled(p, p.view(np.int64), counts):
+        raise NotAProbability
+    return counts
+
+
+def mark(p: NDArray[Any], threshold: float, k: int) -> Bools:
+    """Mark the top k: what is above the threshold, and the first ones equal to it."""
+    selected: Bools = np.greater_equal(p, threshold)
+    if np.count_nonzero(selected) != k:
+        ties = k - np.count_nonzero(p > threshold)
+        tilt_kernels.select(contiguous(p), threshold, ties, selected)
+    return selected

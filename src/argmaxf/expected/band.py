@@ -1,0 +1,459 @@
+r"""The best top-k set of independent labels: a band of probabilities, and what is around it.
+
+f_k is the expected value of (c T + s0) / X, X = k + b_in T + b_out R + s1, for the k most probable
+items: T and R are the positives in the set and out of it, S all of them, μ = Σ p. The driver
+`decide` finds the best k without sorting:
+
+1. Counts in bins, of all items or a sample, give a threshold near the best one. A pass that counts
+   and sums what is above it improves it (Dinkelbach's method), as often as needed.
+2. A narrow band around the threshold is chosen where hundreds of positives make f_k nearly a ratio
+   of means. Elsewhere a wide band goes from p = 1 down to where counts in bins show that no set
+   can be the best (`wide_bands`).
+3. One pass sums up powers of the items below and above the band and copies those in it.
+4. Every set that ends in the band is valued by the exact difference to the one before it, and the
+   best is taken if it is better than others by more than rounding (`difference_kernels.py`).
+5. Three inequalities prove that no set ends elsewhere, where the band is narrow.
+
+The driver needs three things of the place where the items are, and a fourth now and then: these are
+`Passes`, which know nothing of measures. There are passes over arrays and over streams of batches
+(`array_passes.py`), over tensors in plain torch (`torch/passes.py`) and in Triton
+(`torch/triton_passes.py`). All are for rows of n items; an array is one row. A pass returns numbers
+of each row on the host, so each is waited for once.
+
+The narrow band
+---------------
+With hundreds of positives their number S is known to some percent, and f_k is near a ratio of means
+
+    c M_k / (k + b_in M_k + b_out (μ - M_k)),   M_k = Σ_{i≤k} p_i.
+
+That is highest, c v, where the set is thresholded at t = v / (1 + d v), d = b_out - b_in.
+
+No set that ends outside of the band around t is better. Let x be what X plausibly is at least, and
+F = T / X, which changes by at most g / x with one label. (With smoothing s0 / c is added to T and
+M, and s1 to X. As long as F is at most 1 / (1 + b_in), every line holds as it stands, but for the
+condition of 1., which is Σ (p - t)₊ + (1 - d t) s0 / c ≤ t (b_out μ + s1).)
+
+1. E[F] ≤ M E[1 / X], since T and X rise together, and E[1 / X] ≤ (1 + Var X / x²) / E[X]. Where
+   Σ (p - t)₊ ≤ t b_out μ, no set has M / E[X] above t / (1 - d t). That bounds every f_k.
+2. D items more, U of them positive, change f by c E[(U (1 + d F) - F D) / X'], X' the denominator
+   with them, F without. Given that one of them is positive, 1 / X' and F keep all but a part
+   1 / x, and E[F / X'] is E[F] E[1 / X'] but for sd(F) sd(1 / X') ≤ (g / x) (b / x²) Var S, b the
+   larger of b_in and b_out. So with F bounded, D items above a threshold that is some parts of
+   1 / μ above t gain, however many: the items above the band are best taken all.
+3. Likewise D items below the band lose, whatever follows them.
+
+`narrow_band` makes the band, `is_proven` checks the three. Both ends of
+a band lie between levels of equal items, so that all this holds for sets that keep equal items
+together, too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from argmaxf._base.arrays import Floats, Ints
+from argmaxf.expected import quadrature
+from argmaxf.expected.threads import in_threads, threads_for
+from argmaxf.measures import Coefficients
+from argmaxf.problem import Problem
+
+BINS = 1024  # 16 for each power of two, from the one of p = 1 alone down to 2^-64
+ONE = 0x3FF0  # the first 16 bits of 1 as a double: sign, exponent, and four bits of the fraction
+# Eight powers of p w are enough where that is at most FLAT at the node u = STEEPEST / x, x the
+# least denominator: at nodes before it w is smaller, and those after it have no weight to speak of.
+# Of μ positives the terms left out are some 10⁵ μ (FLAT / STEEPEST)⁹, less than 1e-14.
+FLAT, STEEPEST = 2.0**-4, 17.0
+
+LOW_EDGES = ((ONE - np.arange(BINS)) << 48).view(np.float64)
+LOW_EDGES[-1] = 0.0  # which the last bin has, too
+HIGH_EDGES = np.concatenate([LOW_EDGES[:1], LOW_EDGES[:-1]])
+
+
+# Plain numbers need no compiled code
+plausible_positives = quadrature.plausible_positives.py_func
+least_denominator = quadrature.least_denominator.py_func
+reciprocal_nodes = quadrature.reciprocal_nodes.py_func
+
+
+class Counts(NamedTuple):
+    """How many items of each row are in each bin, one in `scale` of them."""
+
+    table: Ints  # rows × bins
+    scale: float
+
+
+class Around(NamedTuple):
+    """Sums of powers over the items below and above a band, and its items in ascending order."""
+
+    sums: Floats  # rows × 2 × 9 (`pass_kernels.py`)
+    items: list[Floats | None]  # of each row; None where there are more than was asked for
+
+
+class Passes(Protocol):
+    """What the band needs of the place where rows of items are.
+
+    Results are on the host, and the same in every run. The first pass raises NotAProbability if a
+    value is none.
+    """
+
+    rows: int
+    n: int  # items of a row, known after the first pass
+
+    def counts(self, sampled: bool = False) -> Counts:
+        """Count the items of each row in bins; a sample of them will do where that is quicker."""
+        ...
+
+    def above(self, cut: Floats) -> Floats:
+        """Return Σ p of each row, how many items are above its threshold, and their Σ p."""
+        ...
+
+    def around(self, low: Floats, high: Floats, room: int) -> Around:
+        """Return the sums below `low` and above `high` of each row, and the items between.
+
+        Both ends are in the band. No more than `room` items are wanted.
+        """
+        ...
+
+    def least_above(self, cut: Floats) -> Floats:
+        """Return the least item of each row above its threshold."""
+        ...
+
+
+class Band(NamedTuple):
+    """Where the lowest chosen item of a row is."""
+
+    low: float
+    middle: float
+    high: float
+    first: float  # the least size of a set; negative for a narrow band, which has to be proven
+
+
+class Found(NamedTuple):
+    """The best set of a row."""
+
+    k: int
+    threshold: float  # its lowest item; infinite if it is empty
+    expected: float
+    std: float
+
+
+NOTHING = Band(2.0, 2.0, 2.0, 0.0)  # above all items
+
+
+def knows(problem: Problem) -> bool:
+    """Whether the band can be asked: the measure is a ratio of counts, nothing is guaranteed."""
+    return problem.ratio is not None and problem.chance is None
+
+
+def decide(passes: Passes, problem: Problem, wide: bool = True) -> list[Found | None]:
+    """Return the best set of each row; None where the band cannot tell, or limits forbid it.
+
+    A narrow band that is not proven is followed by a wide one, if those are wanted.
+    """
+    c = problem.coefficients
+    bands = narrow_bands(passes, c)
+    if not wide:
+        bands = [band or NOTHING for band in bands]
+        if all(band is NOTHING for band in bands):
+            return [None] * passes.rows
+    found, unproven = _decided(passes, problem, wide_bands(passes, bands, c))
+    if unproven and wide:
+        again = [None if r in unproven else NOTHING for r in range(passes.rows)]
+        others, _ = _decided(passes, problem, wide_bands(passes, again, c))
+        for r in unproven:
+            found[r] = others[r]
+    return found
+
+
+def room(n: int) -> int:
+    """Return how many items a band may have: with more of them the grouped search is as fast."""
+    return max(1 << 15, min(n // 16, 1 << 18))
+
+
+def narrow_bands(passes: Passes, c: Coefficients) -> list[Band | None]:
+    """Return a narrow band of each row; None where too few are positive."""
+    enough, steps = 200.0, 8
+    bands: list[Band | None] = [None] * passes.rows
+    if not 0.0 < c.b_out >= c.b_in:
+        return bands
+    mean, highest = guess(passes.counts(sampled=True), c)
+    worth_of = {r: float(highest[r]) for r in np.flatnonzero(mean >= enough).tolist()}
+    cut = np.ones(passes.rows)
+    for _ in range(steps):
+        if not worth_of:
+            break
+        for r, v in worth_of.items():
+            cut[r] = threshold_of(v, c)
+        for r, (total, k, mass) in enumerate(passes.above(cut).tolist()):
+            if r in worth_of:
+                v, band, is_ready = narrow_band(worth_of[r], passes.n, total, k, mass, c)
+                if band is None or is_ready:
+                    bands[r] = band
+                    del worth_of[r]
+                else:
+                    worth_of[r] = v
+    return bands
+
+
+def threshold_of(v: float, c: Coefficients) -> float:
+    """The threshold of a set worth c v: an item above it is worth taking, as p (1 + d v) > v."""
+    return float(v / (1.0 + (c.b_out - c.b_in) * v))
+
+
+def guess(counts: Counts, c: Coefficients) -> tuple[Floats, Floats]:
+    """Guess Σ p of each row, and the highest ratio of means of a set over c."""
+    table, middle = counts.scale * counts.table, 0.5 * (LOW_EDGES + HIGH_EDGES)
+    k, mass = np.cumsum(table, axis=1), np.cumsum(table * middle, axis=1)
+    with np.errstate(invalid="ignore"):  # 0/0 of the first bins
+        worth = (mass + c.s0 / c.c) / (
+            k + (c.b_in - c.b_out) * mass + c.b_out * mass[:, -1:] + c.s1
+        )
+    return mass[:, -1], np.nanmax(worth, axis=1)
+
+
+def steepest_tilt(x: float, c: Coefficients) -> float:
+    """w at the last node that matters where the denominator is at least x."""
+    return -math.expm1(-max(c.b_in, c.b_out) * STEEPEST / x)
+
+
+def margins(
+    k: float, mean: float, variance: float, fewest: float, c: Coefficients
+) -> tuple[float, float, float, float]:
+    """By how much means of ratios and products may differ from those of means.
+
+    As a part of the highest value; for sets inside the top k, and beyond them, of F; and what is
+    left of a term given one positive more.
+    """
+    _, b_in, b_out, _, _ = c
+    least, x = least_denominator(0.0, fewest, c), least_denominator(k, fewest, c)
+    most = max(b_in, b_out)
+    change = max(1.0, b_out / (1.0 + b_in)) * most * variance
+    mean_x = x - min(b_in, b_out) * fewest + most * mean  # at most
+    kept = (1.0 - b_in / x) * (1.0 - b_out / least)
+    value = most * most * variance / least**2
+    return value, change * mean_x / (least * x * x), change * mean_x / x**3, kept
+
+
+def narrow_band(
+    v: float, n: int, mean: float, k: float, mass: float, c: Coefficients
+) -> tuple[float, Band | None, bool]:
+    """Return the worth of the set thresholded at that of v, a band around its own; is it ready?
+
+    It is as wide as the proof needs, and as the threshold is uncertain; ready if that is not much.
+    None where too few are positive. The set has k items, whose Σ p is `mass`, `mean` is all Σ p.
+    """
+    narrowest, for_items = 2.0**-10, 1 << 22  # the least width, and for how many items
+    widest, enough = 0.25, 2.0**-8
+    _, b_in, b_out, s0, s1 = c
+    fewest, _ = plausible_positives(mean, n)
+    x = least_denominator(k, fewest, c)
+    if not mass > 0.0 or fewest == 0.0 or steepest_tilt(x, c) > FLAT:
+        return v, None, False
+    if s0 * (1.0 + b_in) > c.c * s1:  # F could be more than 1 / (1 + b_in)
+        return v, None, False
+    better = (mass + s0 / c.c) / (k + b_in * mass + b_out * (mean - mass) + s1)
+    cut, step = threshold_of(better, c), abs(better - v) / better
+    value, inside, _, kept = margins(k, mean, mean, fewest, c)
+    needed = 4.0 * (value + inside / better + 1.0 - kept)
+    needed = max(needed, narrowest * min(1.0, for_items / n))
+    width = max(needed, 16.0 * step * step)
+    if needed > widest or (b_out - b_in) * cut * (1.0 + needed) >= 1.0:
+        return v, None, False
+    band = Band(cut * (1.0 - width), cut * (1.0 + 0.5 * width), cut * (1.0 + width), -1.0)
+    return better, band, width <= max(needed, enough)
+
+
+def is_proven(
+    band: Band,
+    sizes: tuple[float, float, float],
+    mass: float,
+    mean: float,
+    variance: float,
+    last: float,
+    n: int,
+    c: Coefficients,
+) -> bool:
+    """Whether no set inside the items above a narrow band is better, nor one that goes beyond it.
+
+    `sizes` says how many items are above the band, above its middle, and above its end, `mass` is
+    Σ p of the second ones; mean and variance are of all positives, and `last` is the value of all
+    items down to the end of the band.
+    """
+    slack = 1e-9  # inequalities must hold by more than this
+    low, middle, high, _ = band
+    k, k_middle, k_end = sizes
+    d, (fewest, _) = c.b_out - c.b_in, plausible_positives(mean, n)
+    value, inside, _, kept = margins(k, mean, variance, fewest, c)
+    _, _, beyond, _ = margins(k_end, mean, variance, fewest, c)
+    most = middle / (1.0 - d * middle) * (1.0 + value)
+    rest = middle * (c.b_out * mean + c.s1) - c.s0 / c.c * (1.0 - d * middle)
+    is_bound = mass - middle * k_middle <= rest - slack * middle * c.b_out * mean
+    no_less = (most + inside) * (1.0 - high * kept * d) <= high * kept * (1.0 - slack)
+    no_more = low <= (last / c.c - beyond) * (1.0 - low * d) * (1.0 - slack)
+    return bool((k == 0 or (is_bound and no_less)) and no_more and d * high < 1.0)
+
+
+def wide_bands(passes: Passes, bands: list[Band | None], c: Coefficients) -> list[Band]:
+    """Return wide bands of the rows that have none; above all items where they would be too wide.
+
+    A set that cannot be worth what another one is at least is not the best (`worth_in_bins`).
+    """
+    if None not in bands:
+        return [band or NOTHING for band in bands]
+    wide = []
+    for row, band in zip(passes.counts().table, bands, strict=True):
+        if band is not None:
+            wide.append(band)
+            continue
+        used = np.flatnonzero(row)
+        best, bound, mean = worth_in_bins(row[used], used, c)
+        may_be = used[bound >= best * (1.0 - 1e-12)]
+        above = int(row[: may_be[0]].sum())
+        first = above + 1.0 if c.s1 == 0.0 else 0.0  # smoothing: the empty set may be the best
+        # Items below the band are summed up by powers
+        x = least_denominator(first, plausible_positives(mean, passes.n)[0], c)
+        low = max(min(LOW_EDGES[may_be[-1]], FLAT / max(steepest_tilt(x, c), FLAT)), 5e-324)
+        size = int(row[low <= HIGH_EDGES].sum())
+        wide.append(Band(low, low, 2.0, first) if size <= room(passes.n) else NOTHING)
+    return wide
+
+
+def worth_in_bins(size: Ints, bins: Ints, c: Coefficients) -> tuple[float, Floats, float]:
+    """Return what some set is worth at least, what those that end in a bin are at most, and Σ p.
+
+    With M = Σ p of a set, X its denominator and x the least X, by Jensen's inequality and by 1.,
+
+        (c M + s0) / (E[X] + b_in)  ≤  f_k  ≤  (c M + s0) (1 + Var X / x²) / E[X].
+
+    Without smoothing f_k is also at most c M / (k + b_in M), since X ≥ k + b_in T, and at most
+    c μ / (k + b μ), b the smaller of b_in and b_out. Counts in bins bound M and μ, which is at
+    least what is returned.
+    """
+    _, b_in, b_out, s0, s1 = c
+    k, least, most = np.cumsum([size, size * LOW_EDGES[bins], size * HIGH_EDGES[bins]], axis=1)
+    first, d, mean, mean_low = k - size + 1.0, b_out - b_in, most[-1], least[-1]
+    worth = (c.c * least + s0) / (k + s1 + b_in * (1.0 + most) + b_out * (mean - most))
+    fewest, _ = plausible_positives(mean_low, int(k[-1]))
+    x = s1 + np.maximum(first + min(b_in, b_out) * fewest, min(1.0 + b_in, b_out) * fewest)
+    inside = most if d > 0.0 else least - size * LOW_EDGES[bins]
+    mean_x = np.maximum(x, first + s1 + b_out * mean_low - d * inside)
+    variance = max(b_in, b_out) ** 2 * mean
+    bound = (c.c * most + s0) / mean_x * (1.0 + variance / x**2)
+    if s0 == 0.0:
+        bound = np.minimum(bound, c.c * most / (first + b_in * most))
+        bound = np.minimum(bound, c.c * mean / (first + min(b_in, b_out) * mean))
+    return float(worth.max()), bound, float(mean_low)
+
+
+def tilts(u: Floats, b: float) -> tuple[Floats, Floats]:
+    """w = 1 - e^{-bu} and x = e^{-bu}, both to full relative precision."""
+    w, x = -np.expm1(-b * u), np.maximum(np.exp(-b * u), math.exp(-120.0))  # keeps 0/0 away
+    return w, np.where(w < 0.5, 1.0 - w, x)
+
+
+def nodes_for(x: float, most: float, mean: float, n: int, c: Coefficients) -> Floats:
+    """Return u, ω, and w and x inside and outside, for denominators from x on, and `most` items."""
+    _, positives = plausible_positives(mean, n)
+    u, weight = reciprocal_nodes(x, most + c.s1 + max(c.b_in, c.b_out) * positives)
+    inside = tilts(u, c.b_in)
+    return np.array([u, weight, *inside, *(inside if c.b_in == c.b_out else tilts(u, c.b_out))])
+
+
+def none_positive(items: Floats, below: Floats) -> float:
+    """P(S = 0) = Π (1 - p) over the items of a band and those below, whose p are at most 1/32."""
+    s, log = float(below[0]), 0.0
+    for j in range(1, below.size):
+        log -= s / j
+        s -= float(below[1 + j]) if j + 1 < below.size else 0.0
+    with np.errstate(divide="ignore"):  # log 0
+        return math.exp(log + float(np.log1p(-items).sum()))
+
+
+def _decided(
+    passes: Passes, problem: Problem, bands: list[Band]
+) -> tuple[list[Found | None], list[int]]:
+    """Return the best set of each row that ends in its band, and the rows that are not proven."""
+    work = 1 << 12  # a row costs about as much as so many items in a pass over an array
+    low, _, high, _ = np.array(bands).T
+    sums, items = passes.around(low, high, room(passes.n))
+    found: list[Found | None] = [None] * passes.rows
+    unproven: list[int] = []
+
+    def decide_rows(part: slice) -> None:
+        for r in range(part.start, part.stop):
+            own = items[r]
+            if own is None:
+                unproven.extend([r] if bands[r].first < 0.0 else [])
+            elif bands[r] is not NOTHING:
+                best = best_end(own, sums[r], bands[r], passes.n, problem)
+                found[r] = best if isinstance(best, Found) else None
+                unproven.extend([r] if best is False else [])
+
+    in_threads(decide_rows, passes.rows, threads_for(work * passes.rows))
+    above = [r for r, each in enumerate(found) if each and each.k and each.threshold == math.inf]
+    least = passes.least_above(high) if above else high
+    for r in above:
+        found[r] = found[r]._replace(threshold=float(least[r]))  # type: ignore[union-attr]
+    return found, unproven
+
+
+def best_end(
+    items: Floats, sums: Floats, band: Band, n: int, problem: Problem
+) -> Found | bool | None:
+    """Return the best set of a row that ends in its band; False if another one may be better.
+
+    None if several are equally good. Items are in ascending order. An infinite threshold is that of
+    the items above the band.
+    """
+    from argmaxf.expected import difference_kernels
+
+    c, narrow, size = problem.coefficients, band.first < 0.0, items.size
+    k = round(sums[1, 0] + sums[1, 1])
+    mean = float(sums[0, 0] + sums[1, 0] + items.sum())
+    if mean == 0.0:
+        return None
+    least, (fewest, _) = max(k, 1) if narrow else band.first, plausible_positives(mean, n)
+    # Where nothing is positive the numerator is s0: if that is 0, only S ≥ 1 has to be in reach
+    x = least_denominator(least, max(fewest, 1.0) if c.s0 == 0.0 else fewest, c)
+    if steepest_tilt(x, c) * (1.0 if k > 0 else band.low) > FLAT:
+        return False
+    nodes = nodes_for(x, max(k + size, least), mean, n, c)
+    is_known = k == 0 and band.low <= FLAT and mean < 700.0
+    none = none_positive(items, sums[0]) if is_known else 0.0
+    first, ratio = int(k == 0) if narrow else int(band.first), tuple(map(float, c))
+    given = items, sums, nodes, first, problem.split_ties, none, ratio
+    best, f, std, last = difference_kernels.decide_band.compiled(*given)
+    if best < 0:
+        return None
+    if narrow:
+        upper = items[np.searchsorted(items, band.middle, side="right") :]
+        sizes = k, k + upper.size, k + size
+        variance = float(sums[0, 2] + sums[1, 2] + (items * (1.0 - items)).sum())
+        mass = float(sums[1, 0] + upper.sum())
+        if not is_proven(band, sizes, mass, mean, variance, last, n, c):
+            return False
+    threshold = float(items[size - best]) if best else math.inf
+    chance = none if is_known else -math.exp(-mean)
+    return _or_nothing(Found(k + best, threshold, f, std), chance, problem)
+
+
+def _or_nothing(found: Found, none: float, problem: Problem) -> Found | None:
+    """Return the set, or the empty one where that is better; None in doubt, or outside of limits.
+
+    `none` is P(S = 0), with which the empty set is worth the value of 0/0; if it is negative, minus
+    a bound on it.
+    """
+    doubt, least_value = 1e-12, 1e-290  # errors of smaller values underflow
+    zero, (_, _, b_out, _, s1), f = problem.zero_division, problem.coefficients, found.expected
+    if f <= least_value or not problem.least <= found.k <= problem.most:
+        return None
+    if zero > 0.0 and s1 == 0.0 and problem.least == 0:
+        chance = 1.0 if b_out == 0.0 else abs(none)
+        if zero * chance >= f * (1.0 - doubt):
+            is_better = zero * chance > f * (1.0 + doubt) and (none >= 0.0 or b_out == 0.0)
+            std = zero * math.sqrt(chance * (1.0 - chance))
+            return Found(0, math.inf, zero * chance, std) if is_better else None
+    return found

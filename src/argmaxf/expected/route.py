@@ -1,0 +1,79 @@
+"""How a large array is decided: by the band, or by the grouped search.
+
+The band (`band.py`) decides every measure that is a ratio of counts, with smoothing, any value of
+0/0, and equal items split or together. The grouped search (`drive.py`, `search.py`) is for:
+
+- sketches and other summaries, also of frames and files that are not read in batches: there are no
+  items to copy out of a band;
+- measures that are linear in the positives (`LinearSearch`): their value is no ratio of means;
+- limits on the number of items that exclude the best set: f need not fall steadily beyond it;
+- several sets that agree to 12 digits of the terms they do not share: the search looks at the loss
+  instead of f where f is near 1, and takes the smallest of equal ones;
+- a narrow band that is not proven where a wide one has too many items: f is nearly flat over many
+  sets, with few positives among many items that look alike;
+- values below 1e-290, and Tversky's index so far from Dice that terms of the first sets underflow.
+
+Chance constraints and other measures have their own ways (`counts`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxf._base.arrays import Bools
+from argmaxf.expected import band, drive
+from argmaxf.expected.array_passes import ArrayPasses, mark
+from argmaxf.expected.counts.gmean import decide_gmean
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.sources.array import ArraySource
+from argmaxf.expected.threads import in_threads, threads_for
+from argmaxf.measures import GMean
+from argmaxf.problem import Problem
+
+
+def decide_large(p: NDArray[Any], problem: Problem) -> Decision:
+    """Decide many items without sorting them."""
+    if isinstance(problem.measure, GMean):
+        return decide_gmean(p, problem)
+    return decide_by_band(p, problem) or decide_by_search(p, problem)
+
+
+def decide_by_band(p: NDArray[Any], problem: Problem) -> Decision | None:
+    """Decide by the band; None where it has no answer, or so few items are sooner sorted."""
+    fewest, fewest_wide = 1 << 11, 1 << 13
+    if p.size <= fewest or not band.knows(problem):
+        return None
+    (found,) = band.decide(ArrayPasses(p), problem, wide=p.size > fewest_wide)
+    if found is None:
+        return None
+    k, threshold, expected, std = found
+    selected = mark(p, threshold, k)
+    return Decision(selected, k, threshold, expected, std, problem.beta, p.size)
+
+
+def decide_by_search(p: NDArray[Any], problem: Problem) -> Decision:
+    """Decide any question by the grouped search."""
+    source = ArraySource(p)
+    search = drive.decide(source, problem)[()]
+    return replace(search.decision(p.size), selected=source.select({(): search.cut}))
+
+
+def decide_large_rows(p: NDArray[Any], problem: Problem) -> tuple[list[Decision], Bools]:
+    """Decide each row of a matrix, rows shared out among threads; mark what is selected."""
+    worth_a_thread, long_row = 1 << 16, 1 << 20  # items; long rows have threads of their own
+    found: list[Any] = [None] * len(p)
+    selected = np.empty(p.shape, np.bool_)
+
+    def work(part: slice) -> None:
+        for r in range(part.start, part.stop):
+            decision = decide_large(p[r], problem)
+            selected[r] = decision.selected
+            found[r] = replace(decision, selected=None)
+
+    threads = threads_for(p.size, worth_a_thread) if p.shape[1] <= long_row else 1
+    in_threads(work, len(p), threads)
+    return found, selected
