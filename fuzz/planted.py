@@ -175,7 +175,7 @@ def tarfile_error():
 
 
 def limits_are_no_matter_of_use():
-    from argmaxf.expected import search
+    from argmaxf.expected.grouped import search
 
     bound = search.value_at_least
 
@@ -239,7 +239,8 @@ PLANTED = {
         "frames", replaced("argmaxf.frames.table", "unused", lambda taken, wanted: list(wanted))
     ),
     "changed frames are not noticed": Planted(
-        "changing", replaced("argmaxf.expected.search", "_check_same", lambda before, after: None)
+        "changing",
+        replaced("argmaxf.expected.grouped.search", "_check_same", lambda before, after: None),
     ),
     "text segments become numbers": Planted("files", text_as_numbers),
     "names are patterns": Planted("files", patterns_for_names),
@@ -269,7 +270,7 @@ PLANTED = {
     "large text is no key": Planted("frames", no_large_text),
     "impossible sketches": Planted(
         "sketches",
-        replaced("argmaxf.expected.summary.stored", "possible", lambda rows, values: True),
+        replaced("argmaxf.expected.sketch", "possible", lambda rows, values: True),
     ),
     "damaged archives": Planted("archives", no_check_of_zlib),
     "limits do not count for use": Planted("levels", limits_are_no_matter_of_use),

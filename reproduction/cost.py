@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import spearmanr
 
-from argmaxf.expected.evaluate import expected_f
+from argmaxf.expected.values import expected_f
 from argmaxf.prior import shift_prior
 from argmaxf.theory import GaussianMixture, mean_kl
 from reproduction.datasets import MultilabelData, load_mulan

@@ -21,7 +21,7 @@ from argmaxf.displays import (
 )
 from argmaxf.displays.drawing import MOST_POINTS, thinned
 from argmaxf.empirical.paired import f_difference
-from argmaxf.expected.operating import operating_point, recall_shares
+from argmaxf.expected.values import operating_point, recall_shares
 from tests.judges import definition
 
 mpl.use("Agg")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize
-from argmaxf.expected.search import Search
+from argmaxf.expected.grouped.search import Search
 from argmaxf.frames import decisions
 from argmaxf.frames.grouping import GroupedRows, groups_of_rows
 from argmaxf.problem import Problem

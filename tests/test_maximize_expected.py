@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from scipy.signal import fftconvolve
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf.expected import drive, maximize
+from argmaxf.expected import maximize, refine
+from argmaxf.expected.grouped.sources import ArraySource, Cut
 from argmaxf.expected.references import ye_2012
 from argmaxf.expected.route import decide_by_search, decide_large
-from argmaxf.expected.sources.array import ArraySource
-from argmaxf.expected.sources.base import Cut
 from argmaxf.measures import FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem
 from tests.judges import BETAS, best_k, curve_40_digits, families
@@ -201,7 +200,7 @@ def test_order_changes_nothing(n):
 def test_threads_and_chunks_change_nothing(threads, chunk):
     p = np.random.default_rng(4).beta(0.5, 5, 30_000)
     problem = maximize.Problem.of(1.0, "fbeta")
-    found = drive.decide(ArraySource(p, threads=threads, chunk=chunk), problem)[()]
+    found = refine.decide(ArraySource(p, threads=threads, chunk=chunk), problem)[()]
     decision = maximize_expected_f(p)
     assert found.cut == (decision.threshold, decision.k)
 

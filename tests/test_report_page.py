@@ -15,7 +15,7 @@ import argmaxf
 from argmaxf.cli.answer import Request
 from argmaxf.cli.app import run
 from argmaxf.cli.tables import read_table, split_table
-from argmaxf.expected.operating import operating_point
+from argmaxf.expected.values import operating_point
 from argmaxf.measures import GMean
 from argmaxf.report.live import beta_grid, live_numbers, threshold_grid
 from argmaxf.report.page import render

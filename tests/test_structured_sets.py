@@ -18,10 +18,10 @@ from argmaxf import (
     maximize_expected_f,
     maximize_worst_case_f,
 )
-from argmaxf.expected import drive
+from argmaxf.expected import refine
 from argmaxf.expected.counts.count import Count
+from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.route import decide_by_search
-from argmaxf.expected.summary.groups import Groups
 from argmaxf.expected.ties import settle
 from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, Dice, FBeta, FowlkesMallows, Kappa, Tversky
@@ -221,18 +221,18 @@ def test_long_runs_are_not_looked_at_item_by_item(measure):
     values, sizes = np.array([0.9, 1.7e-5, 1e-9]), np.array([1.0, 1e6, 1e6])
     for top in (0, 1):
         problem = Problem.of(measure=measure, min_selected=700)
-        search = drive.search(Groups.of_values(values[top:], sizes[top:]), problem)
+        search = refine.search(Groups.of_values(values[top:], sizes[top:]), problem)
         assert not search.wanted
-        assert sum(ladder.k.size for ladder in search._ladders) < 10_000
+        assert sum(path.k.size for path in search._paths) < 10_000
 
 
 @pytest.mark.parametrize("measure", [MCC(), BalancedAccuracy(), FowlkesMallows(), Kappa()], ids=str)
 def test_one_value_is_not_looked_at_item_by_item_either(measure):
     """All sets of a model that tells nothing apart are as good, or all items are the best."""
     groups = Groups.of_values(np.array([1e-3]), np.array([1e6]))
-    search = drive.search(groups, Problem.of(measure=measure))
+    search = refine.search(groups, Problem.of(measure=measure))
     assert search.optimum.k in (0, 1_000_000)
-    assert sum(ladder.k.size for ladder in search._ladders) == 2
+    assert sum(path.k.size for path in search._paths) == 2
 
 
 @pytest.mark.parametrize("chance", [4.7e-7, 1e-5, 1e-3])

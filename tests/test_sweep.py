@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from argmaxf import expected_f, expected_f_curve, maximize_expected_f
-from argmaxf.expected.operating import TopSets, operating_point
 from argmaxf.expected.sweep import curves_of_betas, decide_betas, top_spreads
+from argmaxf.expected.values import TopSets, operating_point
 
 BETAS = [0.1, 0.5, 1.0, 2.0, 10.0]
 rng = np.random.default_rng(0)

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from argmaxf import maximize_expected_f
-from argmaxf.expected import drive
-from argmaxf.expected.sources.array import ArraySource
+from argmaxf.expected import refine
+from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.files.deciding import Options, decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import FBeta, Jaccard
@@ -186,8 +186,8 @@ def test_a_summary_that_is_in_doubt_says_so(options):
     problem = Problem.of(ties="together", **options)
     for part in np.split(p, np.flatnonzero(np.diff(segment)) + 1):
         exact = maximize_expected_f(part, ties="together", **options).k
-        search = drive.decide(ArraySource(part), problem)[()]
-        assert search.optimum.k == exact or search.optimum.contested
+        search = refine.decide(ArraySource(part), problem)[()]
+        assert search.optimum.k == exact or search.optimum.ambiguous
 
 
 SPREADS = {
@@ -208,9 +208,9 @@ def test_the_search_errs_only_where_it_is_in_doubt_for_extreme_beta(name, beta):
 
     p = SPREADS[name](np.random.default_rng(7), 1_000)
     problem = Problem.of(beta)
-    search = drive.decide(ArraySource(p), problem)[()]
+    search = refine.decide(ArraySource(p), problem)[()]
     exact = maximize_expected_f(p, beta=beta).k
-    assert search.optimum.k == exact or search.optimum.contested
+    assert search.optimum.k == exact or search.optimum.ambiguous
     near = {k for at in (search.optimum.k, exact) for k in range(at - 3, at + 4) if 1 <= k <= 1_000}
     assert settle(np.sort(p)[::-1], near, problem) == exact
 
@@ -260,6 +260,6 @@ def test_the_spread_counts_that_nothing_may_be_positive(p, beta):
 def test_many_equal_items_at_the_top_are_all_taken_without_a_closer_look(beta):
     """Among them f rises, if by less than doubles can tell: E[F] = (1+β²) E[k y / (k + β² S)]."""
     p = np.r_[np.full(20_000, 0.75), 0.01]
-    search = drive.decide(ArraySource(p), Problem.of(beta))[()]
+    search = refine.decide(ArraySource(p), Problem.of(beta))[()]
     assert search.optimum.k == 20_000
-    assert len(search._ladders) < 10
+    assert len(search._paths) < 10

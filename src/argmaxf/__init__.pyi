@@ -37,14 +37,14 @@ from argmaxf.expected.dependent import (
 from argmaxf.expected.dependent import (
     maximize_expected_f_from_samples as maximize_expected_f_from_samples,
 )
-from argmaxf.expected.evaluate import expected_f as expected_f
-from argmaxf.expected.evaluate import expected_f_curve as expected_f_curve
 from argmaxf.expected.macro import MacroDecision as MacroDecision
 from argmaxf.expected.macro import (
     maximize_expected_macro_f as maximize_expected_macro_f,
 )
 from argmaxf.expected.maximize import maximize_expected_f as maximize_expected_f
-from argmaxf.expected.summary.sketch import ProbabilitySketch as ProbabilitySketch
+from argmaxf.expected.sketch import ProbabilitySketch as ProbabilitySketch
+from argmaxf.expected.values import expected_f as expected_f
+from argmaxf.expected.values import expected_f_curve as expected_f_curve
 from argmaxf.expected.worst_case import WorstCase as WorstCase
 from argmaxf.expected.worst_case import maximize_worst_case_f as maximize_worst_case_f
 from argmaxf.frames import TiesWarning as TiesWarning

@@ -24,7 +24,7 @@ from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected.chance import ChanceGuarantee
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.summary.sketch import ProbabilitySketch
+from argmaxf.expected.sketch import ProbabilitySketch
 from argmaxf.files import Options, decide_files, estimate_files, label_files
 from argmaxf.frames.decide import Decisions
 from argmaxf.prior import ESTIMATE, is_estimated

@@ -12,7 +12,7 @@ from argmaxf._base.messages import how_many
 from argmaxf.cli.decide import COLUMN, KINDS, NULLS, SKETCH, read_sketch
 from argmaxf.cli.output import JSON_OPTION, console, print_json
 from argmaxf.cli.progress import TerminalProgress
-from argmaxf.expected.summary.sketch import ProbabilitySketch
+from argmaxf.expected.sketch import ProbabilitySketch
 from argmaxf.files import summarize_files
 
 OUT = typer.Option("-o", "--output", help=f"The sketch to write, a file {SKETCH}.")

@@ -12,7 +12,7 @@ from argmaxf.comparison.choice import Choice
 from argmaxf.comparison.methods import Method
 from argmaxf.comparison.words import NOTHING, aligned, listed, selection, shown
 from argmaxf.empirical.interval import Interval
-from argmaxf.expected.evaluate import expected_f
+from argmaxf.expected.values import expected_f
 from argmaxf.measures import Measure
 
 

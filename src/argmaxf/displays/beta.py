@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.displays.base import ProbabilityDisplay
 from argmaxf.displays.drawing import BLUE, GREEN, GREY, ORANGE, tidy
-from argmaxf.expected.operating import TopSets
 from argmaxf.expected.sweep import decide_betas
+from argmaxf.expected.values import TopSets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

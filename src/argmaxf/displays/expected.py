@@ -17,9 +17,9 @@ from argmaxf.displays.drawing import (
     tidy,
 )
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.evaluate import expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.sweep import top_spreads
+from argmaxf.expected.values import expected_f_curve
 from argmaxf.measures import MeasureLike, as_measure
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from scipy.special import expit, logit
 from argmaxf._base.validation import as_real_array
 from argmaxf.displays.base import Measured, ProbabilityDisplay
 from argmaxf.displays.drawing import BLUE, GREY, ORANGE, tidy
-from argmaxf.expected.evaluate import expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.values import expected_f_curve
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import move_odds, odds_factor
 from argmaxf.theory.mixture import mean_kl_of_rows

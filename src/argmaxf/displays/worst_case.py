@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from argmaxf._base.validation import as_probabilities
 from argmaxf.displays.base import ProbabilityDisplay
 from argmaxf.displays.drawing import BLUE, GREY, ORANGE, tidy
-from argmaxf.expected.evaluate import expected_f
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.values import expected_f
 from argmaxf.expected.worst_case import maximize_worst_case_f
 from argmaxf.measures import FBeta
 from argmaxf.prior import move_odds

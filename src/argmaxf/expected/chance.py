@@ -25,8 +25,8 @@ from argmaxf.constraints import ChanceConstraint, Constraints, priced, sure
 from argmaxf.expected.counts.count import Count
 from argmaxf.expected.counts.sets import best_size, sizes_allowed, value_by_counts
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.evaluate import groups_of_items, top_curve, value_of_sets
 from argmaxf.expected.ties import settle
+from argmaxf.expected.values import groups_of_items, top_curve, value_of_sets
 from argmaxf.problem import Problem
 
 WINDOW = 512  # sizes whose probabilities are found together

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, contiguous, readonly
-from argmaxf.expected.evaluate import expected_f, groups_of_items
-from argmaxf.expected.form import Tilt
+from argmaxf.expected.grouped.groups import group_sums
+from argmaxf.expected.grouped.integrand import Tilt
 from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
-from argmaxf.expected.summary.groups import group_sums
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.expected.ties import exact_coefficients, exact_value
+from argmaxf.expected.values import expected_f, groups_of_items
 from argmaxf.measures import FBeta
 
 DRAWS = 1 << 12  # draws whose decays are held at a time

@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel
+from argmaxf.expected.grouped.group_kernels import group_terms, group_variances
 from argmaxf.expected.large_summary_kernels import (
     frames_of,
     gathered,
@@ -26,7 +27,6 @@ from argmaxf.expected.large_summary_kernels import (
 from argmaxf.expected.product_kernels import log_product
 from argmaxf.expected.quadrature import plausible_positives, reciprocal_nodes
 from argmaxf.expected.spread_kernels import squared_deviation, tilted_sums
-from argmaxf.expected.summary.kernels import group_terms, group_variances
 from argmaxf.expected.tilt_kernels import BLOCK, tilt
 
 SLACK = 1e-12  # as in search.py

@@ -1,6 +1,6 @@
 """The summary of one set that is read twice: how fine it is depends on the set.
 
-Rows are those of `summary/layout.py` with a number of bits that suits, and one row at either end
+Rows are those of `grouped/groups.py` with a number of bits that suits, and one row at either end
 for all that is nearer to 1 or to 0 than some power of two. A row's six power sums give its sums at
 the nodes to the last digit if ζ = h w / (1 - c w) is at most 2^-7 (`summary.kernels.group_terms`):
 with 6 bits at every node, with fewer where w is small, as it is where many items are positive.
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
+from argmaxf.expected.grouped.group_kernels import ROOM, add_powers, near
+from argmaxf.expected.grouped.groups import BITS, COLUMNS, HIGH_BASE, LOW_BASE, MANTISSA, TINY
 from argmaxf.expected.quadrature import plausible_positives
-from argmaxf.expected.summary.kernels import ROOM, add_powers, near
-from argmaxf.expected.summary.layout import BITS, COLUMNS, HIGH_BASE, LOW_BASE, MANTISSA, TINY
 
 HALF = 1022  # the exponent of 1/2, as it is stored
 SHALLOW = 12  # octaves below 1/2, at most, that are worth a layout of its own

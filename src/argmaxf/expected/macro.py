@@ -23,7 +23,7 @@ from argmaxf._base.validation import (
 )
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.macro_solver import Assignment, Cells, Instance, Rule, Watch, solve
-from argmaxf.expected.sources.sparse import as_csr, is_sparse, selected_cells
+from argmaxf.expected.sparse import as_csr, is_sparse, selected_cells
 from argmaxf.measures import Measure, MeasureLike, Ratio
 from argmaxf.problem import Problem
 

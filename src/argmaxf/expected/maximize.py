@@ -27,8 +27,7 @@ from argmaxf.expected.dense import (
     decide_each_row,
     decide_one,
 )
-from argmaxf.expected.sources.sparse import as_csr, is_sparse
-from argmaxf.expected.sparse import decide_sparse
+from argmaxf.expected.sparse import as_csr, decide_sparse, is_sparse
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import check_fits, factor_of, is_estimated, likely_rates, move_odds
 from argmaxf.problem import Problem

@@ -1,7 +1,7 @@
 """How a large array is decided: by the band, or by the grouped search.
 
 The band (`band.py`) decides every measure that is a ratio of counts, with smoothing, any value of
-0/0, and equal items split or together. The grouped search (`drive.py`, `search.py`) is for:
+0/0, and equal items split or together. The grouped search (`refine.py`, `grouped`) is for:
 
 - sketches and other summaries, also of frames and files that are not read in batches: there are no
   items to copy out of a band;
@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools
-from argmaxf.expected import band, drive
+from argmaxf.expected import band, refine
 from argmaxf.expected.array_passes import ArrayPasses, mark
 from argmaxf.expected.counts.gmean import decide_gmean
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.sources.array import ArraySource
+from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import GMean
 from argmaxf.problem import Problem
@@ -58,7 +58,7 @@ def decide_by_band(p: NDArray[Any], problem: Problem) -> Decision | None:
 def decide_by_search(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide any question by the grouped search."""
     source = ArraySource(p)
-    search = drive.decide(source, problem)[()]
+    search = refine.decide(source, problem)[()]
     return replace(search.decision(p.size), selected=source.select({(): search.cut}))
 
 

@@ -17,9 +17,9 @@ from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained, probability_of_parts
 from argmaxf.expected.counts.joint import refuse_many
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.evaluate import groups_of_items, value_of_sets
 from argmaxf.expected.route import decide_large
 from argmaxf.expected.small_sets import SMALL, Sets, decide_sets
+from argmaxf.expected.values import groups_of_items, value_of_sets
 from argmaxf.problem import Problem
 
 

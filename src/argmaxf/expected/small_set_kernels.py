@@ -42,6 +42,8 @@ from argmaxf.expected.tilt_kernels import (
     G,
     U,
     factor,
+    jensen_bound,
+    largest_size,
     log_factor,
     log_products,
     longest,
@@ -51,6 +53,7 @@ from argmaxf.expected.tilt_kernels import (
     set_rule,
     spread,
     tilted_sums,
+    zero_over_zero,
 )
 from argmaxf.measures.ratio import Coefficients
 
@@ -86,27 +89,19 @@ def fit_rule(rule, ascending, mean, c, first, free):
 
 @kernel
 def largest_useful_k(ascending, mean, c):
-    """An upper bound on the best k, by Jensen's inequality from both sides.
-
-    f_k ≥ (c M_k + s0) / (k + s1 + b_in (1 + M_k) + b_out (μ - M_k)),  M_k = Σ_{i≤k} p_i
-    f_k ≤ (c μ + s0) / (k + s1 + min(b_in, b_out) μ)
-    """
+    """An upper bound on the best k, by Jensen's inequality from both sides."""
     n = ascending.size
     mass = 0.0
     best = 0.0
     for k in range(1, n + 1):
         mass += ascending[n - k]
-        middle = k + c.s1 + c.b_in * (1.0 + mass) + c.b_out * max(0.0, mean - mass)
-        best = max(best, (c.c * mass + c.s0) / middle)
-    return min(float(n), (c.c * mean + c.s0) / best - c.s1 - min(c.b_in, c.b_out) * mean + 1.0)
+        best = max(best, jensen_bound(k, mass, mean, c))
+    return min(float(n), largest_size(best, mean, c))
 
 
 @kernel
 def no_better(k, mean, c, best):
-    """Whether Jensen's bound (c μ + s0) / (k + s1 + b μ) leaves k items and more below the best.
-
-    b = min(b_in, b_out); with every positive inside the set, the value is concave in their number.
-    """
+    """Whether `largest_size` leaves k items and more below the best, by more than rounding."""
     return c.c * mean + c.s0 < (k + c.s1 + min(c.b_in, c.b_out) * mean) * best * (1.0 - 1e-12)
 
 
@@ -335,11 +330,7 @@ def top_spread(ascending, k, f, c, rule, work):
 
 @kernel
 def nothing_selected(ascending, mean, c, zero_division, work):
-    """Mean and standard deviation of the measure for the empty set.
-
-    With s1 = 0 it is 0/0 where nothing is positive, or always if positives left out do not count.
-    P(S = 0) = Π (1 - p); the spread of an indicator is √(P (1 - P)).
-    """
+    """Mean and standard deviation of the measure for the empty set."""
     if c.s1 > 0.0:
         certain = 1.0 if c.s0 == 0.0 else 0.0
         low, high = denominator_range(mean, float(ascending.size), c, 0.0, 0.0, certain)
@@ -349,14 +340,11 @@ def nothing_selected(ascending, mean, c, zero_division, work):
         for m in range(int(rule[SIZE])):
             f += c.s0 * rule[WEIGHT + m] * work[G + m]
         return f, top_spread(ascending, 0, f, c, rule, work)
-    if zero_division == 0.0:
-        return 0.0, 0.0
     log_none = 0.0
-    if c.b_out > 0.0:
+    if zero_division > 0.0 and c.b_out > 0.0:
         for p in ascending:
             log_none += math.log1p(-p)
-    deviation = zero_division * math.sqrt(math.exp(log_none) * abs(math.expm1(log_none)))
-    return zero_division * math.exp(log_none), deviation
+    return zero_over_zero(zero_division, log_none)
 
 
 @reordering_kernel

@@ -16,10 +16,10 @@ import numpy as np
 
 from argmaxf._base.arrays import Floats, Ints, readonly
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected import drive
+from argmaxf.expected import refine
 from argmaxf.expected.counts.sets import decide_by_counts
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.sources.array import ArraySource
+from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.expected.threads import in_threads, sets_in_threads, threads_for
 from argmaxf.expected.ties import settle
 from argmaxf.problem import Problem
@@ -154,7 +154,7 @@ def settled(ascending: Floats, problem: Problem) -> tuple[int, float, float]:
     rivals = np.flatnonzero(f > -1.0).tolist()
     c, zero = problem.coefficients, problem.zero_division
     if c.b_in != c.b_out and len(rivals) * ascending.size**2 > DECIMALS:
-        rivals = drive.decide(ArraySource(ascending), problem)[()].rivals()
+        rivals = refine.decide(ArraySource(ascending), problem)[()].rivals()
     k = settle(ascending[::-1], rivals, problem) if len(rivals) > 1 else rivals[0]
     if k == 0:
         mean, std = kernels.nothing_selected(ascending, ascending.sum(), c, zero, work)

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.validation import as_probabilities
-from argmaxf.expected.evaluate import expected_f, expected_f_curve
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.small_sets import SMALL, options_of, settled
+from argmaxf.expected.values import expected_f, expected_f_curve
 from argmaxf.measures import MeasureLike
 from argmaxf.measures.ratio import coefficients_of_betas
 from argmaxf.problem import Problem

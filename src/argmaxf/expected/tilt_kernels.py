@@ -246,6 +246,36 @@ def tilted_sums(items, tilts, size, out):
 
 
 @kernel
+def jensen_bound(k, mass, mean, c):
+    """A lower bound on f_k by Jensen's inequality, from M_k = Σ_{i≤k} p_i and the mean μ = Σ p.
+
+    f_k ≥ (c M_k + s0) / (k + s1 + b_in (1 + M_k) + b_out (μ - M_k)).
+    """
+    return (c.c * mass + c.s0) / (k + c.s1 + c.b_in * (1.0 + mass) + c.b_out * abs(mean - mass))
+
+
+@kernel
+def largest_size(best, mean, c):
+    """How many items a set worth `best` can have: f_k ≤ (c μ + s0) / (k + s1 + min(b_in, b_out) μ).
+
+    That is Jensen's inequality: with every positive inside the set, the value is concave in their
+    number.
+    """
+    return (c.c * mean + c.s0) / best - c.s1 - min(c.b_in, c.b_out) * mean + 1.0
+
+
+@kernel
+def zero_over_zero(zero_division, log_none):
+    """Mean and standard deviation of `zero_division` where no item is positive, 0 elsewhere.
+
+    That is the measure of the empty set without smoothing; `log_none` is log P(S = 0), or 0 if
+    positives left out do not count. The spread of an indicator is √(P (1 - P)).
+    """
+    none = math.exp(log_none)
+    return zero_division * none, zero_division * math.sqrt(none * abs(math.expm1(log_none)))
+
+
+@kernel
 def none_positive(p):
     """P(S = 0) = Π (1 - p); 0 where it is too small to matter."""
     product = 1.0

@@ -16,15 +16,15 @@ from argmaxf._base.atomic_write import refuse_inputs
 from argmaxf._base.validation import check_choice, check_unit_interval
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.interval import Interval
-from argmaxf.expected import drive
+from argmaxf.expected import refine
 from argmaxf.expected.chance import decide_constrained
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.evaluate import value_of_sets
+from argmaxf.expected.grouped.groups import empty_table
+from argmaxf.expected.grouped.sources import add_items
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.sketch import ProbabilitySketch
 from argmaxf.expected.small_sets import SMALL
-from argmaxf.expected.sources.array import add_items
-from argmaxf.expected.summary.layout import empty_table
-from argmaxf.expected.summary.sketch import ProbabilitySketch
+from argmaxf.expected.values import value_of_sets
 from argmaxf.files.column import BROKEN, Column, first_line
 from argmaxf.files.formats import find_inputs
 from argmaxf.files.progress import Progress, Silent
@@ -207,7 +207,7 @@ def _decide_kept(spill: Spill, band: Band, table: Floats, problem: Problem) -> D
             max_selected=problem.most,
         )
         return replace(decision, selected=None)
-    return drive.decide(BandSource(spill, band, table), problem)[()].decision(n)
+    return refine.decide(BandSource(spill, band, table), problem)[()].decision(n)
 
 
 def _label(items: Column, decision: Decision, problem: Problem, label: str) -> pl.Expr:

@@ -14,11 +14,9 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected import drive
-from argmaxf.expected.sources.array import ArraySource
-from argmaxf.expected.summary.groups import Groups
-from argmaxf.expected.summary.tables import groups_of_table
-from argmaxf.expected.summary.windows import windows
+from argmaxf.expected import refine
+from argmaxf.expected.grouped.groups import Groups, groups_of_table, windows
+from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.files.formats import spilling, write_all
 from argmaxf.problem import Problem
 
@@ -36,7 +34,7 @@ class Band(NamedTuple):
     @classmethod
     def likely(cls, table: Floats, problem: Problem) -> Band:
         """Return a wide band around the threshold of the items seen so far."""
-        search = drive.search(groups_of_table(table, zeros=True), problem)
+        search = refine.search(groups_of_table(table, zeros=True), problem)
         near = Groups.joined([search.best_border().last, search.unsettled])
         if len(near) == 0:
             return cls()

@@ -14,7 +14,7 @@ from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.summary.sketch import ProbabilitySketch
+from argmaxf.expected.sketch import ProbabilitySketch
 from argmaxf.frames.batches import column_batches
 from argmaxf.frames.engines import Frame, as_frame, engine_of, with_arrays
 from argmaxf.frames.grouping import P, checked, sketch_table, summarized

@@ -16,9 +16,8 @@ import numpy as np
 
 from argmaxf._base.arrays import Floats, Ints
 from argmaxf._base.messages import how_many
-from argmaxf.expected.summary import layout
-from argmaxf.expected.summary.groups import Groups
-from argmaxf.expected.summary.tables import table_groups, tiny_group
+from argmaxf.expected.grouped import groups as layout
+from argmaxf.expected.grouped.groups import Groups, table_groups, tiny_group
 from argmaxf.frames.engines import Frame, engine_of
 
 P, SEGMENT = "argmaxf_p", "argmaxf_segment"

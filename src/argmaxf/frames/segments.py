@@ -16,14 +16,14 @@ import narwhals as nw
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
-from argmaxf.expected import drive
+from argmaxf.expected import refine
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.dense import decide_one
+from argmaxf.expected.grouped import groups as layout
+from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.segments import decide_by
 from argmaxf.expected.small_sets import SMALL, Sets, decide_sets
-from argmaxf.expected.summary import layout
-from argmaxf.expected.summary.groups import Groups
 from argmaxf.frames.batches import column_batches
 from argmaxf.frames.engines import CHANGED, Frame
 from argmaxf.frames.grouping import (
@@ -164,13 +164,13 @@ def decide_segments(table: Table, problem: Problem) -> Answers:
     _decide_small(answers, table, small, problem)
     if not small.all():
         source = FrameSource(table, small)
-        searches = drive.decide(source, problem)
+        searches = refine.decide(source, problem)
         for i, search in searches.items():
             k, f, std, _, _ = search.optimum
             answers.note(i, k, search.cut.threshold, f, std, source.n[i])
         answers.n[~small] = source.n[~small]
         contested = np.zeros(table.segments, np.bool_)
-        contested[[i for i, search in searches.items() if search.optimum.contested]] = True
+        contested[[i for i, search in searches.items() if search.optimum.ambiguous]] = True
         _decide_small(answers, table, contested & (answers.n <= SMALL), problem)
     _check_all_there(answers)
     return answers

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from argmaxf.empirical.threshold import maximize_empirical_f
-from argmaxf.expected.operating import TopSets
 from argmaxf.expected.sweep import curves_of_betas, decide_betas
+from argmaxf.expected.values import TopSets
 
 Floats = NDArray[np.float64]
 BETAS = 49  # from 0.1 to 10

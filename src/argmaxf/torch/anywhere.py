@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from argmaxf.expected.evaluate import expected_f
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.threads import in_threads, threads_for
+from argmaxf.expected.values import expected_f
 from argmaxf.problem import Problem
 from argmaxf.torch import engine
 from argmaxf.torch.records import MaskValues

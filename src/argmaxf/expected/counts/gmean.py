@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools
-from argmaxf.expected import drive
+from argmaxf.expected import refine
 from argmaxf.expected.counts.search import LinearSearch
 from argmaxf.expected.counts.sets import value_by_counts
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.sources.array import ArraySource
-from argmaxf.expected.sources.base import Cut
+from argmaxf.expected.grouped.sources import ArraySource, Cut
 from argmaxf.measures import Linear
 from argmaxf.measures.base import others
 from argmaxf.problem import Problem
@@ -94,7 +93,7 @@ class _Relaxed:
     def at(self, log_c: float) -> _Best:
         """Return the best set for one c; keep the least bound."""
         rates = replace(self.problem, measure=Rates(math.exp(log_c)))
-        search = drive.decide(self.source, rates)[()]
+        search = refine.decide(self.source, rates)[()]
         best = _Best(search.optimum.k, *_rates(search), float(search.optimum.f), search.cut)
         self.bound = min(self.bound, best.bound)
         return best

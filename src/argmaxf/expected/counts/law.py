@@ -28,7 +28,7 @@ from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected.summary.groups import Groups, group_variances
+from argmaxf.expected.grouped.groups import Groups, group_variances
 from argmaxf.measures import Linear
 
 NATS = 41.0  # odds below e^{-NATS} are taken for 0

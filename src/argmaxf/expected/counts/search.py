@@ -2,9 +2,9 @@
 
 At the border of two groups f is known from `Law`. Inside a group that covers the ranks (a, b] no
 set is better than a + 1 items among which are all true positives of the top b: the measure rises
-with true positives and falls with k. What that leaves open is bounded again, in stretches of sizes
+with true positives and falls with k. What that leaves open is bounded again, in ranges of sizes
 and by the best and worst items of the group. A group whose bounds are below the best value is
-closed, others are looked at more finely, as `expected/search.py` does it for ratios. Near the
+closed, others are looked at more finely, as `grouped/search.py` does it for ratios. Near the
 optimum f differs from one k to the next in its tenth digit or later: see `Law.rises`.
 """
 
@@ -18,13 +18,13 @@ import numpy as np
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.counts.law import Law, needs_values
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.ladders import SLACK, Foot, Ladder, Stretch
-from argmaxf.expected.search import BestBorder, Search
-from argmaxf.expected.summary.groups import Groups
+from argmaxf.expected.grouped.bounds import BOUND_SLACK, Interval, Path, Start
+from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.grouped.search import BestBorder, Search
 from argmaxf.measures import Linear
 from argmaxf.problem import Problem
 
-PARTS = 4, 64  # stretches of sizes that a group is bounded in, first and then
+PARTS = 4, 64  # ranges of sizes that a group is bounded in, first and then
 FAINT = 1e-4  # of smaller values the rounding of waves, 1e-16 or so, is a part that may matter
 
 
@@ -49,31 +49,31 @@ class LinearSearch(Search):
         return ExpectedF(mean, self.law.spread(self.groups[:0], mean))
 
     def _start(self) -> None:
-        """Climb all groups; where S is too narrow for groups near one half, ask for their items."""
+        """Evaluate all groups; ask for items near one half where S is too narrow for groups."""
         if not self._sharp:
-            self._stretches = [self._blurred()]
+            self._intervals = [self._blurred()]
             return
         start = np.zeros(self.law.nodes.size)
-        self._climb([self._climbed(Foot(self.groups, 0.0, None, (start, start)))])
+        self._take_in([self._evaluated(Start(self.groups, 0.0, None, (start, start)))])
 
-    def _blurred(self) -> Stretch:
+    def _blurred(self) -> Interval:
         """Return the groups that must be seen as single values, and what lies between them."""
         which = np.flatnonzero(needs_values(self.groups))
         nothing = np.zeros((len(self.groups) + 1, 0))
-        k = Foot(self.groups, 0.0, None, (nothing, nothing)).borders()
-        ladder = Ladder(self.groups, k, 0.0 * k, nothing, nothing, nothing, (), ())
-        return Stretch(ladder, int(which[0]), int(which[-1]) + 1)
+        k = Start(self.groups, 0.0, None, (nothing, nothing)).borders()
+        path = Path(self.groups, k, 0.0 * k, nothing, nothing, nothing, (), ())
+        return Interval(path, int(which[0]), int(which[-1]) + 1)
 
     def refine(self, finer: Sequence[Groups]) -> None:
         """Take in the items of what was wanted in finer groups, part by part."""
         if self._sharp:
             super().refine(finer)
             return
-        (stretch,), self._stretches = self._stretches, []
+        (interval,), self._intervals = self._intervals, []
         parts = iter(list(finer) or [each[:0] for each in self.wanted])
-        whole = stretch.ladder.groups
-        found = stretch.joined(parts)
-        self.groups = Groups.joined([whole[: stretch.first], found, whole[stretch.stop :]])
+        whole = interval.path.groups
+        found = interval.joined(parts)
+        self.groups = Groups.joined([whole[: interval.first], found, whole[interval.stop :]])
         self.nothing = self._value_of_nothing()
         self._start()
         self._ask()
@@ -85,65 +85,65 @@ class LinearSearch(Search):
                 f"{self.problem.measure} of so few uncertain items needs the items, got a summary"
             )
         found = super().best_border()
-        return found._replace(contested=found.contested or abs(found.f) < FAINT)
+        return found._replace(ambiguous=found.ambiguous or abs(found.f) < FAINT)
 
-    def _climbed(self, foot: Foot) -> Ladder:
-        """Climb groups from a border at which f is known, as is the state there."""
-        start, k = foot.ends[0], foot.borders()
-        steps = self.law.found(foot.groups).cumsum(axis=0)
-        states = start + np.vstack([np.zeros_like(start), steps])
+    def _evaluated(self, start: Start) -> Path:
+        """Evaluate groups from a border on at which f is known, as is the state there."""
+        first, k = start.ends[0], start.borders()
+        steps = self.law.found(start.groups).cumsum(axis=0)
+        states = first + np.vstack([np.zeros_like(first), steps])
         f: Any  # in extended precision
-        if foot.f is None:
+        if start.f is None:
             f = self.law.values(k, states).astype(np.longdouble)
         else:
-            f = np.concatenate([[foot.f], foot.f + self.law.rises(k, start, steps)])
+            f = np.concatenate([[start.f], start.f + self.law.rises(k, first, steps)])
         bound = self.law.ceilings(np.minimum(k[:-1] + 1.0, k[1:]), k[1:], states[1:])
-        return Ladder(foot.groups, k, f, states, bound, bound, foot.before, foot.after)
+        return Path(start.groups, k, f, states, bound, bound, start.before, start.after)
 
-    def _open(self, ladder: Ladder) -> Bools:
+    def _open(self, path: Path) -> Bools:
         """Mark the groups that the bounds do not close: they may hold a better value."""
-        self._note_best(ladder)
-        problem, k = self.problem, ladder.k
-        least = self._best - SLACK * self._size
-        is_open = (ladder.groups.count > 1) & (ladder.high > least)
+        self._note_best(path)
+        problem, k = self.problem, path.k
+        least = self._best - BOUND_SLACK * self._size
+        is_open = (path.groups.count > 1) & (path.high > least)
         is_open &= (k[1:] > problem.least) & (k[:-1] < problem.most)
         # Nothing inside of a run of equal items is better than both its ends, if those may be.
         settled = (k[:-1] >= problem.least) & (k[1:] <= problem.most) | (not problem.split_ties)
-        is_open &= ~(ladder.groups.runs & settled)
+        is_open &= ~(path.groups.runs & settled)
         for parts in PARTS:
             i = np.flatnonzero(is_open)
             if i.size:
-                is_open[i] = self._within(ladder, i, parts) > least
+                is_open[i] = self._within(path, i, parts) > least
         return is_open
 
-    def _within(self, ladder: Ladder, i: Ints, parts: int) -> Floats:
-        """Bound the values inside of each of some groups, in so many stretches of sizes.
+    def _within(self, path: Path, i: Ints, parts: int) -> Floats:
+        """Bound the values inside of each of some groups, in so many ranges of sizes.
 
         The items of a group are no better than its `high` and no worse than its `low`: of its first
         m items no more can be positive than of m like the best, or of all less those like the worst
-        that are left out. That is exact in k, so that only the width of a stretch is lost.
+        that are left out. That is exact in k, so that only the width of a interval is lost.
         """
-        groups, law = ladder.groups[i], self.law
-        a, b = ladder.k[i, None], ladder.k[i + 1, None]
+        groups, law = path.groups[i], self.law
+        a, b = path.k[i, None], path.k[i + 1, None]
         edges = a + np.floor((b - a) * np.arange(parts + 1) / parts)
         which, piece = np.nonzero(edges[:, 1:] > edges[:, :-1])
         first, last = edges[which, piece] + 1.0, edges[which, piece + 1]
         one = np.ones(i.size)
         best, worst = (law.found(Groups.of_values(p, one)) for p in (groups.high, groups.low))
-        from_above = ladder.state[i][which] + (last[:, None] - a[which]) * best[which]
-        from_below = ladder.state[i + 1][which] - (b[which] - last[:, None]) * worst[which]
+        from_above = path.state[i][which] + (last[:, None] - a[which]) * best[which]
+        from_below = path.state[i + 1][which] - (b[which] - last[:, None]) * worst[which]
         bounds = law.ceilings(first, last, from_above, from_below)
         return np.maximum.reduceat(bounds, np.searchsorted(which, np.arange(i.size)))
 
-    def _note_best(self, ladder: Ladder) -> None:
+    def _note_best(self, path: Path) -> None:
         """Note the size of the terms that the best value so far is the sum of.
 
         Sums of both signs may be much smaller. The larger the angles that φ turns by, the more of
         their last digits are lost.
         """
-        top = int(np.argmax(ladder.f[1:])) + 1
-        if self._ladders[0] is ladder or ladder.f[top] >= self._best:
-            size = self.law.scale(ladder.k[top : top + 1], ladder.state[top : top + 1])[0]
+        top = int(np.argmax(path.f[1:])) + 1
+        if self._paths[0] is path or path.f[top] >= self._best:
+            size = self.law.scale(path.k[top : top + 1], path.state[top : top + 1])[0]
             angle = float(self.groups.mass.sum()) * float(self.law.theta[-1])
             self._size = float(size) * (1.0 + 0.01 * angle)
 
@@ -156,8 +156,8 @@ class LinearSearch(Search):
 
     def chosen(self) -> Floats:
         """What the best set finds: E[T ℓ_j(S)] in one row."""
-        k = np.concatenate([ladder.k for ladder in self._ladders])
-        state = np.concatenate([ladder.state for ladder in self._ladders])
+        k = np.concatenate([path.k for path in self._paths])
+        state = np.concatenate([path.state for path in self._paths])
         return np.asarray(state[k == self.optimum.k][:1])
 
     def _spread(self, above: Groups, below: Groups, value: float) -> float:

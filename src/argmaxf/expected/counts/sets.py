@@ -18,8 +18,8 @@ from argmaxf.expected.counts.joint import joint_curve, value_of_counts
 from argmaxf.expected.counts.law import Law, law_curve, needs_values
 from argmaxf.expected.counts.linear import linear_curve, linear_spread
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.sources.array import ArraySource
-from argmaxf.expected.summary.groups import Groups
+from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.expected.ties import DIGITS, EQUAL, label_counts
 from argmaxf.measures import Linear, Measure, UserDefined
 from argmaxf.problem import Problem

@@ -1,14 +1,20 @@
-"""The mergeable summary of any number of probabilities, built in one pass."""
+"""The mergeable summary of any number of probabilities, built in one pass, and its bytes.
+
+The format of the bytes (docs/sketch-format.md) is versioned and checksummed, all numbers are
+little-endian.
+"""
 
 from __future__ import annotations
 
+import struct
+import zlib
 from dataclasses import replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf._base.arrays import Floats
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import (
     NotAProbability,
     as_real_array,
@@ -16,19 +22,23 @@ from argmaxf._base.validation import (
     first_bad_probability,
     refuse_both_columns,
 )
-from argmaxf.expected import drive
+from argmaxf.expected import refine
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.evaluate import value_of_sets
-from argmaxf.expected.search import Search
-from argmaxf.expected.sources.array import ArraySource
-from argmaxf.expected.summary.groups import Groups
-from argmaxf.expected.summary.layout import empty_table
-from argmaxf.expected.summary.stored import bytes_of_table, table_of_bytes
-from argmaxf.expected.summary.tables import groups_of_table
+from argmaxf.expected.grouped import groups as layout
+from argmaxf.expected.grouped.groups import Groups, empty_table, groups_of_table
+from argmaxf.expected.grouped.search import Search
+from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.values import value_of_sets
 from argmaxf.measures import MeasureLike
 from argmaxf.problem import Problem
 
 LEAST = 5e-324  # the smallest probability of all: items with p = 0 are never selected
+MAGIC = b"argmaxf\n"
+VERSION = 1
+HEADER = struct.Struct("<8sHHII")  # magic, version, columns, rows of the table, rows that follow
+CHECKSUM = struct.Struct("<I")  # CRC-32 of everything before it
+POSSIBLE = 1e-9  # of N, for rounding: sums of a billion doubles are better than that
+MOST_COUNTED = 2.0**53  # beyond, a count of doubles is no longer exact
 
 
 class ProbabilitySketch:
@@ -194,7 +204,7 @@ class ProbabilitySketch:
         if self.n == 0:
             raise ValueError("the sketch must hold at least one probability, got none")
         problem = Problem.of(beta, measure, zero_division, ties)
-        search = drive.search(self.groups_with_zeros(), problem)
+        search = refine.search(self.groups_with_zeros(), problem)
         found = search.best_border()
         threshold, bracket = _bracket(search)
         k, f, std = found.k, found.f, found.std
@@ -310,3 +320,93 @@ def _cut(groups: Groups, k: float) -> tuple[Groups, Groups]:
 def _scaled(groups: Groups, share: Floats) -> Groups:
     kept = replace(groups, count=groups.count * share, moments=groups.moments * share[:, None])
     return kept[share > 0.0]
+
+
+def bytes_of_table(table: Floats) -> bytes:
+    """Return the table of a sketch as bytes; groups without items are left out."""
+    rows = np.flatnonzero(table[:, 0])
+    head = HEADER.pack(MAGIC, VERSION, table.shape[1], table.shape[0], rows.size)
+    body = head + rows.astype("<u4").tobytes() + table[rows].astype("<f8").tobytes()
+    return body + CHECKSUM.pack(zlib.crc32(body))
+
+
+def table_of_bytes(data: bytes) -> Floats:
+    """Return the table that was made into bytes, or say what is wrong with them."""
+    rows, values = _parsed(data)
+    table = empty_table()
+    table[rows] = values
+    return table
+
+
+def _parsed(data: bytes) -> tuple[np.ndarray, Floats]:
+    """Check bytes against the format; return the rows and their values."""
+    empty = empty_table()
+    if len(data) < HEADER.size + CHECKSUM.size or not data.startswith(MAGIC):
+        raise ValueError(f"not an argmaxf sketch: {len(data)} bytes that start {data[:8]!r}")
+    _, version, columns, table_rows, size = HEADER.unpack_from(data)
+    if version != VERSION:
+        raise ValueError(f"sketch version must be {VERSION}, got {version}")
+    length = HEADER.size + size * (4 + 8 * columns) + CHECKSUM.size
+    if len(data) != length:
+        raise ValueError(
+            f"the sketch is cut short or altered: expected {length} bytes, got {len(data)}"
+        )
+    if (table_rows, columns) != empty.shape:
+        size_of = "{} rows of {} columns".format
+        said = f"expected {size_of(*empty.shape)}, got {size_of(table_rows, columns)}"
+        raise ValueError(f"the sketch is altered: {said}")
+    if CHECKSUM.unpack(data[-CHECKSUM.size :])[0] != zlib.crc32(data[: -CHECKSUM.size]):
+        raise ValueError("the sketch is altered: its checksum does not match")
+    rows = np.frombuffer(data, "<u4", size, HEADER.size).astype(np.int64)
+    numbers = np.frombuffer(data, "<f8", size * columns, HEADER.size + 4 * size)
+    values = numbers.reshape(size, columns).astype(np.float64)
+    if not possible(rows, values):
+        raise ValueError("the sketch is altered: it holds numbers that no probabilities have")
+    return rows, values
+
+
+def possible(rows: Ints, values: Floats) -> bool:
+    """Tell whether numbered rows of a table can be the summary of some probabilities.
+
+    With y_1, …, y_N in [-1, 1] and M_j = Σ y^j, the matrices of M_{i+j} (i, j = 0 … 3) and of
+    M_{i+j} - M_{i+j+2} (i, j = 0 … 2), Σ v vᵀ and Σ (1 - y²) v vᵀ with v = (1, y, y², …), have no
+    negative eigenvalue; and numbers for which that is so are the sums of some distribution on
+    [-1, 1]. |M_1| ≤ N, M_2 ≤ N and Cauchy-Schwarz between any two sums are among it.
+    """
+    distinct = np.unique(rows).size == rows.size
+    in_range = bool(((rows >= 0) & (rows < layout.ROWS)).all())
+    if not (distinct and in_range and np.isfinite(values).all()):
+        return False
+    count = values[:, 0]
+    if not ((count >= 1) & (count <= MOST_COUNTED) & (count == np.floor(count))).all():
+        return False
+    alone = (rows == layout.ONE_ROW) | (rows == layout.ZERO_ROW)  # all items are equal
+    tiny = rows == layout.TINY_ROW
+    return bool(
+        not values[alone, 1:].any()
+        and not values[tiny, 2:].any()
+        and ((values[tiny, 1] > 0) & (values[tiny, 1] < count[tiny] * (1 + POSSIBLE))).all()
+        and _are_moments(values[~alone & ~tiny]).all()
+        and _is_half(values[rows == layout.upper_row(layout.HALF_KEY)]).all()
+    )
+
+
+def _are_moments(values: Floats) -> Bools:
+    """Tell which rows hold the power sums of N places in [-1, 1]."""
+    count = values[:, 0]
+    m = np.column_stack([np.ones(count.size), values[:, 1] + values[:, 2], values[:, 3:]])
+    m[:, 1:] /= count[:, None]
+    hankel = m[:, np.add.outer(np.arange(4), np.arange(4))]
+    beside = (m[:, :-2] - m[:, 2:])[:, np.add.outer(np.arange(3), np.arange(3))]
+    least = np.minimum(np.linalg.eigvalsh(hankel)[:, 0], np.linalg.eigvalsh(beside)[:, 0])
+    powers = m[:, 1:2] ** np.arange(7)  # of a single item they are all
+    single = (np.abs(m - powers) <= POSSIBLE).all(axis=1)
+    split = (values[:, 2] >= 0) & (values[:, 2] <= count * 2.0**-25 * (1 + POSSIBLE))
+    moments: Bools = (least >= -POSSIBLE) & split & (single | (count > 1))
+    return moments
+
+
+def _is_half(values: Floats) -> Bools:
+    """Tell which rows hold items with p = 1/2 only, at the end of their group: y = -1."""
+    equal: Bools = values[:, 1] + values[:, 2] == -values[:, 0]
+    return equal

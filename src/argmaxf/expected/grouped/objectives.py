@@ -1,4 +1,4 @@
-"""What the search climbs: f itself, or the loss 1 - f where f is near one."""
+"""What the search optimizes: f itself, or the loss 1 - f where f is near one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected.form import Form
-from argmaxf.expected.summary.groups import Groups, group_variances
+from argmaxf.expected.grouped.groups import Groups, group_variances
+from argmaxf.expected.grouped.integrand import Integrand
 
 
-class Climb(NamedTuple):
+class Profile(NamedTuple):
     """Φ at the L + 1 borders of L groups, and between which bounds it lies inside of them."""
 
     state: Floats  # what is needed to go on from a border: A and log Q, (L+1, …)
@@ -22,11 +22,11 @@ class Climb(NamedTuple):
     high: Floats  # and at most this
 
 
-class Climber(Protocol):
-    """What the search climbs: f = offset + sign · Σ_m e^{-u_m k} Φ_k(u_m)."""
+class Objective(Protocol):
+    """What the search optimizes: f = offset + sign · Σ_m e^{-u_m k} Φ_k(u_m)."""
 
     @property
-    def form(self) -> Form:
+    def integrand(self) -> Integrand:
         """The measure at the nodes."""
         ...
 
@@ -49,7 +49,7 @@ class Climber(Protocol):
         """The states of the empty set, and of the set of all items but the rest."""
         ...
 
-    def climb(self, groups: Groups, top: Floats, bottom: Floats) -> Climb:
+    def along(self, groups: Groups, top: Floats, bottom: Floats) -> Profile:
         """Return Φ along groups, from the states at their first border and at their last."""
         ...
 
@@ -66,31 +66,31 @@ class Climber(Protocol):
 class Gain:
     """f itself. A state is A, and log Q where it changes."""
 
-    form: Form
+    integrand: Integrand
     sign: float = 1.0
     offset: float = 0.0
 
     @property
     def u(self) -> Floats:
         """The nodes."""
-        return self.form.nodes.u
+        return self.integrand.nodes.u
 
     def start(self, rest: Groups) -> tuple[Floats, Floats]:
         """The state of the empty set; that at the other end is not needed."""
-        a = np.full_like(self.form.log_none, self.form.coefficients.s0)
-        state = a if self.form.one_tilt else np.concatenate([a, self.form.log_none])
+        a = np.full_like(self.integrand.log_none, self.integrand.coefficients.s0)
+        state = a if self.integrand.one_tilt else np.concatenate([a, self.integrand.log_none])
         return state, state
 
-    def climb(self, groups: Groups, top: Floats, bottom: Floats) -> Climb:
+    def along(self, groups: Groups, top: Floats, bottom: Floats) -> Profile:
         """Return Φ along groups, from the state at their first border."""
-        form = self.form
+        form = self.integrand
         log_in, pi = form.inside.sums(groups)
         gain = form.coefficients.c * pi
         if form.one_tilt:
             scale = form.scale(form.log_none)
             states = np.vstack([top, top + np.cumsum(gain, axis=0)])
             phi = scale * states
-            return Climb(states, phi, scale * gain, phi[:-1], phi[1:])
+            return Profile(states, phi, scale * gain, phi[:-1], phi[1:])
         log_ratio = log_in - form.outside.sums(groups)[0]
         steps = np.cumsum(np.hstack([gain, log_ratio]), axis=0)
         states = np.vstack([top, top + steps])
@@ -98,12 +98,12 @@ class Gain:
         phi = scale * a
         rise = scale[:-1] * gain + a[1:] * _growth(scale, log_ratio)
         if form.outside.b > form.inside.b:
-            return Climb(states, phi, rise, phi[:-1], phi[1:])
-        return Climb(states, phi, rise, scale[1:] * a[:-1], scale[:-1] * a[1:])
+            return Profile(states, phi, rise, phi[:-1], phi[1:])
+        return Profile(states, phi, rise, scale[1:] * a[:-1], scale[:-1] * a[1:])
 
     def steps(self, groups: Groups, before: Floats, after: Floats) -> tuple[Floats, Floats]:
         """Bound Φ_k - Φ_{k-1} inside each group from below and above, given its borders' states."""
-        form = self.form
+        form = self.integrand
         inside, outside, c = form.inside, form.outside, form.coefficients.c
         low, high = outside.share(groups.low), outside.share(groups.high)
         if form.one_tilt:
@@ -119,15 +119,10 @@ class Gain:
             low, high = scale1 * low, scale0 * high
         return np.where(least > 0.0, low, high) * least, np.where(most > 0.0, high, low) * most
 
-    def value(self, chosen: Groups) -> float:
-        """Return f of a chosen set."""
-        phi = self.climb(chosen, *self.start(chosen[:0])).phi[-1]
-        return float(np.exp(-self.u * chosen.count.sum()) @ phi)
-
     def scale(self, states: Floats) -> Floats:
         """Return ω e^{-u s1} Q at borders, from their states."""
-        log_q = self.form.log_none if self.form.one_tilt else states[..., self.u.size :]
-        return self.form.scale(log_q)
+        log_q = self.integrand.log_none if self.integrand.one_tilt else states[..., self.u.size :]
+        return self.integrand.scale(log_q)
 
     def _parts(self, states: Floats) -> tuple[Floats, Floats]:
         """A, and ω e^{-u s1} Q, of states that hold both."""
@@ -142,24 +137,26 @@ class Loss:
     that little of it is not lost in much.
     """
 
-    form: Form
+    integrand: Integrand
     sign: float = -1.0
     offset: float = 1.0
 
     @property
     def u(self) -> Floats:
         """The nodes."""
-        return self.form.nodes.u
+        return self.integrand.nodes.u
 
     def start(self, rest: Groups) -> tuple[Floats, Floats]:
         """The states of the empty set, and of the set of all items but the rest."""
-        left = self.form.outside.sums(rest)[1].sum(axis=0)
+        left = self.integrand.outside.sums(rest)[1].sum(axis=0)
         none = np.zeros_like(left)
-        return np.concatenate([none, none, self.form.log_none]), np.concatenate([none, left, none])
+        return np.concatenate([none, none, self.integrand.log_none]), np.concatenate(
+            [none, left, none]
+        )
 
-    def climb(self, groups: Groups, top: Floats, bottom: Floats) -> Climb:
+    def along(self, groups: Groups, top: Floats, bottom: Floats) -> Profile:
         """Return Ψ along groups, from the states at their first border and at their last."""
-        form, size = self.form, self.u.size
+        form, size = self.integrand, self.u.size
         log_in = form.inside.sums(groups)[0]
         negative = group_variances(groups, form.inside.w, form.inside.x)[1]
         log_out, pi = form.outside.sums(groups)
@@ -174,7 +171,7 @@ class Loss:
         small, large = (false[:-1] + b_out * missed[1:], false[1:] + b_out * missed[:-1])
         ends = np.minimum(scale[:-1], scale[1:]), np.maximum(scale[:-1], scale[1:])
         states = np.hstack([false, missed, log_q])
-        return Climb(states, scale * b, rise, ends[0] * (small + rest), ends[1] * (large + rest))
+        return Profile(states, scale * b, rise, ends[0] * (small + rest), ends[1] * (large + rest))
 
     def steps(self, groups: Groups, before: Floats, after: Floats) -> tuple[Floats, Floats]:
         """Bound Ψ_k - Ψ_{k-1} inside each group from below and above, given its borders' states.
@@ -183,7 +180,7 @@ class Loss:
         and r = Q_k / Q_{k-1} = (1 - p w_in) / (1 - p w_out): r (1 - π) = (1 - p) / (1 - p w_out),
         ρ = p x_out / (1 - p w_out) and r - 1 = p (w_out - w_in) / (1 - p w_out).
         """
-        form, size = self.form, self.u.size
+        form, size = self.integrand, self.u.size
         outside, b_out = form.outside, form.coefficients.b_out
         rest = form.coefficients.s1 - form.coefficients.s0
         low, high = outside.share(groups.low), outside.share(groups.high)
@@ -210,7 +207,7 @@ class Loss:
 
     def scale(self, states: Floats) -> Floats:
         """Return ω e^{-u s1} Q at borders, from their states."""
-        return self.form.scale(states[..., 2 * self.u.size :])
+        return self.integrand.scale(states[..., 2 * self.u.size :])
 
 
 def _growth(scale: Floats, log_ratio: Floats) -> Floats:

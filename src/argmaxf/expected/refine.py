@@ -1,12 +1,12 @@
-"""The one loop behind every large decision: a search says what it needs, the source looks."""
+"""The loop of the grouped search: a search says which groups it needs finer, the source looks."""
 
 from __future__ import annotations
 
 from argmaxf.expected.counts.joint import refuse_many
 from argmaxf.expected.counts.search import LinearSearch
-from argmaxf.expected.search import Search
-from argmaxf.expected.sources.base import Key, Source
-from argmaxf.expected.summary.groups import Groups
+from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.grouped.search import Search
+from argmaxf.expected.grouped.sources import Key, Source
 from argmaxf.problem import Problem
 
 

@@ -1,27 +1,67 @@
-"""Probabilities in an array: read in chunks, by several threads, never sorted as a whole."""
+"""Where the items of a search are: what a source has to offer, and the source for arrays.
+
+A source gives a coarse look at all items, closer looks at some, and marks those chosen. It may hold
+the items of many decisions at once, each under its own key (the segments of a frame, the rows of a
+matrix), so that all of them share its passes; a source of one decision has the one key `()`. To add
+a source, write a class with the three methods of `Source`; `refine.decide` does the rest. A source
+holds what it likes in memory; the search keeps the groups it was given.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools, Floats, contiguous
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected.sources.base import Cut
-from argmaxf.expected.summary.groups import Groups
-from argmaxf.expected.summary.layout import COLUMNS, empty_table
-from argmaxf.expected.summary.tables import groups_of_table, table_groups
-from argmaxf.expected.summary.windows import SORTED, Window, windows
+from argmaxf.expected.grouped.groups import (
+    COLUMNS,
+    SORTED,
+    Groups,
+    Window,
+    empty_table,
+    groups_of_table,
+    table_groups,
+    windows,
+)
 from argmaxf.expected.threads import CHUNK, threads_for
 
 HELD = 16  # items are copied out once they are fewer than 1/HELD of all
 
 T = TypeVar("T")
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Cut(NamedTuple):
+    """A decision as a source needs it to mark items: the top k, the lowest one at `threshold`."""
+
+    threshold: float
+    k: int
+
+
+class Source(Protocol[Key]):
+    """Where the items are: an array, a file, a frame."""
+
+    def table(self) -> Mapping[Key, Groups]:
+        """Return all items in groups by falling probability, those with p = 0 in the last.
+
+        The groups are those of the summary (`groups.py`). This is the first pass; it raises
+        NotAProbability, or an error of its own, at a value that is no probability.
+        """
+        ...
+
+    def refine(self, wanted: Mapping[Key, Sequence[Groups]]) -> Mapping[Key, Sequence[Groups]]:
+        """Return the items of each part in finer groups, in the same order.
+
+        Bounds of finer groups are tight: `low` and `high` occur. Asked again and again, a source
+        ends with one group for each distinct value.
+        """
+        ...
 
 
 class Items(Protocol):
@@ -37,7 +77,7 @@ def add_items(table: Floats, items: Floats) -> Floats:
 
     Their sums are added apart, so that rounding cannot build up over many calls.
     """
-    from argmaxf.expected.summary import kernels
+    from argmaxf.expected.grouped import group_kernels as kernels
 
     part = empty_table()
     if not kernels.summarize(items, part):
@@ -104,7 +144,7 @@ class ArraySource:
 
     def _summarize(self, window: Window) -> Groups:
         """Return the groups of one window, in one pass."""
-        from argmaxf.expected.summary import kernels
+        from argmaxf.expected.grouped import group_kernels as kernels
 
         low, high = window.bounds
         rows = window.keys
@@ -128,7 +168,7 @@ class ArraySource:
 
     def _gather(self, window: Window) -> Floats:
         """Copy out the items of one window."""
-        from argmaxf.expected.summary import kernels
+        from argmaxf.expected.grouped import group_kernels as kernels
 
         low, high = window.bounds
 

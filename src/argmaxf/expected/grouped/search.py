@@ -10,11 +10,11 @@ g_k = Σ_m e^{-u_m k} Φ_k(u_m) and Φ_k between `low` and `high` (Φ_a and Φ_b
 where `least` and `most` bound Φ_k - Φ_{k-1}; where one is negative, the other end of the range is
 the worst for it. A group that none of the three closes is subdivided. g is f, or the loss 1 - f
 where f is above one half: there the terms of f hardly differ between sets, and bounds on them are
-useless. Values along a ladder are sums of exact differences, less a value near the optimum, so that
+useless. Values along a path are sums of exact differences, minus a value near the optimum, so that
 neighbouring k are told apart even where they differ by less than the last digit of f.
 
 `Search` never looks at items: it says which groups it wants in finer ones (`wanted`) and is told
-(`refine`), so that any source can drive it (`drive.py`).
+(`refine`), so that any source can be searched (`expected/refine.py`).
 """
 
 from __future__ import annotations
@@ -26,24 +26,30 @@ from typing import NamedTuple
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf.expected.climbers import Climber, Gain, Loss
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.form import Form, has_loss, useful_sizes, value_at_least
-from argmaxf.expected.ladders import (
+from argmaxf.expected.grouped.bounds import (
     PIECES,
-    Foot,
-    Ladder,
-    Stretch,
-    climbed,
+    Interval,
+    Path,
+    Start,
+    evaluated,
     open_groups,
-    open_stretches,
+    open_intervals,
 )
-from argmaxf.expected.sources.base import Cut
-from argmaxf.expected.summary.groups import Groups, group_sums
+from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.grouped.integrand import (
+    Integrand,
+    has_loss,
+    useful_sizes,
+    value_at_least,
+    value_of_nothing,
+)
+from argmaxf.expected.grouped.objectives import Gain, Loss, Objective
+from argmaxf.expected.grouped.sources import Cut
 from argmaxf.problem import Problem
 
-CONTEST = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
-DOUBT = 1e-12  # below this part of them, and a few units of rounding, it is in doubt (rows.py)
+TIED = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
+DOUBT = 1e-12  # below this part of them, and a few units of rounding, it is in doubt (ties.py)
 ROUNDING = 4e-15
 NEAR_ONE = 0.5  # above this the loss is searched
 
@@ -55,7 +61,7 @@ class BestBorder(NamedTuple):
     f: float
     std: float
     last: Groups  # the one group whose lowest item is the last one chosen; none if k = 0
-    contested: bool  # other sizes look as good: a summary alone cannot tell them apart
+    ambiguous: bool  # other sizes look as good: a summary alone cannot tell them apart
 
 
 class Search:
@@ -71,8 +77,8 @@ class Search:
         self.groups = groups[groups.high > 0.0]
         self.nothing = self._value_of_nothing()
         self.wanted: list[Groups] = []
-        self._stretches: list[Stretch] = []
-        self._ladders: list[Ladder] = []
+        self._intervals: list[Interval] = []
+        self._paths: list[Path] = []
         self._best = -math.inf
         # Items of a set that may be the best; nodes are for such sets, and sums at them for others
         # are below the truth, so that a loss would look like none.
@@ -86,7 +92,7 @@ class Search:
         return value_of_nothing(self.groups, self.problem)
 
     def _start(self) -> None:
-        """Climb the groups up to the largest k that can be the best."""
+        """Evaluate the groups up to the largest k that can be the best."""
         k = np.cumsum(self.groups.count)
         coefficients, limits = self.problem.coefficients, (self.problem.least, self.problem.most)
         best = value_at_least(self.groups, coefficients, *limits)
@@ -95,67 +101,67 @@ class Search:
         self._least, self._most = max(self._least, least), min(self._most, reach)
         useful = int(np.searchsorted(k, reach)) + 1
         groups, rest = self.groups[:useful], self.groups[useful:]
-        self._form = Form.of(self.groups, coefficients, reach, self._least)
+        self._integrand = Integrand.of(self.groups, coefficients, reach, self._least)
         near_one = has_loss(coefficients) and best > NEAR_ONE
-        self._climber: Climber = Loss(self._form) if near_one else Gain(self._form)
-        ladder = self._first(groups, rest)
-        value = ladder.reference + self._highest(ladder)
+        self._objective: Objective = Loss(self._integrand) if near_one else Gain(self._integrand)
+        path = self._first(groups, rest)
+        value = path.reference + self._highest(path)
         if not near_one and value > NEAR_ONE and has_loss(coefficients):
-            self._climber = Loss(self._form)
-            ladder = self._first(groups, rest)
-        self._climb([ladder])
+            self._objective = Loss(self._integrand)
+            path = self._first(groups, rest)
+        self._take_in([path])
 
-    def _first(self, groups: Groups, rest: Groups) -> Ladder:
-        """Climb all useful groups from the empty set."""
-        return self._climbed(Foot(groups, 0.0, None, self._climber.start(rest), (), (rest,)))
+    def _first(self, groups: Groups, rest: Groups) -> Path:
+        """Evaluate all useful groups from the empty set on."""
+        return self._evaluated(Start(groups, 0.0, None, self._objective.start(rest), (), (rest,)))
 
-    def _climb(self, ladders: list[Ladder]) -> None:
-        """Take new ladders in; runs of equal items are cut at once, others become stretches."""
-        while ladders:
-            ladder = ladders.pop()
-            self._ladders.append(ladder)
-            self._best = max(self._best, self._highest(ladder))
-            is_open = self._open(ladder)
-            for first, stop in open_stretches(is_open):
-                stretch = Stretch(ladder, first, stop)
-                if stretch.groups.runs.all():
-                    ladders.append(self._inner(stretch, stretch.groups.split_runs(PIECES)))
+    def _take_in(self, paths: list[Path]) -> None:
+        """Take new paths in; runs of equal items are cut at once, others become intervals."""
+        while paths:
+            path = paths.pop()
+            self._paths.append(path)
+            self._best = max(self._best, self._highest(path))
+            is_open = self._open(path)
+            for first, stop in open_intervals(is_open):
+                interval = Interval(path, first, stop)
+                if interval.groups.runs.all():
+                    paths.append(self._inner(interval, interval.groups.split_runs(PIECES)))
                 else:
-                    self._stretches.append(stretch)
+                    self._intervals.append(interval)
 
-    def _open(self, ladder: Ladder) -> Bools:
-        """Mark the groups of a ladder that may hold a better value."""
+    def _open(self, path: Path) -> Bools:
+        """Mark the groups of a path that may hold a better value."""
         sizes = self._least, self._most
-        best = ladder.reference + self._best
-        return open_groups(ladder, self._climber, best, sizes, self.problem)
+        best = path.reference + self._best
+        return open_groups(path, self._objective, best, sizes, self.problem)
 
     def _allowed(self, k: Floats) -> Bools:
         """Mark the numbers of items that may be selected, the empty set aside."""
         return (k >= self._least) & (k <= self._most)
 
-    def _highest(self, ladder: Ladder) -> float:
-        """The best value at the borders of a ladder that may be selected."""
-        return float(ladder.f.max(where=self._allowed(ladder.k), initial=-math.inf))
+    def _highest(self, path: Path) -> float:
+        """The best value at the borders of a path that may be selected."""
+        return float(path.f.max(where=self._allowed(path.k), initial=-math.inf))
 
-    def _inner(self, stretch: Stretch, finer: Groups) -> Ladder:
-        """Climb finer groups in the place of a stretch."""
-        ladder, first, stop = stretch
-        before = (*ladder.before, ladder.groups[:first])
-        after = (*ladder.after, ladder.groups[stop:])
-        ends = ladder.state[first], ladder.state[stop]
-        found = self._climbed(
-            Foot(finer, ladder.k[first], ladder.f[first], ends, before, after, ladder.reference)
+    def _inner(self, interval: Interval, finer: Groups) -> Path:
+        """Evaluate finer groups in the place of an interval."""
+        path, first, stop = interval
+        before = (*path.before, path.groups[:first])
+        after = (*path.after, path.groups[stop:])
+        ends = path.state[first], path.state[stop]
+        found = self._evaluated(
+            Start(finer, path.k[first], path.f[first], ends, before, after, path.reference)
         )
-        ladder.replace(first, stop, found)
+        path.replace(first, stop, found)
         return found
 
-    def _climbed(self, foot: Foot) -> Ladder:
-        """Climb groups from a border at which f and the state are known."""
-        return climbed(foot, self._climber, (self._least, self._most))
+    def _evaluated(self, start: Start) -> Path:
+        """Evaluate groups from a border on at which f and the state are known."""
+        return evaluated(start, self._objective, (self._least, self._most))
 
     def _ask(self) -> None:
-        """Say what is wanted next: open stretches, or in the end the lowest item chosen."""
-        parts = [part for stretch in self._stretches for part in stretch.parts()]
+        """Say what is wanted next: open intervals, or in the end the lowest item chosen."""
+        parts = [part for interval in self._intervals for part in interval.parts()]
         self.wanted = [part for part in parts if not part.runs[0]]
         if self.wanted:
             return
@@ -168,10 +174,10 @@ class Search:
         finer = list(finer) or [each[:0] for each in self.wanted]
         for before, after in zip(self.wanted, finer, strict=True):
             _check_same(before, after)
-        stretches, self._stretches = self._stretches, []
-        if stretches:
+        intervals, self._intervals = self._intervals, []
+        if intervals:
             parts = iter(finer)
-            self._climb([self._inner(each, each.joined(parts)) for each in stretches])
+            self._take_in([self._inner(each, each.joined(parts)) for each in intervals])
         else:
             self._threshold = float(finer[0].low[-1])
         self._ask()
@@ -179,7 +185,7 @@ class Search:
     @property
     def unsettled(self) -> Groups:
         """The groups that may hold a better border than the best one so far."""
-        return Groups.joined([self.groups[:0], *(each.groups for each in self._stretches)])
+        return Groups.joined([self.groups[:0], *(each.groups for each in self._intervals)])
 
     @property
     def cut(self) -> Cut:
@@ -195,28 +201,28 @@ class Search:
         return Decision(None, k, self.cut.threshold, f, std, self.problem.beta, n)
 
     def best_border(self) -> BestBorder:
-        """Compare the borders of all ladders and the empty set, and find the spread at the best."""
-        nothing = BestBorder(0, *self.nothing, self.groups[:0], contested=False)
-        if not self._ladders:
+        """Compare the borders of all paths and the empty set, and find the spread at the best."""
+        nothing = BestBorder(0, *self.nothing, self.groups[:0], ambiguous=False)
+        if not self._paths:
             return nothing
         k, f, allowed, top = self._borders()
         if not allowed.any():
             return self._no_border(nothing)
-        tied = allowed & (f >= f[top] - CONTEST * self._differing(k, k[top], self._size_of(f[top])))
-        contested = len(self.rivals()) > 1
+        tied = allowed & (f >= f[top] - TIED * self._differing(k, k[top], self._size_of(f[top])))
+        ambiguous = len(self.rivals()) > 1
         value = self._value_of(f[top])
-        if self.problem.least == 0 and value - self.nothing.mean <= CONTEST * self._terms(value):
-            return nothing._replace(contested=contested)
+        if self.problem.least == 0 and value - self.nothing.mean <= TIED * self._terms(value):
+            return nothing._replace(ambiguous=ambiguous)
         chosen = int(np.flatnonzero(tied)[np.argmin(k[tied])])
         above, below = self._sides(chosen)
         value = self._value_of(f[chosen])
         std = self._spread(above, below, value)
-        return BestBorder(int(k[chosen]), value, std, above[-1:], contested)
+        return BestBorder(int(k[chosen]), value, std, above[-1:], ambiguous)
 
     @property
     def _offset(self) -> float:
-        """What the values of ladders are less than f: 1 where the loss is climbed."""
-        return self._climber.offset
+        """What f is more than the values of paths: 1 where the loss is minimized."""
+        return self._objective.offset
 
     def _terms(self, value: float) -> float:
         """The size of the terms that the best value is the sum of."""
@@ -224,11 +230,11 @@ class Search:
 
     def _spread(self, above: Groups, below: Groups, value: float) -> float:
         """The standard deviation of a set with this mean."""
-        return self._form.spread(above, below, value)
+        return self._integrand.value(above, below).std
 
     def rivals(self) -> list[int]:
         """Return the sizes that look as good as the best: a summary cannot tell them apart."""
-        if not self._ladders:
+        if not self._paths:
             return [0]
         k, f, allowed, top = self._borders()
         if not allowed.any():
@@ -243,9 +249,9 @@ class Search:
         return [0, *close] if self.nothing.mean <= best * (1.0 + DOUBT) else [0]
 
     def _borders(self) -> tuple[Floats, Floats, Bools, int]:
-        """Return k and f at the borders of all ladders, which are allowed, and the best of them."""
-        k = np.concatenate([ladder.k for ladder in self._ladders])
-        f = np.concatenate([ladder.f for ladder in self._ladders])
+        """Return k and f at the borders of all paths, which are allowed, and the best of them."""
+        k = np.concatenate([path.k for path in self._paths])
+        f = np.concatenate([path.f for path in self._paths])
         allowed = self._allowed(k)
         return k, f, allowed, int(np.argmax(np.where(allowed, f, -math.inf)))
 
@@ -256,12 +262,12 @@ class Search:
         return nothing
 
     def _size_of(self, f: float) -> float:
-        """The size of a value along a ladder: that of f, or of the loss."""
-        return abs(self._ladders[0].reference + float(f))
+        """The size of a value along a path: that of f, or of the loss."""
+        return abs(self._paths[0].reference + float(f))
 
     def _value_of(self, f: float) -> float:
-        """The measure of a value along a ladder."""
-        return self._offset + (self._ladders[0].reference + float(f))
+        """The measure of a value along a path."""
+        return self._offset + (self._paths[0].reference + float(f))
 
     def _differing(self, k: Floats, best: float, size: float) -> Floats:
         """The terms of a value that it does not share with the best one: those of other items.
@@ -272,34 +278,13 @@ class Search:
         return np.minimum(part, size) if self._offset else size * part
 
     def _sides(self, border: int) -> tuple[Groups, Groups]:
-        """Return the groups above and below a border, counted over all ladders."""
-        sizes = np.cumsum([ladder.k.size for ladder in self._ladders])
+        """Return the groups above and below a border, counted over all paths."""
+        sizes = np.cumsum([path.k.size for path in self._paths])
         which = int(np.searchsorted(sizes, border, side="right"))
-        ladder = self._ladders[which]
-        border -= int(sizes[which]) - ladder.k.size
-        above = Groups.joined([*ladder.before, ladder.groups[:border]])
-        return above, Groups.joined([*ladder.after, ladder.groups[border:]])
-
-
-def value_of_nothing(groups: Groups, problem: Problem) -> ExpectedF:
-    """Mean and standard deviation of the measure if nothing is selected.
-
-    With s1 = 0 it is 0/0 where nothing is positive, or always if positives left out do not count.
-    P(S = 0) = Π (1 - p); the spread of an indicator is √(P (1 - P)).
-    """
-    _, _, b_out, s0, s1 = problem.coefficients
-    if s1 > 0.0:
-        form = Form.of(groups, problem.coefficients, 0.0)
-        mean = s0 * float(form.nodes.weight @ np.exp(form.log_none - form.nodes.u * s1))
-        return ExpectedF(mean, form.spread(groups[:0], groups, mean))
-    log_none = 0.0
-    if len(groups) and b_out > 0.0:
-        certain = groups.centre[0] == 1.0
-        sums = None if certain else group_sums(groups, np.ones(1), np.zeros(1))
-        log_none = -math.inf if sums is None else float(sums[0].sum())
-    zero = problem.zero_division
-    spread = math.sqrt(math.exp(log_none) * abs(math.expm1(log_none)))
-    return ExpectedF(zero * math.exp(log_none), zero * spread)
+        path = self._paths[which]
+        border -= int(sizes[which]) - path.k.size
+        above = Groups.joined([*path.before, path.groups[:border]])
+        return above, Groups.joined([*path.after, path.groups[border:]])
 
 
 def _check_same(before: Groups, after: Groups) -> None:

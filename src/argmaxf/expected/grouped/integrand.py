@@ -1,4 +1,4 @@
-r"""A ratio of counts as the search climbs it, prepared for given items.
+r"""A ratio of counts at the nodes of the quadrature, prepared for given items.
 
 For a measure of the family (c T + s0) / (k + b_in T + b_out R + s1) (see `measures/ratio.py`), with
 1/x = Σ ω e^{-ux} and independent labels, the value of a set is f = Σ_m e^{-u_m k} Φ(u_m),
@@ -18,7 +18,7 @@ b_in the loss is 1 - f = E[(k - T + b_out R + s1 - s0) / x] = Σ_m e^{-u_m k} Ψ
 
     Ψ = ω e^{-u s1} Q (Σ_{i in} (1 - π_i) + b_out Σ_{j out} π_j + s1 - s0),   π outside with x_out.
 
-`Gain` climbs f, `Loss` climbs the loss (climbers.py); the search treats both alike.
+The search maximizes f by `Gain` or minimizes the loss by `Loss` (objectives.py).
 """
 
 from __future__ import annotations
@@ -30,9 +30,16 @@ from typing import NamedTuple
 import numpy as np
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
-from argmaxf.expected.summary.groups import Groups, group_sums, group_variances
+from argmaxf.expected.decision import ExpectedF
+from argmaxf.expected.grouped.groups import Groups, group_sums, group_variances
+from argmaxf.expected.quadrature import (
+    Nodes,
+    denominator_range,
+    plausible_positives,
+    reciprocal_nodes,
+)
 from argmaxf.measures import Coefficients
+from argmaxf.problem import Problem
 
 MARGIN = 1e-12  # of bounds on f, for their rounding
 LEAST_PART = -60.0  # log of the part of f below which a node is dropped
@@ -48,9 +55,9 @@ class Tilt(NamedTuple):
     @classmethod
     def of(cls, nodes: Nodes, b: float) -> Tilt:
         """Return the tilt at the nodes."""
-        from argmaxf.expected import tilt_kernels as kernels
+        from argmaxf.expected import tilt_kernels
 
-        return cls(b, *kernels.tilt(nodes.u, b))
+        return cls(b, *tilt_kernels.tilt(nodes.u, b))
 
     def sums(self, groups: Groups) -> tuple[Floats, Floats]:
         """Return Σ log(1 - p w) and Σ π of each group at each node."""
@@ -60,9 +67,9 @@ class Tilt(NamedTuple):
         return group_sums(groups, self.w, self.x)
 
     def totals(self, groups: Groups) -> tuple[Floats, ...]:
-        """Σ log(1 - p w), Σ π, Σ π (1 - π) and Σ (1 - π) over all groups, at each node."""
-        sums = *self.sums(groups), *group_variances(groups, self.w, self.x)
-        return tuple(each.sum(axis=0) for each in sums)
+        """Σ log(1 - p w), Σ π, Σ (1 - π) and Σ π (1 - π) over all groups, at each node."""
+        variance, negative = group_variances(groups, self.w, self.x)
+        return tuple(each.sum(axis=0) for each in (*self.sums(groups), negative, variance))
 
     def share(self, p: Floats) -> Floats:
         """p / (1 - p w), which grows with p."""
@@ -78,7 +85,7 @@ class Tilt(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Form:
+class Integrand:
     """A measure at the nodes that matter for some items, and sets of at most `reach` of them."""
 
     coefficients: Coefficients
@@ -90,16 +97,12 @@ class Form:
     @classmethod
     def of(
         cls, groups: Groups, coefficients: Coefficients, reach: float, start: float = 1.0
-    ) -> Form:
+    ) -> Integrand:
         """Prepare the measure for all items, and sets of `start` to `reach` of them, or none."""
         _, b_in, b_out, _, s1 = coefficients
-        mean = float(groups.mass.sum())
-        fewest, most = plausible_positives(mean, int(groups.count.sum()))
-        # k ≥ T, so that x ≥ (1 + b_in) T + b_out R
-        least = s1 + max(
-            min(start, reach) + min(b_in, b_out) * fewest, min(1.0 + b_in, b_out) * fewest
-        )
-        nodes = reciprocal_nodes(least, reach + s1 + max(b_in, b_out) * most)
+        mean, n = float(groups.mass.sum()), float(groups.count.sum())
+        sizes = min(start, reach), reach
+        nodes = Nodes(*reciprocal_nodes(*denominator_range(mean, n, coefficients, *sizes, 0.0)))
         inside, outside = Tilt.of(nodes, b_in), Tilt.of(nodes, b_out)
         log_out = outside.sums(groups)[0]
         log_in = log_out if b_in == b_out else inside.sums(groups)[0]
@@ -122,28 +125,19 @@ class Form:
         """Whether labels inside and outside are tilted alike: Q never changes then (F_β)."""
         return self.inside.b == self.outside.b
 
-    def spread(self, chosen: Groups, rest: Groups, f: float) -> float:
-        """Return the standard deviation of the measure for a chosen set, f being its mean."""
-        c, b_in, b_out, s0, s1 = self.coefficients
-        log_in, pi_in, var_in, negative = self.inside.totals(chosen)
-        log_out, pi_out, var_out, _ = self.outside.totals(rest)
-        k = chosen.count.sum()
-        u, weight = self.nodes
-        decay = np.exp(log_in + log_out - u * (k + s1))
-        # 1 - f = E[(k - (c - b_in) T + b_out R + s1 - s0) / x], summed anew: b_in multiplies it
-        suits = has_loss(self.coefficients)
-        own = 1.0 if suits else c - b_in
-        missed = negative + (1.0 - own) * pi_in + b_out * pi_out + (s1 - s0)
-        loss = weight * decay @ missed
-        inside, outside = own + b_in * loss, -f * b_out
-        # Under the tilt numerator - f · denominator is a sum of independent labels. Its variance
-        # and squared mean are all ≥ 0, and 1/x² = Σ ω u e^{-ux}: nothing cancels.
-        mean = inside * pi_in - f * k
-        if suits and f > (1.0 + b_in) * loss:  # the same by what is missed, of which there is less
-            mean = (1.0 + b_in) * loss * k - inside * negative
-        mean = mean + outside * pi_out + (s0 - f * s1)
-        second = inside**2 * var_in + outside**2 * var_out + mean**2
-        return float(np.sqrt(weight * u @ (decay * second)))
+    def value(self, chosen: Groups, rest: Groups) -> ExpectedF:
+        """Return mean and standard deviation of the measure for a chosen set."""
+        from argmaxf.expected import tilt_kernels as at
+
+        c, (u, weight), k = self.coefficients, self.nodes, float(chosen.count.sum())
+        log_in, *inside = self.inside.totals(chosen)
+        log_out, *outside = self.outside.totals(rest)
+        sums = np.zeros(at.WORK)
+        table = sums.reshape(-1, at.PITCH)[:7, : u.size]
+        table[0] = weight * np.exp(log_in + log_out - u * (k + c.s1))
+        table[1:4], table[4:7] = inside, outside
+        mean = float(table[0] @ (c.c * table[1] + c.s0))
+        return ExpectedF(mean, at.spread(k, mean, c, u, u.size, sums, (0.0, 0.0)))
 
     def scale(self, log_q: Floats) -> Floats:
         """ω e^{-u s1} Q."""
@@ -157,38 +151,54 @@ def has_loss(coefficients: Coefficients) -> bool:
     return bool(c == 1.0 + b_in and s1 >= s0)
 
 
-def value_at_least(groups: Groups, coefficients: Coefficients, least: int, most: int) -> float:
-    """A lower bound on the best value of `least` to `most` items, by Jensen's inequality.
+def value_of_nothing(groups: Groups, problem: Problem) -> ExpectedF:
+    """Return mean and standard deviation of the measure if nothing is selected."""
+    from argmaxf.expected import tilt_kernels
 
-    See `small_set_kernels.largest_useful_k`. 0 if no border of groups is within these limits.
+    c = problem.coefficients
+    if c.s1 > 0.0:
+        return Integrand.of(groups, c, 0.0).value(groups[:0], groups)
+    log_none = 0.0
+    if len(groups) and c.b_out > 0.0:
+        certain = groups.centre[0] == 1.0
+        sums = None if certain else group_sums(groups, np.ones(1), np.zeros(1))
+        log_none = -math.inf if sums is None else float(sums[0].sum())
+    return ExpectedF(*tilt_kernels.zero_over_zero(problem.zero_division, log_none))
+
+
+def value_at_least(groups: Groups, coefficients: Coefficients, least: int, most: int) -> float:
+    """Return a lower bound on the best value of `least` to `most` items, by Jensen's inequality.
+
+    0 if no border of groups is within these limits.
     """
-    c, b_in, b_out, s0, s1 = coefficients
+    from argmaxf.expected import tilt_kernels
+
     k, mass = np.cumsum(groups.count), np.cumsum(groups.mass)
-    below = (c * mass + s0) / (k + s1 + b_in * (1.0 + mass) + b_out * (mass[-1] - mass))
+    below: Floats = tilt_kernels.jensen_bound.py_func(k, mass, mass[-1], coefficients)
     return float(below.max(where=(k >= least) & (k <= most), initial=0.0))
 
 
 def useful_sizes(groups: Groups, coefficients: Coefficients, best: float) -> tuple[float, float]:
     """Bound the best k from both sides: below and above, f cannot reach what some set is worth.
 
-    `best` is that worth, as of `value_at_least`.
-
-    With M_k = Σ_{i≤k} p_i, Jensen's inequality, and S hardly ever below `fewest`,
+    `best` is that worth, as of `value_at_least`. With M_k = Σ_{i≤k} p_i, Jensen's inequality, and S
+    hardly ever below `fewest`,
 
         f_k ≤ (c M_k + s0) / (k + s1 + b_in M_k)                         x ≥ k + s1 + b_in T
-        f_k ≤ (c M_k + s0) / (s1 + min(1 + b_in, b_out) fewest)          k ≥ T
-        f_k ≤ (c M_k + s0) / (k + s1 + min(b_in, b_out) fewest)
+        f_k ≤ (c M_k + s0) / least_denominator(k, fewest)
         f_k ≤ (c μ + s0) / (k + s1 + min(b_in, b_out) μ)                 all positives inside
     """
+    from argmaxf.expected import tilt_kernels
+
     c, b_in, b_out, s0, s1 = coefficients
     mean = float(groups.mass.sum())
     if best == 0.0:  # no bound, or probabilities so small that it underflows
         return 1.0, math.inf
-    fewest, _ = plausible_positives(mean, int(groups.count.sum()))
+    fewest, _ = plausible_positives(mean, float(groups.count.sum()))
     first, mass = np.cumsum(groups.count) - groups.count + 1.0, np.cumsum(groups.mass)
     size = np.maximum(first + b_in * mass, first + min(b_in, b_out) * fewest)
     denominator = s1 + np.maximum(size, min(1.0 + b_in, b_out) * fewest)
     useful = np.flatnonzero(c * mass + s0 >= best * (1.0 - MARGIN) * denominator)
-    reach = (c * mean + s0) / best - s1 - min(b_in, b_out) * mean + 1.0
+    reach = tilt_kernels.largest_size.py_func(best, mean, coefficients)
     last = first[useful[-1]] + groups.count[useful[-1]] - 1.0
     return float(first[useful[0]]), float(min(reach, last))

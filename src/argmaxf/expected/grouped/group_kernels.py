@@ -1,6 +1,6 @@
 """Compiled loops of the summary: items into groups, and a group's sums at the nodes.
 
-See expected/tilt_kernels.py for the conventions, and layout.py for rows and columns.
+See expected/tilt_kernels.py for the conventions, and groups.py for rows and columns.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxf._base.compiled import kernel
-from argmaxf.expected.summary import layout
-from argmaxf.expected.summary.layout import HIGH_BASE, LOW_BASE, SHIFT, TINY, TINY_ROW, ZERO_ROW
+from argmaxf.expected.grouped import groups
+from argmaxf.expected.grouped.groups import HIGH_BASE, LOW_BASE, SHIFT, TINY, TINY_ROW, ZERO_ROW
 from argmaxf.expected.tilt_kernels import factor, log_factor
 
 ROOM = 1024  # items looked at together
 FEW_TERMS = 2.0**-10  # p w below this: seven terms of log(1 - p w) are exact to the last digit
 
-upper_row, lower_row = kernel(layout.upper_row), kernel(layout.lower_row)
+upper_row, lower_row = kernel(groups.upper_row), kernel(groups.lower_row)
 
 
 @kernel

@@ -1,1 +1,0 @@
-"""Where the items are: one protocol, and the arrays that keep it."""
