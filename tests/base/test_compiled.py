@@ -193,25 +193,6 @@ def test_what_python_refuses_is_compiled(library):
     ]
 
 
-HEAVY = """
-import numpy as np
-import argmaxf._base.compiled
-from argmaxf.heavy import heavy
-argmaxf._base.compiled.ENOUGH, argmaxf._base.compiled.PATIENCE = 10, 3
-few, many = np.ones(5), np.ones(50)
-"""
-
-
-def test_what_takes_long_to_compile_is_passed_over_at_first(library):
-    (library / "argmaxf" / "heavy.py").write_text(
-        "from argmaxf._base.compiled import kernel\n@kernel\ndef heavy(x):\n    return x.sum()\n"
-    )
-    code = HEAVY + "print(*(int(heavy.is_ready(x)) for x in (few, many, many, many, many, many)))\n"
-    assert run(library, code) == [1, 0, 0, 0, 1, 1]
-    run(library, HEAVY + "heavy.compiled(many)")
-    assert run(library, HEAVY + "print(int(heavy.is_ready(many)))") == [1]  # from the cache
-
-
 def test_a_long_compilation_is_announced_once(library):
     code = "import argmaxf._base.compiled as c; c._SILENT_FOR = 0.0\n" + TOTAL
     code += "\nfrom argmaxf.callee import shifted; shifted.compiled(1)"

@@ -27,8 +27,6 @@ from argmaxf._base import numba_cache
 
 ENOUGH = 20_000  # numbers that a process takes through Python before it compiles; under a second
 
-PATIENCE = 30  # calls that go another way before a process compiles what takes seconds
-
 
 def kernel(function: Callable[..., Any]) -> Kernel:
     """Compile a function of arrays; it releases the interpreter lock while it runs.
@@ -58,8 +56,6 @@ class Kernel:
         self.py_func = function
         self.options = options
         self.compiled_for: set[Any] = set()  # kinds of arguments
-        self.ready = False  # known to be worth calling (`is_ready`)
-        self.passed_over = 0
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the function, compiled or not."""
@@ -71,38 +67,20 @@ class Kernel:
 
     def compiled(self, *arguments: Any) -> Any:
         """Run the function compiled, whatever the size of its input; as Python without numba."""
-        kinds = tuple(  # nearly as fine as numba's types: others are compiled without a notice
-            [
-                (a.dtype.num, a.ndim, a.flags.num) if type(a) is ndarray else type(a)
-                for a in arguments
-            ]
-        )
+        # Nearly as fine as numba's types; what is finer is compiled without a notice.
+        kinds = tuple([type(a) if type(a) is not ndarray else _kind(a) for a in arguments])
         if kinds not in self.compiled_for and not self._compile(arguments):
             return self._in_python(arguments)
         self.compiled_for.add(kinds)
-        return self.dispatchers[self](*arguments)
+        return (self.dispatchers.get(self) or self.dispatcher())(*arguments)
 
     def dispatcher(self) -> Any:
         """Return numba's function, which compiles itself for the types it is called with."""
         with self.lock:
             if self not in self.dispatchers:
                 _let_numba_see_kernels()
-                made = numba_cache.cached_njit(self.py_func, **self.options)
-                self.dispatchers[self] = made
+                self.dispatchers[self] = numba_cache.cached_njit(self.py_func, self.options)
             return self.dispatchers[self]
-
-    def is_ready(self, *arguments: Any) -> bool:
-        """Whether a call need not wait for the compiler; passed over often enough, it may.
-
-        For kernels whose work can be done in another way that takes less to compile.
-        """
-        if self.ready or self.compiled_for or _work.could_afford(arguments):
-            return True
-        if not has_numba():
-            return False
-        self.passed_over += 1
-        self.ready = self.passed_over > PATIENCE or numba_cache.is_cached(self.dispatcher())
-        return self.ready
 
     def _compile(self, arguments: tuple[Any, ...]) -> bool:
         """Compile for the types of these arguments, or read it from disk; False without numba.
@@ -217,6 +195,10 @@ def _say_compiling() -> None:
         print("argmaxf: compiling, once for this installation …", file=sys.stderr, flush=True)
 
 
+def _kind(array: NDArray[Any]) -> tuple[int, int, int]:
+    return array.dtype.num, array.ndim, array.flags.num
+
+
 def _arrays(arguments: tuple[Any, ...]) -> Iterator[NDArray[Any]]:
     """Yield the arrays among the arguments, those inside of records too."""
     for argument in arguments:
@@ -234,14 +216,12 @@ class _Work(threading.local):
     numbers = 0
     waited = 0.0  # seconds
 
-    def could_afford(self, arguments: tuple[Any, ...]) -> bool:
-        return self.numbers + sum(a.size for a in _arrays(arguments)) <= ENOUGH
-
     def affords(self, arguments: tuple[Any, ...]) -> bool:
-        if not self.could_afford(arguments):
-            return False
-        self.numbers += sum(a.size for a in _arrays(arguments))
-        return True
+        """Whether the arguments may go through Python, too; if so, they count."""
+        numbers = self.numbers + sum(a.size for a in _arrays(arguments))
+        if numbers <= ENOUGH:
+            self.numbers = numbers
+        return numbers <= ENOUGH
 
 
 _work = _Work()

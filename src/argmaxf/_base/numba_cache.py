@@ -32,11 +32,11 @@ _BEGAN = time.time()  # of this process, or nearly
 _state = {"use": True}  # whether the cache is used; not after a failure
 
 
-def cached_njit(function: Callable[..., Any], **options: Any) -> Any:
+def cached_njit(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Return a function compiled by numba, with a cache where there is a safe folder for it."""
     import numba
 
-    options |= {"nogil": True, "error_model": "numpy"}
+    options = {"nogil": True, "error_model": "numpy", **options}
     folder = _folder_of(function.__module__)
     if folder is not None:
         before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
@@ -49,12 +49,6 @@ def cached_njit(function: Callable[..., Any], **options: Any) -> Any:
         finally:
             numba.config.CACHE_DIR = before
     return numba.njit(**options)(function)
-
-
-def is_cached(dispatcher: Any) -> bool:
-    """Whether there is compiled code of a function on disk."""
-    folder = dispatcher.stats.cache_path
-    return folder is not None and any(Path(folder).glob(f"*.{dispatcher.__name__}-*.nbi"))
 
 
 def give_up() -> bool:

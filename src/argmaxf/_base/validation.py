@@ -32,11 +32,6 @@ def check_beta(beta: float) -> float:
     return value
 
 
-def check_betas(betas: Iterable[float]) -> list[float]:
-    """Return many β as floats, each of them checked."""
-    return [check_beta(beta) for beta in betas]
-
-
 def check_positive(name: str, number: float) -> float:
     """Return a number that must be positive and finite as a float."""
     value = _check_real(name, number)
@@ -55,9 +50,7 @@ def check_not_negative(name: str, number: float) -> float:
 
 def check_count(name: str, number: Any) -> int:
     """Return a whole number that must be at least 1."""
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
-    return int(number)
+    return check_whole(name, number, least=1)
 
 
 def check_count_if_given(name: str, number: Any) -> int | None:
@@ -65,10 +58,10 @@ def check_count_if_given(name: str, number: Any) -> int | None:
     return None if number is None else check_count(name, number)
 
 
-def check_whole(name: str, number: Any) -> int:
-    """Return a whole number that must not be negative."""
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < 0:
-        raise ValueError(f"{name} must be a whole number of at least 0, got {number!r}")
+def check_whole(name: str, number: Any, least: int = 0) -> int:
+    """Return a whole number that must not be less than `least`."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {number!r}")
     return int(number)
 
 

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from argmaxf._base.validation import (
     check_beta,
-    check_betas,
     check_not_negative,
     check_positive,
 )
@@ -252,7 +251,7 @@ class Tversky(Ratio):
 
 def coefficients_of_betas(betas: Iterable[float]) -> list[Coefficients]:
     """Return the coefficients of F_β for each of many β."""
-    return [_of_squared_beta(beta**2, 0.0) for beta in check_betas(betas)]
+    return [_of_squared_beta(beta**2, 0.0) for beta in map(check_beta, betas)]
 
 
 def _of_squared_beta(b2: Any, smooth: Any) -> Coefficients:
