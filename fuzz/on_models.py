@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
 import argmaxf
-from argmaxf.cli.saved_models import load_classifier
+from argmaxf.cli.models import load_classifier
 from fuzz.asking import error_of
 
 FUNCTIONS = (np.testing.measure, np.testing.rundocs, np.genfromtxt, np.add, np.loadtxt, eval, print)

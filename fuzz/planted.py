@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -57,7 +58,7 @@ def keys_as_python_values():
 
 
 def text_as_numbers():
-    from argmaxf.files.formats import Input
+    from argmaxf.files.inputs import Input
 
     scan = Input.scan
 
@@ -111,11 +112,11 @@ column.rows_of = lambda source: Anything()
 @contextmanager
 def inputs_unchecked():
     from argmaxf._base import atomic_write as whole
-    from argmaxf.cli import sketch
-    from argmaxf.files import deciding, writing
+    from argmaxf.files import output
 
+    reading = importlib.import_module("argmaxf.files.decide_files")
     with ExitStack() as stack:
-        for module in (whole, sketch, deciding, writing):
+        for module in (whole, reading, output):
             stack.enter_context(patch.object(module, "refuse_inputs", lambda outputs, inputs: None))
         yield
 
@@ -209,11 +210,11 @@ class Everything(frozenset):
 @contextmanager
 def hostile_models_taken():
     """Trust what a model file asks for, functions included."""
-    from argmaxf.cli import saved_models
+    from argmaxf.cli import models
 
     with (
-        patch.object(saved_models, "trusted_types", Everything),
-        patch.object(saved_models, "_refusal", lambda name, value: ""),
+        patch.object(models, "trusted_types", Everything),
+        patch.object(models, "_refusal", lambda name, value: ""),
     ):
         yield
 
@@ -222,8 +223,6 @@ def replaced(module, name, value):
     """Plant a bug by putting something else in a function's place."""
 
     def planted():
-        import importlib
-
         return patch.object(importlib.import_module(module), name, value)
 
     return planted
@@ -255,7 +254,7 @@ PLANTED = {
     ),
     "hostile model": Planted("models", hostile_models_taken),
     "files named by a model": Planted(
-        "models", replaced("argmaxf.cli.saved_models", "_refusal", lambda name, value: "")
+        "models", replaced("argmaxf.cli.models", "_refusal", lambda name, value: "")
     ),
     "one temporary name": Planted("writers", one_temporary_name),
     "ties in single precision": Planted("ties", rounded_probabilities),

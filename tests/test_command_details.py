@@ -16,7 +16,7 @@ from rich.console import Console
 
 from argmaxf.cli.app import COMMANDS, run
 from argmaxf.cli.models import behind_preprocessing, make_classifier
-from argmaxf.cli.output import print_whole
+from argmaxf.cli.output import print_table
 from argmaxf.cli.tables import class_taken, read_table, split_like, split_table
 
 N = 300
@@ -252,7 +252,7 @@ def test_no_number_is_cut_off_on_a_narrow_terminal(width):
     table = Table("method", "F 95 %", "found")
     table.add_row("tuned threshold", ".630 [.558, .696]", "1,234,567")
     out = Console(file=io.StringIO(), width=width)
-    print_whole(out, table)
+    print_table(out, table)
     text = out.file.getvalue()
     assert "tuned threshold" in text
     assert ".630 [.558, .696]" in text

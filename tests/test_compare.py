@@ -20,10 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import argmaxf
-from argmaxf.cli.answer import Request
 from argmaxf.cli.app import run
+from argmaxf.cli.compare_output import Request, nines
 from argmaxf.cli.models import ESTIMATORS, make_classifier
-from argmaxf.cli.rare import nines, rare_digits
 from argmaxf.cli.tables import read_table, split_like, split_table
 from argmaxf.comparison import METHODS
 from argmaxf.comparison.recipe import Recipe
@@ -450,13 +449,6 @@ def test_demo_data_are_all_the_digits_there_are():
     assert frame.shape == (1797, 65)
     assert not frame.equals(nines(seed=4))
     assert frame.sort(frame.columns).equals(nines(seed=4).sort(frame.columns))
-
-
-def test_digits_can_be_made_rare():
-    frame = rare_digits(seed=3)
-    assert frame["is_1"].sum() == 60
-    assert 0.03 < frame["is_1"].mean() < 0.04
-    assert not frame.equals(rare_digits(seed=4))
 
 
 def test_demo_ends_with_where_the_report_is(tmp_path, capsys):

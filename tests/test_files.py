@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from argmaxf import ProbabilitySketch, expected_f, maximize_expected_f
 from argmaxf.cli.app import run
-from argmaxf.files.records import first_ragged
+from argmaxf.files.text_tables import first_ragged
 
 WRITERS = {
     "csv": pl.DataFrame.write_csv,

@@ -12,8 +12,8 @@ import pytest
 from sklearn.metrics import f1_score
 
 import argmaxf
-from argmaxf.cli.answer import Request
 from argmaxf.cli.app import run
+from argmaxf.cli.compare_output import Request
 from argmaxf.cli.tables import read_table, split_table
 from argmaxf.expected.values import operating_point
 from argmaxf.measures import GMean

@@ -8,7 +8,7 @@ import pytest
 from argmaxf import maximize_expected_f
 from argmaxf.expected import refine
 from argmaxf.expected.grouped.sources import ArraySource
-from argmaxf.files.deciding import Options, decide_files
+from argmaxf.files import decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import FBeta, Jaccard
 from argmaxf.problem import Problem
@@ -46,7 +46,7 @@ def test_arrays_rows_frames_and_files_agree(p, options, k, tmp_path):
     assert by_frame(p, **options) == k
     assert by_lazy_segments(p, **options) == k
     pl.DataFrame({"p": np.array(p, float)}).write_parquet(tmp_path / "p.parquet")
-    (found,) = decide_files([str(tmp_path / "p.parquet")], "p", Options(**options)).values()
+    (found,) = decide_files([str(tmp_path / "p.parquet")], "p", Problem.of(**options)).values()
     assert found.k == k
 
 

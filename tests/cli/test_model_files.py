@@ -32,7 +32,7 @@ from xgboost import XGBClassifier
 
 import argmaxf
 from argmaxf.cli.app import run
-from argmaxf.cli.saved_models import load_classifier
+from argmaxf.cli.models import load_classifier
 
 skops_io = pytest.importorskip("skops.io")
 

@@ -36,13 +36,13 @@ from argmaxf import (
     maximize_worst_case_f,
 )
 from argmaxf.cli.app import app
-from argmaxf.cli.measure import measure_named
+from argmaxf.cli.output import measure_named
 from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
 from argmaxf.expected.counts.gmean import decide_gmean
 from argmaxf.expected.counts.joint import LARGEST, joint_curve
 from argmaxf.expected.counts.linear import linear_curve, linear_spread
 from argmaxf.expected.route import decide_large
-from argmaxf.files.deciding import Options, decide_files
+from argmaxf.files import decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, GMean, Linear, Tversky, UserDefined
 from argmaxf.problem import Problem
@@ -287,7 +287,7 @@ def test_large_segments_and_files_decide_as_arrays_do(measure, tmp_path):
     assert found[(0,)].k == alone.k
     assert found[(1,)].k == maximize_expected_f(p[:20_000], measure=measure, ties="together").k
     pl.DataFrame({"p": p}).write_parquet(tmp_path / "p.parquet")
-    read = decide_files([str(tmp_path / "p.parquet")], "p", Options(measure=measure))[()]
+    read = decide_files([str(tmp_path / "p.parquet")], "p", Problem.of(measure=measure))[()]
     assert (read.k, read.threshold) == (alone.k, alone.threshold)
 
 

@@ -6,11 +6,12 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from argmaxf.cli.output import JSON_OPTION, console, print_json, print_whole
+from argmaxf.cli.output import JSON_OPTION, console, print_json, print_table
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from argmaxf.theory import Bound
 
 MOST = 10_000_000  # rows; a bound that needs more says nothing that could be of use
@@ -48,7 +49,7 @@ def bounds(
     out.print(_say("Lemma 2", lemma, close, begins))
     lost = f"with it, training for F loses at most {{:.3g}} (VC dimension {vc_dimension})."
     out.print(_say("Theorem 3", theorem, lost, begins))
-    print_whole(out, _table(needed, accuracy, positive_rate))
+    print_table(out, _table(needed, accuracy, positive_rate))
     out.print(
         "Both bounds are loose: the experiments in reproduction/ find deviations of about a tenth "
         "of Lemma 2's bound and less than a hundredth of Theorem 3's."
@@ -82,6 +83,8 @@ def _say(name: str, bound: Bound, meaning: str, begins: int) -> str:
 
 
 def _table(needed: dict[float, dict[str, int]], accuracy: float, chosen: float) -> Table:
+    from rich.table import Table
+
     table = Table(title=f"Examples needed for a difference of {accuracy:g}", title_justify="left")
     for name in ("positive rate", "Lemma 2 begins", "Lemma 2", "Theorem 3"):
         table.add_column(name, justify="right")

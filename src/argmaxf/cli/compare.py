@@ -1,4 +1,4 @@
-"""argmaxf compare: both approaches on a table of data, which to use, and why."""
+"""argmaxf compare and demo: methods on a table of data, which to use, and why."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Annotated
 
 import typer
 
-from argmaxf.cli.measure import HELP, measure_named
-from argmaxf.cli.output import JSON_OPTION, without_folder
-from argmaxf.constraints import Constraints
+from argmaxf.cli.output import JSON_OPTION, MEASURES, console, measure_named, without_folder
+
+STORY = (
+    "[bold]Which of these handwritten digits are a 9?[/bold] {n:,} scans, {rate:.1%} of them "
+    "a 9, and naive Bayes.\nWays to label them, each judged on digits that its model was not "
+    "trained on:"
+)
 
 
 def compare(
@@ -48,7 +52,7 @@ def compare(
         ),
     ] = "logistic",
     beta: Annotated[float, typer.Option(help="How much recall counts against precision.")] = 1.0,
-    measure: Annotated[str, typer.Option(help=f"What to compare by: {HELP}.")] = "fbeta",
+    measure: Annotated[str, typer.Option(help=f"What to compare by: {MEASURES}.")] = "fbeta",
     positive: Annotated[
         str | None, typer.Option(help="The class that F counts; else the last one in order.")
     ] = None,
@@ -79,14 +83,15 @@ def compare(
 ) -> None:
     """Compare both approaches on your data, and say which to use and why."""
     from argmaxf._base.atomic_write import refuse_inputs
-    from argmaxf.cli.answer import Request, answer
+    from argmaxf.cli.compare_output import Request, answer
     from argmaxf.cli.tables import read_table, split_like, split_table
+    from argmaxf.constraints import Constraints
 
     refuse_inputs([report, save], [path for path in (train, test) if path])
     rows = split_table(read_table(train), target, train.name, drop=drop or (), only=only or ())
     test_rows = None if test is None else split_like(read_table(test), rows, test.name)
     methods = ("margin",) * svmperf + ("cost",) * cost
-    chance = Request(
+    request = Request(
         rows,
         test_rows,
         estimator,
@@ -100,4 +105,27 @@ def compare(
         confidence_level=confidence_level,
     )
     command = ["argmaxf", *(without_folder(word) for word in sys.argv[1:])]
-    answer(chance, command, report=report, save=save, as_json=as_json)
+    answer(request, command, report=report, save=save, as_json=as_json)
+
+
+def demo(
+    report: Annotated[Path, typer.Option(help="Where to write the report.")] = Path(
+        "argmaxf-demo.html"
+    ),
+    beta: Annotated[float, typer.Option(help="How much recall counts against precision.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """Compare both approaches on bundled real data with rare positives, and write a report."""
+    from argmaxf.cli.compare_output import Request, answer, nines
+    from argmaxf.cli.tables import split_like, split_table
+
+    digits = nines(seed)
+    half = digits.height // 2
+    rows = split_table(digits[:half], ["is_9"], "digits")
+    apart = split_like(digits[half:], rows, "digits kept apart")
+    if not as_json:
+        console().print(STORY.format(rate=rows.y.mean(), n=len(rows.y)))
+    command = ["argmaxf", "demo", "--beta", f"{beta:g}", "--seed", str(seed)]
+    request = Request(rows, estimator="nb", beta=beta, seed=seed, apart=apart)
+    answer(request, command, report=report, as_json=as_json)

@@ -1,27 +1,75 @@
-"""The models that `compare` can train: a classifier behind preprocessing for mixed columns."""
+"""The models that `compare` can train: named ones, those of model files, and preprocessing.
+
+A skops file names the classes and functions that it is made of, and whoever wrote the file chose
+them. So a file is loaded only if every name in it stands on the list below, and the model is used
+only if no parameter of it, however deep, is a function or names a file.
+"""
 
 from __future__ import annotations
 
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 from polars import selectors
-from sklearn.base import ClassifierMixin
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils import all_estimators
 
 from argmaxf._base.validation import check_choice
-from argmaxf.cli.saved_models import load_classifier
 
 ESTIMATORS = ("logistic", "forest", "boosting", "nb", "lightgbm", "xgboost")
 MOST_CATEGORIES = 50  # of one column; rarer ones share a place
+
+# Besides the estimators of scikit-learn: what their parameters and fitted attributes are made of.
+SKLEARN_PARTS = {
+    "sklearn.calibration": "_CalibratedClassifier _SigmoidCalibration",
+    "sklearn.compose._column_transformer": "make_column_selector",
+    "sklearn.ensemble._hist_gradient_boosting.binning": "_BinMapper",
+    "sklearn.ensemble._hist_gradient_boosting.predictor": "TreePredictor",
+    "sklearn.gaussian_process._gpc": "_BinaryGaussianProcessClassifierLaplace",
+    "sklearn.gaussian_process.kernels": (
+        "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern "
+        "PairwiseKernel Product RBF RationalQuadratic Sum WhiteKernel"
+    ),
+    "sklearn.metrics._scorer": "_PassthroughScorer",
+    "sklearn.model_selection._split": (
+        "GroupKFold GroupShuffleSplit KFold LeaveOneGroupOut LeaveOneOut LeavePGroupsOut LeavePOut "
+        "PredefinedSplit RepeatedKFold RepeatedStratifiedKFold ShuffleSplit StratifiedGroupKFold "
+        "StratifiedKFold StratifiedShuffleSplit TimeSeriesSplit"
+    ),
+    "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
+    "sklearn.tree._tree": "Tree",
+    "sklearn.utils._bunch": "Bunch",
+    "sklearn.utils._metadata_requests": "MetadataRequest MethodMetadataRequest",
+}
+ARGMAXF_PARTS = ("measures", "empirical", "estimators", "comparison")  # their classes
+BOOSTERS = {
+    "lightgbm.sklearn": "LGBMClassifier LGBMModel LGBMRegressor",
+    "xgboost.sklearn": "XGBClassifier XGBRFClassifier XGBRFRegressor XGBRegressor",
+}
+DATA_TYPES = ("builtins.object", "collections.OrderedDict", "numpy.dtype")
+COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
+PLAIN_DATA = (type(None), bool, int, float, complex, str, bytes, slice, range)
+NUMPY_DATA = (np.generic, np.dtype, np.random.RandomState, np.random.Generator)
+SCALARS = (bool, int, float, complex, str, object)  # classes that may be parameters, as dtypes
+PLAIN_CLONE = BaseEstimator.__sklearn_clone__
+UNFITTED = "save it before it is fitted: skops.io.dump(sklearn.base.clone(model), file)"
 
 
 def make_classifier(name: str, seed: int) -> ClassifierMixin:
@@ -79,3 +127,149 @@ def behind_preprocessing(X: pl.DataFrame, classifier: Any) -> Pipeline:
     )
     columns = ColumnTransformer([("numbers", scaled, numbers), ("categories", one_hot, categories)])
     return Pipeline([("columns", columns), ("classifier", classifier)])
+
+
+def load_classifier(path: Path) -> Any:
+    """Return an unfitted copy of the classifier in a file that skops wrote.
+
+    No code comes from the file: its types must be on the list of this module, and its parameters
+    must be data or estimators from that list.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or if something in it cannot be trusted.
+    """
+    try:
+        import skops.io
+    except ModuleNotFoundError:
+        raise ValueError(
+            "--estimator with a file needs skops: pip install 'argmaxf[save]'"
+        ) from None
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    try:
+        content = path.read_bytes()  # once: what is checked is what is loaded
+        asked = skops.io.get_untrusted_types(data=content)
+        others = sorted(set(asked) - trusted_types())
+        model = None if others else skops.io.loads(content, trusted=asked)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if others:
+        raise ValueError(
+            f"{path} must hold known estimators and data only, got {', '.join(others)}; functions "
+            f"are never taken from a file; if they come from fitting, {UNFITTED}"
+        )
+    for name, value in _parameters(model, "model", set()):
+        if reason := _refusal(name, value):
+            raise ValueError(f"{path}: {name} {reason}")
+    if not is_classifier(model):
+        raise ValueError(f"{path} must hold a classifier, got {type(model).__name__}")
+    return clone(model)
+
+
+@cache
+def trusted_types() -> frozenset[str]:
+    """Return the full names of the classes that a model file may be made of; no functions."""
+    listed = {**SKLEARN_PARTS, **BOOSTERS}.items()
+    named = {f"{module}.{name}" for module, names in listed for name in names.split()}
+    numbers = {_name_of(each) for each in _subclasses(np.generic)}
+    found = {_name_of(each) for _, each in all_estimators() if each is not FrozenEstimator}
+    return frozenset(named | numbers | found | _argmaxf_classes() | {*DATA_TYPES})
+
+
+def _argmaxf_classes() -> set[str]:
+    """Return the names of the classes that argmaxf's own models are made of."""
+    packages = [import_module(f"argmaxf.{part}") for part in ARGMAXF_PARTS]
+    names = [
+        module.name
+        for package in packages
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+    ]
+    return {
+        _name_of(each)
+        for home in map(import_module, names)
+        for each in vars(home).values()
+        if inspect.isclass(each) and each.__module__ == home.__name__
+    }
+
+
+def _subclasses(kind: Any) -> Iterator[Any]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _subclasses(each)
+
+
+def _name_of(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _parameters(value: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield a value and all inside it that `clone` keeps, each with its place in the model."""
+    yield name, value
+    inside: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, dict):
+        yield from ((f"{name} key", key) for key in value)
+        inside = ((f"{name}.{key}", each) for key, each in value.items())
+    elif isinstance(value, list | tuple | set | frozenset):
+        inside = ((name, each) for each in value)
+    elif isinstance(value, np.ndarray):
+        inside = ((name, each) for each in (value.flat if value.dtype.kind in "OUT" else ()))
+    elif hasattr(value, "__dict__") and not inspect.isclass(value) and id(value) not in seen:
+        seen.add(id(value))  # an object may hold itself
+        inside = ((f"{name}.{key}", each) for key, each in _kept(value).items())
+    for place, each in inside:
+        yield from _parameters(each, place, seen)
+
+
+def _kept(value: Any) -> dict[str, Any]:
+    """Return what `clone` takes from an object: of an estimator parameters and little else.
+
+    Attributes that hide a method of the class are looked at, too: the class's own methods are
+    called here, and the hidden ones later.
+    """
+    kind: Any = type(value)
+    state = dict(vars(value))
+    if not hasattr(kind, "get_params"):
+        return state
+    copied = ("_sklearn_output_config", "_metadata_request")
+    beside = {k: v for k, v in state.items() if k in copied or callable(getattr(kind, k, None))}
+    return beside | dict(kind.get_params(value, deep=False))
+
+
+def _refusal(name: str, value: Any) -> str:
+    """Return why a parameter cannot be trusted, or nothing."""
+    kind, option = type(value), name.rpartition(".")[2].rpartition("__")[2]
+    if option == "memory" and not (value is None or kind in COLLECTIONS):
+        return f"must be None, as joblib runs what it finds in a folder; got {value!r:.80}"
+    if option == "input" and isinstance(value, str) and value in ("file", "filename"):
+        return f"must be 'content', as a model must not open files; got {value!r}"
+    if inspect.isclass(value):
+        known = value in SCALARS or issubclass(value, np.generic)
+        return "" if known else f"must not be a class, got {_name_of(value)}"
+    if (
+        isinstance(value, (*PLAIN_DATA, *NUMPY_DATA))
+        or kind in (*COLLECTIONS, dict)
+        or sparse.issparse(value)
+    ):
+        return ""
+    if isinstance(value, BaseEstimator) and kind.__sklearn_clone__ is not PLAIN_CLONE:
+        return f"must be an estimator that can be trained, got {kind.__name__}"
+    if _name_of(kind) in trusted_types():
+        return _booster_refusal(value) if kind.__module__ == "lightgbm.sklearn" else ""
+    got = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    return f"must be data or a known estimator, never a function; got {got or _name_of(kind)}"
+
+
+def _booster_refusal(model: Any) -> str:
+    """Return why a LightGBM model cannot be trusted: some of its options name files to read.
+
+    It gets its options as one text, in which a value with spaces would be further options.
+    """
+    named = inspect.signature(type(model)).parameters
+    for name, value in type(model).get_params(model, deep=False).items():
+        texts = [each for _, each in _parameters(value, name, set()) if isinstance(each, str)]
+        plain = name.isidentifier() and all(re.fullmatch(r"[\w.,:-]*", text) for text in texts)
+        if not plain or (texts and name not in named and name != "metric"):
+            return f"must not have the option {name}={value!r:.80}, which may name a file"
+    return ""

@@ -15,9 +15,9 @@ from typing import Any
 import polars as pl
 from polars import selectors
 
-from argmaxf.files.column import BROKEN, first_line, refuse_ragged
-from argmaxf.files.commas import as_number, decimal_commas, with_points
-from argmaxf.files.formats import Input, kind_of, names_to_give
+from argmaxf.files.column import refuse_ragged
+from argmaxf.files.inputs import BROKEN, Input, first_line, kind_of, names_to_give
+from argmaxf.files.text_tables import as_number, decimal_commas, with_points
 from argmaxf.frames.engines import is_polars_pattern
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,18 +13,37 @@ import polars as pl
 from polars import selectors
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected.threads import CHUNK
-from argmaxf.files.commas import as_number, has_commas
-from argmaxf.files.formats import Input
-from argmaxf.files.header import SAVE
-from argmaxf.files.progress import Advance, Progress
+from argmaxf.files.inputs import Input, reading
+from argmaxf.files.text_tables import as_number, first_ragged, has_commas
+from argmaxf.frames.batches import polars_batches
 from argmaxf.frames.table import unused
 from argmaxf.prior import move_odds
 
-NOT_UTF8 = "invalid utf-8"  # what Polars says of text in another encoding
+Progress = bool | Callable[[str, int, int | None], None]  # phase, rows so far, rows in all
+Advance = Callable[[int], None]  # told how many more rows are done
 
-# What Polars may raise at a bad file.
-BROKEN = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+
+def phase(progress: Progress, title: str, rows: int | None = None) -> Advance:
+    """Begin a phase of long work over so many rows; return what is told how many more are done."""
+    if progress is False:
+        return lambda more: None
+    if progress is not True and not callable(progress):
+        raise ValueError(f"progress must be False, True or a function, got {progress!r}")
+    report, done = _print_progress if progress is True else progress, 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        report(title, done, rows)
+
+    advance(0)
+    return advance
+
+
+def _print_progress(title: str, done: int, rows: int | None) -> None:
+    """Show how far a phase is, each on a line of its own."""
+    total = "" if rows is None else f" of {rows:,}"
+    print(f"{title} {done:,}{total} rows", file=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -78,9 +97,8 @@ class Column:
                 if values.min(initial=1.0) >= 0.0 and values.max(initial=0.0) <= 1.0:
                     yield values
                     continue
-                absent = np.isnan(values)
-                first = row - values.size + 1
-                _refuse_others(values, self.name, source, first, self.factor)
+                absent, first = np.isnan(values), row - values.size + 1
+                self._refuse_others(values, source, first)
                 where = where or f"{source.name}, row {first + int(absent.argmax())}"
                 missing += int(absent.sum())
                 yield values[~absent]
@@ -99,9 +117,7 @@ class Column:
             p, text = self.helpers
             columns = [p, text] if source.is_text else [p]
             row = 0
-            for batch in frame.select(*columns, *beside).collect_batches(
-                chunk_size=CHUNK, maintain_order=True, engine="streaming"
-            ):
+            for batch in polars_batches(frame.select(*columns, *beside)):
                 if source.is_text and batch[p].null_count() > batch[text].null_count():
                     self._refuse_text(batch, source, row)
                 row += batch.height
@@ -112,12 +128,6 @@ class Column:
                 f"{source.name}, column {self.name!r}: cannot be read: "
                 f"{row:,} of {rows:,} rows came"
             )
-
-    def check(self, progress: Progress, by: Sequence[str]) -> None:
-        """Read the column and those of the segments once, to name what is wrong with them."""
-        with progress.phase("checking", self.rows()) as advance:
-            for _ in self.batches(advance, by):
-                pass
 
     def rows(self) -> int | None:
         """Return the number of rows where files say it without being read."""
@@ -167,6 +177,18 @@ class Column:
                 f"got {batch[text][bad[0]]!r}"
             )
 
+    def _refuse_others(self, values: Floats, source: Input, first: int) -> None:
+        """Refuse what is neither a probability nor missing; `first` is the first value's row."""
+        bad = (values < 0.0) | (values > 1.0)
+        if bad.any():
+            place = int(bad.argmax())
+            if self.factor is not None:
+                values = move_odds(values, 1.0 / self.factor).round(12)
+            raise ValueError(
+                f"{source.name}, row {first + place}: column {self.name!r} must be in [0, 1], "
+                f"got {float(values[place])!r}"
+            )
+
 
 def rows_of(source: Input) -> int:
     """Return the number of rows that a file says it has."""
@@ -174,44 +196,11 @@ def rows_of(source: Input) -> int:
         return int(source.scan().select(pl.len()).collect().item())
 
 
-def _refuse_others(
-    values: Floats, name: str, source: Input, first: int, factor: float | None
-) -> None:
-    """Refuse what is neither a probability nor missing; `first` is the row of the first value."""
-    bad = (values < 0.0) | (values > 1.0)
-    if bad.any():
-        place = int(bad.argmax())
-        values = values if factor is None else move_odds(values, 1.0 / factor).round(12)
-        raise ValueError(
-            f"{source.name}, row {first + place}: column {name!r} must be in [0, 1], "
-            f"got {float(values[place])!r}"
-        )
-
-
 def refuse_ragged(source: Input) -> None:
     """Refuse a text file with a row that has too few or too many fields."""
-    from argmaxf.files.records import first_ragged  # compiled: not needed for other files
-
     ragged = first_ragged(source.path, source.separator)
     if ragged:
         raise ValueError(
             f"{source.name}, row {ragged.row}: a row must have {ragged.expected} fields "
             f"like the header, got {ragged.fields}"
         )
-
-
-@contextmanager
-def reading(source: Input, column: str | None = None) -> Iterator[None]:
-    """Say which file, and which column of it, could not be read."""
-    try:
-        yield
-    except BROKEN as error:
-        whole = column is None or NOT_UTF8 in str(error)  # of any column
-        where = "" if whole else f", column {column!r}"
-        raise ValueError(f"{source.name}{where}: cannot be read: {first_line(error)}") from error
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of a message, and what to do about text in another encoding."""
-    line = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return f"{line}; {SAVE}" if NOT_UTF8 in line else line

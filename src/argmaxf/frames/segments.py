@@ -66,6 +66,18 @@ class Answers(NamedTuple):
         f, n = np.zeros(segments), np.zeros(segments, np.int64)
         return cls(n, f, f.copy(), f.copy(), n.copy())
 
+    @classmethod
+    def of(cls, decision: Decision) -> Answers:
+        """Return the decision about one segment."""
+        answers = cls.room_for(1)
+        answers.note(0, *cls.values(decision))
+        return answers
+
+    @classmethod
+    def values(cls, decision: Decision) -> Iterator[Any]:
+        """Return k, threshold, expected value, its spread and n of a decision."""
+        return (getattr(decision, name) for name in cls._fields[:5])
+
     def note(self, where: Any, *values: Any) -> None:
         """Note k, threshold, expected value, its spread and n of some segments."""
         arrays: tuple[Any, ...] = self[:5]
@@ -187,7 +199,7 @@ def _decide_arrays(table: Table, problem: Problem) -> Answers:
         if p.size == 0:
             raise ValueError(NO_ROWS)
         found.append(decide_one(p, problem))
-        answers.note(j, *(getattr(found[-1], name) for name in Answers._fields[:5]))
+        answers.note(j, *Answers.values(found[-1]))
     return answers._replace(guarantees=tuple(d.guarantee for d in found if problem.chance))
 
 

@@ -1,27 +1,36 @@
-"""Which files there are, how Polars scans each kind, and how it writes each kind."""
+"""Which files there are to read, of which kind each is, and how Polars scans it."""
 
 from __future__ import annotations
 
 import glob
 import gzip
-import shutil
+import os
+import re
 import signal
 import sys
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import gettempdir
 from typing import IO, cast
+from urllib.parse import unquote
 
 import polars as pl
 from polars import selectors
 
 from argmaxf._base.atomic_write import refuse_twice, temporary_file
-from argmaxf.files.commas import decimal_commas, with_points
-from argmaxf.files.header import ARROW, PARQUET, header, separator_of
+from argmaxf.files.text_tables import (
+    ARROW,
+    PARQUET,
+    SAVE_AS_UTF8,
+    decimal_commas,
+    header,
+    separator_of,
+    with_points,
+)
 
 KINDS = {
     ".csv": "csv",
@@ -34,41 +43,51 @@ KINDS = {
 }
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 ZIPPED = ".gz"  # after any of these
-STREAM = b"\xff\xff\xff\xff"  # how an Arrow stream starts
-COPY = 1 << 20  # bytes of the standard input taken at a time
+ARROW_STREAM = b"\xff\xff\xff\xff"  # how an Arrow stream starts
+COPIED = 1 << 20  # bytes copied at a time
 INFERRED = 10_000  # rows of text from which the types of columns are guessed
+NOT_UTF8 = "invalid utf-8"  # what Polars says of text in another encoding
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # the name of a folder of rows without a value
+
+# What Polars may raise at a bad file.
+BROKEN = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @dataclass(frozen=True)
 class Input:
-    """One file to read: where it is, of which kind, and what to call it in messages."""
+    """One file to read: where it is, of which kind, and what to call it in messages.
+
+    `partition` has the columns that the names of folders say, as in city=A/rows.parquet.
+    """
 
     path: Path
     kind: str
     name: str
     origin: Path  # the user's own file, where `path` is a copy of it
+    partition: tuple[tuple[str, str | int | None], ...] = ()
 
     @classmethod
     def opened(cls, path: Path, stack: ExitStack) -> Input:
         """Return a file by its name; a zipped one is unpacked until the stack is closed."""
         kind, place = kind_of(path), path
+        refuse_names([path])
+        if not path.is_file():  # a pipe without a writer would be waited for
+            raise ValueError(f"{path}: must be a file, got a pipe or a device; - is standard input")
         if is_zipped(path):
             try:
                 with gzip.open(path) as stream:
-                    place = _spilled(cast(IO[bytes], stream), stack)
+                    place = _copied(cast(IO[bytes], stream), stack)
             except (gzip.BadGzipFile, EOFError, zlib.error) as error:
                 raise ValueError(f"{path} cannot be read: {error}") from None
         if kind == "arrow":
             with place.open("rb") as file:
-                _refuse_stream(file.read(len(STREAM)), str(path))
-        return cls(place, kind, str(path), path)
+                _refuse_stream(file.read(len(ARROW_STREAM)), str(path))
+        return cls(place, kind, str(path), path, tuple(_partition(path).items()))
 
     @property
     def separator(self) -> str:
         """What stands between the fields of a text file; a CSV may have ; or tabs."""
-        if self.kind != "csv":
-            return SEPARATORS[self.kind]
-        return separator_of(self.path)
+        return separator_of(self.path) if self.kind == "csv" else SEPARATORS[self.kind]
 
     @property
     def is_text(self) -> bool:
@@ -83,9 +102,9 @@ class Input:
         With `ragged`, fields that a row has beyond the header are passed over.
         """
         if self.kind == "parquet":
-            return pl.scan_parquet(self.path, glob=False)
+            return self._with_partition(pl.scan_parquet(self.path, glob=False))
         if self.kind == "arrow":
-            return pl.scan_ipc(self.path, glob=False)
+            return self._with_partition(pl.scan_ipc(self.path, glob=False))
         names, separator = self.check_header(), self.separator
         commas = decimal_commas(self.beginning(), separator) if typed and separator != "," else []
         as_text = {*text, *commas} & set(names)
@@ -99,7 +118,20 @@ class Input:
             truncate_ragged_lines=ragged,
             glob=False,
         )
-        return with_points(frame, [name for name in commas if name not in text])
+        frame = with_points(frame, [name for name in commas if name not in text])
+        return self._with_partition(frame, text=not typed)
+
+    def _with_partition(self, frame: pl.LazyFrame, *, text: bool = False) -> pl.LazyFrame:
+        """Add the columns that are in the names of folders only."""
+        if not self.partition:
+            return frame
+        there = frame.collect_schema()
+        columns = {
+            name: pl.lit(str(value) if text and value is not None else value)
+            for name, value in self.partition
+            if name not in there
+        }
+        return frame.with_columns(**columns)
 
     def beginning(self, *names: str) -> pl.DataFrame:
         """Return the first rows of a text file as text, of some columns or all."""
@@ -112,6 +144,23 @@ class Input:
             return header(self.path, self.separator)
         except ValueError as error:
             raise ValueError(f"{self.name}: {error}") from None
+
+
+@contextmanager
+def reading(source: Input, column: str | None = None) -> Iterator[None]:
+    """Say which file, and which column of it, could not be read."""
+    try:
+        yield
+    except BROKEN as error:
+        whole = column is None or NOT_UTF8 in str(error)  # of any column
+        where = "" if whole else f", column {column!r}"
+        raise ValueError(f"{source.name}{where}: cannot be read: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of a message, and what to do about text in another encoding."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f"{line}; {SAVE_AS_UTF8}" if NOT_UTF8 in line else line
 
 
 def names_to_give(names: list[str]) -> list[str] | None:
@@ -128,7 +177,7 @@ def kind_of(path: Path) -> str:
 
 
 def is_zipped(path: Path) -> bool:
-    """Tell whether a file is zipped, by its name."""
+    """Whether a file is zipped, by its name."""
     return path.suffix.lower() == ZIPPED
 
 
@@ -137,26 +186,12 @@ def _known_kind(path: Path) -> str | None:
     return KINDS.get(plain.suffix.lower())
 
 
-def write(frame: pl.LazyFrame, path: Path, kind: str, separator: str) -> None:
-    """Write a frame as a stream."""
-    if kind == "parquet":
-        frame.sink_parquet(path)
-    elif kind == "arrow":
-        frame.sink_ipc(path)
-    else:
-        frame.sink_csv(path, separator=separator)
-
-
-def write_zipped(frame: pl.LazyFrame, path: Path, kind: str, separator: str) -> None:
-    """Write a frame as a stream, and zip what was written."""
-    with temporary_file(path.parent, "argmaxf-unzipped") as plain:
-        write(frame, plain, kind, separator)
-        with (
-            plain.open("rb") as source,
-            path.open("wb") as target,
-            gzip.GzipFile("", "wb", fileobj=target, mtime=0) as zipped,  # the same each time
-        ):
-            shutil.copyfileobj(source, zipped, COPY)
+def refuse_names(paths: Iterable[Path | str]) -> None:
+    """Refuse the names of files that are not UTF-8: Polars cannot open them."""
+    for path in paths:
+        raw = os.fsencode(path)
+        if raw.decode("utf-8", "replace") != str(path):
+            raise ValueError(f"the name of a file must be UTF-8, got {raw!r}: rename it")
 
 
 def find_inputs(names: Iterable[str], stack: ExitStack) -> list[Input]:
@@ -165,14 +200,14 @@ def find_inputs(names: Iterable[str], stack: ExitStack) -> list[Input]:
     if not inputs:
         raise ValueError("give at least one file to read, got none")
     refuse_twice(each.origin for each in inputs)
-    return inputs
+    return _with_numbers(inputs)
 
 
 def _found(name: str, stack: ExitStack) -> Iterator[Input]:
     if name == "-":
         if sys.stdin is None or getattr(sys.stdin, "closed", False):
             raise ValueError("the standard input must be open, got a closed one")
-        yield spilled_input(sys.stdin.buffer, stack)
+        yield standard_input(sys.stdin.buffer, stack)
         return
     if not name:  # Path takes it for the folder that one is in
         raise ValueError("a file must have a name, got ''")
@@ -190,11 +225,56 @@ def _found(name: str, stack: ExitStack) -> Iterator[Input]:
     yield from (Input.opened(each, stack) for each in found)
 
 
-def spilled_input(stream: IO[bytes], stack: ExitStack) -> Input:
+def _partition(path: Path) -> dict[str, str | None]:
+    """Return the columns that the folders of a path name, as Hive writes them.
+
+    >>> _partition(Path("part/city=A%2FB/day=2/rows.parquet"))
+    {'city': 'A/B', 'day': '2'}
+    """
+    pairs = (part.partition("=") for part in path.parts[:-1])
+    return {
+        unquote(name): None if value == NO_VALUE else unquote(value)
+        for name, equals, value in pairs
+        if name and equals
+    }
+
+
+def _with_numbers(inputs: list[Input]) -> list[Input]:
+    """Turn the columns of folders into numbers where each value is one as it is written."""
+    values: dict[str, set[str]] = {}
+    for name, value in (pair for each in inputs for pair in each.partition):
+        values.setdefault(name, set()).update([] if value is None else [str(value)])
+    whole = {
+        name
+        for name, texts in values.items()
+        if texts and all(re.fullmatch(r"0|-?[1-9]\d{0,17}", text) for text in texts)
+    }
+    return [
+        replace(
+            each,
+            partition=tuple((n, int(v) if v and n in whole else v) for n, v in each.partition),
+        )
+        for each in inputs
+    ]
+
+
+def standard_input(stream: IO[bytes], stack: ExitStack) -> Input:
     """Copy the standard input to a temporary file, since it can be read only once."""
-    copy = _spilled(stream, stack)
+    copy = _copied(stream, stack)
     with copy.open("rb") as file:
-        return Input(copy, _sniffed(file.readline(COPY)), "standard input", Path("/dev/stdin"))
+        return Input(copy, _sniffed(file.readline(COPIED)), "standard input", Path("/dev/stdin"))
+
+
+def _copied(stream: IO[bytes], stack: ExitStack) -> Path:
+    """Copy a stream to a temporary file, which is gone when the stack is closed."""
+    _heed_interrupts()
+    with spilling():
+        copy = stack.enter_context(temporary_file(Path(gettempdir()), "argmaxf-stdin", mode=0o600))
+        file = stack.enter_context(copy.open("wb", buffering=0))
+    while chunk := stream.read(COPIED):
+        with spilling():
+            write_all(file, chunk)
+    return copy
 
 
 def _heed_interrupts() -> None:
@@ -202,18 +282,6 @@ def _heed_interrupts() -> None:
     handler = signal.getsignal(signal.SIGINT)
     if handler is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, handler)
-
-
-def _spilled(stream: IO[bytes], stack: ExitStack) -> Path:
-    """Copy a stream to a temporary file, which is gone when the stack is closed."""
-    _heed_interrupts()
-    with spilling():
-        copy = stack.enter_context(temporary_file(Path(gettempdir()), "argmaxf-stdin", mode=0o600))
-        spill = stack.enter_context(copy.open("wb", buffering=0))
-    while chunk := stream.read(COPY):
-        with spilling():
-            write_all(spill, chunk)
-    return copy
 
 
 def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
@@ -236,7 +304,7 @@ def spilling() -> Iterator[None]:
 
 
 def _sniffed(line: bytes) -> str:
-    """Tell the kind of a file by how it starts."""
+    """Return the kind of a file by how it starts."""
     if line.startswith(PARQUET):
         return "parquet"
     if line.startswith(ARROW):
@@ -246,5 +314,5 @@ def _sniffed(line: bytes) -> str:
 
 
 def _refuse_stream(start: bytes, name: str) -> None:
-    if start.startswith(STREAM):
+    if start.startswith(ARROW_STREAM):
         raise ValueError(f"{name}: an Arrow stream; give it as an Arrow or Parquet file")

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from argmaxf._base.atomic_write import refuse_inputs, written_whole
-from argmaxf.files.column import BROKEN, Column, first_line, reading
-from argmaxf.files.formats import SEPARATORS, Input, is_zipped, kind_of, write, write_zipped
-from argmaxf.files.progress import Advance, Progress
+from argmaxf._base.atomic_write import refuse_inputs, temporary_file, written_whole
+from argmaxf.files.column import Advance, Column, Progress, phase
+from argmaxf.files.inputs import (
+    BROKEN,
+    COPIED,
+    SEPARATORS,
+    Input,
+    first_line,
+    is_zipped,
+    kind_of,
+    reading,
+    refuse_names,
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,7 @@ class Output:
     def checked(cls, path: Path, label: str, items: Column) -> Output:
         """Refuse an output that cannot be, before any work is done."""
         kind_of(path)
+        refuse_names([path])
         if len({source.is_text for source in items.inputs}) > 1:
             raise ValueError("rows to write must all come from text files, or none of them")
         refuse_inputs([path], [source.origin for source in items.inputs])
@@ -37,41 +49,56 @@ class Output:
         return cls(path, label, items)
 
     def frame(self) -> pl.LazyFrame:
-        """Return the rows to write, and the probabilities in double precision as `items.p`."""
-        return self.items.frame(typed=not self._all_text)
+        """Return the rows to write, and the probabilities in double precision as `items.p`.
 
-    @property
-    def _all_text(self) -> bool:
-        """Whether values can be copied as they are written, from text to text."""
+        From text to text, values are copied as they are written.
+        """
         texts = (source.is_text for source in self.items.inputs)
-        return kind_of(self.path) in SEPARATORS and all(texts)
-
-    @property
-    def _separator(self) -> str:
-        """What stands between the fields of a text file; a CSV made of files with ; has it too."""
-        kind, inputs = kind_of(self.path), self.items.inputs
-        if kind == "csv" and all(each.is_text and each.separator == ";" for each in inputs):
-            return ";"
-        return SEPARATORS.get(kind, "")
+        return self.items.frame(typed=not (kind_of(self.path) in SEPARATORS and all(texts)))
 
     def write(self, frame: pl.LazyFrame, progress: Progress) -> None:
         """Write labelled rows."""
-        with progress.phase("writing", self.items.rows()) as advance:
-            if progress.active:
-                frame = frame.with_columns(_counting(self.label, advance))
-            frame = frame.drop(self.items.helpers, strict=False)
-            with written_whole(self.path) as temporary:
-                self._sink(frame, temporary)
+        advance = phase(progress, "writing", self.items.rows())
+        if progress is not False:
+            frame = frame.with_columns(_counting(self.label, advance))
+        with written_whole(self.path) as temporary:
+            self._sink(frame.drop(self.items.helpers, strict=False), temporary)
 
     def _sink(self, frame: pl.LazyFrame, temporary: Path) -> None:
+        kind, inputs = kind_of(self.path), self.items.inputs
+        separator = SEPARATORS.get(kind, "")
+        if kind == "csv" and all(each.is_text and each.separator == ";" for each in inputs):
+            separator = ";"
         try:
-            sink = write_zipped if is_zipped(self.path) else write
-            sink(frame, temporary, kind_of(self.path), self._separator)
+            write = _write_zipped if is_zipped(self.path) else _write
+            write(frame, temporary, kind, separator)
         except BROKEN as error:
             if "os error" not in str(error):  # nothing wrong with the disk: an input, perhaps
-                for source in self.items.inputs:
+                for source in inputs:
                     _read_all(source)
             raise OSError(f"{self.path}: cannot be written: {first_line(error)}") from error
+
+
+def _write(frame: pl.LazyFrame, path: Path, kind: str, separator: str) -> None:
+    """Write a frame as a stream."""
+    if kind == "parquet":
+        frame.sink_parquet(path)
+    elif kind == "arrow":
+        frame.sink_ipc(path)
+    else:
+        frame.sink_csv(path, separator=separator)
+
+
+def _write_zipped(frame: pl.LazyFrame, path: Path, kind: str, separator: str) -> None:
+    """Write a frame as a stream, and zip what was written; nobody else can read the plain copy."""
+    with temporary_file(path.parent, "argmaxf-unzipped", mode=0o600) as plain:
+        _write(frame, plain, kind, separator)
+        with (
+            plain.open("rb") as source,
+            path.open("wb") as target,
+            gzip.GzipFile("", "wb", fileobj=target, mtime=0) as zipped,  # the same each time
+        ):
+            shutil.copyfileobj(source, zipped, COPIED)
 
 
 def _check_columns(items: Column) -> None:
@@ -87,7 +114,7 @@ def _check_columns(items: Column) -> None:
 
 
 def _names(source: Input) -> list[str]:
-    """The names of a file's columns."""
+    """Return the names of a file's columns."""
     with reading(source):
         return list(source.scan().collect_schema())
 

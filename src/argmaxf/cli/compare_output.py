@@ -1,4 +1,4 @@
-"""What `compare` and `demo` have in common: compare, write what was asked for, print the result."""
+"""What `compare` and `demo` share: compare, write what was asked for, print the result."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from sklearn.datasets import load_digits
 
 from argmaxf._base.atomic_write import writing, written_whole
 from argmaxf.cli.models import behind_preprocessing, make_classifier
-from argmaxf.cli.output import console, print_json, print_whole
+from argmaxf.cli.output import console, print_json, print_table, shown
 from argmaxf.cli.tables import LabelledTable, class_named, class_taken
+from argmaxf.comparison import words
 from argmaxf.comparison.choice import REACH
 from argmaxf.comparison.compare import compare
 from argmaxf.comparison.contest import Rated, rate_rows
@@ -28,7 +31,6 @@ from argmaxf.comparison.fits import Fit
 from argmaxf.comparison.methods import METHODS, taking_part
 from argmaxf.comparison.recipe import UNLIMITED, Recipe
 from argmaxf.comparison.result import Comparison, Standing
-from argmaxf.comparison.words import shown
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.interval import Interval
 from argmaxf.estimators.labels import Labels
@@ -90,8 +92,8 @@ class Request:
         """Return the keys of the methods to compare, None for those that always take part."""
         if not self.methods:
             return None
-        chance = as_measure(self.measure, self.beta)
-        return [*(method.key for method in taking_part(None, None, chance)), *self.methods]
+        measure = as_measure(self.measure, self.beta)
+        return [*(method.key for method in taking_part(None, None, measure)), *self.methods]
 
     def _judged(self, comparison: Comparison, apart: LabelledTable) -> str:
         """Say how the choice does on rows that took no part in it, beside the usual thresholds."""
@@ -127,7 +129,7 @@ def _on_folds(name: str, comparison: Comparison) -> str:
 
 
 def answer(
-    chance: Request,
+    request: Request,
     command: Sequence[str],
     *,
     report: Path | None = None,
@@ -137,14 +139,14 @@ def answer(
     """Compare, write what was asked for, and print the result."""
     with ExitStack() as stack:  # every output is begun before the work, and none is left half done
         outputs = {p: stack.enter_context(written_whole(p)) for p in (report, save) if p}
-        comparison = chance.compare()
+        comparison = request.compare()
         saved = None
         if save is not None:
             with _working(f"fitting {comparison.chosen} on all rows"), writing(save):
-                saved = SavedModel(save.name, _save(comparison, chance.train, outputs[save]))
+                saved = SavedModel(save.name, _save(comparison, request.train, outputs[save]))
         if report is not None:
             with _working("writing the report"), writing(report):
-                page = _render(comparison, chance, command, saved)
+                page = _render(comparison, request, command, saved)
                 outputs[report].write_text(page, encoding="utf-8")
     if as_json:
         print_json(as_record(comparison, report, save))
@@ -181,13 +183,13 @@ def _method_record(standing: Standing) -> dict[str, Any]:
 
 
 def _render(
-    comparison: Comparison, chance: Request, command: Sequence[str], saved: SavedModel | None
+    comparison: Comparison, request: Request, command: Sequence[str], saved: SavedModel | None
 ) -> str:
     try:
         from argmaxf.report.page import render
     except ModuleNotFoundError as error:
         raise ValueError(f"--report needs {error.name}: pip install 'argmaxf[report]'") from None
-    made_with = f"Seed {chance.seed}, {chance.folds} folds, {chance.estimator} classifier"
+    made_with = f"Seed {request.seed}, {request.folds} folds, {request.estimator} classifier"
     return render(comparison, command=command, made_with=made_with, saved=saved)
 
 
@@ -218,7 +220,7 @@ def _show_progress(fits: list[Fit]) -> Iterator[Fit]:
         bar.console.print(f"{len(fits)} models to fit, on up to {cores} cores.")
         task = bar.add_task("", total=len(fits))
         for fit in fits:
-            bar.update(task, description=f"fitting {escape(fit.name)}")
+            bar.update(task, description=f"fitting {shown(fit.name)}")
             yield fit
             bar.advance(task)
 
@@ -231,14 +233,12 @@ def _working(what: str) -> AbstractContextManager[Any]:
 
 def _print(comparison: Comparison, report: Path | None, save: Path | None) -> None:
     out = console()
-    print_whole(out, _table(comparison))
+    print_table(out, _table(comparison))
     for line in (comparison.verdict, comparison.reason, _seen(comparison), *comparison.notes):
-        out.print(escape(line))
+        out.print(shown(line))
     for what, path in (("report", report), ("model", save)):
         if path is not None:
-            out.print(
-                f"The {what} is in [bold]{escape(str(path.resolve()))}[/bold]", soft_wrap=True
-            )
+            out.print(f"The {what} is in [bold]{shown(str(path.resolve()))}[/bold]", soft_wrap=True)
 
 
 def _seen(comparison: Comparison) -> str:
@@ -253,12 +253,12 @@ def _seen(comparison: Comparison) -> str:
 def _table(comparison: Comparison) -> Table:
     named = [m for m in comparison.methods if m.method.symbol]
     symbols = ", ".join(f"{m.method.symbol} is {m.name}" for m in named)
-    caption = escape(f"In the paper {symbols}.") if named else None
+    caption = shown(f"In the paper {symbols}.") if named else None
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
     table.add_column("method", no_wrap=True)
     for heading in (
-        f"{escape(comparison.score_name)} [dim]95 %[/dim]",
-        f"less {escape(comparison.chosen)},\n± 95 %",  # two lines: 80 columns are enough
+        f"{shown(comparison.score_name)} [dim]95 %[/dim]",
+        f"less {shown(comparison.chosen)},\n± 95 %",  # two lines: 80 columns are enough
         "found",
         "false",
         "missed",
@@ -268,8 +268,8 @@ def _table(comparison: Comparison) -> Table:
         used = standing.name == comparison.chosen
         counts = standing.counts or {}
         table.add_row(
-            f"{escape(standing.name)}{' *' if used else ''}",
-            _short(shown(standing.score)),
+            f"{shown(standing.name)}{' *' if used else ''}",
+            _short(words.shown(standing.score)),
             "" if used else _paired(standing.difference),
             *(f"{counts[cell]:,}" for cell in ("tp", "fp", "fn") if cell in counts),
             style="bold" if used else None,
@@ -279,9 +279,24 @@ def _table(comparison: Comparison) -> Table:
 
 def _short(text: str) -> str:
     """Return numbers no wider than they must be: .630 [.558, .696]."""
-    return escape(re.sub(r"\b0\.", ".", text))
+    return shown(re.sub(r"\b0\.", ".", text))
 
 
 def _paired(difference: Interval) -> str:
     """Return a difference and how far its interval reaches to either side."""
     return _short(f"{difference.value:+.3f} ± {difference.high - difference.value:.3f}")
+
+
+def nines(seed: int = 0) -> pl.DataFrame:
+    """Return scans of handwritten digits in the order of `seed`: 64 pixels, and `is_9`.
+
+    1,797 digits of 43 writers (Alpaydin and Kaynak 1998), as scikit-learn bundles them.
+
+    >>> frame = nines()
+    >>> frame.shape, frame["is_9"].sum()
+    ((1797, 65), 180)
+    """
+    pixels, digit = load_digits(return_X_y=True)
+    rows = np.random.default_rng(seed).permutation(len(digit))
+    frame = pl.DataFrame(pixels[rows], schema=[f"pixel_{i // 8}_{i % 8}" for i in range(64)])
+    return frame.with_columns(is_9=pl.Series((digit[rows] == 9).astype(np.int64)))
