@@ -275,6 +275,6 @@ PLANTED = {
     "limits do not count for use": Planted("levels", limits_are_no_matter_of_use),
     "no sure positive, no set": Planted("bands", no_sure_positive_no_set),
     "counts hardly stray": Planted(
-        "summaries", replaced("argmaxf.expected.counts.law", "NATS", 3.0)
+        "summaries", replaced("argmaxf.expected.count_distribution", "INTERPOLATION_NATS", 3.0)
     ),
 }

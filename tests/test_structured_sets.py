@@ -19,7 +19,7 @@ from argmaxf import (
     maximize_worst_case_f,
 )
 from argmaxf.expected import refine
-from argmaxf.expected.counts.count import Count
+from argmaxf.expected.counts import PoissonBinomial
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.route import decide_by_search
 from argmaxf.expected.ties import settle
@@ -239,7 +239,7 @@ def test_one_value_is_not_looked_at_item_by_item_either(measure):
 def test_the_count_of_many_equal_labels_is_binomial(chance):
     """Equal factors round equally, and hundreds of thousands of them add up."""
     n = 342_440
-    first, mass = Count.of(np.full(n, chance))
+    first, mass = PoissonBinomial.of(np.full(n, chance))
     with mp.workdps(40):
         p = mp.mpf(chance)
         exact = [

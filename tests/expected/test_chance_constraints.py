@@ -16,7 +16,7 @@ from argmaxf.expected.chance import (
     precision_probabilities,
     probability_of_top,
 )
-from argmaxf.expected.counts.count import Count
+from argmaxf.expected.counts import PoissonBinomial
 from argmaxf.measures import FBeta
 
 p_values = st.one_of(
@@ -100,7 +100,7 @@ def test_tails_have_thirteen_digits(family, limit):
 def test_a_count_of_equal_items_is_binomial():
     from scipy.stats import binom
 
-    count = Count.at_once(np.full(5000, 0.3))
+    count = PoissonBinomial.at_once(np.full(5000, 0.3))
     assert np.allclose(count.mass, binom.pmf(count.values, 5000, 0.3), rtol=0, atol=1e-14)
     assert count.mass.sum() == pytest.approx(1.0, abs=1e-13)
 

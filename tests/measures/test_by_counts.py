@@ -38,9 +38,8 @@ from argmaxf import (
 from argmaxf.cli.app import app
 from argmaxf.cli.output import measure_named
 from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
-from argmaxf.expected.counts.gmean import decide_gmean
-from argmaxf.expected.counts.joint import LARGEST, joint_curve
-from argmaxf.expected.counts.linear import linear_curve, linear_spread
+from argmaxf.expected.counts import MOST_ITEMS, general_curve, linear_curve, linear_spread
+from argmaxf.expected.linear_search import decide_gmean
 from argmaxf.expected.route import decide_large
 from argmaxf.files import decide_files
 from argmaxf.frames import decisions
@@ -210,14 +209,15 @@ def test_rows_columns_and_frames_decide_as_arrays_do(measure):
     columns = maximize_expected_f(p.T, measure=measure, average="macro", ties="together")
     np.testing.assert_array_equal(columns.selected, rows.selected.T)
     frame = pl.DataFrame({"p": p.ravel(), "row": np.repeat(np.arange(8), 30)})
-    labels = argmaxf.decide(frame, "p", by="row", measure=measure)["label"].to_numpy()
+    decided = argmaxf.decide(frame, "p", by="row", measure=measure, ties="together")
+    labels = decided["label"].to_numpy()
     np.testing.assert_array_equal(labels.reshape(p.shape), rows.selected)
 
 
 @linear
 def test_all_joint_counts_say_the_same_for_500_items(measure):
     p = np.sort(np.random.default_rng(7).beta(0.5, 3, 500))[::-1].copy()
-    reference = joint_curve(p, measure, 0.0)
+    reference = general_curve(p, Problem.of(measure=measure))
     np.testing.assert_allclose(linear_curve(p, measure, 0.0), reference, rtol=0, atol=1e-13)
     decision = maximize_expected_f(p, measure=measure)
     assert decision.k == np.argmax(reference)
@@ -504,14 +504,14 @@ def test_score_is_accuracy_whatever_is_maximized(data, measure):
 @pytest.mark.parametrize("measure", [Tversky(2.0, 1.0), Worse()], ids=str)
 def test_too_many_items_for_all_counts_are_refused(measure):
     many = np.full(20_000, 0.25)
-    with pytest.raises(ValueError, match=f"at most {LARGEST:,} items; got 20,000"):
+    with pytest.raises(ValueError, match=f"at most {MOST_ITEMS:,} items; got 20,000"):
         maximize_expected_f(many, measure=measure)
 
 
 @pytest.mark.parametrize("shape", [(0.5, 5), (5, 0.5), (0.1, 10)], ids=str)
 def test_gmean_of_many_items_comes_with_a_bound_that_no_set_exceeds(shape):
     p = np.random.default_rng(0).beta(*shape, 1_500)
-    curve = joint_curve(np.sort(p)[::-1].copy(), GMean(), 0.0)
+    curve = general_curve(np.sort(p)[::-1].copy(), Problem.of(measure=GMean()))
     found = decide_gmean(p, Problem.of(1.0, "gmean"))
     assert found.expected == pytest.approx(curve[found.k], rel=1e-12)
     assert found.expected <= curve.max() <= found.bound
@@ -736,7 +736,7 @@ def test_a_frame_of_one_column_takes_measures_that_need_the_items(kind, measure,
 
 
 def test_a_frame_of_more_items_than_all_counts_can_be_looked_at_says_so():
-    for n in (LARGEST + 1, 20_000):
+    for n in (MOST_ITEMS + 1, 20_000):
         frame = pl.DataFrame({"p": np.full(n, 0.25)})
         with pytest.raises(ValueError, match=f"for at most 5,000 items; got {n:,}; one array of"):
             argmaxf.decide(frame, "p", measure="gmean")
@@ -745,7 +745,7 @@ def test_a_frame_of_more_items_than_all_counts_can_be_looked_at_says_so():
 
 
 def test_gmean_of_large_rows_and_columns_has_a_bound_for_each():
-    p = np.random.default_rng(3).beta(0.5, 5, (2, LARGEST + 1))
+    p = np.random.default_rng(3).beta(0.5, 5, (2, MOST_ITEMS + 1))
     alone = [maximize_expected_f(row, measure="gmean").bound for row in p]
     rows = maximize_expected_f(p, measure="gmean", average="samples")
     columns = maximize_expected_f(p.T, measure="gmean", average="macro")
@@ -753,7 +753,7 @@ def test_gmean_of_large_rows_and_columns_has_a_bound_for_each():
     assert (rows.bound >= rows.expected).all()
 
 
-@pytest.mark.parametrize("n", [LARGEST + 1, 17_000])
+@pytest.mark.parametrize("n", [MOST_ITEMS + 1, 17_000])
 def test_gmean_of_large_segments_is_refused(n):
     with pytest.raises(ValueError, match=f"for at most 5,000 items; got {n:,}"):
         maximize_expected_f(np.full(n + 1, 0.25), by=np.arange(n + 1) == n, measure="gmean")

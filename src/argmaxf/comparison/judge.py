@@ -24,7 +24,7 @@ from argmaxf.constraints import priced
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import last_step
-from argmaxf.expected.counts.joint import refuse_many
+from argmaxf.expected.counts import refuse_many
 from argmaxf.measures import GMean
 from argmaxf.problem import Problem
 

@@ -22,8 +22,7 @@ from argmaxf._base.arrays import Bools, Floats, contiguous
 from argmaxf._base.messages import how_many
 from argmaxf._base.validation import NotAProbability
 from argmaxf.constraints import ChanceConstraint, Constraints, priced, sure
-from argmaxf.expected.counts.count import Count
-from argmaxf.expected.counts.sets import best_size, sizes_allowed, value_by_counts
+from argmaxf.expected.counts import PoissonBinomial, best_size, sizes_allowed, value_by_counts
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.ties import settle
 from argmaxf.expected.values import groups_of_items, top_curve, value_of_sets
@@ -204,8 +203,8 @@ def _joint_probabilities(
     """
     from argmaxf.expected import count_kernels
 
-    inside = Count.at_once(above)
-    outside = Count.at_once(below if limits.min_recall else below[:0])
+    inside = PoissonBinomial.at_once(above)
+    outside = PoissonBinomial.at_once(below if limits.min_recall else below[:0])
     filled = np.empty(items.size + 1)
     count_kernels.joint_probabilities(
         above.size, *inside, items, *outside,

@@ -1,13 +1,20 @@
-"""How many of some items are positive: tails of the Poisson-binomial distribution, compiled.
+"""Compiled distributions of counts of independent labels (Poisson binomial distributions).
 
-The characteristic function of a count T of independent labels is φ(θ) = Π (1 - p + p e^{iθ}). A
-square wave of period 2W, +1 on [m, m + W) and -1 on [m - W, m), has odd harmonics only, so
+*Label by label.* One more label with probability p makes P(s) into (1 - p) P(s) + p P(s - 1). No
+term is negative, so every probability keeps its relative precision. Of more than FULL labels the
+counts are followed within a window that they leave with a probability below e^{-WINDOW_NATS}.
+
+*By the characteristic function* φ(θ) = Π (1 - p + p e^{iθ}) of a count T. A square wave of period
+2W, +1 on [m, m + W) and -1 on [m - W, m), has odd harmonics only, so
 
     P(T ≥ m) = 1/2 + (1/W) Σ_{l odd, 0 < l < W} Im(φ(θ_l) e^{-iθ_l (m - 1/2)}) / sin(θ_l / 2)
 
 with θ_l = πl/W, exactly, as long as |T - m| < W. T leaves its mean by more than `reach` with a
-probability below e^{-37}, and |φ(θ)| ≤ e^{-v (1 - cos θ)}, v the variance: at most 60 harmonics
-are left, whatever n. See kernels.py for the conventions.
+probability below e^{-TAIL_NATS}, and |φ(θ)| ≤ e^{-v (1 - cos θ)}, v the variance: at most 60
+harmonics are left, whatever n.
+
+*Of groups.* The label of an item, turned by x = e^{iθ}, has the factor 1 - p + p x = 1 - p w with
+w = 1 - x, as in expected/tilt_kernels.py with complex numbers. See there for the conventions.
 """
 
 from __future__ import annotations
@@ -19,17 +26,142 @@ import numpy as np
 from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.tilt_kernels import dot
 
-NATS = 37.0  # probabilities below e^{-NATS} are taken for 0
+FULL = 300  # of so many labels every count is kept
+WINDOW_NATS = 50.0
+TAIL_NATS = 37.0  # probabilities below e^{-TAIL_NATS} are taken for 0
 LESS = 1e-12  # limit · k may be rounded up by this part of it
-RUN, SMALL = 16, 1.0 / 16.0  # so many equal probabilities below this are one power
+EQUAL_RUN, EQUAL_BELOW = 16, 1.0 / 16.0  # so many equal probabilities below this are one power
 FIRST_VARIANCE = 4.0  # the harmonics serve variances from v to 2v + this
 
 
 @kernel
-def reach(variance):
-    """Bound a count's distance to its mean, except with probability e^{-NATS} (Bernstein)."""
-    third = NATS / 3.0
-    return third + math.sqrt(third * third + 2.0 * NATS * variance)
+def reach(variance, nats):
+    """Bound a count's distance to its mean, except with probability e^{-nats} (Bernstein)."""
+    third = nats / 3.0
+    return third + math.sqrt(third * third + 2.0 * nats * variance)
+
+
+@kernel
+def window(mean, variance, n):
+    """The counts of n labels that are followed, the first and the last."""
+    if n <= FULL:
+        return 0, n
+    far = reach(variance, WINDOW_NATS)
+    return max(0, math.floor(mean - far)), min(n, math.ceil(mean + far))
+
+
+@kernel
+def one_more(mass, low, high, p):
+    """Take one more label into P(low) … P(high), in place; what lies beyond is dropped."""
+    for s in range(high, max(low, 1) - 1, -1):
+        mass[s] = (1.0 - p) * mass[s] + p * mass[s - 1]
+    if low == 0:
+        mass[0] *= 1.0 - p
+    for s in range(low - 1, -1, -1):
+        if mass[s] == 0.0:
+            break
+        mass[s] = 0.0
+    for s in range(high + 1, mass.size):
+        if mass[s] == 0.0:
+            break
+        mass[s] = 0.0
+
+
+@kernel
+def masses(p):
+    """Return the first count of the window of all labels, and the probabilities from it on."""
+    mass = np.zeros(p.size + 1)
+    mass[0] = 1.0
+    mean, variance, low, high = 0.0, 0.0, 0, 0
+    for i in range(p.size):
+        mean += p[i]
+        variance += p[i] * (1.0 - p[i])
+        low, high = window(mean, variance, i + 1)
+        one_more(mass, low, high, p[i])
+    kept = mass[low : high + 1]
+    return low, kept / kept.sum()  # equal labels round equally: the sum drifts, the shape does not
+
+
+@kernel
+def all_masses(p, first, size, mass):
+    """Fill row k with the probabilities of the counts of the first k labels, for k = 0 … n."""
+    state = np.zeros(p.size + 1)
+    state[0] = 1.0
+    first[0], size[0], mass[0, 0] = 0, 1, 1.0
+    mean, variance = 0.0, 0.0
+    for i in range(p.size):
+        mean += p[i]
+        variance += p[i] * (1.0 - p[i])
+        low, high = window(mean, variance, i + 1)
+        one_more(state, low, high, p[i])
+        first[i + 1], size[i + 1] = low, high - low + 1
+        mass[i + 1, : high - low + 1] = state[low : high + 1]
+
+
+@kernel
+def without(mass, p, rest):
+    """Fill the probabilities of the other labels' counts from those of all, for any one label.
+
+    Solves mass(s) = (1 - p) rest(s) + p rest(s - 1) upwards for p < 1/2 and downwards else: an
+    error is never multiplied by more than 1 on its way.
+    """
+    q, last = 1.0 - p, mass.size - 1
+    if p < 0.5:
+        rest[0] = mass[0] / q
+        for s in range(1, last + 1):
+            rest[s] = (mass[s] - p * rest[s - 1]) / q
+    else:
+        rest[last] = 0.0
+        for s in range(last, 0, -1):
+            rest[s - 1] = (mass[s] - q * rest[s]) / p
+
+
+@reordering_kernel
+def weighed(a, b, true, mass):
+    """Σ a(s) E[T; s] + b(s) P(s)."""
+    total = 0.0
+    for s in range(mass.size):
+        total += a[s] * true[s] + b[s] * mass[s]
+    return total
+
+
+@kernel
+def linear_values(items, by_false, a, b, mass, found, rest, f):
+    """Fill f[j] = E[a T + b] after each of the items, given by falling probability.
+
+    `found` is E[T; S = s] of the items taken before, and goes on; a[j] and b[j] are for one item
+    more each time; an item adds P(y = 1, S = s) = p P(the others have s - 1). With `by_false` T is
+    the number of false positives, and an item adds P(y = 0, S = s) = (1 - p) P(the others have s).
+    """
+    for j in range(items.size):
+        p = items[j]
+        if by_false:
+            without(mass, p, rest)
+            for s in range(mass.size):
+                found[s] += (1.0 - p) * rest[s]
+        elif p > 0.0:
+            without(mass, p, rest)
+            for s in range(1, mass.size):
+                found[s] += p * rest[s - 1]
+        f[j] = weighed(a[j], b[j], found, mass)
+
+
+@kernel
+def linear_spread(inside, outside, t0, r0, a, b, s0, mean):
+    """Return the standard deviation of a T + b, T among the chosen labels and S of all.
+
+    `inside` and `outside` are the probabilities of T from t0 on and of R from r0 on; a and b are
+    those of s0, s0 + 1, …; counts beyond them are too improbable to matter.
+    """
+    total = 0.0
+    for i in range(inside.size):
+        t = t0 + i
+        for j in range(outside.size):
+            s = t + r0 + j - s0
+            if 0 <= s < a.size:
+                away = a[s] * t + b[s] - mean
+                total += inside[i] * outside[j] * away * away
+    return math.sqrt(total)
 
 
 @kernel
@@ -41,11 +173,11 @@ def least_true(limit, k):
 @kernel
 def harmonics(low, high, extra):
     """Return W and the θ_l for counts of a variance in [low, high] asked at most `extra` away."""
-    half = math.ceil((reach(high) + extra) / 2.0) + 1
+    half = math.ceil((reach(high, TAIL_NATS) + extra) / 2.0) + 1
     period = 2 * half  # even, so that no harmonic is its own mirror image
     needed = half
-    if low > 0.5 * (NATS + 4.0):
-        most = math.acos(1.0 - (NATS + 4.0) / low)
+    if low > 0.5 * (TAIL_NATS + 4.0):
+        most = math.acos(1.0 - (TAIL_NATS + 4.0) / low)
         needed = min(half, math.ceil(most * period / (2.0 * math.pi)) + 1)
     return period, math.pi * (2.0 * np.arange(needed) + 1.0) / period
 
@@ -64,7 +196,7 @@ def turn(real, imaginary, cosine, sine, p, q):
 @kernel
 def restart(descending, k, m, low, high):
     """Prepare the harmonics for the top k, where m positives are asked for."""
-    width, theta = harmonics(low, high, reach(high))
+    width, theta = harmonics(low, high, reach(high, TAIL_NATS))
     cosine, sine = np.cos(theta), np.sin(theta)
     real, imaginary = np.cos(theta * (m - 0.5)), -np.sin(theta * (m - 0.5))
     for i in range(k):
@@ -90,7 +222,7 @@ def precision_probabilities(descending, limit, last, probability):
             turn(real, imaginary, cosine, sine, p, 1.0 - p)
         else:  # times e^{-iθ}: the positive case stays, the negative one turns back
             turn(real, imaginary, cosine, -sine, 1.0 - p, p)
-        if abs(mean - chance) > reach(variance):
+        if abs(mean - chance) > reach(variance, TAIL_NATS):
             probability[k] = 1.0 if mean > chance else 0.0
         else:
             probability[k] = min(1.0, max(0.0, 0.5 + dot(imaginary, weight)))
@@ -119,20 +251,12 @@ def characteristic(p, theta, real, imaginary):
         end = i + 1
         while end < p.size and p[end] == p[i]:
             end += 1
-        if end - i >= RUN and p[i] < SMALL:
+        if end - i >= EQUAL_RUN and p[i] < EQUAL_BELOW:
             turn_often(real, imaginary, theta, p[i], end - i)
         else:
             for _ in range(i, end):
                 turn(real, imaginary, cosine, sine, p[i], 1.0 - p[i])
         i = end
-
-
-@kernel
-def add_item(mass, size, p):
-    """Turn the probabilities of a count of at most size - 1 into those with one item more."""
-    for i in range(size, 0, -1):
-        mass[i] = mass[i] * (1.0 - p) + mass[i - 1] * p
-    mass[0] *= 1.0 - p
 
 
 @kernel
@@ -144,7 +268,7 @@ def missed_at_most(outside, items):
     mass[: outside.size] = outside
     for j in range(items.size, -1, -1):
         if j < items.size:
-            add_item(mass, outside.size + items.size - j - 1, items[j])
+            one_more(mass, 0, outside.size + items.size - j - 1, items[j])
         for i in range(width):
             below[j, i + 1] = below[j, i] + mass[i]
     return below
@@ -171,9 +295,91 @@ def joint_probabilities(
             allowed[i] = min(max(most, 0), below.shape[1] - 1)
     for j in range(items.size + 1):
         if j > 0:
-            add_item(mass, inside.size + j - 1, items[j - 1])
+            one_more(mass, 0, inside.size + j - 1, items[j - 1])
         least = max(0, least_true(precision, above + j) - first)
         total = 0.0
         for i in range(least, inside.size + j):
             total += mass[i] * below[j, allowed[i]]
         probability[j] = min(1.0, total)
+
+
+@kernel
+def group_logs(count, centre, rest, half, moments, w, x, logs):
+    """Fill Σ log(1 - p w) of each group at each θ, from the group's power sums.
+
+    The series is that of grouped/group_kernels.py; |1 - c w|² = 1 - c (1 - c) |w|². Of the upper groups,
+    p ≥ 1/2, the factors are divided by x first, so that many sure items turn by little.
+    """
+    square = w.real * w.real + w.imag * w.imag
+    for i in range(count.size):
+        c, q = centre[i], rest[i]
+        s1, s2, s3 = moments[i, 0], moments[i, 1], moments[i, 2]
+        s4, s5, s6 = moments[i, 3], moments[i, 4], moments[i, 5]
+        for m in range(w.size):
+            z = half[i] * w[m] / (q + c * x[m])
+            tail = s3 / 3 + z * (s4 / 4 + z * (s5 / 5 + z * (s6 / 6)))
+            length = 0.5 * math.log1p(-c * q * square[m])
+            if c < 0.5:
+                angle = math.atan2(c * x[m].imag, q + c * x[m].real)
+            else:
+                angle = math.atan2(-q * x[m].imag, c + q * x[m].real)
+            logs[i, m] = count[i] * complex(length, angle) - z * (s1 + z * (s2 / 2 + z * tail))
+
+
+@kernel
+def inverse(c, q, x):
+    """1 / (q + c x)."""
+    real, imaginary = q + c * x.real, c * x.imag
+    square = 1.0 / (real * real + imaginary * imaginary)
+    return complex(real * square, -imaginary * square)
+
+
+@kernel
+def group_found(count, centre, rest, half, moments, w, x, by_false, waves, found):
+    """Fill E[T ℓ_j(S)] of each group: Σ π = Σ p x / (1 - p w) at each θ, times the waves.
+
+    By false positives it is Σ (1 - π) = Σ (1 - p) / (1 - p w). Row j of `waves` has the factors of
+    the real parts, then those of the imaginary ones.
+    """
+    size = w.size
+    turned = np.empty(2 * size)
+    for i in range(count.size):
+        n, h = count[i], half[i]
+        c, q = centre[i], rest[i]
+        s1, s2, s3 = moments[i, 0], moments[i, 1], moments[i, 2]
+        s4, s5, s6 = moments[i, 3], moments[i, 4], moments[i, 5]
+        for m in range(size):
+            inside = inverse(c, q, x[m])
+            z = h * w[m] * inside
+            series = s1 + z * (s2 + z * (s3 + z * (s4 + z * (s5 + z * s6))))
+            if by_false:
+                sum_ = inside * (q * (n + z * series) - h * series)
+            else:
+                sum_ = x[m] * inside * (c * (n + z * series) + h * series)
+            turned[m] = sum_.real
+            turned[size + m] = sum_.imag
+        for j in range(found.shape[1]):
+            found[i, j] = dot(turned, waves[j])
+
+
+@kernel
+def turned_sums(count, centre, rest, half, moments, w, x, pi, negative, variance):
+    """Fill Σ π, Σ (1 - π) and Σ π (1 - π) over all groups at each θ (see grouped/group_kernels.py)."""
+    s = np.empty(8)
+    d = np.empty(6)
+    pi[:], negative[:], variance[:] = 0.0, 0.0, 0.0
+    for i in range(count.size):
+        c, q, h = centre[i], rest[i], half[i]
+        s[0], s[7] = count[i], 0.0
+        s[1:7] = moments[i]
+        for j in range(6):
+            d[j] = (j + 1) * (c * q * s[j] + h * (q - c) * s[j + 1] - h * h * s[j + 2])
+        for m in range(w.size):
+            inside = inverse(c, q, x[m])
+            z = h * w[m] * inside
+            powers = s[1] + z * (s[2] + z * (s[3] + z * (s[4] + z * (s[5] + z * s[6]))))
+            whole = s[0] + z * powers
+            pi[m] += x[m] * inside * (c * whole + h * powers)
+            negative[m] += inside * (q * whole - h * powers)
+            series = d[0] + z * (d[1] + z * (d[2] + z * (d[3] + z * (d[4] + z * d[5]))))
+            variance[m] += x[m] * inside * inside * series

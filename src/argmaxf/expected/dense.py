@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf._base.arrays import Bools, contiguous
-from argmaxf.expected.counts.gmean import BoundedDecision
-from argmaxf.expected.counts.joint import LARGEST
+from argmaxf.expected.counts import MOST_ITEMS
 from argmaxf.expected.decision import Decision
+from argmaxf.expected.linear_search import BoundedDecision
 from argmaxf.expected.route import decide_by_band, decide_large, decide_large_rows
 from argmaxf.expected.small_sets import SMALL, decide_rows
 from argmaxf.measures import GMean
@@ -111,7 +111,7 @@ def _decide_rows(p: NDArray[Any], problem: Problem) -> Decision:
 
 def _most_items(problem: Problem) -> int:
     """Return up to how many items are looked at one by one."""
-    return LARGEST if isinstance(problem.measure, GMean) else SMALL
+    return MOST_ITEMS if isinstance(problem.measure, GMean) else SMALL
 
 
 def _stacked(decisions: list[Decision], selected: Bools) -> Decision:

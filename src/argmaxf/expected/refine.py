@@ -1,12 +1,14 @@
-"""The loop of the grouped search: a search says which groups it needs finer, the source looks."""
+"""The grouped search for any measure: which search suits it, driven over any source."""
 
 from __future__ import annotations
 
-from argmaxf.expected.counts.joint import refuse_many
-from argmaxf.expected.counts.search import LinearSearch
+from functools import partial
+
+from argmaxf.expected.counts import refuse_many
 from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.grouped.search import Search
+from argmaxf.expected.grouped.search import Search, run
 from argmaxf.expected.grouped.sources import Key, Source
+from argmaxf.expected.linear_search import LinearSearch
 from argmaxf.problem import Problem
 
 
@@ -22,9 +24,4 @@ def search(groups: Groups, problem: Problem) -> Search:
 
 def decide(source: Source[Key], problem: Problem) -> dict[Key, Search]:
     """Search every set of items of a source, all of them in the same passes."""
-    searches = {key: search(groups, problem) for key, groups in source.table().items()}
-    while wanted := {key: each.wanted for key, each in searches.items() if each.wanted}:
-        finer = source.refine(wanted)
-        for key in wanted:
-            searches[key].refine(finer.get(key, ()))
-    return searches
+    return run(source, partial(search, problem=problem))

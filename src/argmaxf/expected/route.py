@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from argmaxf._base.arrays import Bools
 from argmaxf.expected import band, refine
 from argmaxf.expected.array_passes import ArrayPasses, mark
-from argmaxf.expected.counts.gmean import decide_gmean
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.linear_search import decide_gmean
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import GMean
 from argmaxf.problem import Problem

@@ -15,7 +15,7 @@ from argmaxf._base.segments import Segments
 from argmaxf._base.validation import NotAProbability
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained, probability_of_parts
-from argmaxf.expected.counts.joint import refuse_many
+from argmaxf.expected.counts import refuse_many
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.route import decide_large
 from argmaxf.expected.small_sets import SMALL, Sets, decide_sets

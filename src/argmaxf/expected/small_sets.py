@@ -17,7 +17,7 @@ import numpy as np
 from argmaxf._base.arrays import Floats, Ints, readonly
 from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import refine
-from argmaxf.expected.counts.sets import decide_by_counts
+from argmaxf.expected.counts import decide_by_counts
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.expected.threads import in_threads, sets_in_threads, threads_for

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from argmaxf._base.arrays import Bools, Floats, Ints, contiguous, tensors_for
 from argmaxf._base.validation import as_probabilities, as_real_array
-from argmaxf.expected.counts.joint import LARGEST
-from argmaxf.expected.counts.law import needs_values
-from argmaxf.expected.counts.sets import curve_by_counts, value_by_counts, value_of_groups
+from argmaxf.expected.count_distribution import needs_values
+from argmaxf.expected.counts import MOST_ITEMS, curve_by_counts, value_by_counts, value_of_groups
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.grouped.groups import Groups, groups_of_table
 from argmaxf.expected.grouped.integrand import Integrand, value_of_nothing
@@ -87,7 +86,7 @@ def _value(p: NDArray[Any], chosen: NDArray[np.bool_], problem: Problem) -> Expe
 
 def _by_counts(p: Floats, chosen: NDArray[np.bool_], problem: Problem) -> ExpectedF:
     """Return the value of a measure that is no ratio: from groups where they say enough."""
-    if problem.is_linear and p.size > LARGEST:
+    if problem.is_linear and p.size > MOST_ITEMS:
         inside, outside = groups_of_items(p[chosen]), groups_of_items(p[~chosen])
         if not needs_values(Groups.joined([inside, outside])).any():
             return value_of_groups(inside, outside, problem)

@@ -5,7 +5,7 @@ All but G-mean are linear in true positives once k and S are known:
     value = a(k, S) T + b(k, S)
 
 Their expectation needs no more of the labels than E[T; S = s], how many true positives there are
-where s labels are positive, for the few s that are likely (`expected/counts/`).
+where s labels are positive, for the few s that are likely (`expected/counts.py`).
 """
 
 from __future__ import annotations

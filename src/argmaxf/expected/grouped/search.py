@@ -14,14 +14,14 @@ useless. Values along a path are sums of exact differences, minus a value near t
 neighbouring k are told apart even where they differ by less than the last digit of f.
 
 `Search` never looks at items: it says which groups it wants in finer ones (`wanted`) and is told
-(`refine`), so that any source can be searched (`expected/refine.py`).
+(`refine`), so that any source can be searched (`run`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -45,13 +45,16 @@ from argmaxf.expected.grouped.integrand import (
     value_of_nothing,
 )
 from argmaxf.expected.grouped.objectives import Gain, Loss, Objective
-from argmaxf.expected.grouped.sources import Cut
+from argmaxf.expected.grouped.sources import Cut, Key, Source
 from argmaxf.problem import Problem
 
 TIED = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
 DOUBT = 1e-12  # below this part of them, and a few units of rounding, it is in doubt (ties.py)
 ROUNDING = 4e-15
 NEAR_ONE = 0.5  # above this the loss is searched
+
+
+SearchT = TypeVar("SearchT", bound="Search")
 
 
 class BestBorder(NamedTuple):
@@ -296,3 +299,13 @@ def _check_same(before: Groups, after: Groups) -> None:
             "the source must have the same rows each time it is read, got "
             f"{were:.0f} and then {are:.0f} between {low!r} and {high!r}"
         )
+
+
+def run(source: Source[Key], make: Callable[[Groups], SearchT]) -> dict[Key, SearchT]:
+    """Search every set of items of a source, all of them in the same passes."""
+    searches = {key: make(groups) for key, groups in source.table().items()}
+    while wanted := {key: each.wanted for key, each in searches.items() if each.wanted}:
+        finer = source.refine(wanted)
+        for key in wanted:
+            searches[key].refine(finer.get(key, ()))
+    return searches

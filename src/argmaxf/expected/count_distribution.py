@@ -1,4 +1,4 @@
-r"""The number of positives S of any number of items, as a linear measure needs to know it.
+r"""The number of positives S of any number of items, at the few nodes that linear measures need.
 
 S strays from its mean by some √n. In that window g(S) = a(k, S) is smooth, so that a few values of
 it are enough: with s_j Chebyshev's nodes and ℓ_j the polynomials that are 1 at one of them and 0 at
@@ -31,17 +31,17 @@ from argmaxf._base.arrays import Floats
 from argmaxf.expected.grouped.groups import Groups, group_variances
 from argmaxf.measures import Linear
 
-NATS = 41.0  # odds below e^{-NATS} are taken for 0
-SURE = 25.0  # of a smaller variance all θ count: groups near one half must be single values then
-LEAST = 1e-14  # odds of one number of positives that its spread does not hang on
-CURVE = 1 << 14  # items of a curve taken at a time
-MOST = 128  # nodes; beyond, the window itself has hardly more numbers
+INTERPOLATION_NATS = 41.0  # probabilities below e^{-this} are taken for 0
+SMALL_VARIANCE = 25.0  # below it all θ count: groups near one half must be single values then
+LEAST_MASS = 1e-14  # of one number of positives for the spread
+CURVE_BLOCK = 1 << 14  # items of a curve taken at a time
+MOST_NODES = 128  # beyond, the window itself has hardly more numbers
 
 Waves = NDArray[np.complex128]
 
 
 @dataclass(frozen=True)
-class Law:
+class CountDistribution:
     """S of n items at the nodes: `found[j]` is E[T ℓ_j(S)] of a set, T its true positives.
 
     Where most items are positive T stands for the false positives (`by_false`).
@@ -57,37 +57,40 @@ class Law:
     waves: Floats  # the transforms of ℓ_j times φ: the real parts, then less the imaginary ones
 
     @classmethod
-    def of(cls, groups: Groups, n: float, measure: Linear, zero_division: float) -> Law:
+    def of(
+        cls, groups: Groups, n: float, measure: Linear, zero_division: float
+    ) -> CountDistribution:
         """Prepare a measure for items given in groups; those with p = 0 may be in none."""
+        from argmaxf.expected import count_kernels
+
         mean, variance = float(groups.mass.sum()), variance_of(groups)
-        third = NATS / 3.0
-        far = third + math.sqrt(third * third + 2.0 * NATS * variance)
+        far = count_kernels.reach(variance, INTERPOLATION_NATS)
         first, last = max(0, math.floor(mean - far)), min(int(n), math.ceil(mean + far))
         window = np.arange(first, last + 1.0)
         turns = _turns(window.size, variance)
         theta = 2.0 * math.pi * np.arange(turns // 2 + 1) / turns
-        theta = theta[variance * (1.0 - np.cos(theta)) <= NATS + 4.0]
+        theta = theta[variance * (1.0 - np.cos(theta)) <= INTERPOLATION_NATS + 4.0]
         log_phi = _logs(groups, theta).sum(axis=0)
         upper = float(groups.count[groups.centre >= 0.5].sum())
         turned = np.exp(log_phi + 1j * theta * (upper - first))  # φ e^{-iθ first}
         padded = np.zeros(turns // 2 + 1, np.complex128)
         padded[: theta.size] = turned.conj()
-        odds = np.maximum(np.fft.irfft(padded, turns)[: window.size], 0.0)
+        mass = np.maximum(np.fft.irfft(padded, turns)[: window.size], 0.0)
         nodes, basis = _nodes(window, mean, n)
         waves = np.fft.rfft(basis, turns, axis=1)[:, : theta.size].T * turned[:, None] / turns
         waves[1:] *= 2.0
         by_false = 2.0 * mean > n
         real = np.concatenate([waves.real, -waves.imag]).T.copy()
-        return cls(measure, zero_division, n, by_false, nodes, basis @ odds, theta, real)
+        return cls(measure, zero_division, n, by_false, nodes, basis @ mass, theta, real)
 
     def found(self, groups: Groups) -> Floats:
         """Return E[T ℓ_j(S)] of the items of each group, (groups, nodes)."""
-        from argmaxf.expected.counts import wave_kernels
+        from argmaxf.expected import count_kernels
 
         x = np.exp(1j * self.theta)
         found = np.empty((len(groups), self.nodes.size))
         options = self.by_false, self.waves, found
-        wave_kernels.group_found(*_arrays(groups), 1.0 - x, x, *options)
+        count_kernels.group_found(*_arrays(groups), 1.0 - x, x, *options)
         return found
 
     def parts(self, k: Floats, number: Any = np.float64) -> tuple[Any, Any]:
@@ -102,6 +105,18 @@ class Law:
         a, b = self.parts(k)
         value: Floats = np.einsum("ij,ij->i", a, found) + b @ self.mass
         return value
+
+    def curve(self, descending: Floats) -> Floats:
+        """Return f_0 … f_n of the top k of sorted items; O(n), some hundred operations an item."""
+        f, before = np.empty(descending.size + 1), np.zeros(self.nodes.size)
+        f[0] = self.values(np.zeros(1), before[None, :])[0]
+        for start in range(0, descending.size, CURVE_BLOCK):
+            items = descending[start : start + CURVE_BLOCK]
+            found = before + self.found(Groups.of_values(items, np.ones(items.size))).cumsum(axis=0)
+            k = np.arange(start + 1.0, start + items.size + 1.0)
+            f[start + 1 : start + items.size + 1] = self.values(k, found)
+            before = found[-1]
+        return f
 
     def rises(self, k: Floats, start: Floats, steps: Floats) -> Any:
         """Return how much more each later set of k[1:] items is worth than the first of k[0].
@@ -135,7 +150,7 @@ class Law:
     def spread(self, chosen: Groups, mean: float) -> float:
         """Return the standard deviation of the measure for a chosen set."""
         at_ends = bool(self.nodes[0] == 0.0 or self.nodes[-1] == self.n)
-        likely = (self.mass > LEAST) | (not at_ends)
+        likely = (self.mass > LEAST_MASS) | (not at_ends)
         k = np.array([chosen.count.sum()])
         if k[0] == self.n:  # of all items T is S: what the sums below leave of nothing is rounding
             s, mass = self.nodes[likely], self.mass[likely]
@@ -163,25 +178,12 @@ class Law:
 
     def _sums(self, groups: Groups) -> tuple[Waves, Waves, Waves]:
         """Return Σ π, Σ (1 - π) and Σ π (1 - π) of all items at each θ."""
-        from argmaxf.expected.counts import wave_kernels
+        from argmaxf.expected import count_kernels
 
         x = np.exp(1j * self.theta)
         pi, negative, variance = (np.empty_like(x) for _ in range(3))
-        wave_kernels.turned_sums(*_arrays(groups), 1.0 - x, x, pi, negative, variance)
+        count_kernels.turned_sums(*_arrays(groups), 1.0 - x, x, pi, negative, variance)
         return pi, negative, variance
-
-
-def law_curve(descending: Floats, law: Law) -> Floats:
-    """Return f_0 … f_n of the top k of sorted items; O(n), some hundred operations an item."""
-    f, before = np.empty(descending.size + 1), np.zeros(law.nodes.size)
-    f[0] = law.values(np.zeros(1), before[None, :])[0]
-    for start in range(0, descending.size, CURVE):
-        items = descending[start : start + CURVE]
-        found = before + law.found(Groups.of_values(items, np.ones(items.size))).cumsum(axis=0)
-        k = np.arange(start + 1.0, start + items.size + 1.0)
-        f[start + 1 : start + items.size + 1] = law.values(k, found)
-        before = found[-1]
-    return f
 
 
 def variance_of(groups: Groups) -> float:
@@ -194,7 +196,7 @@ def variance_of(groups: Groups) -> float:
 def needs_values(groups: Groups) -> NDArray[np.bool_]:
     """Mark groups that must be seen as single values: near one half, where few items are unsure."""
     unsure = (groups.high > 1 / 32) & (groups.low < 31 / 32) & ~groups.runs
-    return unsure & (variance_of(groups) < SURE)
+    return unsure & (variance_of(groups) < SMALL_VARIANCE)
 
 
 def _turns(size: int, variance: float) -> int:
@@ -203,7 +205,7 @@ def _turns(size: int, variance: float) -> int:
     Where θ near π count, an odd number, since a label of one half has no π_i at π; else one without
     large factors, which transforms are slow with.
     """
-    if variance < SURE:
+    if variance < SMALL_VARIANCE:
         return size | 1
     step = 1 << max(0, size.bit_length() - 4)
     return -(-size // step) * step
@@ -211,11 +213,11 @@ def _turns(size: int, variance: float) -> int:
 
 def _logs(groups: Groups, theta: Floats) -> Waves:
     """Return Σ log(1 - p w) of each group at each θ, less iθ for each item of upper groups."""
-    from argmaxf.expected.counts import wave_kernels
+    from argmaxf.expected import count_kernels
 
     x = np.exp(1j * theta)
     logs = np.empty((len(groups), theta.size), np.complex128)
-    wave_kernels.group_logs(*_arrays(groups), 1.0 - x, x, logs)
+    count_kernels.group_logs(*_arrays(groups), 1.0 - x, x, logs)
     return logs
 
 
@@ -229,10 +231,12 @@ def _nodes(window: Floats, mean: float, n: float) -> tuple[Floats, Floats]:
     """Return nodes and the polynomials ℓ_j on the window: few, or all its numbers."""
     half = (window[-1] - window[0]) / 2.0
     inside = min(mean, n - mean) / max(half, 0.5)  # the nearer singularity, in half-widths
-    size = MOST
+    size = MOST_NODES
     if window[0] > 0 and window[-1] < n and inside > 1.0:
-        size = math.ceil(NATS / math.log(inside + math.sqrt(inside * inside - 1.0))) + 3
-    if size >= min(window.size, MOST):
+        size = (
+            math.ceil(INTERPOLATION_NATS / math.log(inside + math.sqrt(inside * inside - 1.0))) + 3
+        )
+    if size >= min(window.size, MOST_NODES):
         return window, np.eye(window.size)
     return chebyshev_nodes(window, size)
 

@@ -1,0 +1,385 @@
+r"""Measures of counts that are no ratio of the family, for sets whose items are at hand.
+
+The numbers of positives inside and outside of a set are independent, so for any measure m
+
+    E[m] = Σ_t Σ_r P(T = t) P(R = r) m(t, k, t + r, n).
+
+Where m rises with tp at fixed k, s and n, exchanging an item for a more probable one never lowers
+it, and the best set of k items is the top k; the counts that are looked at anyway are checked for
+that. O(n) values of m for each k: O(n²) in all.
+
+A measure that is linear in true positives, a(k, S) T + b(k, S) (see `measures.Linear`), takes
+O(n √n) for all k, exact up to rounding:
+
+    f_k = Σ_s a(k, s) E[T_k; S = s] + b(k, s) P(S = s),
+    E[T_k; S = s] = Σ_{i≤k} p_i P(S without label i = s - 1).
+
+Where most labels are positive the same is done with false positives: few of them are not lost in
+many. Above 16,384 items `count_distribution.py` takes S at a few nodes only.
+
+Ties are those of `ties.py`: of sizes with the same value the smallest is taken, and values nearer
+than their error are compared again by the definition in 60-digit decimals, for sets of up to some
+hundred items. Where a user-defined measure has no more digits than doubles, nearer is a tie.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf.expected.count_distribution import CountDistribution, needs_values
+from argmaxf.expected.decision import ExpectedF
+from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.ties import DIGITS, EQUAL, label_counts
+from argmaxf.measures import GMean, Linear, Measure, UserDefined
+from argmaxf.problem import Problem
+
+MOST_ITEMS = 5_000  # of which every size, and each label, is looked at: some seconds
+INTERPOLATED = 1 << 14  # items beyond which S is taken at few nodes
+BLOCK_OF_VALUES = 1 << 16  # of a measure that are held at a time
+BLOCK_OF_SIZES = 1 << 8  # of a linear measure that are taken at a time
+SHARED_TABLE = 1 << 10  # sets of up to so many items share one table of a and b
+RISING = 1e-9  # part of the values by which rounding may make them fall
+NEGLIGIBLE = 1e-22  # probabilities below this part of the largest are left out
+NEAR = 1e-13  # values nearer than this part of their terms are compared again
+DIGITLESS = np.finfo(float).tiny  # and so are those of which doubles lose digits
+DECIMALS = 400_000  # values in decimals that take no longer than some seconds
+
+
+class PoissonBinomial(NamedTuple):
+    """How many of some independent labels are positive: P(`first`), P(`first` + 1), …"""
+
+    first: int
+    mass: Floats
+
+    @classmethod
+    def of(cls, p: Floats) -> PoissonBinomial:
+        """Return the distribution: label by label, which keeps all digits, or of many at once."""
+        from argmaxf.expected import count_kernels
+
+        if p.size <= MOST_ITEMS:
+            return cls(*count_kernels.masses(p))
+        first, mass = cls.at_once(p)
+        return cls(first, mass / mass.sum())
+
+    @classmethod
+    def at_once(cls, p: Floats) -> PoissonBinomial:
+        """Return it where it is above e^{-37}, from its characteristic function.
+
+        O(60 n), and one FFT of the few values.
+        """
+        from argmaxf.expected import count_kernels
+
+        mean, variance = float(p.sum()), float((p * (1.0 - p)).sum())
+        far = count_kernels.reach(variance, count_kernels.TAIL_NATS)
+        first, last = max(0, math.floor(mean - far)), min(p.size, math.ceil(mean + far))
+        width = last - first + 1
+        theta = 2.0 * math.pi * np.arange(width // 2 + 1) / width
+        theta = theta[variance * (1.0 - np.cos(theta)) <= count_kernels.TAIL_NATS + 4.0]
+        real, imaginary = np.empty(theta.size), np.empty(theta.size)
+        count_kernels.characteristic(p, theta, real, imaginary)
+        wave = np.zeros(width // 2 + 1, np.complex128)
+        wave[: theta.size] = (real - 1j * imaginary) * np.exp(1j * theta * first)
+        return cls(first, np.maximum(np.fft.irfft(wave, width), 0.0))
+
+    @property
+    def values(self) -> Floats:
+        """The counts."""
+        return np.arange(self.first, self.first + self.mass.size, dtype=float)
+
+    def trimmed(self, floor: float) -> PoissonBinomial:
+        """Leave out counts at both ends that are not above a probability."""
+        kept = np.flatnonzero(self.mass > floor)
+        if kept.size == 0:
+            return self
+        return PoissonBinomial(self.first + int(kept[0]), self.mass[kept[0] : kept[-1] + 1])
+
+
+def curve_by_counts(descending: Floats, problem: Problem) -> Floats:
+    """Return f_0 … f_n of the top k of sorted items."""
+    measure, zero = problem.measure, problem.zero_division
+    if not isinstance(measure, Linear):
+        return general_curve(descending, problem)
+    if descending.size > INTERPOLATED:
+        groups = ArraySource(descending).table()[()]
+        if not needs_values(groups).any():
+            n = float(descending.size)
+            return CountDistribution.of(groups, n, measure, zero).curve(descending)
+    return linear_curve(descending, measure, zero)
+
+
+def value_by_counts(chosen: Floats, left: Floats, problem: Problem) -> ExpectedF:
+    """Return mean and standard deviation for any chosen items, given those left out too."""
+    inside, outside = PoissonBinomial.of(chosen), PoissonBinomial.of(left)
+    size = max(1, BLOCK_OF_VALUES // outside.mass.size)
+    blocks = [
+        PoissonBinomial(inside.first + i, inside.mass[i : i + size])
+        for i in range(0, inside.mass.size, size)
+    ]
+    k, n = chosen.size, chosen.size + left.size
+    mean = variance = 0.0
+    for part in blocks:
+        mean += float(part.mass @ _values(part, outside, k, n, problem) @ outside.mass)
+    for part in blocks:
+        away = _values(part, outside, k, n, problem) - mean
+        variance += float(part.mass @ (away * away) @ outside.mass)
+    return ExpectedF(mean, math.sqrt(variance))
+
+
+def value_of_groups(chosen: Groups, rest: Groups, problem: Problem) -> ExpectedF:
+    """Return mean and standard deviation for a chosen set, given it and the rest in groups.
+
+    Groups are enough for a measure that is linear in true positives; others need single values.
+    """
+    everything = Groups.joined([chosen, rest])
+    measure = problem.measure
+    if isinstance(measure, Linear) and not needs_values(everything).any():
+        n = float(everything.count.sum())
+        counts = CountDistribution.of(everything, n, measure, problem.zero_division)
+        found = counts.found(chosen).sum(axis=0, keepdims=True)
+        mean = float(counts.values(np.array([chosen.count.sum()]), found)[0])
+        return ExpectedF(mean, counts.spread(chosen, mean))
+    if not everything.runs.all():
+        raise ValueError(f"{measure} needs the items here, got a summary of them")
+    inside, outside = (np.repeat(each.centre, each.count.astype(int)) for each in (chosen, rest))
+    return value_by_counts(inside, outside, problem)
+
+
+def refuse_many(n: int, measure: Measure) -> None:
+    """Refuse more items than can be looked at size by size."""
+    if n > MOST_ITEMS:
+        more = "; one array of more is decided within a bound by maximize_expected_f"
+        raise ValueError(
+            f"the expectation of {measure} is found from all counts, for at most {MOST_ITEMS:,} "
+            f"items; got {n:,}{more if isinstance(measure, GMean) else ''}"
+        )
+
+
+def general_curve(descending: Floats, problem: Problem) -> Floats:
+    """Return f_0 … f_n of the top k of sorted items; refuse a measure that falls with tp."""
+    n = descending.size
+    refuse_many(n, problem.measure)
+    floor = NEGLIGIBLE * min(1.0, float(descending.sum()), float((1.0 - descending).sum()))
+    above, below = prefix_counts(descending), prefix_counts(descending[::-1].copy())
+    f = np.empty(n + 1)
+    for k in range(n + 1):
+        inside, outside = above[k].trimmed(floor), below[n - k].trimmed(floor)
+        values = _values(inside, outside, k, n, problem)
+        _check_rising(values, inside, outside, k, n, problem.measure)
+        f[k] = inside.mass @ values @ outside.mass
+    return f
+
+
+def prefix_counts(p: Floats) -> list[PoissonBinomial]:
+    """Return the counts of the first 0 … n labels; holds n √n numbers."""
+    from argmaxf.expected import count_kernels
+
+    n, full = p.size, count_kernels.FULL
+    v = float((p * (1.0 - p)).sum())
+    widest = n + 1 if n <= full else max(full, 2 * count_kernels.window(v, v, n)[1]) + 3
+    first, size = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    mass = np.zeros((n + 1, min(widest, n + 1)))
+    count_kernels.all_masses(p, first, size, mass)
+    return [PoissonBinomial(int(first[k]), mass[k, : size[k]]) for k in range(n + 1)]
+
+
+def _values(
+    inside: PoissonBinomial, outside: PoissonBinomial, k: int, n: int, problem: Problem
+) -> Floats:
+    """Return the measure for all counts of true positives (rows) and positives left out."""
+    t, r = inside.values[:, None], outside.values[None, :]
+    zero = problem.zero_division
+    values = problem.measure.value(t, float(k), t + r, float(n), zero_division=zero)
+    return np.asarray(np.broadcast_to(values, (t.size, r.size)), float)
+
+
+def _check_rising(
+    values: Floats,
+    inside: PoissonBinomial,
+    outside: PoissonBinomial,
+    k: int,
+    n: int,
+    measure: Measure,
+) -> None:
+    """Refuse a measure that falls where one more of s positives is found."""
+    before, after = values[:-1, 1:], values[1:, :-1]
+    falls = after < before - RISING * np.abs(before)
+    if not falls.any():
+        return
+    i, j = map(int, np.argwhere(falls)[0])
+    t = inside.first + i
+    raise ValueError(
+        f"measure must rise with true positives at the same k, s and n, so that the most probable "
+        f"items are the best: {measure} falls from {before[i, j]:.6g} at tp={t} to "
+        f"{after[i, j]:.6g} at tp={t + 1}, where k={k}, s={t + outside.first + j + 1}, n={n}"
+    )
+
+
+def linear_curve(
+    descending: Floats, measure: Linear, zero_division: float, *, scale: bool = False
+) -> Floats:
+    """Return f_0 … f_n of the top k of sorted items, or the size of the terms that they sum up.
+
+    O(n √n): about 100 operations an item for n = 1,000, 1,000 for n = 100,000. Holds a and b of 256
+    sizes at a time.
+    """
+    from argmaxf.expected import count_kernels
+
+    n = descending.size
+    by_false = bool(2.0 * descending.sum() > n)
+    first, mass = count_kernels.masses(descending)
+    found, rest, f = np.zeros(mass.size), np.empty(mass.size), np.empty(n + 1)
+    for start in range(0, n + 1, BLOCK_OF_SIZES):
+        stop = min(start + BLOCK_OF_SIZES, n + 1)
+        s = slice(first, first + mass.size)
+        a, b = _parts(measure, n, zero_division, slice(start, stop), s, by_false=by_false)
+        if scale:
+            a, b = np.abs(a), np.abs(b)
+        if start == 0:
+            f[0] = count_kernels.weighed(a[0], b[0], found, mass)
+            a, b, start = a[1:], b[1:], 1
+        items = descending[start - 1 : stop - 1]
+        count_kernels.linear_values(items, by_false, a, b, mass, found, rest, f[start:stop])
+    return f
+
+
+def linear_spread(
+    chosen: Floats, left: Floats, measure: Linear, zero_division: float, mean: float
+) -> float:
+    """Return the standard deviation for any chosen items and those left out; O(n √n)."""
+    from argmaxf.expected import count_kernels
+
+    k, n = chosen.size, chosen.size + left.size
+    (t0, inside), (r0, outside) = count_kernels.masses(chosen), count_kernels.masses(left)
+    s = slice(t0 + r0, t0 + r0 + inside.size + outside.size - 1)
+    a, b = _parts(measure, n, zero_division, slice(k, k + 1), s)
+    return float(count_kernels.linear_spread(inside, outside, t0, r0, a[0], b[0], s.start, mean))
+
+
+def _parts(
+    measure: Linear, n: int, zero_division: float, k: slice, s: slice, *, by_false: bool = False
+) -> tuple[Floats, Floats]:
+    """Return a and b of consecutive k (rows) and consecutive s (columns)."""
+    if n <= SHARED_TABLE:
+        a, b = _all_parts(measure, n, zero_division, by_false)
+        return a[k, s], b[k, s]
+    sizes, counts = (np.arange(each.start, each.stop, dtype=float) for each in (k, s))
+    return measure.parts(
+        sizes[:, None], counts[None, :], float(n), zero_division, by_false=by_false
+    )
+
+
+@lru_cache(maxsize=8)
+def _all_parts(
+    measure: Linear, n: int, zero_division: float, by_false: bool
+) -> tuple[Floats, Floats]:
+    """Return a and b of all k and s, for a small n."""
+    every = np.arange(n + 1.0)
+    k, s = every[:, None], every[None, :]
+    return measure.parts(k, s, float(n), zero_division, by_false=by_false)
+
+
+def decide_by_counts(
+    ascending: Floats, offsets: Ints, problem: Problem
+) -> tuple[Ints, Floats, Floats]:
+    """Return k, the expected value and its spread for each of some sorted sets."""
+    size = offsets.size - 1
+    k, expected, std = np.empty(size, np.int64), np.empty(size), np.empty(size)
+    for r in range(size):
+        descending = ascending[offsets[r] : offsets[r + 1]][::-1].copy()
+        f = curve_by_counts(descending, problem)
+        allowed = sizes_allowed(descending, problem)
+        if not allowed.any():
+            raise problem.no_set()
+        k[r] = best_size(f, allowed, descending, problem)
+        expected[r] = f[k[r]]
+        std[r] = _spread(descending, int(k[r]), float(f[k[r]]), problem)
+    return k, expected, std
+
+
+def _spread(descending: Floats, k: int, mean: float, problem: Problem) -> float:
+    """Return the standard deviation for the top k."""
+    chosen, left, measure = descending[:k], descending[k:], problem.measure
+    if isinstance(measure, Linear):
+        return linear_spread(chosen, left, measure, problem.zero_division, mean)
+    return value_by_counts(chosen, left, problem).std
+
+
+def sizes_allowed(descending: Floats, problem: Problem) -> Bools:
+    """Return which k may be taken at all: within the limits, none with p = 0, ties as asked."""
+    allowed = np.ones(descending.size + 1, np.bool_)
+    if not problem.split_ties:
+        allowed[1:-1] = descending[1:] < descending[:-1]
+    allowed[: problem.least] = False
+    allowed[min(problem.most, int(np.count_nonzero(descending))) + 1 :] = False
+    return allowed
+
+
+def best_size(f: Floats, allowed: Bools, descending: Floats, problem: Problem) -> int:
+    """Return the best of the allowed sizes; the smallest of equals."""
+    rivals = _rivals(np.where(allowed, f, -np.inf), descending, problem)
+    work = rivals.size * np.count_nonzero(descending) ** 2
+    if rivals.size == 1 or isinstance(problem.measure, UserDefined) or work > DECIMALS:
+        return int(rivals[0])
+    try:
+        return settle_by_counts(descending, rivals.tolist(), problem)
+    except TypeError:  # a user's own class that takes no decimals
+        return int(rivals[0])
+
+
+def settle_by_counts(descending: Floats, rivals: list[int], problem: Problem) -> int:
+    """Return the best of some sizes by the definition in decimals; exact ties go to the first."""
+    best, highest, terms = -1, Decimal(0), Decimal(0)
+    with localcontext(prec=DIGITS):
+        for k in rivals:
+            value, size = _in_decimals(descending, k, problem.measure, problem.zero_division)
+            if best < 0 or value - highest > EQUAL * max(size, terms):
+                best, highest, terms = k, value, size
+    return best
+
+
+def _in_decimals(
+    descending: Floats, k: int, measure: Measure, zero_division: float
+) -> tuple[Decimal, Decimal]:
+    """Return f_k, and the mean of the measure's absolute value, in the context at hand."""
+    inside, outside = (
+        np.array(label_counts([Decimal(v) for v in part[part > 0].tolist()], Decimal(1)))
+        for part in (descending[:k], descending[k:])
+    )
+    t, r = (np.array([Decimal(i) for i in range(each.size)]) for each in (inside, outside))
+    t, s = t[:, None], t[:, None] + r
+    n = Decimal(descending.size)
+    above, below = np.broadcast_arrays(*measure.fraction(t, Decimal(k), s, n))
+    values = np.full(below.shape, Decimal(zero_division))
+    np.divide(above, below, out=values, where=below != 0)
+    mass = inside[:, None] * outside
+    return (mass * values).sum(), (mass * abs(values)).sum()
+
+
+def _rivals(value: Floats, descending: Floats, problem: Problem) -> Ints:
+    """Return the sizes nearer to the best one than the rounding of the terms they are sums of.
+
+    Those of a linear measure have both signs, and may be much larger than their sum: each size has
+    its own. They are looked at where sizes are near for terms as large as they can be, some √n.
+    """
+    measure, zero = problem.measure, problem.zero_division
+    best = int(np.argmax(value))
+
+    def near(k: Ints, terms: Any) -> Ints:
+        found: Ints = k[value[k] >= value[best] - NEAR * terms - DIGITLESS]
+        return found
+
+    every = np.flatnonzero(value > -np.inf)
+    if not isinstance(measure, Linear):
+        return near(every, np.abs(value[every]).max())
+    rivals = near(every, 4.0 * np.sqrt(value.size))
+    if rivals.size == 1:
+        return rivals
+    terms = linear_curve(descending, measure, zero, scale=True)
+    return near(rivals, np.maximum(terms[rivals], terms[best]))

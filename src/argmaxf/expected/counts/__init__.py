@@ -1,1 +1,0 @@
-"""Measures that are no ratio of the family: expectations from the distributions of counts."""
