@@ -737,7 +737,7 @@ def test_a_frame_of_one_column_takes_measures_that_need_the_items(kind, measure,
 
 def test_a_frame_of_more_items_than_all_counts_can_be_looked_at_says_so():
     for n in (MOST_ITEMS + 1, 20_000):
-        frame = pl.DataFrame({"p": np.full(n, 0.25)})
+        frame = pl.LazyFrame({"p": np.full(n, 0.25)})
         with pytest.raises(ValueError, match=f"for at most 5,000 items; got {n:,}; one array of"):
             argmaxf.decide(frame, "p", measure="gmean")
     with pytest.raises(ValueError, match="at least one probability, got none"):
