@@ -307,7 +307,7 @@ def joint_probabilities(
 def group_logs(count, centre, rest, half, moments, w, x, logs):
     """Fill Σ log(1 - p w) of each group at each θ, from the group's power sums.
 
-    The series is that of grouped/group_kernels.py; |1 - c w|² = 1 - c (1 - c) |w|². Of the upper groups,
+    The series is that of group_kernels.py; |1 - c w|² = 1 - c (1 - c) |w|². Of the upper groups,
     p ≥ 1/2, the factors are divided by x first, so that many sure items turn by little.
     """
     square = w.real * w.real + w.imag * w.imag
@@ -364,7 +364,7 @@ def group_found(count, centre, rest, half, moments, w, x, by_false, waves, found
 
 @kernel
 def turned_sums(count, centre, rest, half, moments, w, x, pi, negative, variance):
-    """Fill Σ π, Σ (1 - π) and Σ π (1 - π) over all groups at each θ (see grouped/group_kernels.py)."""
+    """Fill Σ π, Σ (1 - π) and Σ π (1 - π) over all groups at each θ (see group_kernels.py)."""
     s = np.empty(8)
     d = np.empty(6)
     pi[:], negative[:], variance[:] = 0.0, 0.0, 0.0
