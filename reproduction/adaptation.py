@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from argmaxf.theory import GaussianMixture
@@ -16,15 +17,13 @@ from reproduction.report import (
     Report,
     beside_paper,
     columns,
+    draw_printed,
     markdown_table,
     mean_sd,
     pretty,
     published,
 )
 from reproduction.run import Cell, Experiment, Outcome, Plan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 N = 5000
 
@@ -102,33 +101,17 @@ def _text(records: Sequence[Record], findings: Any) -> str:
 
 
 def _draw(records: Sequence[Record], results: Sequence[dict[str, float]]) -> Figure:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(5.2, 3.2), layout="constrained")
     ax = figure.subplots()
     jitter = np.random.default_rng(0).uniform(-0.15, 0.15, len(results))
     order = ["Truth^E", "ML^E", "Truth^δ", "ML^δ"]
     for i, method in enumerate(order):
-        ax.plot(
-            i + jitter,
-            [r[method] for r in results],
-            "o",
-            ms=3,
-            alpha=0.5,
-            color=COLOURS[method],
-            mew=0,
-        )
+        dots: dict[str, Any] = {"ms": 3, "alpha": 0.5, "color": COLOURS[method], "mew": 0}
+        ax.plot(i + jitter, [r[method] for r in results], "o", **dots)
         record = next(r for r in records if r["method"] == method)
         ax.hlines(record["mean"], i - 0.3, i + 0.3, color=COLOURS[method], lw=2)
-        ax.plot(
-            i + 0.3,
-            record["paper"],
-            "D",
-            mfc="white",
-            mec="black",
-            ms=5,
-            label="printed in the paper" if i == 0 else None,
-        )
+        label = "printed in the paper" if i == 0 else None
+        draw_printed(ax, i + 0.3, record["paper"], label=label)
     ax.set_xticks(range(4), [pretty(m) for m in order])
     ax.set_ylabel("F1 (%) where P(1|x) < 1/2")
     ax.set_ylim(bottom=0)
@@ -137,4 +120,4 @@ def _draw(records: Sequence[Record], results: Sequence[dict[str, float]]) -> Fig
     return figure
 
 
-EXPERIMENT = Experiment("adaptation", "Section 4.1.2: domain adaptation", cells, report)
+EXPERIMENT = Experiment("adaptation", cells, report)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.references import chai_2005, jansche_2007, ye_2012
 from reproduction.report import Record, Report, markdown_table, published, rows
 from reproduction.run import Cell, Experiment, Outcome, Plan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LINEAR = "argmaxf (linear time)"
 ALGORITHMS: dict[str, Callable[[Any], Any]] = {
@@ -131,8 +129,6 @@ def _duration(seconds: float) -> str:
 
 
 def _draw(records: Sequence[Record], findings: Any) -> Figure:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(6, 4), layout="constrained")
     ax = figure.subplots()
     colours = ("#CC79A7", "#E69F00", "#0072B2", "#009E73")
@@ -153,4 +149,4 @@ def _draw(records: Sequence[Record], findings: Any) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment("algorithms", "How fast the decision is", cells, report, alone=True)
+EXPERIMENT = Experiment("algorithms", cells, report, alone=True)

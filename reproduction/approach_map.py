@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.naive_bayes import GaussianNB
 
 from argmaxf.theory import GaussianMixture
 from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, timed
 from reproduction.report import Record, Report, markdown_table, pretty, t_interval
 from reproduction.run import Cell, Experiment, Outcome, Plan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 TRAIN_SIZES = (100, 300, 1000, 3000, 10_000)
@@ -165,8 +163,6 @@ def _words(findings: Any) -> str:
 
 
 def _draw(records: Sequence[Record]) -> Figure:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(9.6, 11), layout="constrained")
     axes = figure.subplots(len(MODELS), len(TEST_SIZES), sharex=True, sharey=True)
     image: Any = None
@@ -209,4 +205,4 @@ def _draw_map(ax: Any, records: Sequence[Record]) -> Any:
     return image
 
 
-EXPERIMENT = Experiment("map", "Which approach when", cells, report)
+EXPERIMENT = Experiment("map", cells, report)

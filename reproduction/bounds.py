@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.measures import FBeta
@@ -14,9 +15,6 @@ from argmaxf.theory import GaussianMixture, deviation_bound, regret_bound, sampl
 from reproduction.models import timed
 from reproduction.report import Record, Report, markdown_table
 from reproduction.run import Cell, Experiment, Outcome, Plan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATES = (0.01, 0.05, 0.1, 0.3, 0.5, 0.9)
 BETAS = (0.5, 1.0, 2.0)
@@ -153,8 +151,6 @@ def _text(findings: Any) -> str:
 
 
 def _draw(records: Sequence[Record]) -> Figure:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     colours = {0.05: "#0072B2", 0.5: "#E69F00"}
     titles = {
@@ -199,4 +195,4 @@ def _bound(kind: str, n: int, rate: float) -> float:
     return regret_bound(n, 1, rate, 1.0, ETA).value
 
 
-EXPERIMENT = Experiment("bounds", "Lemma 2 and Theorem 3", cells, report)
+EXPERIMENT = Experiment("bounds", cells, report)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Findings = Mapping[str, Mapping[str, Any]]
+Answer = Callable[[Findings], tuple[str, str]]  # verdict and evidence
+SETTINGS = ("Default", "S=0.4", "D=100", "Ntr=100", "π1=0.05", "O=50")
 
 YES, PARTLY, NO = "supported", "supported in part", "not supported"
 
@@ -18,7 +20,20 @@ class Claim:
     statement: str
     place: str
     needs: tuple[str, ...]
-    answer: Callable[[Findings], tuple[str, str]]
+    answer: Answer
+
+
+CLAIMS: list[Claim] = []
+
+
+def claim(place: str, *needs: str) -> Callable[[Answer], Answer]:
+    """Add the claim that a function states in its docstring and answers from our findings."""
+
+    def add(answer: Answer) -> Answer:
+        CLAIMS.append(Claim(str(answer.__doc__), place, needs, answer))
+        return answer
+
+    return add
 
 
 def answers(findings: Findings) -> list[tuple[Claim, str, str]]:
@@ -30,7 +45,9 @@ def answers(findings: Findings) -> list[tuple[Claim, str, str]]:
     ]
 
 
+@claim("sections 4.1 and 5", "table1", "map")
 def _misspecification(f: Findings) -> tuple[str, str]:
+    """EUM is more robust against model misspecification."""
     one, where = f["table1"], f["map"]
     gaps = [
         one["π1=0.05: ML^δ R0 - ML^E R0"],
@@ -51,7 +68,9 @@ def _misspecification(f: Findings) -> tuple[str, str]:
     return (PARTLY if all(_above(g) for g in gaps) else NO), evidence
 
 
+@claim("sections 4.1 and 5, Table 2", "table2", "table3", "map")
 def _rare(f: Findings) -> tuple[str, str]:
+    """Given a good model, DTA is better for rare classes on small test sets."""
     two, three, where = f["table2"], f["table3"], f["map"]
     gain = two["fits: ML^E R1 - ML^δ R1"]
     topics = three["paper-like: LR E-δ on rare topics"]
@@ -69,7 +88,9 @@ def _rare(f: Findings) -> tuple[str, str]:
     return (YES if all(held) else PARTLY if any(held) else NO), evidence
 
 
+@claim("section 4.1.2", "adaptation")
 def _adaptation(f: Findings) -> tuple[str, str]:
+    """DTA is more robust when P(X) changes and P(Y|X) does not."""
     found = f["adaptation"]
     won, seeds = found["seeds where E beats δ"], found["seeds"]
     means = ", ".join(f"{m} {found[m][0]:.1f}" for m in ("Truth^E", "ML^E", "Truth^δ", "ML^δ"))
@@ -80,7 +101,9 @@ def _adaptation(f: Findings) -> tuple[str, str]:
     return (YES if won > 0.95 * seeds else PARTLY if won > seeds / 2 else NO), evidence
 
 
+@claim("Theorem 8, section 4.1", "table1", "map")
 def _equivalence(f: Findings) -> tuple[str, str]:
+    """With an accurate model and large sets the two approaches are equivalent."""
     one, where = f["table1"], f["map"]
     gaps = {s: one[f"{s}: Truth^E - Truth^δ"][0] for s in SETTINGS}
     worst = max(gaps, key=lambda s: abs(gaps[s]))
@@ -95,7 +118,9 @@ def _equivalence(f: Findings) -> tuple[str, str]:
     return (YES if abs(means[3000]) < abs(means[30]) and abs(gaps[worst]) < 2 else NO), evidence
 
 
+@claim("section 4.1.1, Figure 1", "figure1")
 def _model_quality(f: Findings) -> tuple[str, str]:
+    """F of DTA goes with model quality, and is most sensitive to it for rare positives."""
     found = f["figure1"]
     ranks = [found[f"rank correlation at {rate}"] for rate in (0.1, 0.5, 0.9)]
     slopes = [found[f"loss for a nat of KL at {rate}"] for rate in (0.1, 0.5, 0.9)]
@@ -106,7 +131,9 @@ def _model_quality(f: Findings) -> tuple[str, str]:
     return (YES if min(ranks) > 0.7 and slopes[0] == max(slopes) else PARTLY), evidence
 
 
+@claim("section 4.1", "table1")
 def _smaller_class(f: Findings) -> tuple[str, str]:
+    """A well-specified model class is not necessarily better."""
     gaps = {s: f["table1"][f"{s}: ML^E R1 - ML^E R2"] for s in SETTINGS[:4]}
     listed = "; ".join(f"{s} {_gap(g)}" for s, g in gaps.items())
     evidence = (
@@ -117,7 +144,9 @@ def _smaller_class(f: Findings) -> tuple[str, str]:
     return (PARTLY if all(_above(g) for g in gaps.values()) else NO), evidence
 
 
+@claim("section 4.2, Table 3", "table3")
 def _naive_bayes(f: Findings) -> tuple[str, str]:
+    """With naive Bayes, ML^E is at least comparable to ML^.5 and ML^δ."""
     three = f["table3"]
     half = [three[f"{s}: NB E-.5"] for s in ("paper-like", "default")]
     tuned = [three[f"{s}: NB E-δ"] for s in ("paper-like", "default")]
@@ -130,7 +159,9 @@ def _naive_bayes(f: Findings) -> tuple[str, str]:
     return (YES if comparable else PARTLY), evidence
 
 
+@claim("section 4.2, Table 3", "table3")
 def _few_percent(f: Findings) -> tuple[str, str]:
+    """With logistic regression, ML^E is a few percent better for rare topics."""
     three = f["table3"]
     gains = {s: three[f"{s}: LR E-δ"] for s in ("paper-like", "default")}
     common = {s: three[f"{s}: LR E-δ on common topics"] for s in gains}
@@ -143,7 +174,9 @@ def _few_percent(f: Findings) -> tuple[str, str]:
     return (YES if all(held) else PARTLY if any(held) else NO), evidence + "."
 
 
+@claim("section 4.3, Table 4", "table4")
 def _multilabel(f: Findings) -> tuple[str, str]:
+    """ML^E performs better than ML^δ, especially on rare labels."""
     four = f["table4"]
     gains = {
         (kind, group): four[f"{kind}: E-δ on {group} labels"]
@@ -158,7 +191,9 @@ def _multilabel(f: Findings) -> tuple[str, str]:
     return (YES if all(held) else PARTLY if any(held) else NO), evidence + "."
 
 
+@claim("section 4.3, Table 4", "table4")
 def _brackets(f: Findings) -> tuple[str, str]:
+    """Each bracketed score is higher: models closer to the truth perform better."""
     printed, pairs = f["table4"]["bracketed higher, printed"]
     ours, _ = f["table4"]["bracketed higher, ours"]
     evidence = (
@@ -168,7 +203,9 @@ def _brackets(f: Findings) -> tuple[str, str]:
     return (PARTLY if ours > pairs / 2 else NO), evidence
 
 
+@claim("Lemma 2, Theorem 3, section 4.1", "bounds")
 def _large_samples(f: Findings) -> tuple[str, str]:
+    """The bounds hold, but only apply to large samples."""
     found = f["bounds"]
     evidence = (
         f"Lemma 2 holds in all {found['Lemma 2: settings where it says something']} settings where "
@@ -179,7 +216,9 @@ def _large_samples(f: Findings) -> tuple[str, str]:
     return (YES if found["Lemma 2: holds"] and found["Theorem 3: holds"] else NO), evidence
 
 
+@claim("section 1", "algorithms")
 def _speed(f: Findings) -> tuple[str, str]:
+    """Algorithm 1 decides tens of thousands of items within seconds, its rivals need hours."""
     found = f["algorithms"]
     exponents = {
         name: found[f"{name}: exponent"] for name in ("Algorithm 1", "Chai 2005", "Jansche 2007")
@@ -207,80 +246,3 @@ def _above(interval: Sequence[float]) -> bool:
 
 def _list(values: Sequence[float]) -> str:
     return ", ".join(f"{v:.2f}" for v in values)
-
-
-SETTINGS = ("Default", "S=0.4", "D=100", "Ntr=100", "π1=0.05", "O=50")
-CLAIMS = (
-    Claim(
-        "EUM is more robust against model misspecification.",
-        "sections 4.1 and 5",
-        ("table1", "map"),
-        _misspecification,
-    ),
-    Claim(
-        "Given a good model, DTA is better for rare classes on small test sets.",
-        "sections 4.1 and 5, Table 2",
-        ("table2", "table3", "map"),
-        _rare,
-    ),
-    Claim(
-        "DTA is more robust when P(X) changes and P(Y|X) does not.",
-        "section 4.1.2",
-        ("adaptation",),
-        _adaptation,
-    ),
-    Claim(
-        "With an accurate model and large sets the two approaches are equivalent.",
-        "Theorem 8, section 4.1",
-        ("table1", "map"),
-        _equivalence,
-    ),
-    Claim(
-        "F of DTA goes with model quality, and is most sensitive to it for rare positives.",
-        "section 4.1.1, Figure 1",
-        ("figure1",),
-        _model_quality,
-    ),
-    Claim(
-        "A well-specified model class is not necessarily better.",
-        "section 4.1",
-        ("table1",),
-        _smaller_class,
-    ),
-    Claim(
-        "With naive Bayes, ML^E is at least comparable to ML^.5 and ML^δ.",
-        "section 4.2, Table 3",
-        ("table3",),
-        _naive_bayes,
-    ),
-    Claim(
-        "With logistic regression, ML^E is a few percent better for rare topics.",
-        "section 4.2, Table 3",
-        ("table3",),
-        _few_percent,
-    ),
-    Claim(
-        "ML^E performs better than ML^δ, especially on rare labels.",
-        "section 4.3, Table 4",
-        ("table4",),
-        _multilabel,
-    ),
-    Claim(
-        "Each bracketed score is higher: models closer to the truth perform better.",
-        "section 4.3, Table 4",
-        ("table4",),
-        _brackets,
-    ),
-    Claim(
-        "The bounds hold, but only apply to large samples.",
-        "Lemma 2, Theorem 3, section 4.1",
-        ("bounds",),
-        _large_samples,
-    ),
-    Claim(
-        "Algorithm 1 decides tens of thousands of items within seconds, its rivals need hours.",
-        "section 1",
-        ("algorithms",),
-        _speed,
-    ),
-)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 from scipy.stats import spearmanr
 
@@ -17,9 +18,6 @@ from reproduction.datasets import MultilabelData, load_mulan
 from reproduction.models import by_expectation, f1, logistic, targets, with_dummy
 from reproduction.report import Record, Report, markdown_table
 from reproduction.run import Cell, Experiment, Outcome, Plan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 RATES = (0.02, 0.1, 0.5)
 N = 1000
@@ -178,8 +176,6 @@ def _text(findings: Any) -> str:
 
 
 def _draw(records: Sequence[Record], real: Sequence[Outcome]) -> Figure:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(10.5, 8.2), layout="constrained")
     parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.5])
     top, bottom = parts
@@ -239,4 +235,4 @@ def _draw_view(ax: Any, outcome: Outcome) -> None:
     ax.set_title("{dataset}, {label}".format(**outcome.cell.params), fontsize="small")
 
 
-EXPERIMENT = Experiment("cost", "What a wrong model costs", cells, report)
+EXPERIMENT = Experiment("cost", cells, report)

@@ -28,25 +28,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class MultilabelData:
-    """A data set with its published split.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    X_train : ndarray or sparse matrix of shape (n_train, n_features)
-        Attributes of the training rows, dense or CSR.
-    Y_train : ndarray of shape (n_train, n_labels)
-        Their 0/1 labels.
-    X_test : ndarray or sparse matrix of shape (n_test, n_features)
-        Attributes of the test rows.
-    Y_test : ndarray of shape (n_test, n_labels)
-        Their 0/1 labels.
-    features : tuple of str
-        Names of the attributes.
-    labels : tuple of str
-        Names of the labels.
-    """
+    """A data set with its published split: attributes (dense or CSR), 0/1 labels, their names."""
 
     name: str
     X_train: Any
@@ -57,18 +39,7 @@ class MultilabelData:
     labels: tuple[str, ...]
 
     def usable(self, at_least: int) -> NDArray[np.intp]:
-        """Return the labels with enough positives in both parts.
-
-        Parameters
-        ----------
-        at_least : int
-            How many positives a label needs (the paper's C).
-
-        Returns
-        -------
-        ndarray of int
-            The columns of these labels.
-        """
+        """Return the columns of labels with so many positives (the paper's C) in both parts."""
         fewest = np.minimum(self.Y_train.sum(axis=0), self.Y_test.sum(axis=0))
         return np.flatnonzero(fewest >= at_least)
 
@@ -202,20 +173,6 @@ def load_mulan(name: str, *, data_dir: PathLike | None = None) -> MultilabelData
     then ARGMAXF_DATA, then the user's cache, and downloaded otherwise; every file is checked
     against its published SHA-256.
 
-    Parameters
-    ----------
-    name : {"yeast", "scene", "medical", "enron"}
-        Which data set.
-    data_dir : path-like, optional
-        Folder with the data sets, looked in before ARGMAXF_DATA and the user's cache.
-
-    Returns
-    -------
-    MultilabelData
-        The data set with its split.
-
-    References
-    ----------
     Tsoumakas, Spyromitros-Xioufis, Vilcek and Vlahavas, "Mulan: a Java library for multi-label
     learning", JMLR 12 (2011).
     """
@@ -335,24 +292,6 @@ def load_reuters(
     part. The labels are the topics of either part, in alphabetical order. Files are looked for as
     in `load_mulan`; the 22 SGML files are each checked against their published SHA-256.
 
-    Parameters
-    ----------
-    text : {"title and body", "body"}, default="title and body"
-        Which part of a document is read.
-    token_pattern : str, default="[a-z]+"
-        Regular expression of a word.
-    stop_words : sequence of str, optional
-        Words that are left out.
-    data_dir : path-like, optional
-        Folder with the data sets, looked in before ARGMAXF_DATA and the user's cache.
-
-    Returns
-    -------
-    MultilabelData
-        The data set with its split.
-
-    References
-    ----------
     Lewis, "Reuters-21578, Distribution 1.0" (1997); free for research use.
     """
     check_choice("text", text, ("title and body", "body"))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.special import expit
 from scipy.stats import spearmanr
 
@@ -14,28 +15,10 @@ from reproduction.models import by_expectation, f1
 from reproduction.report import Record, Report, markdown_table, mean_sd
 from reproduction.run import Cell, Experiment, Outcome, Plan
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 TRUE_RATES = (0.1, 0.5, 0.9)
 ASSUMED = (
-    0.01,
-    0.03,
-    0.05,
-    0.1,
-    0.15,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-    0.85,
-    0.9,
-    0.95,
-    0.97,
-    0.99,
+    *(0.01, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5),
+    *(0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.97, 0.99),
 )
 S = 2.0
 N_TEST = 3000
@@ -119,8 +102,6 @@ def _text(records: Sequence[Record], findings: Any) -> str:
 
 
 def _draw(records: Sequence[Record]) -> Figure:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(9.5, 3.2), layout="constrained")
     for ax, rate, letter in zip(figure.subplots(1, 3), TRUE_RATES, "abc", strict=True):
         panel = [r for r in records if r["true rate"] == rate]
@@ -147,4 +128,4 @@ def _draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment("figure1", "Figure 1: a wrong positive rate", cells, report)
+EXPERIMENT = Experiment("figure1", cells, report)

@@ -11,17 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.stats import t as student
 
 from argmaxf._base.atomic_write import write_whole
 from reproduction.claims import answers
 from reproduction.models import PARTS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Record = Mapping[str, Any]
 FOLDER = Path(__file__).parent
@@ -92,8 +91,6 @@ def _csv(records: Sequence[Record]) -> str:
 
 
 def _images(draw: Callable[[], Figure]) -> dict[str, bytes]:
-    import matplotlib as mpl
-
     images = {}
     with mpl.rc_context(STYLE):
         figure = draw()
@@ -125,6 +122,11 @@ def pretty(method: str) -> str:
     """
     base, _, top = method.partition("^")
     return rf"$\mathrm{{{base}}}^{{{top}}}$".replace("δ", r"\delta")
+
+
+def draw_printed(ax: Any, x: Any, y: Any, **style: Any) -> None:
+    """Draw numbers of the paper, as open diamonds."""
+    ax.plot(x, y, "D", **{"mfc": "white", "mec": "black", "ms": 5, "ls": "none", **style})
 
 
 STYLE: dict[Any, Any] = {
@@ -168,11 +170,6 @@ def rows(experiment: str) -> tuple[str, ...]:
 def columns(experiment: str) -> tuple[str, ...]:
     """Return the columns of a printed table."""
     return tuple(_paper()[experiment]["columns"])
-
-
-def place(experiment: str) -> str:
-    """Return where in the paper the numbers stand."""
-    return str(_paper()[experiment]["place"])
 
 
 def topics() -> int:
@@ -225,19 +222,6 @@ def t_interval(values: Sequence[float]) -> Difference:
 
 # ------------------------------------------------------------------ the results page
 
-CAPTIONS = {
-    "table1": "Ours with 2 sd, and the printed numbers (diamonds).",
-    "table2": "The caption's setting and the one that fits.",
-    "figure1": "The three panels of Figure 1; bands are one sd over seeds.",
-    "adaptation": "Every seed, its mean, and the printed numbers.",
-    "table3": "Mean F1 by the number of positives.",
-    "table4": "Macro-F1; open diamonds are printed.",
-    "bounds": "Bounds and what is observed.",
-    "algorithms": "Time for one decision.",
-    "map": "F1 of ML^E minus F1 of ML^δ.",
-    "cost": "Expected F1 lost by wrong models, and the Figure 1 view of real labels.",
-}
-RESEARCH = ("map", "cost")  # questions the paper leaves open
 WORDS = (
     "EUM is the paper's empirical utility maximization: a threshold tuned (ML^δ) or a model "
     "trained (F^δ) for F on labelled rows. DTA is its decision-theoretic approach: the labels "
@@ -250,12 +234,7 @@ WORDS = (
 )
 
 
-def results_page(
-    reports: Mapping[str, Report],
-    titles: Mapping[str, str],
-    command: str,
-    versions: Mapping[str, str],
-) -> str:
+def results_page(reports: Mapping[str, Report], command: str, versions: Mapping[str, str]) -> str:
     """Return the page as Markdown, with figures and tables in results/."""
     parts = ["# The paper, reproduced", _how(command, versions)]
     found = answers({name: report.findings for name, report in reports.items()})
@@ -266,7 +245,7 @@ def results_page(
         ]
         parts.append("## The claims\n\n" + _left_table(lines))
         parts += [f"**{claim.statement}** {evidence}" for claim, _, evidence in found]
-    parts += [_section(name, titles[name], report) for name, report in reports.items()]
+    parts += [_section(name, report) for name, report in reports.items()]
     errata = (FOLDER / "errata.md").read_text(encoding="utf-8")
     parts.append("## Errata of the paper\n\n" + errata.strip())
     return "\n\n".join(parts) + "\n"
@@ -301,17 +280,10 @@ def _how(command: str, versions: Mapping[str, str]) -> str:
     )
 
 
-def _section(name: str, title: str, report: Report) -> str:
-    where = "a question the paper leaves open" if name in RESEARCH else _place(name)
-    figure = f"![{CAPTIONS[name]}](results/{name}.png)\n\n*{CAPTIONS[name]}*"
-    return f"## {title}\n\n*{where}*\n\n{report.text.strip()}\n\n{figure}"
-
-
-def _place(name: str) -> str:
-    try:
-        return place(name)
-    except KeyError:
-        return {"figure1": "section 4.1.1, Figure 1", "bounds": "section 2.1"}[name]
+def _section(name: str, report: Report) -> str:
+    title, place, caption = (_paper()[name][key] for key in ("title", "place", "caption"))
+    figure = f"![{caption}](results/{name}.png)\n\n*{caption}*"
+    return f"## {title}\n\n*{place}*\n\n{report.text.strip()}\n\n{figure}"
 
 
 def _link(name: str) -> str:

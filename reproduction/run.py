@@ -83,7 +83,6 @@ class Experiment:
     """
 
     name: str
-    title: str
     cells: Callable[[Plan], Sequence[Cell]]
     report: Callable[[Sequence[Outcome]], Report]
     alone: bool = False
@@ -132,9 +131,8 @@ def reproduce(
         seconds[e.name] = {
             part: sum(o.seconds[part] for o in outcomes) for part in ("total", *models.PARTS)
         }
-    titles = {e.name: e.title for e in experiments}
     pages = {
-        folder / "results.md": results_page(reports, titles, _command(reports, plan), versions()),
+        folder / "results.md": results_page(reports, _command(reports, plan), versions()),
         folder / "results" / "timing.md": timing_page(seconds),
     }
     for path, text in pages.items():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from argmaxf.theory import GaussianMixture
 from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, soft_f
@@ -16,6 +17,7 @@ from reproduction.report import (
     Report,
     beside_paper,
     columns,
+    draw_printed,
     markdown_table,
     mean_sd,
     pretty,
@@ -24,9 +26,6 @@ from reproduction.report import (
     t_interval,
 )
 from reproduction.run import Cell, Experiment, Outcome, Plan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # The one parameter that each row changes, and the number of training examples.
 SETTINGS: dict[str, tuple[dict[str, float], int]] = {
@@ -205,8 +204,6 @@ def _show(record: Record) -> str:
 
 
 def _draw(records: Sequence[Record], stopped: Any) -> Figure:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(10.5, 6.6), layout="constrained")
     axes = figure.subplots(2, 4, gridspec_kw={"width_ratios": [1, 1, 1, 0.9]})
     for ax, setting in zip(axes[:, :3].flat, rows("table1"), strict=True):
@@ -227,18 +224,8 @@ def _draw_setting(ax: Any, records: Sequence[Record], setting: str) -> None:
     for shift, method in zip((-0.11, 0.11), ("Truth^E", "Truth^δ"), strict=True):
         _bars(ax, np.array([3 + shift]), [r for r in records if r["method"] == method], method)
     places = [_place(r["method"]) for r in records]
-    ax.plot(
-        places,
-        [r["paper"] for r in records],
-        "D",
-        ms=3.5,
-        mfc="white",
-        mec="black",
-        mew=0.9,
-        ls="none",
-        label="printed in the paper",
-        zorder=4,
-    )
+    style = {"ms": 3.5, "mew": 0.9, "zorder": 4, "label": "printed in the paper"}
+    draw_printed(ax, places, [r["paper"] for r in records], **style)
     ax.set_xticks(range(4), names)
     ax.set_title(setting)
     ax.set_ylabel("F1 (%)")
@@ -253,16 +240,9 @@ def _place(method: str) -> float:
 
 
 def _bars(ax: Any, x: Any, records: Sequence[Record], method: str) -> None:
-    ax.errorbar(
-        x,
-        [r["mean"] for r in records],
-        yerr=[2 * r["sd"] for r in records],
-        fmt="o",
-        ms=4,
-        capsize=2,
-        color=COLOURS[method],
-        label=pretty(method),
-    )
+    mean, sd = ([factor * r[key] for r in records] for factor, key in ((1, "mean"), (2, "sd")))
+    style = {"fmt": "o", "ms": 4, "capsize": 2, "color": COLOURS[method]}
+    ax.errorbar(x, mean, yerr=sd, label=pretty(method), **style)
 
 
 def _draw_stopped(ax: Any, stopped: Any) -> None:
@@ -279,4 +259,4 @@ def _draw_stopped(ax: Any, stopped: Any) -> None:
     ax.set_xlabel("iterations (mean ± sd; dotted: printed)")
 
 
-EXPERIMENT = Experiment("table1", "Table 1: mixtures of Gaussians", cells, report)
+EXPERIMENT = Experiment("table1", cells, report)

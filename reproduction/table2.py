@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from argmaxf.theory import GaussianMixture
 from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, soft_f
@@ -14,6 +15,7 @@ from reproduction.report import (
     Record,
     Report,
     columns,
+    draw_printed,
     markdown_table,
     mean_sd,
     pretty,
@@ -21,9 +23,6 @@ from reproduction.report import (
     t_interval,
 )
 from reproduction.run import Cell, Experiment, Outcome, Plan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Name: distance of the centres, training examples.
 SETTINGS: dict[str, tuple[float, int]] = {
@@ -153,8 +152,6 @@ def _show(record: Record) -> str:
 
 
 def _draw(records: Sequence[Record]) -> Figure:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     methods = columns("table2")
     for ax, setting in zip(figure.subplots(1, 2, sharey=True), SETTINGS, strict=True):
@@ -162,16 +159,8 @@ def _draw(records: Sequence[Record]) -> Figure:
         for i, r in enumerate(chosen):
             colour = COLOURS[r["method"].split(" ")[0]]
             ax.errorbar(i, r["mean"], yerr=2 * r["sd of mean"], fmt="o", capsize=3, color=colour)
-        ax.plot(
-            np.arange(len(chosen)) + 0.3,
-            [r["paper mean"] for r in chosen],
-            "D",
-            mfc="white",
-            mec="black",
-            ms=5,
-            label="printed in the paper",
-            zorder=1,
-        )
+        x, printed = np.arange(len(chosen)) + 0.3, [r["paper mean"] for r in chosen]
+        draw_printed(ax, x, printed, label="printed in the paper", zorder=1)
         ax.set_xticks(range(len(methods)), [_tick(m) for m in methods], fontsize="small")
         ax.set_title(setting)
         ax.grid(axis="x", visible=False)
@@ -185,4 +174,4 @@ def _tick(method: str) -> str:
     return f"{pretty(name)}\n{representation}"
 
 
-EXPERIMENT = Experiment("table2", "Table 2: rare positives, small test sets", cells, report)
+EXPERIMENT = Experiment("table2", cells, report)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.naive_bayes import MultinomialNB
 
 from reproduction.datasets import MultilabelData, load_reuters
@@ -37,9 +38,6 @@ from reproduction.report import (
     topics,
 )
 from reproduction.run import Cell, Experiment, Outcome, Plan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # A small list of English function words; the paper's own is not known.
 STOP_WORDS = (
@@ -244,8 +242,6 @@ def _signed(interval: Sequence[float]) -> str:
 
 
 def _draw(topics: dict[str, list[Any]]) -> Figure:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     for ax, setup in zip(figure.subplots(1, 2, sharey=True), SETUPS, strict=True):
         found = sorted(topics[setup], key=_fewest)
@@ -269,4 +265,4 @@ def _draw(topics: dict[str, list[Any]]) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment("table3", "Table 3: Reuters-21578", cells, report)
+EXPERIMENT = Experiment("table3", cells, report)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.model_selection import KFold
 
 from reproduction.datasets import MultilabelData, load_mulan
@@ -25,6 +26,7 @@ from reproduction.report import (
     Record,
     Report,
     columns,
+    draw_printed,
     markdown_table,
     mean_sd,
     paired_difference,
@@ -33,9 +35,6 @@ from reproduction.report import (
     rows,
 )
 from reproduction.run import Cell, Experiment, Outcome, Plan
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DATASETS = ("yeast", "medical", "scene", "enron")
 PENALTIES = tuple(10.0**e for e in range(4, -4, -1))  # the first of equals is the largest
@@ -268,8 +267,6 @@ def _table(records: Sequence[Record], kinds: Sequence[str]) -> str:
 
 
 def _draw(records: Sequence[Record]) -> Figure:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(9.5, 4), layout="constrained")
     names = list(dict.fromkeys(r["row"] for r in records))
     for ax, kind in zip(figure.subplots(1, 2, sharey=True), ("paper-like", "default"), strict=True):
@@ -277,25 +274,11 @@ def _draw(records: Sequence[Record]) -> Figure:
         for shift, method in zip((-0.25, 0.0, 0.25), methods, strict=False):
             chosen = [r for r in records if r["method"] == f"{kind} {method}"]
             x = np.arange(len(names)) + shift
-            ax.errorbar(
-                x,
-                [r["macro-F1"] for r in chosen],
-                fmt="o",
-                ms=4,
-                capsize=2,
-                yerr=[2 * r["sd over folds"] for r in chosen],
-                color=COLOURS[method],
-                label=pretty(method),
-            )
-            ax.plot(
-                x,
-                [r["paper"] for r in chosen],
-                "D",
-                mfc="white",
-                mec=COLOURS[method],
-                ms=4,
-                zorder=1,
-            )
+            style = {"ms": 4, "color": COLOURS[method]}
+            mean, sd = ([r[key] for r in chosen] for key in ("macro-F1", "sd over folds"))
+            error = 2 * np.array(sd)
+            ax.errorbar(x, mean, fmt="o", capsize=2, yerr=error, label=pretty(method), **style)
+            draw_printed(ax, x, [r["paper"] for r in chosen], mec=COLOURS[method], ms=4, zorder=1)
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
         ax.set_title(f"{kind} choice of the penalty")
         ax.grid(axis="x", visible=False)
@@ -304,4 +287,4 @@ def _draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment("table4", "Table 4: four multilabel data sets", cells, report)
+EXPERIMENT = Experiment("table4", cells, report)
