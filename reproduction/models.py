@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from argmaxf.empirical.softf import fit_soft_f
+from argmaxf.empirical.soft_f import fit_soft_f
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import FBeta

@@ -23,7 +23,7 @@ from argmaxf import (
     summarize,
 )
 from argmaxf.cli.app import run
-from argmaxf.empirical.rates import most_likely_shares
+from argmaxf.empirical.label_shift import most_likely_shares
 from argmaxf.frames.decide import decisions, rate_of
 from argmaxf.theory import GaussianMixture
 

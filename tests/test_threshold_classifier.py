@@ -36,7 +36,7 @@ from argmaxf import (
     ThresholdFClassifier,
     maximize_empirical_f,
 )
-from argmaxf.empirical.spread import threshold_std
+from argmaxf.empirical.cuts import threshold_std
 from argmaxf.estimators.folds import deal
 from tests.judges import best_cut
 

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from argmaxf import MarginFClassifier, SoftFClassifier
-from argmaxf.empirical.softf import fit_soft_f
+from argmaxf.empirical.soft_f import fit_soft_f
 from tests.judges import best_cut
 
 BOTH = pytest.mark.parametrize("model", [SoftFClassifier(), MarginFClassifier()])

@@ -13,9 +13,9 @@ from argmaxf.empirical.guarantees import Guarantee as Guarantee
 from argmaxf.empirical.guarantees import GuaranteeError as GuaranteeError
 from argmaxf.empirical.interval import Interval as Interval
 from argmaxf.empirical.interval import f_interval as f_interval
-from argmaxf.empirical.rates import estimate_rate as estimate_rate
-from argmaxf.empirical.records import Curve as Curve
-from argmaxf.empirical.records import Threshold as Threshold
+from argmaxf.empirical.label_shift import estimate_rate as estimate_rate
+from argmaxf.empirical.threshold import Curve as Curve
+from argmaxf.empirical.threshold import Threshold as Threshold
 from argmaxf.empirical.threshold import empirical_f_curve as empirical_f_curve
 from argmaxf.empirical.threshold import maximize_empirical_f as maximize_empirical_f
 from argmaxf.estimators.cost_sensitive import CostSensitiveFClassifier as CostSensitiveFClassifier

@@ -14,7 +14,7 @@ from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.comparison.learned import fitted, learned
 from argmaxf.comparison.methods import Method
 from argmaxf.comparison.trial import Trial
-from argmaxf.empirical.interval import f_and_pulls
+from argmaxf.empirical.interval import f_and_influences
 from argmaxf.measures import Measure
 
 SETS = 400  # how many sets are drawn where their size is given
@@ -36,7 +36,7 @@ class Rated:
 
 def rate_rows(truth: Any, guess: Any, measure: Measure, weight: Any) -> Rated:
     """Rate one prediction of all rows: macro F, or another measure, and each row's pull on it."""
-    f, pulls = f_and_pulls(truth, guess, measure, weight)
+    f, pulls = f_and_influences(truth, guess, measure, weight)
     return Rated(float(f.mean()), pulls.mean(axis=1), 1.0)
 
 
@@ -46,7 +46,7 @@ def rate_sets(truth: Any, guesses: Any, sets: Any, measure: Measure) -> Rated:
     The sets overlap; n rows hold no more than n / size independent ones.
     """
     pairs = zip(sets, guesses, strict=True)
-    values = np.array([f_and_pulls(truth[rows], g, measure)[0].mean() for rows, g in pairs])
+    values = np.array([f_and_influences(truth[rows], g, measure)[0].mean() for rows, g in pairs])
     independent = max(len(truth) / len(sets[0]), 1.0)
     return Rated(float(values.mean()), values - values.mean(), (len(values) * independent) ** -0.5)
 

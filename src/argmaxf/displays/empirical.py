@@ -22,8 +22,7 @@ from argmaxf.displays.drawing import (
     tidy,
 )
 from argmaxf.empirical.guarantees import Limits
-from argmaxf.empirical.records import Curve, Threshold
-from argmaxf.empirical.threshold import empirical_f_curve, maximize_empirical_f
+from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
 from argmaxf.measures import MeasureLike
 
 if TYPE_CHECKING:

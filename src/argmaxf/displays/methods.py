@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from argmaxf.displays.base import Display, Measured
 from argmaxf.displays.drawing import BLUE, ORANGE, tidy
-from argmaxf.empirical.interval import Interval, f_interval
-from argmaxf.empirical.paired import f_difference
+from argmaxf.empirical.interval import Interval, f_difference, f_interval
 from argmaxf.estimators.labels import Labels
 from argmaxf.measures import MeasureLike
 

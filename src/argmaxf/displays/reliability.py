@@ -17,15 +17,12 @@ from argmaxf.displays.drawing import (
     positives,
     tidy,
 )
-from argmaxf.empirical.interval import wilson
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import MeasureLike, as_measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -101,7 +98,7 @@ class ReliabilityDisplay(Measured, LabelledDisplay):
         which = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, n_bins - 1)
         count = np.bincount(which, minlength=n_bins)
         hits, mass = (np.bincount(which, weights=a, minlength=n_bins) for a in (y, p))
-        low, high = wilson(_share(hits, count), np.maximum(count, 1), Z)
+        low, high = _wilson(_share(hits, count), np.maximum(count, 1))
         return cls(
             edges=edges,
             count=count,
@@ -193,6 +190,15 @@ class ReliabilityDisplay(Measured, LabelledDisplay):
                 left + w / 2, -0.28 + h, _short(int(count)), ha="center", va="bottom", fontsize=7
             )
         ax.text(0.995, -0.03, "rows in each bin", ha="right", va="bottom", fontsize=7)
+
+
+def _wilson(share: Any, count: Any) -> tuple[Any, Any]:
+    """Return Wilson's 95 % score limits for a share of `count` draws."""
+    z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
+    centre = count * share + z**2 / 2
+    half = z * np.sqrt(count * share * (1 - share) + z**2 / 4)
+    low, high = (np.clip((centre + sign * half) / (count + z**2), 0, 1) for sign in (-1, 1))
+    return low, high
 
 
 def _share(part: Any, count: Any) -> NDArray[np.float64]:

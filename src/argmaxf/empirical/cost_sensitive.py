@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.validation import check_beta, check_count, ones_unless
-from argmaxf.empirical.linear import Vector
+from argmaxf.empirical.linear_model import Vector
 from argmaxf.measures import FBeta
 
 

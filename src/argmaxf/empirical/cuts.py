@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from argmaxf._base.arrays import Floats
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import ones_unless
-from argmaxf.measures import Measure
+from argmaxf.measures import FBeta, Measure
 from argmaxf.measures.base import divided
 
 
@@ -41,6 +41,40 @@ def best_threshold(y: Any, score: Any, weight: Any, measure: Measure) -> float:
     return cuts.threshold(int(np.argmax(cuts.value)), score)
 
 
+def threshold_std(
+    y: Bools,
+    score: Floats,
+    rng: np.random.Generator,
+    *,
+    measure: Measure = FBeta(),  # noqa: B008  frozen
+    weight: Floats | None = None,
+) -> float:
+    """Return the standard deviation of the best threshold, or NaN where data are too few to say.
+
+    The best threshold is found on each of m disjoint parts of the data. A maximizer over cuts
+    converges at the rate n^(-1/3) (Kim and Pollard 1990), so the spread between parts shrinks by
+    m^(-1/3) for all of the data. This is subsampling (Politis and Romano 1994), which is consistent
+    at that rate, where the bootstrap is not (Abrevaya and Huang 2005). Cost: one more sort.
+    """
+    positives = int(y.sum())
+    fewest = min(positives, y.size - positives) // 5  # five of each class in every part
+    parts = min(10, fewest)
+    if parts < 2:
+        return float("nan")
+    found = [
+        best_threshold(y[rows], score[rows], None if weight is None else weight[rows], measure)
+        for rows in _parts(y, parts, rng)
+        if weight is None or weight[rows].any()
+    ]
+    return float(np.std(found, ddof=1) * parts ** (-1 / 3)) if len(found) > 1 else float("nan")
+
+
+def _parts(y: Bools, parts: int, rng: np.random.Generator) -> list[Ints]:
+    """Return rows in disjoint parts, each with its share of positives and of negatives."""
+    classes = [rng.permutation(np.flatnonzero(of_class)) for of_class in (y, ~y)]
+    return [np.concatenate([rows[i::parts] for rows in classes]) for i in range(parts)]
+
+
 def counted(y: Any, score: Any, weight: Any) -> tuple[Any, Any, Any]:
     """Leave out items of no weight: one that is not there must not place a threshold."""
     if weight is None or weight.all():
@@ -58,13 +92,13 @@ def useful_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division
     """
     if weight is not None or not measure.falls_with_k:
         return every_cut(y, score, weight, measure, zero_division)
-    return _rated(*_count(y, score), len(y), measure, zero_division)
+    return _with_empty(*_count(y, score), len(y), measure, zero_division)
 
 
 def every_cut(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
     """Return the cut at each distinct score, and the empty cut. Cost: one argsort."""
     weight = ones_unless(weight, len(y))
-    return _rated(*_weigh(y, score, weight), weight.sum(), measure, zero_division)
+    return _with_empty(*_weigh(y, score, weight), weight.sum(), measure, zero_division)
 
 
 def mean_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
@@ -122,15 +156,6 @@ def above(highest: Any) -> Any:
     return np.nan if np.isposinf(highest) else np.nextafter(highest, np.inf)
 
 
-def _rated(
-    edge: Any, true: Any, false: Any, n: float, measure: Measure, zero_division: float
-) -> Cuts:
-    """Rate cuts given without the empty one."""
-    true, false = (np.concatenate([[0], column]) for column in (true, false))
-    edge = np.concatenate([[np.inf], edge], dtype=edge.dtype)
-    return rated(edge, true, false, true[-1], n, measure, zero_division)
-
-
 def rated(
     edge: Any,
     true: Any,
@@ -139,6 +164,8 @@ def rated(
     n: float,
     measure: Measure,
     zero_division: float,
+    *,
+    empty_first: bool = True,
 ) -> Cuts:
     """Rate cuts by the positives and negatives they hold."""
     predicted = true + false
@@ -149,7 +176,17 @@ def rated(
             divided(true[i], predicted[i], zero_division),
             divided(true[i], positives, zero_division),
         ),
+        empty_first=empty_first,
     )
+
+
+def _with_empty(
+    edge: Any, true: Any, false: Any, n: float, measure: Measure, zero_division: float
+) -> Cuts:
+    """Rate cuts and the empty one before them."""
+    true, false = (np.concatenate([[0], column]) for column in (true, false))
+    edge = np.concatenate([[np.inf], edge], dtype=edge.dtype)
+    return rated(edge, true, false, true[-1], n, measure, zero_division)
 
 
 def _count(y: Any, score: Any) -> tuple[Any, Any, Any]:

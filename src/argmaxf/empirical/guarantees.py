@@ -2,7 +2,9 @@
 
 Rows are independent draws of one population. A guarantee is about the threshold that is chosen:
 at the confidence level asked for, over draws of the labelled rows, the constraint holds for new
-rows of that population. docs/promises.md has the proof.
+rows of that population. Precision is tested in a fixed sequence (`fixed_sequence`); recall and rate
+only grow as the threshold falls, so that one exact test covers every cut. docs/promises.md has the
+proof.
 """
 
 from __future__ import annotations
@@ -17,10 +19,19 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 from scipy.stats import binom
 
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.messages import how_many
 from argmaxf.constraints import Constraints, check_strictly_between, priced, sure
-from argmaxf.empirical.ladder import Ints, Passed, Steps, tail, walk
-from argmaxf.empirical.rows_needed import MOST_GROWTH, rows_needed
+from argmaxf.empirical.cuts import Cuts, rated
+from argmaxf.empirical.fixed_sequence import (
+    MOST_GROWTH,
+    Passed,
+    Steps,
+    passed_cuts,
+    rows_needed,
+    tail,
+)
+from argmaxf.measures import Measure
 
 
 class GuaranteeError(ValueError):
@@ -45,9 +56,9 @@ class Guarantee:
         The limits by which they were tested; each is at least as good as its constraint.
     cost : float
         F on the labelled rows given up for the guarantee.
-    together : float or None
-        Of a segment: the confidence asked for that all segments keep theirs at once, of which
-        `confidence_level` is the part of this one.
+    joint_confidence_level : float or None
+        For a segment: the confidence level of all segments at once, from which `confidence_level`
+        of this segment follows.
     """
 
     constraints: Constraints
@@ -56,171 +67,217 @@ class Guarantee:
     recall_low: float | None
     rate_high: float | None
     cost: float
-    together: float | None = None
+    joint_confidence_level: float | None = None
 
     def __str__(self) -> str:
-        kept = sure("confidence level", self.confidence_level, self.together)
-        return f"{self.constraints} at {kept}, {priced(self.cost)} F"
+        level = sure("confidence level", self.confidence_level, self.joint_confidence_level)
+        return f"{self.constraints} at {level}, {priced(self.cost)} F"
 
 
-class Guaranteed(NamedTuple):
+def check_can_be_guaranteed(
+    constraints: Constraints, average: str | None, weight: Any, confidence_level: float
+) -> None:
+    """Refuse what no guarantee can be given for."""
+    why = "no finite number of rows makes it certain"
+    check_strictly_between("confidence_level", confidence_level, why)
+    if not constraints.given():
+        raise ValueError(
+            f"confidence_level={confidence_level} needs min_precision, min_recall or "
+            "max_selected_rate"
+        )
+    if average in ("micro", "samples"):
+        raise ValueError(
+            "confidence_level needs independent items, and the cells of a row are not: average "
+            f"must be 'macro', got {average!r}"
+        )
+    if weight is not None and weight.min() < weight.max():
+        raise ValueError(
+            "confidence_level needs rows of one weight: its tests count rows, and a weighted share "
+            f"of them has no known distribution; got weights from {weight.min():g} to "
+            f"{weight.max():g}"
+        )
+
+
+def best_guaranteed(
+    y: Any,
+    score: Any,
+    constraints: Constraints,
+    confidence_level: float,
+    measure: Measure,
+    zero_division: float,
+    joint: float | None = None,
+) -> tuple[Cuts, int, Guarantee]:
+    """Return the cuts that qualify, which of them is the best, and what is guaranteed of it.
+
+    `joint` is the confidence level of all segments at once, where this is one of them.
+    """
+    steps = Steps.of(y, score)
+    found = guaranteed_cuts(steps, constraints, confidence_level, joint)
+    counts = y.sum(), y.size, measure, zero_division
+    cuts = rated(found.edge, found.true, found.false, *counts, empty_first=False)
+    i = int(np.argmax(cuts.value))
+    free = rated(steps.edge, steps.true, steps.false, *counts).value.max(initial=0.0)
+    true, size = int(found.true[i]), int(found.true[i] + found.false[i])
+    share = _share(constraints, confidence_level)
+    held = true, size, steps.positives, steps.n
+    limits = (
+        None if each is None else float(each)
+        for each in _limits_of(*held, found.level[i], constraints, share)
+    )
+    cost = max(0.0, float(free - cuts.value[i]))
+    return cuts, i, Guarantee(constraints, confidence_level, *limits, cost, joint)
+
+
+class GuaranteedCuts(NamedTuple):
     """Cuts that qualify: what they hold, and the level at which their precision was tested."""
 
     edge: NDArray[Any]
     true: Ints
     false: Ints
-    level: NDArray[np.float64]
+    level: Floats
 
-    def where(self, chosen: NDArray[np.bool_]) -> Guaranteed:
+    def where(self, chosen: Bools) -> GuaranteedCuts:
         """Return some of the cuts."""
-        return Guaranteed(
-            self.edge[chosen], self.true[chosen], self.false[chosen], self.level[chosen]
-        )
+        return GuaranteedCuts(*(np.asarray(column)[chosen] for column in self))
 
-    def with_more(self, cuts: list[tuple[Any, int, int, float]]) -> Guaranteed:
+    def with_more(self, cuts: list[tuple[Any, int, int, float]]) -> GuaranteedCuts:
         """Return these cuts and others, shortest first."""
         columns = [np.append(*each) for each in zip(self, zip(*cuts, strict=True), strict=True)]
         order = np.argsort(columns[1] + columns[2], kind="stable")
-        return Guaranteed(*(column[order] for column in columns))
-
-
-def check_confidence_level(confidence_level: float) -> float:
-    """Return a confidence level, which must lie strictly between 0 and 1."""
-    return check_strictly_between(
-        "confidence_level", confidence_level, "no finite number of rows makes it certain"
-    )
+        return GuaranteedCuts(*(column[order] for column in columns))
 
 
 def guaranteed_cuts(
-    steps: Steps, constraints: Constraints, confidence_level: float, together: float | None = None
-) -> Guaranteed:
-    """Return the cuts for which all constraints hold with confidence, whichever is then chosen.
+    steps: Steps, constraints: Constraints, confidence_level: float, joint: float | None = None
+) -> GuaranteedCuts:
+    """Return the cuts for which all constraints are guaranteed, whichever is then chosen.
 
     Of cuts that differ in negatives alone, the shortest that qualifies. Raises a `GuaranteeError`
     where there is none. The risk 1 - confidence_level is shared evenly among the constraints;
-    `together` is the confidence level of all segments at once, for messages only.
+    `joint` is the confidence level of all segments at once, for messages only.
     """
-    share = (1.0 - confidence_level) / max(1, len(constraints.given()))
+    share = _share(constraints, confidence_level)
     cuts = _precise(steps, constraints.min_precision, share)
-    enough = cuts.true >= least_true(steps, constraints.min_recall, share)
-    few = cuts.true + cuts.false <= most_selected(steps, constraints.max_selected_rate, share)
+    enough = cuts.true >= least_true(steps.positives, constraints.min_recall, share)
+    few = cuts.true + cuts.false <= most_selected(steps.n, constraints.max_selected_rate, share)
     if not (enough & few).any():
-        chance = sure("confidence level", confidence_level, together)
-        asked = f"{constraints} cannot be guaranteed at {chance}"
-        raise _none_qualifies(asked, steps, constraints, share)
+        level = sure("confidence level", confidence_level, joint)
+        rows = rows_needed(steps, constraints, share)
+        times = f"and {MOST_GROWTH:,.0f} times as many like these would not do: no cut of them"
+        advice = f"{times} meets it clearly"
+        if math.isfinite(rows):
+            advice = f"about {_rounded(rows):,} would do, if they are like these"
+        labelled = how_many(steps.n, "labelled row")
+        raise GuaranteeError(
+            f"{constraints} cannot be guaranteed at {level} from {labelled}; {advice}", rows
+        )
     return cuts.where(enough & few)
 
 
-def _precise(steps: Steps, limit: float | None, share: float) -> Guaranteed:
+def _share(constraints: Constraints, confidence_level: float) -> float:
+    """Return the risk of each constraint."""
+    return (1.0 - confidence_level) / max(1, len(constraints.given()))
+
+
+def _precise(steps: Steps, limit: float | None, share: float) -> GuaranteedCuts:
     """Return the cuts whose precision is guaranteed, shortest first."""
-    if not limit:
-        level = np.zeros(steps.true.size)
-        return Guaranteed(steps.edge, steps.true, steps.false, level)
-    stretches = walk(steps, limit, share)
     level = np.zeros(steps.edge.size)
-    for each in stretches:
-        np.maximum(level[each.first : each.end], each.level, out=level[each.first : each.end])
-    found = Guaranteed(steps.edge, steps.true, steps.false, level).where(level > 0)
-    between = [cut for each in stretches for cut in _among_negatives(steps, each, limit)]
+    every = GuaranteedCuts(steps.edge, steps.true, steps.false, level)
+    if not limit:
+        return every
+    runs = passed_cuts(steps, limit, share)
+    for run in runs:
+        np.maximum(level[run.first : run.end], run.level, out=level[run.first : run.end])
+    found = every.where(level > 0)
+    between = [cut for run in runs for cut in _among_negatives(steps, run, limit)]
     return found.with_more(between) if between else found
 
 
 def _among_negatives(
-    steps: Steps, stretch: Passed, limit: float
+    steps: Steps, run: Passed, limit: float
 ) -> Iterator[tuple[Any, int, int, float]]:
-    """Yield the first cut of a stretch that starts among negatives, equal scores unsplit."""
-    held, above = steps.before(stretch.first)
-    if held + above < stretch.rank:
+    """Yield the first cut of a run that starts among negatives, equal scores unsplit."""
+    held, above = steps.before(run.first)
+    if held + above < run.rank:
         return
-    edge = steps.negative[held - stretch.rank]
+    edge = steps.negative[held - run.rank]
     false = steps.negative.size - int(np.searchsorted(steps.negative, edge))
-    if tail(held, false, limit) <= stretch.level:
-        yield edge, held, false, stretch.level
+    if tail(held, false, limit) <= run.level:
+        yield edge, held, false, run.level
 
 
-def least_true(steps: Steps, min_recall: float | None, share: float) -> float:
-    """Return how many of the S positives a cut must hold: least j with P(Bin(S, r) ≥ j) ≤ share.
-
-    Recall only grows as the threshold falls, so this one test covers every cut.
-    """
+def least_true(positives: int, min_recall: float | None, share: float) -> float:
+    """Return how many of the S positives a cut must hold: least j with P(Bin(S, r) ≥ j) ≤ share."""
     if not min_recall:
         return 0
-    positives = int(steps.true[-1]) if steps.true.size else 0
     return math.inf if min_recall == 1 else float(binom.isf(share, positives, min_recall)) + 1
 
 
-def most_selected(steps: Steps, max_rate: float | None, share: float) -> float:
+def most_selected(n: int, max_rate: float | None, share: float) -> float:
     """Return how many of the n rows a cut may hold: the most j with P(Bin(n, q) ≤ j) ≤ share."""
     if max_rate is None or max_rate == 1:
         return math.inf
-    most = float(binom.ppf(share, steps.n, max_rate))
-    return most if binom.cdf(most, steps.n, max_rate) <= share else most - 1
-
-
-def guarantee_of(
-    cuts: Guaranteed,
-    i: int,
-    steps: Steps,
-    constraints: Constraints,
-    confidence_level: float,
-    cost: float,
-) -> Guarantee:
-    """Return what is guaranteed of the i-th cut, with the exact limits by which it was tested."""
-    share = (1.0 - confidence_level) / max(1, len(constraints.given()))
-    true, size = int(cuts.true[i]), int(cuts.true[i] + cuts.false[i])
-    positives = int(steps.true[-1])
-    precision = float(low_limit(true, size, cuts.level[i])) if constraints.min_precision else None
-    recall = float(low_limit(true, positives, share)) if constraints.min_recall else None
-    rate = None
-    if constraints.max_selected_rate is not None:
-        rate = 1.0 - float(low_limit(steps.n - size, steps.n, share))
-    return Guarantee(constraints, confidence_level, precision, recall, rate, cost)
+    most = float(binom.ppf(share, n, max_rate))
+    return most if binom.cdf(most, n, max_rate) <= share else most - 1
 
 
 class Limits(NamedTuple):
     """The limits by which each distinct score's cut is tested, rising with the score.
 
-    None for a constraint that was not given; of a precision NaN where the walk does not come.
+    None for a constraint that was not given; of a precision NaN where the test does not come.
     """
 
-    precision_low: NDArray[np.float64] | None = None
-    recall_low: NDArray[np.float64] | None = None
-    rate_high: NDArray[np.float64] | None = None
+    precision_low: Any = None
+    recall_low: Any = None
+    rate_high: Any = None
 
     @classmethod
     def of(
         cls,
-        y: NDArray[np.bool_],
+        y: Bools,
         score: NDArray[Any],
         constraints: Constraints,
         confidence_level: float | None,
     ) -> Limits:
-        """Return the limits of every cut; none of them without a confidence."""
+        """Return the limits of every cut; none of them without a confidence level."""
         if confidence_level is None:
             return cls()
         value, count = np.unique(score, return_counts=True)
         size = np.cumsum(count[::-1])[::-1]
         positive = np.sort(score[y])
         true = positive.size - np.searchsorted(positive, value)
-        share = (1.0 - confidence_level) / max(1, len(constraints.given()))
-        precision = recall = rate = None
+        share = _share(constraints, confidence_level)
+        level = np.full(size.size, np.nan)
         if limit := constraints.min_precision:
-            precision = low_limit(true, size, _levels(Steps.of(y, score), size, limit, share))
-        if constraints.min_recall:
-            recall = low_limit(true, positive.size, share)
-        if constraints.max_selected_rate is not None:
-            rate = 1.0 - low_limit(y.size - size, y.size, share)
-        return cls(precision, recall, rate)
+            level = _levels(Steps.of(y, score), size, limit, share)
+        return _limits_of(true, size, positive.size, y.size, level, constraints, share)
 
 
-def _levels(steps: Steps, size: Ints, limit: float, share: float) -> NDArray[np.float64]:
-    """Return the levels at which the walk tests cuts of these sizes, NaN where it does not come."""
+def _limits_of(
+    true: Any,
+    size: Any,
+    positives: int,
+    n: int,
+    level: Any,
+    constraints: Constraints,
+    share: float,
+) -> Limits:
+    """Return the exact limits by which cuts of so many rows with so many positives are tested."""
+    rate_given = constraints.max_selected_rate is not None
+    return Limits(
+        low_limit(true, size, level) if constraints.min_precision else None,
+        low_limit(true, positives, share) if constraints.min_recall else None,
+        1.0 - low_limit(n - size, n, share) if rate_given else None,
+    )
+
+
+def _levels(steps: Steps, size: Ints, limit: float, share: float) -> Floats:
+    """Return the levels at which cuts of these sizes pass, NaN where the test ended before."""
     level = np.full(size.size, np.nan)
-    for stretch in walk(steps, limit, share):
-        end = stretch.end
-        last = steps.n if end == steps.edge.size else int(steps.size[end]) - 1
-        here = (size >= stretch.rank) & (size <= last)
-        level[here] = np.fmax(level[here], stretch.level)
+    for run in passed_cuts(steps, limit, share):
+        last = steps.n if run.end == steps.edge.size else int(steps.size[run.end]) - 1
+        here = (size >= run.rank) & (size <= last)
+        level[here] = np.fmax(level[here], run.level)
     return level
 
 
@@ -231,21 +288,8 @@ def low_limit(true: Any, size: Any, level: Any) -> Any:
     return np.where(true > 0, limit, 0.0)[()]
 
 
-def _none_qualifies(
-    chance: str, steps: Steps, constraints: Constraints, share: float
-) -> GuaranteeError:
-    """Say that no threshold qualifies, and how many labelled rows would do."""
-    rows = rows_needed(steps, constraints, share)
-    if math.isfinite(rows):
-        advice = f"about {_rounded(rows):,} would do, if they are like these"
-    else:
-        times = f"{MOST_GROWTH:,.0f} times as many like these"
-        advice = f"and {times} would not do: no cut of them meets it clearly"
-    return GuaranteeError(f"{chance} from {how_many(steps.n, 'labelled row')}; {advice}", rows)
-
-
-def raise_together(kind: str | None, failed: list[tuple[Any, GuaranteeError]]) -> None:
-    """Raise what failed as one error, naming the labels or segments; nothing failed, nothing is."""
+def raise_joined(kind: str | None, failed: list[tuple[Any, GuaranteeError]]) -> None:
+    """Raise what failed, if anything did, as one error that names the labels or segments."""
     if not failed:
         return
     name, first = failed[0]
@@ -255,6 +299,23 @@ def raise_together(kind: str | None, failed: list[tuple[Any, GuaranteeError]]) -
     others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
     rows = max(error.rows for _, error in failed)
     raise GuaranteeError(f"{kind} {name!r}{others}: {first}", rows)
+
+
+def joint_guarantee(guarantees: list[Guarantee], confidence_level: float, cost: float) -> Guarantee:
+    """Return what segments that all meet their guarantee have together: the worst of them."""
+
+    def worst(name: str, of: Any) -> float | None:
+        limits = [getattr(each, name) for each in guarantees]
+        return None if limits[0] is None else of(limits)
+
+    return Guarantee(
+        guarantees[0].constraints,
+        confidence_level,
+        worst("precision_low", min),
+        worst("recall_low", min),
+        worst("rate_high", max),
+        cost,
+    )
 
 
 def _rounded(rows: float) -> int:

@@ -7,30 +7,107 @@ are.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf._base.validation import check_zero_division, ones_unless
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.segments import Segments
+from argmaxf._base.validation import (
+    as_positives,
+    as_scores,
+    as_weights,
+    check_choice,
+    check_zero_division,
+    ones_unless,
+    second_column,
+)
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.cuts import (
     Cuts,
     above,
     between,
+    counted,
     every_cut,
     mean_cuts,
     useful_cuts,
 )
-from argmaxf.empirical.guaranteed import best_guaranteed, check_can_be_guaranteed
-from argmaxf.empirical.guarantees import GuaranteeError, check_confidence_level, raise_together
-from argmaxf.empirical.problems import Problems, read_problems
-from argmaxf.empirical.records import Curve, Threshold
-from argmaxf.empirical.segments import overall_guarantee, rate_of_all
+from argmaxf.empirical.guarantees import (
+    GuaranteeError,
+    best_guaranteed,
+    check_can_be_guaranteed,
+    joint_guarantee,
+    raise_joined,
+)
 from argmaxf.measures import Measure, MeasureLike, as_measure
+from argmaxf.measures.base import divided
 
-SLACK = 1e-12  # at least: see `_slack`
+
+@dataclass(frozen=True)
+class Threshold:
+    """The best cut: an item is predicted positive where its score is at least `threshold`.
+
+    For `average="macro"` each field is an array with one entry per label, with `by` with one for
+    each segment.
+
+    Attributes
+    ----------
+    threshold : float or ndarray
+        Midway between neighbouring scores; above all of them where nothing is selected.
+    value : float or ndarray
+        F_β of the cut, or the measure asked for.
+    precision : float or ndarray
+        Its precision.
+    recall : float or ndarray
+        Its recall.
+    k : int or ndarray
+        How many of the given items it selects.
+    guarantee : Guarantee or ndarray or None
+        What holds in the population, with what confidence and at what cost; None without one.
+    segment : ndarray or None
+        With `by`, the segment of each entry, sorted.
+    overall : Threshold or None
+        With `by`, all rows together, each cut at its segment's threshold: their value, precision,
+        recall, k and guarantee; its `threshold` is None.
+    """
+
+    threshold: Any
+    value: Any
+    precision: Any
+    recall: Any
+    k: Any
+    guarantee: Any = field(default=None, repr=False)
+    segment: NDArray[Any] | None = field(default=None, repr=False)
+    overall: Threshold | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Precision, recall and F_β for every cut, from the one that selects nothing downwards.
+
+    Attributes
+    ----------
+    threshold : ndarray
+        An item is selected where its score is at least this.
+    precision : ndarray
+        Precision of each cut.
+    recall : ndarray
+        Recall of each cut.
+    fbeta : ndarray
+        F_β of each cut, or the measure asked for; `value` is the same array.
+    """
+
+    threshold: Floats
+    precision: Floats
+    recall: Floats
+    fbeta: Floats
+
+    @property
+    def value(self) -> Floats:
+        """The measure of each cut."""
+        return self.fbeta
 
 
 def maximize_empirical_f(
@@ -138,23 +215,21 @@ def maximize_empirical_f(
     """
     options = as_measure(measure, beta), check_zero_division(zero_division)
     constraints = Constraints(min_precision, min_recall, max_selected_rate)
-    problems = read_problems(y_true, score, sample_weight, average, by, pos_label)
+    searches = _read(y_true, score, sample_weight, average, by, pos_label)
     if confidence_level is not None:
-        check_can_be_guaranteed(
-            constraints, average, problems.weight, check_confidence_level(confidence_level)
-        )
-    found = _solved(problems, constraints, confidence_level, *options)
-    if not problems.kind:
+        check_can_be_guaranteed(constraints, average, searches.weight, confidence_level)
+    found = _solved(searches, constraints, confidence_level, *options)
+    if not searches.kind:
         return found[0]
     if by is None:
         return _stack(found)
-    free = found if confidence_level is None else _solved(problems, Constraints(), None, *options)
-    rated = [rate_of_all(problems, each, *options) for each in (found, free)]
-    guarantee = overall_guarantee(
-        found, confidence_level, max(0.0, rated[1].value - rated[0].value)
-    )
-    overall = replace(rated[0], guarantee=guarantee)
-    return replace(_stack(found), segment=problems.names, overall=overall)
+    overall = _together(searches, found, *options)
+    if confidence_level is not None:
+        free = _together(searches, _solved(searches, Constraints(), None, *options), *options)
+        cost = max(0.0, free.value - overall.value)
+        guarantees = [each.guarantee for each in found]
+        overall = replace(overall, guarantee=joint_guarantee(guarantees, confidence_level, cost))
+    return replace(_stack(found), segment=searches.names, overall=overall)
 
 
 def empirical_f_curve(
@@ -206,23 +281,94 @@ def empirical_f_curve(
     """
     options = as_measure(measure, beta), check_zero_division(zero_division)
     rate = mean_cuts if average == "samples" else every_cut
-    problems = read_problems(y_true, score, sample_weight, average)
-    curves = [_curve(rate(y, s, weight, *options)) for y, s, weight in problems.items]
+    searches = _read(y_true, score, sample_weight, average)
+    curves = [_curve(rate(y, s, weight, *options)) for y, s, weight in searches.items]
     return curves if average == "macro" else curves[0]
 
 
+class _Searches(NamedTuple):
+    """Searches for a threshold, each (labels, scores, weights), and what they are called."""
+
+    kind: str | None  # "label", "segment", or None where there is one search
+    names: NDArray[Any]
+    items: list[tuple[Any, Any, Any]]
+    average: str | None
+
+    @property
+    def weight(self) -> Any:
+        """The weights of all rows, or None."""
+        weights = [weight for _, _, weight in self.items]
+        return None if weights[0] is None else np.concatenate(weights)
+
+    def levels(self, confidence_level: float) -> tuple[float, float | None]:
+        """Return the confidence level of each, and that of all at once where it is another.
+
+        Segments share the risk, labels have their own.
+        """
+        if self.kind != "segment" or len(self.items) == 1:
+            return confidence_level, None
+        return 1 - (1 - confidence_level) / len(self.items), confidence_level
+
+    @property
+    def named(self) -> str | None:
+        """What errors name: a label where there are several, or a segment."""
+        return None if self.kind == "label" and len(self.items) == 1 else self.kind
+
+
+def _read(
+    y_true: Any,
+    score: Any,
+    sample_weight: Any,
+    average: str | None,
+    by: Any = None,
+    pos_label: Any = None,
+) -> _Searches:
+    """Check the items and return the separate searches they ask for."""
+    y, s = as_positives("y_true", y_true, pos_label), as_scores("score", score)
+    if y.shape != s.shape:
+        hint = second_column("score", s) if y.ndim == 1 else ""
+        raise ValueError(f"y_true and score must have one shape, got {y.shape} and {s.shape}{hint}")
+    if y.size == 0 or y.ndim not in (1, 2):
+        raise ValueError(f"y_true must be a non-empty vector or table, got shape {y.shape}")
+    weight = as_weights(sample_weight, len(y))
+    if by is not None:
+        return _by_segment(y, s, weight, average, Segments.of(by, len(y)))
+    y, s, weight = counted(y, s, weight)
+    if y.ndim == 2 and check_choice("average", average, ("macro", "micro", "samples")) == "macro":
+        items = [(y[:, j], s[:, j], weight) for j in range(y.shape[1])]
+        return _Searches("label", np.arange(len(items)), items, average)
+    if y.ndim == 1:
+        check_choice("average", average, (None,))
+    if average == "micro":
+        weight = None if weight is None else weight.repeat(y.shape[1])
+        y, s = y.ravel(), s.ravel()
+    return _Searches(None, np.arange(1), [(y, s, weight)], average)
+
+
+def _by_segment(y: Any, s: Any, weight: Any, average: str | None, segments: Segments) -> _Searches:
+    """Separate the rows by segment; a segment without weight is left out."""
+    if y.ndim != 1 or average is not None:
+        raise ValueError(f"by is for one column of labels, got shape {y.shape} and {average=}")
+    parts = [
+        (name, counted(y[rows], s[rows], None if weight is None else weight[rows]))
+        for name, rows in zip(segments.names, segments.rows(), strict=True)
+    ]
+    parts = [(name, items) for name, items in parts if len(items[0])]
+    return _Searches("segment", np.array([p[0] for p in parts]), [p[1] for p in parts], None)
+
+
 def _solved(
-    problems: Problems,
+    searches: _Searches,
     constraints: Constraints,
     confidence_level: float | None,
     measure: Measure,
     zero_division: float,
 ) -> list[Threshold]:
-    """Return the best cut of each label or segment; what fails is named."""
+    """Return the best cut of each label or segment; those without one are named."""
     failed: list[tuple[Any, GuaranteeError]] = []
     found = []
-    rate = mean_cuts if problems.average == "samples" else useful_cuts
-    for name, (y, s, weight) in zip(problems.names, problems.items, strict=True):
+    rate = mean_cuts if searches.average == "samples" else useful_cuts
+    for name, (y, s, weight) in zip(searches.names, searches.items, strict=True):
         try:
             if confidence_level is None:
                 cuts = rate(y, s, weight, measure, zero_division)
@@ -230,16 +376,37 @@ def _solved(
                 limits = constraints if y.any() else replace(constraints, min_recall=None)
                 found.append(_best(cuts, s, weight, limits))
             else:
-                share, together = problems.share(confidence_level)
-                chance = constraints, share, measure, zero_division, together
+                level, joint = searches.levels(confidence_level)
+                chance = constraints, level, measure, zero_division, joint
                 cuts, i, guarantee = best_guaranteed(y, s, *chance)
                 found.append(replace(_threshold(cuts, i, s), guarantee=guarantee))
         except GuaranteeError as error:
             failed.append((name, error))
         except ValueError as error:
-            raise ValueError(problems.naming(name, error)) from None
-    raise_together(problems.named, failed)
+            plain = name.item() if isinstance(name, np.generic) else name
+            where = f"{searches.named} {plain!r}: " if searches.named else ""
+            raise ValueError(f"{where}{error}") from None
+    raise_joined(searches.named, failed)
     return found
+
+
+def _together(
+    searches: _Searches, found: list[Threshold], measure: Measure, zero_division: float
+) -> Threshold:
+    """Return what all rows have together, each at the threshold of its segment."""
+    counts, k = np.zeros(4), 0
+    for (y, s, weight), best in zip(searches.items, found, strict=True):
+        selected, heavy = s >= best.threshold, ones_unless(weight, len(y))
+        counts += [heavy @ (selected & y), heavy @ selected, heavy @ y, heavy.sum()]
+        k += int(np.count_nonzero(selected))
+    true, predicted, positives, _ = counts
+    return Threshold(
+        threshold=None,
+        value=float(measure.value(*counts, zero_division=zero_division)),
+        precision=float(divided(true, predicted, zero_division)),
+        recall=float(divided(true, positives, zero_division)),
+        k=k,
+    )
 
 
 def _best(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> Threshold:
@@ -261,7 +428,7 @@ def _threshold(cuts: Cuts, i: int, score: Any) -> Threshold:
     )
 
 
-def _allowed(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> NDArray[np.bool_]:
+def _allowed(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> Bools:
     """Return which cuts meet the constraints; say what is reachable where none does."""
     precision, recall = cuts.rates(slice(None))
     least_recall, least_precision = constraints.min_recall or 0.0, constraints.min_precision or 0.0
@@ -274,7 +441,7 @@ def _allowed(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> N
     return np.asarray(both)
 
 
-def _few_selected(cuts: Cuts, score: Any, weight: Any, rate: float | None) -> NDArray[np.bool_]:
+def _few_selected(cuts: Cuts, score: Any, weight: Any, rate: float | None) -> Bools:
     """Return which cuts select at most that part of the rows, or of their weight."""
     if rate is None:
         return np.ones(cuts.edge.size, np.bool_)
@@ -290,7 +457,7 @@ def _slack(weight: Any, n: int) -> float:
 
     Rows without weights are counted, and counts are exact.
     """
-    return SLACK if weight is None else max(SLACK, n * float(np.finfo(float).eps))
+    return max(1e-12, 0.0 if weight is None else n * float(np.finfo(float).eps))
 
 
 def _need_some(allowed: Any, name: str, limit: float, reachable: float) -> None:

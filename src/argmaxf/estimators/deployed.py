@@ -10,7 +10,7 @@ import numpy as np
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import check_choice
 from argmaxf.empirical.interval import Interval
-from argmaxf.empirical.rates import estimate_rate, most_likely_shares
+from argmaxf.empirical.label_shift import estimate_rate, most_likely_shares
 from argmaxf.estimators.labels import Labels
 from argmaxf.prior import ESTIMATE, check_rate, shift_prior
 

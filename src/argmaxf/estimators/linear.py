@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
 from argmaxf._base.validation import as_weights
-from argmaxf.empirical.linear import LinearModel
+from argmaxf.empirical.linear_model import LinearModel
 from argmaxf.estimators.base import FClassifier
 from argmaxf.estimators.sides import is_constant, margin, tune
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf.empirical.linear import LinearModel
-from argmaxf.empirical.margin import MarginF, fit_margin_f
+from argmaxf.empirical.linear_model import LinearModel
+from argmaxf.empirical.svmperf import MarginF, fit_margin_f
 from argmaxf.estimators.linear import Complaint, LinearFClassifier
 
 

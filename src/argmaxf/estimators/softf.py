@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from argmaxf.empirical.softf import SoftF, fit_soft_f
+from argmaxf.empirical.soft_f import SoftF, fit_soft_f
 from argmaxf.estimators.linear import LinearFClassifier
 
 

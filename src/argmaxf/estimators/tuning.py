@@ -10,10 +10,9 @@ from sklearn.utils import check_random_state
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import ones_unless
+from argmaxf.empirical.cuts import threshold_std
 from argmaxf.empirical.guarantees import Guarantee
-from argmaxf.empirical.records import Threshold
-from argmaxf.empirical.spread import threshold_std
-from argmaxf.empirical.threshold import maximize_empirical_f
+from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
 from argmaxf.estimators.calibration import Calibrated, from_folds
 from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.scores import LabelScorer

@@ -246,7 +246,7 @@ def rate_of(sketch: ProbabilitySketch, train_rate: float) -> Interval:
     Items of a group count as their mean. Within a group p, and 1 - p, vary by a sixty-fourth, so
     each likelihood is right to a few millionths.
     """
-    from argmaxf.empirical.rates import most_likely_rate  # loads scipy.optimize, .3 s
+    from argmaxf.empirical.label_shift import most_likely_rate  # loads scipy.optimize, .3 s
 
     if not sketch.n:
         raise ValueError("the rate must be estimated from at least one probability, got none")

@@ -20,7 +20,7 @@ from argmaxf.displays import (
     ReliabilityDisplay,
 )
 from argmaxf.displays.drawing import MOST_POINTS, thinned
-from argmaxf.empirical.paired import f_difference
+from argmaxf.empirical.interval import f_difference
 from argmaxf.expected.values import operating_point, recall_shares
 from tests.judges import definition
 

@@ -21,7 +21,7 @@ from argmaxf._base.validation import (
     check_positive,
     ones_unless,
 )
-from argmaxf.empirical.linear import LinearModel, Scores, Vector
+from argmaxf.empirical.linear_model import LinearModel, Scores, Vector
 from argmaxf.measures import Coefficients, FBeta, Measure, MeasureLike, Ratio, as_measure
 
 FLAT = 64 * np.finfo(np.float64).eps  # relative gain of a step below which there is none

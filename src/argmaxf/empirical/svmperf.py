@@ -22,16 +22,8 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from argmaxf._base.validation import check_beta, check_count, check_positive, ones_unless
-from argmaxf.empirical.linear import LinearModel, Scores, Vector
-from argmaxf.empirical.violated import MostViolated, Violation
-
-Oracle = Callable[[Vector], Violation]
-
-STEPS = 10  # tries of the line search: each costs a sort, no product with X
-AHEAD = 0.1  # the next plane is laid this far from the best point towards the planes' optimum
-IDLE = 20  # rounds after which a plane without weight is forgotten
-SAME = 1e-14  # squared distance of planes that differ by rounding only, over their squared length
-LITTLE = 1e-3  # a plane has no weight below this share of the average
+from argmaxf.empirical.linear_model import LinearModel, Scores, Vector
+from argmaxf.measures import FBeta
 
 
 @dataclass(frozen=True)
@@ -94,7 +86,7 @@ def fit_margin_f(
     scores = Scores(X, fit_intercept)
     found = lay_planes(
         scores,
-        MostViolated(np.asarray(y, bool), weight, beta=check_beta(beta)),
+        SeparationOracle(np.asarray(y, bool), weight, beta=check_beta(beta)),
         budget=check_positive("C", C) * float(weight.sum()),
         tol=check_positive("tol", tol),
         max_iter=check_count("max_iter", max_iter),
@@ -130,7 +122,7 @@ class Trained:
 
 def lay_planes(
     scores: Scores,
-    oracle: Oracle,
+    oracle: Callable[[Vector], Violation],
     *,
     budget: float,
     tol: float,
@@ -170,10 +162,10 @@ def _look_along(
         lambda step: on_the_way(best, step).objective,
         bounds=(0.0, 1.0),
         method="bounded",
-        options={"maxiter": STEPS, "xatol": 1e-3},
+        options={"maxiter": 10, "xatol": 1e-3},  # each step costs a sort, no product with X
     ).x
     best = min(best, on_the_way(best, step), key=lambda point: point.objective)
-    ahead = on_the_way(best, AHEAD)
+    ahead = on_the_way(best, 0.1)
     return min(best, ahead, key=lambda point: point.objective), ahead
 
 
@@ -191,7 +183,8 @@ class Planes:
         """Take in one more plane, unless it is there already or lies below one that is."""
         products = np.array([plane @ other for other in [*self.planes, plane]])
         distance = np.diag(self.gram) + products[-1] - 2 * products[:-1]
-        if ((distance <= SAME * products[-1]) & (np.array(self.losses) >= loss)).any():
+        same = distance <= 1e-14 * products[-1]  # they differ by rounding only
+        if (same & (np.array(self.losses) >= loss)).any():
             return
         self.planes.append(plane)
         self.losses.append(loss)
@@ -214,10 +207,10 @@ class Planes:
         return w, bound
 
     def _forget(self, shares: Vector) -> None:
-        """Drop the planes that have had no weight for a while."""
-        little = shares < LITTLE / len(shares)
+        """Drop the planes that have had next to no weight for 20 rounds."""
+        little = shares < 1e-3 / len(shares)
         self.idle = [count + 1 if low else 0 for count, low in zip(self.idle, little, strict=True)]
-        used = np.flatnonzero(np.array(self.idle) <= IDLE)
+        used = np.flatnonzero(np.array(self.idle) <= 20)
         if len(used) < len(shares):
             for name in ("planes", "losses", "idle"):
                 setattr(self, name, [getattr(self, name)[k] for k in used])
@@ -248,3 +241,113 @@ def solve_simplex_qp(gram: Vector, gain: Vector) -> Vector:
         raise RuntimeError(f"the quadratic program over {m} planes failed: {solution.status}")
     a = np.maximum(a, 0.0)
     return np.asarray(a / max(1.0, a.sum()))
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A labelling: its loss 1 - F, and `residual`, by which `residual @ score` is its margin."""
+
+    loss: float
+    residual: Vector
+
+    def over(self, score: Vector) -> float:
+        """Return by how much the scores fail to rule the labelling out."""
+        return self.loss - float(self.residual @ score)
+
+
+class SeparationOracle:
+    """The most violated labelling for given scores: the separation step of SVMperf, exact.
+
+    Among all labellings of the n training items, it maximizes
+
+        1 - F_β(labelling) - margin of the true labels over it.
+
+    F depends on a labelling only through its contingency table: A, the mass of positives it keeps,
+    and B, the mass of negatives it takes. Given A and B the best labelling keeps the positives and
+    takes the negatives with the highest scores (Joachims 2005, section 4). For fixed A the rest is
+    concave in B, so a bisection finds the best B, for every A at once: O(n log n) instead of one
+    try per table.
+
+    A weight is a number of copies of its item. Where all weights are whole numbers copies are not
+    split, so that a weight of 2 is the same as the item given twice; otherwise they may be.
+    """
+
+    def __init__(self, y: NDArray[np.bool_], weight: Vector, *, beta: float = 1.0) -> None:
+        self.positives, self.negatives = np.flatnonzero(y), np.flatnonzero(~y)
+        self.weight = weight
+        self.total = float(weight.sum())
+        self.beta = beta
+        self.measure = FBeta(beta)
+        self.whole = bool((weight == np.rint(weight)).all())
+
+    def __call__(self, score: Vector) -> Violation:
+        """Return the labelling that maximizes loss minus margin."""
+        kept, taken = (
+            _Ranked(part, score, self.weight) for part in (self.positives, self.negatives)
+        )
+        take = self._best_take(kept.mass, taken)
+        tries = np.array([np.floor(take), np.ceil(take)] if self.whole else [take])
+        loss = 1.0 - self._f(kept.mass, tries)
+        missed = kept.gain[-1] - kept.gain
+        value = loss + (taken.gain_of(tries) - missed) / self.total
+        best = np.unravel_index(np.argmax(value), value.shape)
+        residual = np.zeros(len(score))
+        residual[kept.items] = kept.weight * (1.0 - kept.share(kept.mass[best[1]]))
+        residual[taken.items] = -taken.weight * taken.share(tries[best])
+        return Violation(float(loss[best]), residual / self.total)
+
+    def _f(self, kept: Vector, take: Vector) -> Vector:
+        f = self.measure.value(kept, kept + take, kept[-1])
+        return np.asarray(f, dtype=np.float64)
+
+    def _best_take(self, kept: Vector, taken: _Ranked) -> Vector:
+        """Return the B with the highest value for each A, where B may split an item.
+
+        In B the value has slope (1+β²) A / (A + B + β² S)² + score / n, which falls as B grows.
+        Bisection finds the last item worth starting, and the slope's zero says how much of it.
+        """
+        if not len(taken.items):
+            return np.zeros(len(kept))
+        b2, size = self.beta**2, kept + self.beta**2 * kept[-1]
+        pull = (1.0 + b2) * kept * self.total
+
+        def worth_starting(item: NDArray[np.intp]) -> NDArray[np.bool_]:
+            return np.asarray(pull + taken.score[item] * (size + taken.mass[item]) ** 2 > 0)
+
+        started = _bisect(worth_starting, len(kept), len(taken.items))
+        last = np.maximum(started - 1, 0)
+        falls = taken.score[last] < 0
+        fall = np.where(falls, -taken.score[last], 1.0)
+        zero = np.where(falls, np.sqrt(pull) / np.sqrt(fall) - size, np.inf)
+        inside = np.clip(zero, taken.mass[last], taken.mass[last + 1])
+        return np.where(started > 0, inside, 0.0)
+
+
+class _Ranked:
+    """One class's items by falling score: the mass and the summed score of the first so many."""
+
+    def __init__(self, items: NDArray[np.intp], score: Vector, weight: Vector) -> None:
+        self.items = items[np.argsort(-score[items], kind="stable")]
+        self.score, self.weight = score[self.items], weight[self.items]
+        self.mass = np.concatenate([[0.0], np.cumsum(self.weight)])
+        self.gain = np.concatenate([[0.0], np.cumsum(self.weight * self.score)])
+
+    def gain_of(self, mass: Vector) -> Vector:
+        """Return the summed score of the top `mass`."""
+        return np.asarray(np.interp(mass, self.mass, self.gain))
+
+    def share(self, mass: float) -> Vector:
+        """Return how much of each item belongs to the top `mass`: 1, then a part, then 0."""
+        return np.clip((mass - self.mass[:-1]) / self.weight, 0.0, 1.0)
+
+
+def _bisect(
+    true_before: Callable[[NDArray[np.intp]], NDArray[np.bool_]], columns: int, n: int
+) -> NDArray[np.intp]:
+    """Return, for each column, how many of the first n indices come before the first false one."""
+    low, high = np.zeros(columns, dtype=np.intp), np.full(columns, n, dtype=np.intp)
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        true = true_before(np.minimum(middle, n - 1))
+        low, high = np.where(open_ & true, middle + 1, low), np.where(open_ & ~true, middle, high)
+    return low

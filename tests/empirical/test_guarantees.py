@@ -1,4 +1,4 @@
-"""Constraints that hold in the population: the walk, its exact risk, what is said at its end."""
+"""Constraints that hold in the population: the test, its exact risk, what errors say."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -13,6 +13,15 @@ from scipy.stats import multinomial
 
 from argmaxf import maximize_empirical_f, maximize_expected_f
 from argmaxf.constraints import Constraints
+from argmaxf.empirical.fixed_sequence import (
+    SHUFFLE_SEED,
+    TOP_SHARE,
+    Steps,
+    passed_cuts,
+    rows_needed,
+    start_ranks,
+    tail,
+)
 from argmaxf.empirical.guarantees import (
     GuaranteeError,
     _levels,
@@ -22,18 +31,19 @@ from argmaxf.empirical.guarantees import (
     low_limit,
     most_selected,
 )
-from argmaxf.empirical.ladder import ORDER, TOP, Steps, rungs, tail, walk
-from argmaxf.empirical.rows_needed import rows_needed
 
 
 def walked_plainly(y, score, limit, alpha):
     """The walks as docs/promises.md states them: every distinct cut in turn, {(T, F): level}."""
     ties = [y[score == s] for s in np.unique(score)[::-1]]
-    labels = np.concatenate([np.random.default_rng(ORDER).permutation(tie) for tie in ties])
+    labels = np.concatenate([np.random.default_rng(SHUFFLE_SEED).permutation(tie) for tie in ties])
     true = [int(labels[:k].sum()) for k in range(len(y) + 1)]
     ends = np.cumsum([len(tie) for tie in ties]).tolist()
     passed = {}
-    for starts in [dict(rungs(limit, alpha * (1 - TOP), len(y))), {ends[0]: alpha * TOP}]:
+    for starts in [
+        dict(start_ranks(limit, alpha * (1 - TOP_SHARE), len(y))),
+        {ends[0]: alpha * TOP_SHARE},
+    ]:
         level, last = 0.0, 0
         for size in ends:
             for rank, own in starts.items():
@@ -88,7 +98,7 @@ def test_the_tail_is_the_sum_of_its_terms():
 def test_labels_that_ignore_the_scores_pass_no_more_often_than_guaranteed(limit, alpha):
     """The exact probability that any cut passes, where every cut's precision is just too low."""
     n = 700
-    own = dict(rungs(limit, alpha, n))
+    own = dict(start_ranks(limit, alpha, n))
     assert sum(own.values()) == pytest.approx(alpha)
     unpassed = np.ones(1)  # by positives so far: the probability that no cut has passed yet
     wrong = 0.0
@@ -112,7 +122,7 @@ def test_negatives_that_a_sample_may_miss_do_not_break_it(part, spread):
         for tie in range(n + 1 - above):
             score = np.repeat([2.0, 1.0, 0.0], [above, tie, n - above - tie])
             score[:above] += spread * np.arange(above)
-            if walk(Steps.of(score == 1.0, score), limit, share):
+            if passed_cuts(Steps.of(score == 1.0, score), limit, share):
                 broken += multinomial.pmf(
                     [above, tie, n - above - tie], n, [p_above, p_tie, 1 - p_above - p_tie]
                 )
@@ -121,13 +131,13 @@ def test_negatives_that_a_sample_may_miss_do_not_break_it(part, spread):
 
 def test_recall_and_rate_are_held_to_the_last_row():
     steps = Steps.of(np.arange(300) < 80, -np.arange(300.0))
-    needed = int(least_true(steps, 0.9, 0.05))
+    needed = int(least_true(steps.positives, 0.9, 0.05))
 
     def at_least(j, n, p):
         return sum(comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(j, n + 1))
 
     assert at_least(needed, 80, Fraction(9, 10)) <= 0.05 < at_least(needed - 1, 80, Fraction(9, 10))
-    most = int(most_selected(steps, 0.2, 0.05))
+    most = int(most_selected(steps.n, 0.2, 0.05))
     below = 1 - at_least(most + 1, 300, Fraction(1, 5))
     assert below <= 0.05 < 1 - at_least(most + 2, 300, Fraction(1, 5))
 
@@ -342,7 +352,7 @@ def test_segments_share_the_risk():
         rows = by == name
         alone = maximize_empirical_f(y[rows], score[rows], confidence_level=0.975, **both)
         assert (found.threshold[i], found.k[i]) == (alone.threshold, alone.k)
-        assert found.guarantee[i] == replace(alone.guarantee, together=0.95)
+        assert found.guarantee[i] == replace(alone.guarantee, joint_confidence_level=0.95)
         assert "confidence level 0.975 (0.95 for all segments at once)" in str(found.guarantee[i])
     assert "confidence level 0.95, at" in str(found.overall.guarantee)
     by[:10] = "tiny"

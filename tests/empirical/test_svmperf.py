@@ -10,9 +10,15 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from argmaxf.empirical.linear import Scores
-from argmaxf.empirical.margin import Planes, fit_margin_f, lay_planes, solve_simplex_qp
-from argmaxf.empirical.violated import MostViolated, Violation
+from argmaxf.empirical.linear_model import Scores
+from argmaxf.empirical.svmperf import (
+    Planes,
+    SeparationOracle,
+    Violation,
+    fit_margin_f,
+    lay_planes,
+    solve_simplex_qp,
+)
 from argmaxf.measures import FBeta
 
 scored_labels = st.lists(
@@ -36,7 +42,7 @@ def test_most_violated_of_all_labellings(rows, beta, scale):
     y, score = np.array([r[0] for r in rows]), scale * np.array([r[1] for r in rows], float)
     n, ones = len(y), np.ones(len(y))
     best = max(value(y, np.array(t), score, ones, beta) for t in product([0, 1], repeat=n))
-    found = MostViolated(y, ones, beta=beta)(score)
+    found = SeparationOracle(y, ones, beta=beta)(score)
     assert found.over(score) == pytest.approx(best, abs=1e-9)
     share = y - n * found.residual
     assert set(np.round(share, 9)) <= {0.0, 1.0}
@@ -48,9 +54,9 @@ def test_most_violated_of_all_labellings(rows, beta, scale):
 def test_whole_weights_are_repetitions(rows, data, beta):
     y, score = np.array([r[0] for r in rows]), np.array([r[1] for r in rows], float)
     copies = np.array(data.draw(st.lists(st.integers(1, 4), min_size=len(y), max_size=len(y))))
-    weighted = MostViolated(y, copies * 1.0, beta=beta)(score)
+    weighted = SeparationOracle(y, copies * 1.0, beta=beta)(score)
     y2, score2 = np.repeat(y, copies), np.repeat(score, copies)
-    repeated = MostViolated(y2, np.ones(len(y2)), beta=beta)(score2)
+    repeated = SeparationOracle(y2, np.ones(len(y2)), beta=beta)(score2)
     assert weighted.over(score) == pytest.approx(repeated.over(score2), abs=1e-9)
 
 
@@ -60,7 +66,7 @@ def test_other_weights_may_split_an_item(rows, data):
     y, score = np.array([r[0] for r in rows]), np.array([r[1] for r in rows], float)
     weight = np.array(data.draw(st.lists(st.floats(0.1, 2.9), min_size=len(y), max_size=len(y))))
     weight[0] = 0.55
-    found = MostViolated(y, weight)(score)
+    found = SeparationOracle(y, weight)(score)
     assert found.over(score) == pytest.approx(
         value(y, y - found.residual * weight.sum() / weight, score, weight, 1.0), abs=1e-9
     )

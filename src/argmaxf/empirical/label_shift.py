@@ -132,8 +132,8 @@ def _matching(p: Floats, reference: Floats, confidence_level: float) -> Interval
     noise = _variance(reference, positives, high) * rate**2
     noise += _variance(reference, negatives, low) * (1.0 - rate) ** 2
     error = _reach(confidence_level) * np.sqrt(p.var() / p.size + noise) / (high - low)
-    ends = np.clip([rate - error, rate, rate + error], EDGE, 1.0 - EDGE)
-    return Interval(*map(float, ends))
+    low, value, high = np.clip([rate - error, rate, rate + error], EDGE, 1.0 - EDGE).tolist()
+    return Interval(low, value, high)
 
 
 def _reach(confidence_level: float) -> float:

@@ -5,8 +5,8 @@ import pytest
 
 from argmaxf import GuaranteeError
 from argmaxf.constraints import Constraints
+from argmaxf.empirical.fixed_sequence import Steps
 from argmaxf.empirical.guarantees import _precise, guaranteed_cuts
-from argmaxf.empirical.ladder import Steps
 from benchmarks.guarantees import (
     CONFIDENCE,
     RATES,
