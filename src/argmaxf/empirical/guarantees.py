@@ -120,12 +120,10 @@ def best_guaranteed(
     true, size = int(found.true[i]), int(found.true[i] + found.false[i])
     share = _share(constraints, confidence_level)
     held = true, size, steps.positives, steps.n
-    limits = (
-        None if each is None else float(each)
-        for each in _limits_of(*held, found.level[i], constraints, share)
-    )
+    limits = _limits_of(*held, found.level[i], constraints, share)
+    low, recall, rate = (None if each is None else float(each) for each in limits)
     cost = max(0.0, float(free - cuts.value[i]))
-    return cuts, i, Guarantee(constraints, confidence_level, *limits, cost, joint)
+    return cuts, i, Guarantee(constraints, confidence_level, low, recall, rate, cost, joint)
 
 
 class GuaranteedCuts(NamedTuple):
