@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from argmaxf.displays.base import ProbabilityDisplay
 from argmaxf.displays.drawing import BLUE, GREEN, GREY, ORANGE, tidy
-from argmaxf.expected.sweep import decide_betas
+from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.values import TopSets
 
 if TYPE_CHECKING:
@@ -54,15 +54,16 @@ class BetaDisplay(ProbabilityDisplay):
     def _computed(cls, proba: ArrayLike, *, betas: ArrayLike | None = None) -> Self:
         """Compute the arrays without drawing: one decision for each β, by default 0.1 … 10."""
         beta = np.geomspace(0.1, 10.0, 41) if betas is None else np.sort(np.asarray(betas, float))
-        best = decide_betas(proba, beta.tolist())
+        best = [maximize_expected_f(proba, beta=each) for each in beta.tolist()]
+        k = np.array([decision.k for decision in best])
         top = TopSets(np.sort(np.asarray(proba, np.float64))[::-1])
         return cls(
             beta=beta,
-            threshold=best.threshold,
-            k=best.k,
-            precision=top.mass[best.k] / np.maximum(best.k, 1),
-            recall=top.recall[best.k],
-            fbeta=best.expected,
+            threshold=np.array([decision.threshold for decision in best]),
+            k=k,
+            precision=top.mass[k] / np.maximum(k, 1),
+            recall=top.recall[k],
+            fbeta=np.array([decision.expected for decision in best]),
         )
 
     @classmethod

@@ -18,8 +18,7 @@ from argmaxf.displays.drawing import (
 )
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.expected.sweep import top_spreads
-from argmaxf.expected.values import expected_f_curve
+from argmaxf.expected.values import expected_f_curve, top_spreads
 from argmaxf.measures import MeasureLike, as_measure
 
 if TYPE_CHECKING:

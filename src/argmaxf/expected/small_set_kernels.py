@@ -55,7 +55,6 @@ from argmaxf.expected.tilt_kernels import (
     tilted_sums,
     zero_over_zero,
 )
-from argmaxf.measures.ratio import Coefficients
 
 # Values of f nearer than this are told apart by steps, then in higher precision (see ties.py): it
 # is twice their error and more, 1e-14 and half a unit of rounding for each of 16,384 factors.
@@ -542,23 +541,6 @@ def count_ties(ascending, offsets, k, threshold, ties):
 
 
 @kernel
-def coefficients_of(row):
-    """Return the coefficients of a measure from a row of a table of them."""
-    return Coefficients(row[0], row[1], row[2], row[3], row[4])
-
-
-@kernel
-def decide_each(ascending, table, zero_division, split_ties, limits, k, expected, std, rivals):
-    """Decide one sorted set for each of several measures, given by a table of coefficients."""
-    f, work = np.empty(ascending.size + 1), np.empty(ROOM)
-    for q in range(k.size):
-        c, rule = coefficients_of(table[q]), np.zeros(RULE)
-        k[q], expected[q], std[q], rivals[q] = decide_set(
-            ascending, c, zero_division, split_ties, limits, rule, work, f
-        )
-
-
-@kernel
 def curve(ascending, c, zero_division, rule, work, f):
     """Fill the expected value f[k] of the top k of one sorted set, for k = 0 … n."""
     mean = total(ascending)
@@ -566,14 +548,6 @@ def curve(ascending, c, zero_division, rule, work, f):
     rule[LOW] = 0.0
     fit_rule(rule, ascending, mean, c, 1, False)
     top_values(ascending, 1, rule, c, mean, False, work, f)
-
-
-@kernel
-def curves(ascending, table, zero_division, f):
-    """Fill one row of f for each of several measures, given by a table of coefficients."""
-    rule, work = np.zeros(RULE), np.empty(ROOM)
-    for q in range(len(table)):
-        curve(ascending, coefficients_of(table[q]), zero_division, rule, work, f[q])
 
 
 @kernel

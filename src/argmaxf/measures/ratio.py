@@ -10,7 +10,7 @@ spread, bounds and optimum in `argmaxf.expected`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple
@@ -247,11 +247,6 @@ class Tversky(Ratio):
         """FP = k - T, so T + a FP + b FN is a times k + (1-a)/a T + b/a R."""
         a, b = number(self.a), number(self.b)
         return Coefficients(c=1 / a, b_in=(1 - a) / a, b_out=b / a)
-
-
-def coefficients_of_betas(betas: Iterable[float]) -> list[Coefficients]:
-    """Return the coefficients of F_β for each of many β."""
-    return [_of_squared_beta(beta**2, 0.0) for beta in map(check_beta, betas)]
 
 
 def _of_squared_beta(b2: Any, smooth: Any) -> Coefficients:

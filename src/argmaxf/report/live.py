@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from argmaxf.empirical.threshold import maximize_empirical_f
-from argmaxf.expected.sweep import curves_of_betas, decide_betas
-from argmaxf.expected.values import TopSets
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.values import TopSets, expected_f_curve
 
 Floats = NDArray[np.float64]
 BETAS = 49  # from 0.1 to 10
@@ -51,10 +51,10 @@ def live_numbers(proba: Floats, truth: NDArray[np.bool_], beta: float) -> dict[s
     order = np.argsort(-proba, kind="stable")
     falling = proba[order]
     top = TopSets(falling, truth[order])
-    best = decide_betas(falling, betas)
+    best = [maximize_expected_f(falling, beta=each) for each in betas]
     thresholds = threshold_grid(proba)
     sizes = np.searchsorted(-falling, -np.array(thresholds), side="right")
-    curves = curves_of_betas(falling, betas)[:, sizes]
+    curves = np.array([expected_f_curve(falling, beta=each)[sizes] for each in betas])
     return {
         "n": int(truth.size),
         "positives": int(truth.sum()),
@@ -63,10 +63,8 @@ def live_numbers(proba: Floats, truth: NDArray[np.bool_], beta: float) -> dict[s
         "beta": beta,
         "betas": betas,
         "decisions": [
-            {"threshold": threshold if at["k"] else None, "f": f, "std": std, **at}
-            for at, threshold, f, std in zip(
-                top.at(best.k), *(each.tolist() for each in best[1:]), strict=True
-            )
+            {"threshold": d.threshold if d.k else None, "f": d.expected, "std": d.std, **at}
+            for d, at in zip(best, top.at(np.array([d.k for d in best])), strict=True)
         ],
         "cuts": [
             {"threshold": t, "f": [round(f, 7) for f in values], **at}
