@@ -26,8 +26,8 @@ def table_of(p, **columns):
 
 
 def assert_same_summary(sketch, other):
-    np.testing.assert_array_equal(sketch.table[:, 0], other.table[:, 0])
-    np.testing.assert_allclose(sketch.table, other.table, rtol=1e-12, atol=1e-11)
+    np.testing.assert_array_equal(sketch._table[:, 0], other._table[:, 0])
+    np.testing.assert_allclose(sketch._table, other._table, rtol=1e-12, atol=1e-11)
 
 
 def assert_same_decision(found, exact):

@@ -106,8 +106,11 @@ def test_mypy_knows_every_public_name_and_no_other(tmp_path):
     assert line.endswith('error: Module has no attribute "not_there"  [attr-defined]')
 
 
-def test_a_decision_shows_what_there_is():
+def test_a_decision_shows_the_answer_first_and_in_short():
     shown = repr(argmaxf.maximize_expected_f([0.1, 0.5]))
-    assert shown.startswith("Decision(selected=array([False,  True]), k=1, threshold=0.5, expected")
-    assert "None" not in shown
-    assert repr(argmaxf.maximize_worst_case_f([0.1], [0.5])).startswith("WorstCase(selected=")
+    assert shown == "Decision(k=1, threshold=0.5, expected=0.483333 ± 0.488478, n=2)"
+    worst = argmaxf.maximize_worst_case_f([0.1], [0.5], regret=True)
+    assert repr(worst).startswith("WorstCase(k=1, threshold=0.1, expected=0.1 ± 0.3, n=1, regret=")
+    many = argmaxf.maximize_expected_f([[0.1, 0.5]] * 1000, average="samples")
+    assert repr(many).startswith("Decision(k=[1, 1, ..., 1, 1], threshold=[0.5, 0.5, ...")
+    assert len(repr(many)) < 250

@@ -125,7 +125,7 @@ def test_float32_is_computed_in_float64():
         (sparse.csr_array([[0.5, 1.5]]), r"got 1.5 at position \(0, 1\)"),
         (sparse.csc_array([[0.5, 0.5], [np.nan, -1.0]]), r"got nan at position \(1, 0\)"),
         (sparse.csr_array([[1j, 0.5]]), "must hold real numbers, got dtype complex128"),
-        (sparse.coo_array([0.5, 0.1]), "a sparse proba must have two dimensions, got 1"),
+        (sparse.coo_array([0.5, 0.1]), "a sparse p must have two dimensions, got 1"),
     ],
 )
 def test_bad_values_are_named(p, message):
@@ -134,5 +134,5 @@ def test_bad_values_are_named(p, message):
 
 
 def test_average_must_be_given():
-    with pytest.raises(ValueError, match="two-dimensional proba needs average"):
+    with pytest.raises(ValueError, match="two-dimensional p needs average"):
         maximize_expected_f(sparse.csr_array([[0.5]]))

@@ -95,7 +95,7 @@ def test_numbers_of_every_type(kind):
     assert (found.k, found.threshold, found.expected) == (want.k, want.threshold, want.expected)
     assert expected_f(values, [True, False, True]) == expected_f(P, [True, False, True])
     np.testing.assert_array_equal(
-        ProbabilitySketch.from_array(values).table, ProbabilitySketch.from_array(P).table
+        ProbabilitySketch.from_array(values)._table, ProbabilitySketch.from_array(P)._table
     )
     assert maximize_empirical_f([1, 0, 1], values).threshold == 0.375
 
@@ -138,7 +138,7 @@ def test_both_columns_of_a_classifier_are_told_to_be_one():
         lambda: expected_f(both, [True, False]),
         lambda: ProbabilitySketch.from_array(both),
     ):
-        with pytest.raises(ValueError, match=r"give proba\[:, 1\]"):
+        with pytest.raises(ValueError, match=r"give p\[:, 1\]"):
             chance()
     with pytest.raises(ValueError, match=r"\(2,\) and \(2, 2\); .* give score\[:, 1\]"):
         maximize_empirical_f([0, 1], both)
@@ -192,7 +192,7 @@ def test_floats_of_ml_dtypes(kind):
     assert maximize_expected_f(values).k == maximize_expected_f(P).k
     assert maximize_empirical_f([1, 0, 1], values).threshold == 0.375
     np.testing.assert_array_equal(
-        ProbabilitySketch.from_array(values).table, ProbabilitySketch.from_array(P).table
+        ProbabilitySketch.from_array(values)._table, ProbabilitySketch.from_array(P)._table
     )
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf._base.arrays import Floats
+from argmaxf._base.arrays import Floats, as_csr, is_sparse
 from argmaxf._base.validation import as_probabilities
 
 ESTIMATE = "estimate"  # stands for a rate that the probabilities themselves shall show
@@ -20,7 +18,7 @@ SILENT = 1e-7  # by which probabilities differ from the rate in training that sa
 SMALLEST, LARGEST = np.finfo(np.float64).tiny, np.finfo(np.float64).max  # odds factors
 
 
-def shift_prior(p: ArrayLike, *, train_rate: ArrayLike, deploy_rate: ArrayLike) -> Floats:
+def shift_prior(p: Any, *, train_rate: ArrayLike, deploy_rate: ArrayLike) -> Any:
     """Return what probabilities become where the rate of positives is another one.
 
     The odds of each are multiplied by odds(deploy_rate) / odds(train_rate). That is right when only
@@ -30,8 +28,9 @@ def shift_prior(p: ArrayLike, *, train_rate: ArrayLike, deploy_rate: ArrayLike) 
 
     Parameters
     ----------
-    p : array-like of float
-        Probabilities of being positive, learned where the rate was `train_rate`.
+    p : array-like of float, or SciPy sparse
+        Probabilities of being positive, learned where the rate was `train_rate`. Cells that a
+        sparse matrix does not store stay 0.
     train_rate : float or array-like of float
         The rate of positives in training, between 0 and 1; one for all, or one for each column of a
         table, or for each probability of a single row.
@@ -40,7 +39,7 @@ def shift_prior(p: ArrayLike, *, train_rate: ArrayLike, deploy_rate: ArrayLike) 
 
     Returns
     -------
-    ndarray of float
+    ndarray of float, or sparse as given
         The probabilities there, in the shape of `p`. O(n); holds the result only.
 
     References
@@ -53,8 +52,14 @@ def shift_prior(p: ArrayLike, *, train_rate: ArrayLike, deploy_rate: ArrayLike) 
     >>> shift_prior([0.5, 0.9], train_rate=0.5, deploy_rate=0.1)
     array([0.1, 0.5])
     """
-    proba = as_probabilities("p", p).astype(np.float64)
     factor = odds_factor(train_rate, deploy_rate)
+    if is_sparse(p):
+        stored = as_csr("p", p).copy()
+        check_fits(factor, "p", stored.shape)
+        each = np.broadcast_to(factor, stored.shape[-1])[stored.indices]
+        stored.data = move_odds(stored.data, each)
+        return type(p)(stored)
+    proba = as_probabilities("p", p).astype(np.float64)
     check_fits(factor, "p", proba.shape)
     return np.asarray(move_odds(proba, factor))
 
@@ -155,28 +160,6 @@ class RateLikelihood:
         if slope(1.0 - EDGE) >= 0:
             return 1.0 - EDGE
         return float(brentq(slope, EDGE, 1.0 - EDGE, xtol=1e-15))
-
-
-def likely_rates(proba: Any, train_rate: ArrayLike) -> Any:
-    """Return the most likely rate of all probabilities, or of each column of a table.
-
-    Cells that a sparse matrix does not store are probabilities of 0.
-    """
-    before = check_rate("train_rate", train_rate)
-    check_fits(before, "proba", proba.shape)
-    if proba.ndim == 1:
-        return RateLikelihood(proba, 1.0, float(before)).best()
-    columns = _stored(proba.tocsc()) if hasattr(proba, "tocsc") else ((p, 1.0) for p in proba.T)
-    pairs = zip(columns, np.broadcast_to(before, proba.shape[1]), strict=True)
-    return np.array([RateLikelihood(*column, float(rate)).best() for column, rate in pairs])
-
-
-def _stored(csc: Any) -> Iterator[tuple[Floats, Floats]]:
-    """Give the stored probabilities of each column, and 0, with how many there are of each."""
-    for start, end in pairwise(csc.indptr):
-        count = np.ones(end - start + 1)
-        count[-1] = csc.shape[0] - (end - start)
-        yield np.append(csc.data[start:end], 0.0), count
 
 
 def move_odds(p: Any, factor: Any) -> Any:

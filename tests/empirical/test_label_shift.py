@@ -102,16 +102,11 @@ def test_the_most_extreme_rates_keep_0_and_1(rates):
 
 
 def test_a_prior_may_be_an_array():
-    p = [0.5, 0.2, 0.1]
-    got = maximize_expected_f(p, prior=np.array([0.5, 0.1]))
-    assert got.expected == maximize_expected_f(p, prior=(0.5, 0.1)).expected
-    frame = pd.DataFrame({"p": p})
+    frame = pd.DataFrame({"p": [0.5, 0.2, 0.1]})
     got, want = (decide(frame, "p", prior=each) for each in (np.array([0.5, 0.1]), (0.5, 0.1)))
     assert got.equals(want)
     with pytest.raises(ValueError, match="one for each column, got 2"):
         decide(frame, "p", prior=([0.5, 0.4], 0.1))
-    with pytest.raises(ValueError, match="one for each column, got 2 for proba"):
-        maximize_expected_f(p, prior=([0.5, 0.4], 0.1))
 
 
 def test_it_is_where_em_ends():
@@ -147,17 +142,26 @@ def test_certain_rows_and_extreme_rates():
     assert every.value > 1 - 1e-9
 
 
-def test_the_decision_takes_the_prior():
-    p = np.random.default_rng(0).beta(1, 4, 300)
-    got = maximize_expected_f(p, prior=(0.2, 0.02))
-    want = maximize_expected_f(shift_prior(p, train_rate=0.2, deploy_rate=0.02))
-    assert (got.k, got.expected, got.threshold) == (want.k, want.expected, want.threshold)
-    table = p.reshape(100, 3)
-    got = maximize_expected_f(table, average="macro", prior=([0.2, 0.3, 0.4], 0.1))
-    want = shift_prior(table, train_rate=[0.2, 0.3, 0.4], deploy_rate=0.1)
-    assert np.array_equal(got.selected, maximize_expected_f(want, average="macro").selected)
-    with pytest.raises(ValueError, match="prior must be two rates, in training and where"):
-        maximize_expected_f(p, prior=0.2)
+def test_a_sparse_table_is_moved_where_it_is_stored():
+    rng = np.random.default_rng(0)
+    table = rng.beta(1, 4, (100, 3)) * (rng.random((100, 3)) < 0.5)
+    rates = {"train_rate": [0.2, 0.3, 0.4], "deploy_rate": 0.1}
+    moved = shift_prior(csr_array(table), **rates)
+    assert isinstance(moved, csr_array)
+    np.testing.assert_array_equal(moved.toarray(), shift_prior(table, **rates))
+    for average in ("macro", "micro", "samples"):
+        sparse, dense = (
+            maximize_expected_f(each, average=average) for each in (moved, moved.toarray())
+        )
+        assert np.array_equal(sparse.selected.toarray(), dense.selected)
+    with pytest.raises(ValueError, match="one for each column, got 2 for p"):
+        shift_prior(csr_array(table), train_rate=[0.5, 0.4], deploy_rate=0.1)
+
+
+def moved_and_decided(p, train_rate, deploy_rate):
+    """Decide moved probabilities as frames do: equal ones together."""
+    moved = shift_prior(p, train_rate=train_rate, deploy_rate=deploy_rate)
+    return maximize_expected_f(moved, ties="together")
 
 
 PRIOR = (0.2, 0.02)
@@ -171,21 +175,21 @@ def _column(frame, name):
 def test_frames_take_the_prior(kind):
     rng = np.random.default_rng(0)
     data = {"p": rng.beta(1, 4, 500), "s": rng.integers(0, 3, 500)}
-    want = maximize_expected_f(data["p"], prior=PRIOR, ties="together")
+    want = moved_and_decided(data["p"], *PRIOR)
     got = decide(kind(data), "p", prior=PRIOR)
     assert np.array_equal(_column(got, "label"), want.selected)
     assert np.array_equal(_column(got, "p"), data["p"])
     by = decide(kind(data), "p", by="s", prior=PRIOR)
     for segment in range(3):
         rows = data["s"] == segment
-        want = maximize_expected_f(data["p"][rows], prior=PRIOR, ties="together").selected
+        want = moved_and_decided(data["p"][rows], *PRIOR).selected
         assert np.array_equal(_column(by, "label")[rows], want)
 
 
 def test_an_engine_that_is_a_database_takes_the_prior():
     p = np.random.default_rng(1).beta(1, 4, 300)
     frame = pd.DataFrame({"p": p})  # noqa: F841  DuckDB finds it by its name
-    want = maximize_expected_f(p, prior=PRIOR, ties="together")
+    want = moved_and_decided(p, *PRIOR)
     relation = duckdb.sql("select p from frame")
     assert decide(relation, "p", prior=PRIOR).df()["label"].sum() == want.k
     found = decisions(relation, "p", prior=PRIOR)[()]
@@ -202,7 +206,7 @@ def test_the_command_takes_both_rates(tmp_path, by, capsys):
     rates = ["--train-rate", "0.2", "--deploy-rate", "0.02"]
     assert run(["decide", source, "-p", "p", "-o", out, *rates, *by]) == 0
     written = pl.read_csv(out)
-    want = maximize_expected_f(p, prior=PRIOR, ties="together")
+    want = moved_and_decided(p, *PRIOR)
     assert np.array_equal(written["label"].to_numpy(), want.selected)
     assert np.array_equal(written["p"].to_numpy(), p)
     capsys.readouterr()
@@ -242,7 +246,7 @@ def test_frames_are_moved_to_the_rate_of_their_rows():
     labelled = decide(frame.lazy(), ["p", "q"], prior=(0.2, "estimate")).collect()
     for name in ("p", "q"):
         rate = rate_of(summarize(frame, name), 0.2).value
-        want = maximize_expected_f(frame[name], prior=(0.2, rate), ties="together")
+        want = moved_and_decided(frame[name], 0.2, rate)
         assert np.array_equal(labelled[f"{name}_label"].to_numpy(), want.selected)
     (found,) = decisions(frame, "p", prior=(0.2, "estimate")).values()
     assert found.k == labelled["p_label"].sum()
@@ -258,7 +262,7 @@ def test_the_command_estimates_the_rate_and_says_it(tmp_path, capsys):
     assert run(["decide", source, "-p", "p", "-o", out, *rates, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["deploy_rate"]
     assert said["low"] < 0.03 < said["high"]
-    want = maximize_expected_f(p, prior=(0.2, said["value"]), ties="together")
+    want = moved_and_decided(p, 0.2, said["value"])
     assert np.array_equal(pl.read_parquet(out)["label"].to_numpy(), want.selected)
     assert run(["decide", source, "-p", "p", *rates]) == 0
     assert "Most likely rate of positives here: 0.0" in capsys.readouterr().out
@@ -291,49 +295,33 @@ def test_probabilities_that_say_nothing_leave_the_rate_as_it_was():
     told = estimate_rate(np.full(50, 0.3), train_rate=0.3)
     assert told.value == 0.3
     assert (told.low, told.high) == (1e-12, 1 - 1e-12)
-    assert maximize_expected_f(np.full(50, 0.3), prior=(0.3, "estimate")).threshold == 0.3
     with pytest.raises(ValueError, match="train_rate must be one number, got 2"):
         estimate_rate([0.3], train_rate=[0.3, 0.4])
     with pytest.raises(ValueError, match="got 'estimate'; estimate_rate gives the most likely one"):
         shift_prior([0.3], train_rate=0.3, deploy_rate="estimate")
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_the_rate_is_estimated_where_it_is_asked_for(sparse):
-    """As `estimate_rate` says it, of all items or of each column."""
-    rng = np.random.default_rng(0)
-    p = rng.beta(0.5, 3, size=(400, 3)) * (rng.random((400, 3)) < 0.7)
-    one = maximize_expected_f(p[:, 0], prior=(0.2, "estimate"))
-    rates = [estimate_rate(column, train_rate=0.2).value for column in p.T]
-    want = maximize_expected_f(p[:, 0], prior=(0.2, rates[0]))
-    assert one.k == want.k
-    assert one.threshold == want.threshold
-    table = csr_array(p) if sparse else p
-    for average in ("macro", "micro", "samples"):
-        got = maximize_expected_f(table, average=average, prior=(0.2, "estimate"))
-        known = maximize_expected_f(table, average=average, prior=(0.2, rates))
-        assert np.array_equal(got.k, known.k)
-        assert np.allclose(got.expected, known.expected, rtol=1e-12)
-    apart = maximize_expected_f(table, average="macro", prior=([0.2, 0.3, 0.4], "estimate"))
-    last = estimate_rate(p[:, 2], train_rate=0.4).value
-    assert apart.k[2] == maximize_expected_f(p[:, 2], prior=(0.4, last)).k
-
-
-def test_frames_and_arrays_take_the_same_priors():
+def test_frames_are_moved_as_arrays_are():
     rng = np.random.default_rng(0)
     p = rng.beta(0.5, 3, size=(300, 2))
     frame = pl.DataFrame(p, schema=["a", "b"])
-    for prior in [(0.2, "estimate"), ([0.2, 0.3], "estimate"), (0.2, 0.1), ([0.2, 0.3], 0.1)]:
-        got = decide(frame, ["a", "b"], prior=prior, ties="split")
-        want = maximize_expected_f(p, average="macro", prior=prior).selected
+    for before, after in [
+        (0.2, "estimate"),
+        ([0.2, 0.3], "estimate"),
+        (0.2, 0.1),
+        ([0.2, 0.3], 0.1),
+    ]:
+        got = decide(frame, ["a", "b"], prior=(before, after), ties="split")
+        train = np.broadcast_to(before, 2)
+        rates = [estimate_rate(c, train_rate=t).value for c, t in zip(p.T, train, strict=True)]
+        moved = shift_prior(
+            p, train_rate=train, deploy_rate=rates if after == "estimate" else after
+        )
+        want = maximize_expected_f(moved, average="macro").selected
         assert np.array_equal(got.select("a_label", "b_label").to_numpy(), want)
-    for call in (
-        lambda prior: maximize_expected_f(p[:, 0], prior=prior),
-        lambda prior: decide(frame, "a", prior=prior),
-    ):
-        with pytest.raises(ValueError, match="deploy_rate must be a rate or 'estimate', got 'x'"):
-            call((0.2, "x"))
-        with pytest.raises(ValueError, match="train_rate must be above 0 and below 1"):
-            call(("estimate", 0.2))
-        with pytest.raises(ValueError, match=r"train_rate must be above 0 and below 1, got 1\.5"):
-            call((1.5, "estimate"))
+    with pytest.raises(ValueError, match="deploy_rate must be a rate or 'estimate', got 'x'"):
+        decide(frame, "a", prior=(0.2, "x"))
+    with pytest.raises(ValueError, match="train_rate must be above 0 and below 1"):
+        decide(frame, "a", prior=("estimate", 0.2))
+    with pytest.raises(ValueError, match=r"train_rate must be above 0 and below 1, got 1\.5"):
+        decide(frame, "a", prior=(1.5, "estimate"))

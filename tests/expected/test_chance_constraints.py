@@ -331,11 +331,11 @@ def test_segments_of_any_size_are_decided_as_alone():
 
 
 def test_what_segments_cannot_be_is_refused():
-    with pytest.raises(ValueError, match=r"by is for one-dimensional proba, got 2 dimensions"):
+    with pytest.raises(ValueError, match=r"by is for one-dimensional p, got 2 dimensions"):
         maximize_expected_f(P.reshape(3, -1), average="macro", by=BY)
     with pytest.raises(ValueError, match=r"by must hold the segment of each of 900 rows, got"):
         maximize_expected_f(P, by=BY[1:])
-    with pytest.raises(ValueError, match=r"average is for two-dimensional proba"):
+    with pytest.raises(ValueError, match=r"average is for two-dimensional p"):
         maximize_expected_f(P, by=BY, average="macro")
     with pytest.raises(ValueError, match=r"got nan at position 899"):
         maximize_expected_f(np.append(P[:-1], np.nan), by=BY)

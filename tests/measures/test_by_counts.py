@@ -581,11 +581,11 @@ def test_degenerate_sets(measure, p, zero_division):
 
 
 def test_where_only_ratios_will_do_is_said():
-    with pytest.raises(ValueError, match="sparse proba is for ratios"):
+    with pytest.raises(ValueError, match="sparse p is for ratios"):
         maximize_expected_f(csr_array([[0.1, 0.2]]), measure="mcc", average="samples")
     with pytest.raises(ValueError, match="denominator falls with true positives"):
         maximize_expected_f(csr_array([[0.1, 0.2]]), measure=Tversky(2, 0.2), average="samples")
-    with pytest.raises(ValueError, match=r"dense here, got a csr_array: give proba\.toarray\(\)"):
+    with pytest.raises(ValueError, match=r"dense here, got a csr_array: give p\.toarray\(\)"):
         expected_f(csr_array([[0.1, 0.2]]), [True, False])
     with pytest.raises(ValueError, match="must be a ratio that is linear in the counts"):
         maximize_worst_case_f([0.1, 0.2], [0.2, 0.4], measure="mcc")
@@ -728,7 +728,10 @@ def test_intervals_of_mcc_hold_the_true_value_as_often_as_they_say():
 @pytest.mark.parametrize("options", [{}, {"max_selected": 4}, {"prior": (0.2, 0.1)}], ids=str)
 def test_a_frame_of_one_column_takes_measures_that_need_the_items(kind, measure, options):
     p = np.random.default_rng(5).beta(0.5, 2, 40)
-    exact = maximize_expected_f(p, measure=measure, **options)
+    moved, limits = p, dict(options)
+    if rates := limits.pop("prior", None):
+        moved = argmaxf.shift_prior(p, train_rate=rates[0], deploy_rate=rates[1])
+    exact = maximize_expected_f(moved, measure=measure, **limits)
     found = argmaxf.decide(kind({"p": p}), "p", measure=measure, **options)
     if isinstance(found, pl.LazyFrame):
         found = found.collect()

@@ -105,7 +105,7 @@ class Deployed:
             joint = proba * (rates / self.train)
             return np.asarray(joint / joint.sum(axis=1, keepdims=True))
         train, deploy = (np.where(self.usual, r, 0.5) for r in (self.train, rates))
-        return shift_prior(proba, train_rate=train, deploy_rate=deploy)
+        return np.asarray(shift_prior(proba, train_rate=train, deploy_rate=deploy))
 
     def sample_like(self, proba: Floats) -> Floats:
         """Return the training rows' probabilities as they would come at the rate asked for, moved.

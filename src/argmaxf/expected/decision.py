@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
+import numpy as np
+
 
 class ExpectedF(NamedTuple):
     """Mean and standard deviation of F (or Jaccard) under the model.
@@ -70,7 +72,20 @@ class Decision:
     overall: Decision | None = None
 
     def __repr__(self) -> str:
-        """Show what there is: most decisions have no bracket, guarantee or segments."""
-        values = ((f.name, getattr(self, f.name)) for f in fields(self))
-        shown = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
-        return f"{type(self).__name__}({shown})"
+        """Show the answer first, and in short: long arrays are cut, labels are left out."""
+        value = f"{_short(self.expected)} ± {_short(self.std)}"
+        answer = f"k={_short(self.k)}, threshold={_short(self.threshold)}, expected={value}"
+        known = ("selected", "k", "threshold", "expected", "std", "beta", "n")
+        more = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in known)
+        others = "".join(f", {name}={_short(each)}" for name, each in more if each is not None)
+        return f"{type(self).__name__}({answer}, n={_short(self.n)}{others})"
+
+
+def _short(value: Any) -> str:
+    """Show a number to six digits, and of an array or list the first and last few."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        style: Any = {"float_kind": lambda each: f"{each:.6g}"}
+        return np.array2string(value, threshold=6, edgeitems=2, separator=", ", formatter=style)
+    if isinstance(value, list) and len(value) > 2:
+        return f"[{value[0]!r}, … {len(value) - 1} more]"
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)

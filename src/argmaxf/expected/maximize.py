@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from argmaxf._base.arrays import tensors_for
+from argmaxf._base.arrays import Bools, contiguous, is_sparse, tensors_for
 from argmaxf._base.validation import (
     NotAProbability,
-    as_probabilities,
     as_real_array,
     check_choice,
     first_bad_probability,
     second_column,
 )
 from argmaxf.constraints import ChanceConstraint
+from argmaxf.expected.counts import MOST_ITEMS
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.dense import (
-    decide_all_cells,
-    decide_by_segment,
-    decide_columns,
-    decide_each_row,
-    decide_one,
-)
-from argmaxf.expected.sparse import as_csr, decide_sparse, is_sparse
-from argmaxf.measures import MeasureLike
-from argmaxf.prior import check_fits, factor_of, is_estimated, likely_rates, move_odds
+from argmaxf.expected.linear_search import BoundedDecision
+from argmaxf.expected.route import decide_by_band, decide_large, decide_large_rows
+from argmaxf.expected.small_sets import SMALL, decide_rows
+from argmaxf.measures import GMean, MeasureLike
 from argmaxf.problem import Problem
 
 
 def maximize_expected_f(
-    proba: Any,
+    p: Any,
     *,
     beta: float = 1.0,
     measure: MeasureLike = "fbeta",
     average: str | None = None,
     zero_division: float = 0.0,
     ties: str = "split",
-    prior: tuple[ArrayLike, ArrayLike | str] | None = None,
-    min_precision: float | None = None,
-    min_recall: float | None = None,
-    confidence_level: float | None = None,
     by: ArrayLike | None = None,
     min_selected: int | None = None,
     max_selected: int | None = None,
+    min_precision: float | None = None,
+    min_recall: float | None = None,
+    confidence_level: float | None = None,
 ) -> Decision:
     """Return the labels with the highest expected F, for independent labels.
 
@@ -59,7 +54,7 @@ def maximize_expected_f(
 
     Parameters
     ----------
-    proba : array-like of shape (n,) or (rows, columns)
+    p : array-like of shape (n,) or (rows, columns)
         Probabilities of being positive: a list, NumPy array, or column of pandas, polars or Arrow.
         A tensor of torch gets tensors on its device for an answer; on a GPU it is decided there.
         Two-dimensional input needs `average`. A SciPy sparse matrix or array is never made dense;
@@ -78,11 +73,14 @@ def maximize_expected_f(
     ties : {"split", "together"}, default="split"
         ``"split"`` may select only some of several equal probabilities, the first ones;
         ``"together"`` keeps equal probabilities on one side.
-    prior : tuple of two array-like, optional
-        ``(train_rate, deploy_rate)``: the rate of positives where the probabilities were learned
-        and where they are used, each a number or one for each column. They are moved there first
-        (`shift_prior`), and the threshold is one of the moved probabilities. A `deploy_rate` of
-        ``"estimate"`` is the most likely one (`estimate_rate`) of all items, or of each column.
+    by : array-like of shape (n,), optional
+        The segment of each item of a vector: each segment is decided on its own. Limits, of number
+        too, are for each.
+    min_selected : int, default=None
+        Select at least so many items: of the one set, of each row (``"samples"``), each column
+        (``"macro"``) or all cells (``"micro"``). Items with probability 0 are never selected.
+    max_selected : int, default=None
+        Select at most so many. The optimum under both limits is as exact as without.
     min_precision : float, optional
         Only sets whose precision is at least this, with probability `confidence_level` under the
         model. Selecting nothing meets any precision, so one out of reach selects nothing (for a
@@ -93,14 +91,6 @@ def maximize_expected_f(
     confidence_level : float, optional
         The probability with which the limits must hold; with `by` in every segment at once, and so
         for all items together, for which each of s segments has confidence_level^(1/s).
-    by : array-like of shape (n,), optional
-        The segment of each item of a vector: each segment is decided on its own. Limits, of number
-        too, are for each.
-    min_selected : int, default=None
-        Select at least so many items: of the one set, of each row (``"samples"``), each column
-        (``"macro"``) or all cells (``"micro"``). Items with probability 0 are never selected.
-    max_selected : int, default=None
-        Select at most so many. The optimum under both limits is as exact as without.
 
     Returns
     -------
@@ -148,85 +138,187 @@ def maximize_expected_f(
     """
     chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
     problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
-    tensors = tensors_for(proba)
-    if tensors is not None and tensors.is_elsewhere(proba):
-        _check_plain(proba, prior, by, problem)
-        _way(proba, average)
-        on_device: Decision = tensors.maximize(proba, average, problem)
+    tensors = tensors_for(p)
+    if tensors is not None and tensors.is_elsewhere(p):
+        _check_plain(p, by, problem)
+        _way(p, average)
+        on_device: Decision = tensors.maximize(p, average, problem)
         return on_device
-    p = _read(proba) if prior is None else _moved(_read(proba), prior)
-    decide = _way(p, average)
+    items = _read(p)
+    decide = _way(items, average)
     if by is not None:
-        if p.ndim != 1:
-            raise ValueError(f"by is for one-dimensional proba, got {p.ndim} dimensions")
-        decide = partial(decide_by_segment, by=by)
-    if chance is not None and is_sparse(p):
-        raise ValueError("min_precision and min_recall are for dense proba")
+        if items.ndim != 1:
+            raise ValueError(f"by is for one-dimensional p, got {items.ndim} dimensions")
+        decide = partial(_decide_segments, by=by)
+    if chance is not None and is_sparse(items):
+        raise ValueError("min_precision and min_recall with confidence_level are for dense p")
     try:
-        decision = decide(p, problem)
+        decision = decide(items, problem)
     except NotAProbability:
-        raise first_bad_probability("proba", p) from None
+        raise first_bad_probability("p", items) from None
     if tensors is not None:
-        decision = tensors.in_kind(decision, proba)
+        decision = tensors.in_kind(decision, p)
     return decision
 
 
-def _check_plain(proba: Any, prior: Any, by: Any, problem: Problem) -> None:
+def _check_plain(p: Any, by: Any, problem: Problem) -> None:
     """Refuse what only the CPU can do."""
-    if prior is None and by is None and problem.is_free and problem.chance is None:
+    if by is None and problem.is_free and problem.chance is None:
         return
     raise ValueError(
-        "prior, by, confidence_level and limits on the selected are for tensors on the CPU, "
-        f"got one on {proba.device}: give proba.cpu()"
+        "by, confidence_level and limits on the selected are for tensors on the CPU, "
+        f"got one on {p.device}: give p.cpu()"
     )
 
 
-def _read(proba: Any) -> Any:
+def _read(p: Any) -> Any:
     """Return an array of real numbers, or the sparse matrix that was given."""
-    if not is_sparse(proba):
-        return as_real_array("proba", proba)
-    if proba.ndim != 2:
-        raise ValueError(f"a sparse proba must have two dimensions, got {proba.ndim}")
-    return proba
-
-
-def _moved(p: Any, prior: Any) -> Any:
-    """Return the probabilities under the second of two rates of positives."""
-    if is_sparse(p):
-        return _moved_cells(p, prior)
-    given = as_probabilities("proba", p).astype(np.float64)
-    if is_estimated(prior):
-        prior = prior[0], likely_rates(given, prior[0])
-    factor = factor_of(prior)
-    check_fits(factor, "proba", given.shape)
-    return move_odds(given, factor)
-
-
-def _moved_cells(p: Any, prior: Any) -> Any:
-    """Return the stored cells of a sparse matrix moved; those that are not stored stay 0."""
-    csr = as_csr("proba", p).copy()
-    csr.data = as_probabilities("proba", csr.data).astype(np.float64)
-    if is_estimated(prior):
-        prior = prior[0], likely_rates(csr, prior[0])
-    factor = factor_of(prior)
-    check_fits(factor, "proba", p.shape)
-    csr.data = move_odds(csr.data, np.broadcast_to(factor, csr.shape[1])[csr.indices])
-    return type(p)(csr)
+    if not is_sparse(p):
+        return as_real_array("p", p)
+    if p.ndim != 2:
+        raise ValueError(f"a sparse p must have two dimensions, got {p.ndim}")
+    return p
 
 
 def _way(p: Any, average: str | None) -> Callable[[Any, Problem], Decision]:
     """Return the function that decides input of this shape."""
     if p.ndim == 1:
         if average is not None:
-            raise ValueError(f"average is for two-dimensional proba, got average={average!r}")
+            raise ValueError(f"average is for two-dimensional p, got average={average!r}")
         return decide_one
     if p.ndim != 2:
-        raise ValueError(f"proba must have one or two dimensions, got {p.ndim}")
+        raise ValueError(f"p must have one or two dimensions, got {p.ndim}")
     if average is None:
         raise ValueError(
-            "two-dimensional proba needs average='samples', 'macro' or 'micro'"
-            + second_column("proba", p)
+            "two-dimensional p needs average='samples', 'macro' or 'micro'" + second_column("p", p)
         )
-    ways = {"samples": decide_each_row, "macro": decide_columns, "micro": decide_all_cells}
+    ways = {"samples": _decide_each_row, "macro": _decide_columns, "micro": _decide_all_cells}
     check_choice("average", average, ways)
-    return partial(decide_sparse, average=average) if is_sparse(p) else ways[average]
+    if is_sparse(p):
+        from argmaxf.expected.sparse import decide_sparse
+
+        return partial(decide_sparse, average=average)
+    return ways[average]
+
+
+def decide_one(p: NDArray[Any], problem: Problem) -> Decision:
+    """Decide one set of items."""
+    if p.size == 0:
+        raise ValueError("p must hold at least one probability, got none")
+    if problem.chance:
+        return _decide_constrained(p, problem)
+    if p.size > _most_items(problem):
+        return decide_large(p, problem)
+    if (decision := decide_by_band(p, problem)) is not None:
+        return decision
+    rows = _decide_rows(p[None, :], problem)
+    decision = Decision(
+        selected=rows.selected[0],
+        k=int(rows.k[0]),
+        threshold=float(rows.threshold[0]),
+        expected=float(rows.expected[0]),
+        std=float(rows.std[0]),
+        beta=problem.beta,
+        n=p.size,
+    )
+    return _with_bound(decision, problem)
+
+
+def _with_bound(decision: Decision, problem: Problem) -> Decision:
+    """Return an exact decision with G-mean's bound, which may be higher only for more items."""
+    if isinstance(problem.measure, GMean):
+        return BoundedDecision(**vars(decision), bound=decision.expected)
+    return decision
+
+
+def _decide_segments(p: NDArray[Any], problem: Problem, by: ArrayLike) -> Decision:
+    """Decide each segment of a set of items."""
+    from argmaxf.expected.segments import decide_by  # which knows chance constraints
+
+    if p.size == 0:
+        raise ValueError("p must hold at least one probability, got none")
+    return decide_by(p, problem, by)
+
+
+def _decide_all_cells(p: NDArray[Any], problem: Problem) -> Decision:
+    """Decide all cells of a table as one set."""
+    if p.size == 0:
+        return _of_nothing(p.shape, (), problem)
+    decision = decide_one(p.reshape(-1), problem)
+    return replace(decision, selected=decision.selected.reshape(p.shape))
+
+
+def _decide_each_row(p: NDArray[Any], problem: Problem) -> Decision:
+    """Decide each row of a table."""
+    _check_each("row", p, problem)
+    return _decide_rows(p, problem)
+
+
+def _check_each(kind: str, p: NDArray[Any], problem: Problem) -> None:
+    """Refuse to select more of a row or column than can be positive; the scarcest is named."""
+    if problem.least and p.size:
+        positive = np.count_nonzero(p > 0.0, axis=1)
+        scarcest = int(np.argmin(positive))
+        problem.check_reachable(int(positive[scarcest]), f" in {kind} {scarcest}")
+
+
+def _decide_columns(p: NDArray[Any], problem: Problem) -> Decision:
+    """Decide each column."""
+    _check_each("column", p.T, problem)
+    decision = _decide_rows(p.T, problem)
+    return replace(decision, selected=decision.selected.T)
+
+
+def _decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
+    """Decide one set of items under a chance constraint; only that loads what it needs."""
+    from argmaxf.expected.chance import decide_constrained
+
+    return decide_constrained(p, problem)
+
+
+def _decide_rows(p: NDArray[Any], problem: Problem) -> Decision:
+    """Decide each row."""
+    rows, n = p.shape
+    if rows == 0 or n == 0:
+        return _of_nothing(p.shape, (rows,), problem)
+    if problem.chance:
+        each_row = [_decide_constrained(row, problem) for row in p]
+        selected = np.stack([each.selected for each in each_row])
+        guarantees = [each.guarantee for each in each_row]
+        return replace(_stacked(each_row, selected), guarantee=guarantees)
+    if n > _most_items(problem):
+        return _stacked(*decide_large_rows(p, problem))
+    return _with_bound(decide_rows(contiguous(p), problem), problem)
+
+
+def _most_items(problem: Problem) -> int:
+    """Return up to how many items are looked at one by one."""
+    return MOST_ITEMS if isinstance(problem.measure, GMean) else SMALL
+
+
+def _stacked(decisions: list[Decision], selected: Bools) -> Decision:
+    """Put together the decisions about many sets, with their bounds where they have them."""
+    stacked = Decision(
+        selected=selected,
+        k=np.array([d.k for d in decisions]),
+        threshold=np.array([d.threshold for d in decisions]),
+        expected=np.array([d.expected for d in decisions]),
+        std=np.array([d.std for d in decisions]),
+        beta=decisions[0].beta,
+        n=decisions[0].n,
+    )
+    bounds: Any = [d.bound for d in decisions if isinstance(d, BoundedDecision)]
+    return BoundedDecision(**vars(stacked), bound=np.array(bounds)) if bounds else stacked
+
+
+def _of_nothing(shape: tuple[int, ...], rows: tuple[int, ...], problem: Problem) -> Decision:
+    """The decision about sets without items: nothing is selected, and F is 0/0."""
+    return Decision(
+        selected=np.zeros(shape, np.bool_),
+        k=np.zeros(rows, np.int64),
+        threshold=np.full(rows, math.inf),
+        expected=np.full(rows, problem.zero_division),
+        std=np.zeros(rows),
+        beta=problem.beta,
+        n=0,
+    )

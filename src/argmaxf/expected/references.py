@@ -17,14 +17,14 @@ from argmaxf._base.arrays import Floats
 from argmaxf.expected.ties import label_counts
 
 
-def ye_2012(proba: ArrayLike, beta_squared: Fraction | int = 1) -> Floats:
+def ye_2012(p: ArrayLike, beta_squared: Fraction | int = 1) -> Floats:
     """Algorithm 1 of Ye, Chai, Lee & Chieu (ICML 2012): O((q + r) n²) for β² = q/r.
 
     With the paper's errata mended: p sorted descending, line 1 over all n factors, the sum of
     line 4 up to k, and the C[i] of every k computed beforehand (O(n²) memory), since dividing
     polynomials is unstable.
     """
-    p = descending(proba)
+    p = descending(p)
     n = p.size
     q, r = Fraction(beta_squared).as_integer_ratio()
     c = [np.ones(1)]  # c[k][i] = P(S_{1:k} = i)
@@ -40,9 +40,9 @@ def ye_2012(proba: ArrayLike, beta_squared: Fraction | int = 1) -> Floats:
     return f
 
 
-def chai_2005(proba: ArrayLike, beta: float = 1.0) -> Floats:
+def chai_2005(p: ArrayLike, beta: float = 1.0) -> Floats:
     """Sum over the positives inside and outside the set: O(n³) (section 3.2.1; Chai 2005)."""
-    p = descending(proba)
+    p = descending(p)
     return np.array([expected_f_by_counts(p, k, beta * beta) for k in range(p.size + 1)])
 
 
@@ -59,13 +59,13 @@ def expected_f_by_counts(p: Any, k: int, b2: Any) -> Any:
     )
 
 
-def jansche_2007(proba: ArrayLike, beta: float = 1.0) -> Floats:
+def jansche_2007(p: ArrayLike, beta: float = 1.0) -> Floats:
     """Sum over all (true positives, positives) states, built anew for every k: O(n⁴) (ACL 2007).
 
     For each k a table of P(T = t, S = s) is filled item by item (a finite-state machine that counts
     both), and F is averaged over its O(n²) states.
     """
-    p = descending(proba)
+    p = descending(p)
     n = p.size
     b2 = beta * beta
     f = np.zeros(n + 1)
@@ -98,14 +98,14 @@ def dembczynski_2011(joint: ArrayLike, beta: float = 1.0) -> Floats:
     return np.append(0.0, np.cumsum(largest, axis=0).diagonal())
 
 
-def lewis_1995(proba: ArrayLike, beta: float = 1.0) -> tuple[Floats, Floats]:
+def lewis_1995(p: ArrayLike, beta: float = 1.0) -> tuple[Floats, Floats]:
     """Bounds on f_0 … f_n in O(n) from the sums of p alone (after Lewis, SIGIR 1995).
 
     Writing f_k = (1+β²) Σ_{i≤k} p_i E[1/(k + β² (1 + S_{-i}))], Jensen's inequality puts the mean
     of S_{-i} in place of it from below; S_{-i} ≥ 0 bounds it from above, and so does
     f_k ≤ (1+β²) μ / (k + β² μ). The bounds can be loose.
     """
-    p = descending(proba)
+    p = descending(p)
     b2, mean = beta * beta, p.sum()
     k = np.arange(1.0, p.size + 1.0)
     mass = np.cumsum(p)
@@ -114,10 +114,10 @@ def lewis_1995(proba: ArrayLike, beta: float = 1.0) -> tuple[Floats, Floats]:
     return np.concatenate([[0.0], low]), np.concatenate([[0.0], high])
 
 
-def descending(proba: ArrayLike) -> Floats:
+def descending(p: ArrayLike) -> Floats:
     """Return probabilities sorted from the largest."""
-    p: Floats = np.sort(np.asarray(proba, dtype=np.float64))[::-1]
-    return p
+    falling: Floats = np.sort(np.asarray(p, dtype=np.float64))[::-1]
+    return falling
 
 
 def times_label(c: Floats, p: float) -> Floats:

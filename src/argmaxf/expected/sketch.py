@@ -66,12 +66,12 @@ class ProbabilitySketch:
         self._table = empty_table()
 
     @classmethod
-    def from_array(cls, proba: ArrayLike) -> Self:
+    def from_array(cls, p: ArrayLike) -> Self:
         """Summarize an array of any shape.
 
         Parameters
         ----------
-        proba : array-like
+        p : array-like
             Probabilities of being positive, in any shape; both columns of `predict_proba` are
             refused.
 
@@ -80,32 +80,14 @@ class ProbabilitySketch:
         ProbabilitySketch
             Their summary.
         """
-        return cls().update(proba)
+        return cls().update(p)
 
-    @classmethod
-    def from_table(cls, table: Floats) -> Self:
-        """Wrap a table of counts and power sums, one row for each group (see kernels).
-
-        Parameters
-        ----------
-        table : ndarray
-            The counts and power sums.
-
-        Returns
-        -------
-        ProbabilitySketch
-            The summary.
-        """
-        sketch = cls()
-        sketch._table += table
-        return sketch
-
-    def update(self, proba: ArrayLike) -> Self:
+    def update(self, p: ArrayLike) -> Self:
         """Add probabilities; nothing is added if one of them is none. Return the sketch.
 
         Parameters
         ----------
-        proba : array-like
+        p : array-like
             Probabilities of being positive, in any shape; both columns of `predict_proba` are
             refused.
 
@@ -114,13 +96,13 @@ class ProbabilitySketch:
         ProbabilitySketch
             The sketch itself.
         """
-        p = as_real_array("proba", proba)
-        refuse_both_columns("proba", p)
-        if p.size:
+        items = as_real_array("p", p)
+        refuse_both_columns("p", items)
+        if items.size:
             try:
-                self._table += ArraySource(p).sums()
+                self._table += ArraySource(items).sums()
             except NotAProbability:
-                raise first_bad_probability("proba", p) from None
+                raise first_bad_probability("p", items) from None
         return self
 
     def merge(self, other: ProbabilitySketch) -> Self:
@@ -146,7 +128,7 @@ class ProbabilitySketch:
     def __add__(self, other: object) -> ProbabilitySketch:
         if not isinstance(other, ProbabilitySketch):
             return NotImplemented
-        return type(self).from_table(self._table + other._table)
+        return type(self)().merge(self).merge(other)
 
     def __repr__(self) -> str:
         return f"ProbabilitySketch(n={self.n}, mean_positives={self.mean_positives:.6g})"
@@ -159,18 +141,7 @@ class ProbabilitySketch:
     @property
     def mean_positives(self) -> float:
         """μ = Σ p, the expected number of positives."""
-        return float(self.groups().mass.sum())
-
-    @property
-    def table(self) -> Floats:
-        """The counts and power sums, read-only."""
-        view = self._table.view()
-        view.flags.writeable = False
-        return view
-
-    def groups(self) -> Groups:
-        """Return the groups, by falling probability; items with p = 0 are in none."""
-        return groups_of_table(self._table)
+        return float(groups_of_table(self._table).mass.sum())
 
     def decide(
         self,
@@ -204,7 +175,7 @@ class ProbabilitySketch:
         if self.n == 0:
             raise ValueError("the sketch must hold at least one probability, got none")
         problem = Problem.of(beta, measure, zero_division, ties)
-        search = refine.search(self.groups_with_zeros(), problem)
+        search = refine.search(groups_of_sketch(self), problem)
         found = search.best_border()
         threshold, bracket = _bracket(search)
         k, f, std = found.k, found.f, found.std
@@ -245,7 +216,7 @@ class ProbabilitySketch:
         problem = Problem.of(beta, measure, zero_division)
         if (k is None) == (threshold is None):
             raise ValueError(f"give either k or threshold, got k={k!r}, threshold={threshold!r}")
-        groups = self.groups_with_zeros()
+        groups = groups_of_sketch(self)
         if threshold is not None:
             size = _count_above(groups, check_unit_interval("threshold", threshold))
         elif k is not None and 0 <= k <= self.n:
@@ -272,13 +243,21 @@ class ProbabilitySketch:
         ProbabilitySketch
             The sketch.
         """
-        return cls.from_table(table_of_bytes(bytes(data)))
+        sketch = cls()
+        sketch._table += table_of_bytes(bytes(data))
+        return sketch
 
-    def groups_with_zeros(self) -> Groups:
-        """Return the groups by falling probability, the items with p = 0 as the last one."""
-        zeros = self._table[-1, 0]
-        last = Groups.of_values(np.zeros(1), np.array([zeros]))
-        return Groups.joined([self.groups(), last]) if zeros else self.groups()
+
+def sketch_of_table(table: Floats) -> ProbabilitySketch:
+    """Return the sketch with a table of counts and power sums, one row for each group."""
+    sketch = ProbabilitySketch()
+    sketch._table += table
+    return sketch
+
+
+def groups_of_sketch(sketch: ProbabilitySketch) -> Groups:
+    """Return the groups by falling probability, the items with p = 0 as the last one."""
+    return groups_of_table(sketch._table, zeros=True)
 
 
 def _bracket(search: Search) -> tuple[float, tuple[float, float]]:

@@ -26,7 +26,7 @@ AT_A_TIME = 1 << 14  # items whose recall is found together: memory stays small
 
 
 def expected_f(
-    proba: ArrayLike,
+    p: ArrayLike,
     selected: ArrayLike,
     *,
     beta: float = 1.0,
@@ -37,7 +37,7 @@ def expected_f(
 
     Parameters
     ----------
-    proba : array-like of shape (n,)
+    p : array-like of shape (n,)
         Probabilities of being positive, one-dimensional. A tensor of torch gets tensors on its
         device for an answer.
     selected : array-like of bool of shape (n,)
@@ -66,15 +66,14 @@ def expected_f(
     (0.6477, 0.2424)
     """
     problem = Problem.of(beta, measure, zero_division)
-    tensors = tensors_for(proba)
-    if tensors is not None and tensors.is_elsewhere(proba):
-        on_device: ExpectedF = tensors.evaluate(proba, selected, problem)
+    tensors = tensors_for(p)
+    if tensors is not None and tensors.is_elsewhere(p):
+        on_device: ExpectedF = tensors.evaluate(p, selected, problem)
         return on_device
-    p = as_probabilities("proba", proba, ndim=1)
-    chosen = _mask(selected, p.size)
-    value = _value(p, chosen, problem)
+    items = as_probabilities("p", p, ndim=1)
+    value = _value(items, _mask(selected, items.size), problem)
     if tensors is not None:
-        value = tensors.in_kind(value, proba)
+        value = tensors.in_kind(value, p)
     return value
 
 
@@ -111,7 +110,7 @@ def value_of_sets(chosen: Groups, rest: Groups, problem: Problem) -> ExpectedF:
 
 
 def expected_f_curve(
-    proba: ArrayLike,
+    p: ArrayLike,
     *,
     beta: float = 1.0,
     measure: MeasureLike = "fbeta",
@@ -121,7 +120,7 @@ def expected_f_curve(
 
     Parameters
     ----------
-    proba : array-like of shape (n,)
+    p : array-like of shape (n,)
         Probabilities of being positive, one-dimensional, in any order.
     beta : float, default=1.0
         Weight of recall against precision.
@@ -146,7 +145,7 @@ def expected_f_curve(
     array([0.    , 0.75  , 0.7833])
     """
     problem = Problem.of(beta, measure, zero_division)
-    ascending = np.sort(as_probabilities("proba", proba, ndim=1).astype(np.float64, copy=False))
+    ascending = np.sort(as_probabilities("p", p, ndim=1).astype(np.float64, copy=False))
     return top_curve(contiguous(ascending), problem)
 
 
@@ -189,7 +188,7 @@ def _mask(selected: ArrayLike, n: int) -> NDArray[np.bool_]:
     """Return booleans, or zeros and ones, as a mask."""
     mask = as_real_array("selected", selected)
     if mask.shape != (n,):
-        raise ValueError(f"selected must have the shape of proba, ({n},), got {mask.shape}")
+        raise ValueError(f"selected must have the shape of p, ({n},), got {mask.shape}")
     if mask.dtype != np.bool_ and not np.isin(mask, (0, 1)).all():
         bad = int(np.flatnonzero(~np.isin(mask, (0, 1)))[0])
         raise ValueError(f"selected must be booleans, got {mask[bad].item()!r} at position {bad}")
@@ -215,7 +214,7 @@ class OperatingPoint(NamedTuple):
 
 
 def operating_point(
-    proba: ArrayLike, selected: ArrayLike, *, shares: Floats | None = None
+    p: ArrayLike, selected: ArrayLike, *, shares: Floats | None = None
 ) -> OperatingPoint:
     """Return expected precision E[T/k] and expected recall E[T/S], for independent labels.
 
@@ -226,13 +225,13 @@ def operating_point(
     >>> round(point.precision, 4), round(point.recall, 4)
     (0.65, 0.899)
     """
-    p, chosen = as_real_array("proba", proba), np.asarray(selected, dtype=bool)
-    shares = recall_shares(p) if shares is None else shares
-    precision = divided(float(p[chosen].sum()), int(chosen.sum()), 0.0)
+    items, chosen = as_real_array("p", p), np.asarray(selected, dtype=bool)
+    shares = recall_shares(items) if shares is None else shares
+    precision = divided(float(items[chosen].sum()), int(chosen.sum()), 0.0)
     return OperatingPoint(precision, float(shares[chosen].sum()))
 
 
-def recall_shares(proba: ArrayLike) -> Floats:
+def recall_shares(p: ArrayLike) -> Floats:
     r"""Return E[y_i / S] of each item: the expected recall of a set is the sum over its items.
 
     With 1/S = Σ ω e^{-uS} it is Σ ω G(u) π_i(u), G(u) = Π (1 - p_j w), w = 1 - e^{-u}, and
@@ -241,10 +240,10 @@ def recall_shares(proba: ArrayLike) -> Floats:
     >>> recall_shares([0.5, 0.5])
     array([0.375, 0.375])
     """
-    p = as_probabilities("proba", proba).astype(np.float64)
-    u, weight = reciprocal_nodes(1.0, max(1.0, float(p.size)))
+    items = as_probabilities("p", p).astype(np.float64)
+    u, weight = reciprocal_nodes(1.0, max(1.0, float(items.size)))
     w, x = -np.expm1(-u), np.exp(-u)
-    blocks = [p[i : i + AT_A_TIME, None] for i in range(0, p.size, AT_A_TIME)]
+    blocks = [items[i : i + AT_A_TIME, None] for i in range(0, items.size, AT_A_TIME)]
     g = np.exp(sum(np.log(_factor(block, w, x)).sum(axis=0) for block in blocks))
     shares = [(block * x / _factor(block, w, x)) @ (weight * g) for block in blocks]
     return np.concatenate([np.zeros(0), *shares])

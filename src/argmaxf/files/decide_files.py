@@ -25,10 +25,10 @@ from argmaxf.empirical.interval import Interval
 from argmaxf.expected import refine
 from argmaxf.expected.chance import decide_constrained
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.dense import decide_one
 from argmaxf.expected.grouped.groups import Groups, empty_table, groups_of_table, windows
 from argmaxf.expected.grouped.sources import ArraySource, add_items
-from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.expected.maximize import decide_one
+from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
 from argmaxf.expected.small_sets import SMALL
 from argmaxf.expected.values import value_of_sets
 from argmaxf.files.column import Column, Progress, phase
@@ -104,7 +104,7 @@ def label_files(
         n = _refuse_none(chosen.n + rest.n)
         if sink:
             sink.write(sink.frame().with_columns((pl.col(items.p) >= cut).alias(label)), progress)
-    value = value_of_sets(chosen.groups_with_zeros(), rest.groups_with_zeros(), problem)
+    value = value_of_sets(groups_of_sketch(chosen), groups_of_sketch(rest), problem)
     return Decision(None, chosen.n, cut, value.mean, value.std, problem.beta, n)
 
 

@@ -14,7 +14,7 @@ from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch, sketch_of_table
 from argmaxf.frames.batches import column_batches
 from argmaxf.frames.engines import Frame, as_frame, engine_of, with_arrays
 from argmaxf.frames.grouping import P, checked, sketch_table, summarized
@@ -53,7 +53,7 @@ def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySk
     """
     table = Table.of(frame, column, None, nulls)
     rows = checked(summarized(table.items, (), BITS, LEAST))
-    return ProbabilitySketch.from_table(sketch_table(rows))
+    return sketch_of_table(sketch_table(rows))
 
 
 def decide(
@@ -250,7 +250,7 @@ def rate_of(sketch: ProbabilitySketch, train_rate: float) -> Interval:
 
     if not sketch.n:
         raise ValueError("the rate must be estimated from at least one probability, got none")
-    groups = sketch.groups_with_zeros()
+    groups = groups_of_sketch(sketch)
     before = float(check_rate("train_rate", train_rate))
     return most_likely_rate(groups.mass / groups.count, groups.count, before)
 

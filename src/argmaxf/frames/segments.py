@@ -19,9 +19,9 @@ from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected import refine
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.dense import decide_one
 from argmaxf.expected.grouped import groups as layout
 from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.maximize import decide_one
 from argmaxf.expected.segments import decide_by
 from argmaxf.expected.small_sets import SMALL, Sets, decide_sets
 from argmaxf.frames.batches import column_batches
