@@ -37,7 +37,9 @@ def files(rng, folder):
     n = int(rng.integers(2, 400))
     p, code = draw.probabilities(rng, n), draw.codes(rng, n)
     source_kind, target_kind = rng.choice(list(WRITERS), 2)
-    source = folder / f"{draw.name(rng, for_file=True)}.{source_kind}"
+    place = folder / "argmaxf partition=7%20b" if rng.random() < 0.3 else folder
+    place.mkdir(exist_ok=True)
+    source = place / f"{draw.name(rng, for_file=True)}.{source_kind}"
     target = folder / f"{draw.name(rng, for_file=True)} out.{target_kind}"
     column, segment, label = draw.names(rng, 3)
     text = [f"{c:0{1 + c % 3}}" for c in code.tolist()]
@@ -64,6 +66,8 @@ def files(rng, folder):
     assert (found[label].cast(pl.String) == "true").to_list() == expected.tolist(), words
     assert not by or found[segment].to_list() == text, words
     assert source.read_bytes() == before, words
+    if place != folder:
+        assert set(found["argmaxf partition"].to_list()) == {"7 b"}, words
     assert stat.S_IMODE(target.stat().st_mode) == mode, words
 
 

@@ -78,6 +78,12 @@ def patterns_for_names():
     return patch.multiple(pl, **{name: globbing(getattr(pl, name)) for name in names})
 
 
+def partitions_lost():
+    from argmaxf.files.inputs import Input
+
+    return patch.object(Input, "with_partition", lambda self, frame, **options: frame)
+
+
 def one_temporary_name():
     import os
 
@@ -242,6 +248,7 @@ PLANTED = {
         replaced("argmaxf.expected.grouped.search", "_check_same", lambda before, after: None),
     ),
     "text segments become numbers": Planted("files", text_as_numbers),
+    "partition column": Planted("files", partitions_lost),
     "names are patterns": Planted("files", patterns_for_names),
     "modes are lost": Planted(
         "files", replaced("argmaxf._base.atomic_write", "_mode_to_keep", lambda target, path: 0o644)

@@ -21,7 +21,7 @@ def compare(
     train: Annotated[
         Path,
         typer.Argument(
-            help="Training rows: CSV, TSV, Parquet or Arrow, or one of them as .gz.",
+            help="Training rows: CSV, TSV, Parquet or Arrow, or one of them as .gz; or a folder.",
             metavar="TRAIN",
         ),
     ],
@@ -87,7 +87,9 @@ def compare(
     from argmaxf.cli.tables import read_table, split_like, split_table
     from argmaxf.constraints import Constraints
 
-    refuse_inputs([report, save], [path for path in (train, test) if path])
+    inputs = [path for path in (train, test) if path]
+    inside = [path for folder in inputs if folder.is_dir() for path in folder.rglob("*")]
+    refuse_inputs([report, save], [*inputs, *inside])
     rows = split_table(read_table(train), target, train.name, drop=drop or (), only=only or ())
     test_rows = None if test is None else split_like(read_table(test), rows, test.name)
     methods = ("margin",) * svmperf + ("cost",) * cost

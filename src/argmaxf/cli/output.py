@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 JSON_OPTION = typer.Option("--json", help="Print the result as JSON instead of text.")
 MEASURES = (
-    "one of fbeta, jaccard, dice, iou, tversky, fowlkes_mallows, mcc, kappa, balanced_accuracy, "
-    "gmean, f1; parameters follow a colon, as in tversky:0.3,0.7"
+    "one of f1, fbeta, jaccard, dice, iou, tversky, fowlkes_mallows, mcc, kappa, "
+    "balanced_accuracy, gmean; parameters follow a colon, as in tversky:0.3,0.7"
 )
 
 

@@ -16,7 +16,7 @@ import polars as pl
 from polars import selectors
 
 from argmaxf.files.column import refuse_ragged
-from argmaxf.files.inputs import BROKEN, Input, first_line, kind_of, names_to_give
+from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, kind_of, names_to_give
 from argmaxf.files.text_tables import as_number, decimal_commas, with_points
 from argmaxf.frames.engines import is_polars_pattern
 
@@ -43,13 +43,15 @@ class LabelledTable:
 
 
 def read_table(path: Path) -> pl.DataFrame:
-    """Read a CSV, TSV, Parquet or Arrow file."""
-    kind_of(path)
-    if not path.is_file():
+    """Read a CSV, TSV, Parquet or Arrow file, or a folder of them with the same columns."""
+    if not path.is_dir():
+        kind_of(path)
+    if not path.exists():
         raise ValueError(f"there is no file {path}")
     try:
         with ExitStack() as stack:
-            frame = _read(Input.opened(path, stack))
+            frames = [_read(source) for source in find_inputs([str(path)], stack)]
+            frame = pl.concat(frames, how="vertical_relaxed")
     except BROKEN as error:
         raise ValueError(f"{path} cannot be read: {first_line(error)}") from None
     if not frame.height:
@@ -59,7 +61,9 @@ def read_table(path: Path) -> pl.DataFrame:
             f"{path}: column {name!r} must have another name: Polars takes this one for a pattern"
         )
     return frame.with_columns(
-        selectors.float().fill_nan(None), selectors.decimal().cast(pl.Float64)
+        selectors.float().fill_nan(None),
+        selectors.decimal().cast(pl.Float64),
+        selectors.by_dtype(pl.Int128, pl.UInt128).cast(pl.String),  # names, not quantities
     )
 
 
@@ -79,8 +83,9 @@ def _read(source: Input) -> pl.DataFrame:
         try_parse_dates=True,
         new_columns=names_to_give(names),
     )
-    separator = source.separator
-    return frame if separator == "," else with_points(frame, decimal_commas(frame, separator))
+    if source.separator != ",":
+        frame = with_points(frame, decimal_commas(frame, source.separator))
+    return source.with_partition(frame.lazy()).collect()
 
 
 def split_table(

@@ -102,9 +102,9 @@ class Input:
         With `ragged`, fields that a row has beyond the header are passed over.
         """
         if self.kind == "parquet":
-            return self._with_partition(pl.scan_parquet(self.path, glob=False))
+            return self.with_partition(pl.scan_parquet(self.path, glob=False))
         if self.kind == "arrow":
-            return self._with_partition(pl.scan_ipc(self.path, glob=False))
+            return self.with_partition(pl.scan_ipc(self.path, glob=False))
         names, separator = self.check_header(), self.separator
         commas = decimal_commas(self.beginning(), separator) if typed and separator != "," else []
         as_text = {*text, *commas} & set(names)
@@ -119,9 +119,9 @@ class Input:
             glob=False,
         )
         frame = with_points(frame, [name for name in commas if name not in text])
-        return self._with_partition(frame, text=not typed)
+        return self.with_partition(frame, text=not typed)
 
-    def _with_partition(self, frame: pl.LazyFrame, *, text: bool = False) -> pl.LazyFrame:
+    def with_partition(self, frame: pl.LazyFrame, *, text: bool = False) -> pl.LazyFrame:
         """Add the columns that are in the names of folders only."""
         if not self.partition:
             return frame

@@ -167,6 +167,9 @@ def decide_segments(table: Table, problem: Problem) -> Answers:
     """
     if table.number is None and isinstance(table.frame, nw.DataFrame):
         return _decide_arrays(table, problem)
+    if not table.segments:
+        checked(summarized(table.items, table.by, BITS, LEAST))  # every key is missing
+        raise ValueError(NO_ROWS)
     if problem.chance:
         return _constrained_segments(table, problem)
     answers = Answers.room_for(table.segments)

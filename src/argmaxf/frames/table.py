@@ -227,11 +227,16 @@ def _values(column: nw.Series[Any]) -> list[Any]:
 
 
 def _as_python(column: nw.Series[Any]) -> list[Any]:
-    """Return time stamps in UTC, where no hour comes twice, and nanoseconds as NumPy's."""
+    """Return time stamps in UTC, where no hour comes twice, and nanoseconds as NumPy's.
+
+    NumPy has no time zones: zoned nanoseconds are text.
+    """
     kind = column.dtype
-    if isinstance(kind, nw.Datetime) and kind.time_zone:
+    zone = kind.time_zone if isinstance(kind, nw.Datetime) else None
+    if zone:
         column = column.dt.convert_time_zone("UTC")
     if isinstance(kind, nw.Datetime | nw.Duration) and kind.time_unit == "ns":
         code = "datetime64[ns]" if isinstance(kind, nw.Datetime) else "timedelta64[ns]"
-        return list(column.to_numpy().astype(code))
+        fine = list(column.to_numpy().astype(code))
+        return [f"{each}+00:00" for each in fine] if zone else fine
     return column.to_list()
