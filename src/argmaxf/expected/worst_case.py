@@ -34,14 +34,13 @@ from argmaxf.prior import move_odds
 from argmaxf.problem import Problem
 
 DOUBT = 4e-12  # values nearer than this, relative to their size, are compared in decimals
-SORTED = 1 << 12  # bands; so few are sorted faster than counted
 TWO_DOUBLES = 1 << 14  # bands, of which near ties are compared in two doubles
 FEW = 4  # sizes; of more, two doubles leave fewer to compare in decimals
 MANY = 64  # sizes compared in two doubles; of more, those that are highest in doubles,
 WORK = 1 << 15  # and fewer of so many bands, times sizes
 FACTORS = 33  # odds factors tried between the ends of the bands, for regret
 EQUAL = 1e-13  # part of the highest F; losses that differ by no more are equal
-ROUNDING = 1e-14  # part of a lower end by which bands may be out of order
+OUT_OF_ORDER = 1e-14  # part of a lower end by which bands may be out of order
 SAME = 1e-6  # log-odds by which the widths of bands may differ and still be one factor
 
 
@@ -69,8 +68,6 @@ class Bands(NamedTuple):
     @classmethod
     def of(cls, low: ArrayLike, high: ArrayLike) -> Bands:
         """Check the bands and sort them."""
-        from argmaxf.expected import band_kernels
-
         ends = {"low": low, "high": high}
         a, b = (as_probabilities(*end, ndim=1).astype(np.float64) for end in ends.items())
         if a.shape != b.shape:
@@ -81,41 +78,23 @@ class Bands(NamedTuple):
             i = int(np.argmax(a > b))
             raise ValueError(f"low must not be above high, got {a[i]} and {b[i]} at {i}")
         order = _ascending(a, b)
-        lowest = a[order]
-        if band_kernels.first_out_of_order(lowest) >= 0:
-            lowest = np.maximum.accumulate(lowest)  # where rounding alone has put them out of order
-            wrong = a[order] < lowest * (1.0 - ROUNDING)
-            if wrong.any():
-                j = int(np.argmax(wrong))
-                i, j = order[np.argmax(a[order[:j]])], order[j]
-                raise ValueError(
-                    f"bands must keep their order, got [{a[i]}, {b[i]}] at {i} inside "
-                    f"[{a[j]}, {b[j]}] at {j}"
-                )
+        lowest = np.maximum.accumulate(a[order])  # rounding alone may put them out of order
+        wrong = a[order] < lowest * (1.0 - OUT_OF_ORDER)
+        if wrong.any():
+            j = int(np.argmax(wrong))
+            i, j = order[np.argmax(a[order[:j]])], order[j]
+            raise ValueError(
+                f"bands must keep their order, got [{a[i]}, {b[i]}] at {i} inside "
+                f"[{a[j]}, {b[j]}] at {j}"
+            )
         return cls(readonly(lowest), readonly(b[order]), order)
 
 
 def _ascending(low: Floats, high: Floats) -> Ints:
-    """Return the order by upper ends, equal ones by lower ends: sorted, or counted where many."""
-    if low.size <= SORTED:
-        return np.lexsort((low, high))
-    from argmaxf.expected import band_kernels
-
-    order = np.arange(low.size)
-    _order_by(high, order)
-    if band_kernels.first_out_of_order(low[order]) < 0:
-        return order
-    order = np.arange(low.size)
-    _order_by(low, order)  # among equal upper ends, what is done first is kept
-    _order_by(high, order)
-    return order
-
-
-def _order_by(end: Floats, order: Ints) -> None:
-    """Put an order of bands into that of one of their ends; -0.0 is 0.0."""
-    from argmaxf.expected import band_kernels
-
-    band_kernels.order_by((end[order] + 0.0).view(np.uint64), order)
+    """Return the order by upper ends, equal ones by lower ends, equal bands as they were given."""
+    order: Ints = np.argsort(high)
+    ends = high[order]
+    return np.lexsort((low, high)) if (ends[1:] == ends[:-1]).any() else order
 
 
 def maximize_worst_case_f(
@@ -160,9 +139,9 @@ def maximize_worst_case_f(
 
     Notes
     -----
-    O(n): above 4,096 bands their order is found by counting, and every top-k set that may be the
-    best is evaluated, with about 100 operations each. It holds sorted copies of both ends, and the
-    values of all top-k sets. With `regret`, 33 times that.
+    O(n log n) for sorting; then every top-k set that may be the best is evaluated, with about 100
+    operations each. It holds sorted copies of both ends, and the values of all top-k sets. With
+    `regret`, 33 times that.
 
     Examples
     --------
@@ -212,35 +191,28 @@ def _best_worst(bands: Bands, problem: Problem) -> int:
     """Return the size of the best set, near ties settled by the definition."""
     f = worst_case_curve(bands, problem)
     rivals = np.flatnonzero(f >= f.max() * (1.0 - DOUBT)).tolist()
-    if len(rivals) == 1 or bands.low.size > TWO_DOUBLES:
+    n = bands.low.size
+    if len(rivals) == 1 or n > TWO_DOUBLES:
         return int(rivals[0])
-    if bands.low.size > LARGEST or len(rivals) > FEW:
-        rivals = _best_in_two_doubles(bands, _highest(f, rivals), problem)
-    if bands.low.size > LARGEST:
+
+    def items(k: int) -> Floats:
+        return np.concatenate([bands.low[::-1][:k], bands.high[::-1][k:]])
+
+    if n > LARGEST or len(rivals) > FEW:
+        compared = sorted(rivals, key=lambda k: -f[k])[: min(MANY, WORK // f.size)]
+        rivals = sorted({rivals[0], *compared})
+        values = [value_in_two_doubles(items(k), k, problem) for k in rivals]
+        best = max(values)
+        rivals = [k for k, value in zip(rivals, values, strict=True) if agrees(value, best)]
+    if n > LARGEST:
         return rivals[0]
-    inside, outside = ([Decimal(v) for v in end[::-1].tolist()] for end in bands[:2])
     exact = exact_coefficients(problem.measure)
 
     def value(k: int) -> Decimal:
-        return exact_value(inside[:k] + outside[k:], k, exact, problem.zero_division)
+        p = list(map(Decimal, items(k).tolist()))
+        return exact_value(p, k, exact, problem.zero_division)
 
     return settle_values(rivals, value)
-
-
-def _highest(f: Floats, rivals: list[int]) -> list[int]:
-    """Return as many of the rivals as can be compared: those of the highest f, and the first."""
-    best = sorted(rivals, key=lambda k: -f[k])[: min(MANY, WORK // f.size)]
-    return sorted({rivals[0], *best})
-
-
-def _best_in_two_doubles(bands: Bands, rivals: list[int], problem: Problem) -> list[int]:
-    """Return those of the rivals that agree with the best to 24 digits."""
-    inside, outside = bands.low[::-1], bands.high[::-1]
-    values = [
-        value_in_two_doubles(np.concatenate([inside[:k], outside[k:]]), k, problem) for k in rivals
-    ]
-    best = max(values)
-    return [k for k, value in zip(rivals, values, strict=True) if agrees(value, best)]
 
 
 def _least_regret(bands: Bands, problem: Problem) -> tuple[int, float]:
