@@ -56,22 +56,10 @@ ROUNDING = 1e-6  # parameters may miss adding up by this much: models in float32
 class JointDecision(Decision):
     """The set with the highest expected F under a joint model, and what dependence is worth.
 
+    As `Decision`, with `expected` under the joint model, and:
+
     Attributes
     ----------
-    selected : ndarray of bool
-        The labels, in the shape of one instance or of the batch.
-    k : int or ndarray
-        How many labels are selected.
-    expected : float or ndarray
-        E[F] of the selected set under the joint model.
-    beta : float
-        The β of F_β.
-    n : int
-        How many labels each decision is about.
-    bracket : None
-        Nothing is left open here.
-    guarantee : None
-        There are no constraints here.
     threshold : float or ndarray
         The smallest selected contribution: an item is selected where its `contribution` is at
         least this, ties aside. Infinite if nothing is selected.
