@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
+from argmaxf.expected.dependent_kernels import highest_chord, mark_largest, sums_of_largest
 from argmaxf.expected.quadrature import plausible_positives, reciprocal_nodes
-from argmaxf.expected.size_kernels import highest_chord, mark_largest, sums_of_largest
 from argmaxf.expected.small_set_kernels import top_spread
 from argmaxf.expected.tilt_kernels import (
     RULE,
