@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from argmaxf.measures import Dice
+from argmaxf.problem import Problem
 from argmaxf.torch import segment
 
 SHAPES = {
@@ -128,10 +128,10 @@ def lost(best: torch.Tensor, theirs: torch.Tensor) -> str:
 
 def expected_dice(p: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
     """E[Dice] of any masks, by the integral over all pixels in double precision."""
-    from argmaxf.torch.values import value_of
+    from argmaxf.torch.tensors import mask_values
 
     rows, chosen = p.flatten(2).flatten(0, 1), masks.flatten(2).flatten(0, 1).bool()
-    return value_of(rows, chosen, Dice().coefficients(), 0.0)[0].view(p.shape[:2])
+    return mask_values(rows, chosen, Problem.of())[0].view(p.shape[:2])
 
 
 def masks_table(device: str, only: str) -> Iterator[str]:

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf.measures import Dice
-from argmaxf.torch import engine, rows, segment
-from argmaxf.torch.values import value_of
+from argmaxf.problem import Problem
+from argmaxf.torch import passes, segment, tensors
+from argmaxf.torch.tensors import mask_values
 
 
 def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
@@ -49,7 +49,7 @@ def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
 def reference(p: torch.Tensor, **options: Any) -> Any:
     """Return the decision on the CPU: NumPy's, or where numba is missing the plain torch passes."""
     way = importlib.util.find_spec("numba") is not None
-    with mock.patch.object(engine, "by_numpy", return_value=way):
+    with mock.patch.object(passes, "is_on_cpu", return_value=way):
         return segment(p.cpu(), **options)
 
 
@@ -57,7 +57,7 @@ def checks(device: str) -> Iterator[tuple[str, bool, str]]:
     """Yield what was checked, whether it holds, and figures."""
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
         others = (("iou", 0.0), ("dice", 1.0)) if dtype == torch.float32 else ()
-        yield from decisions(device, dtype, (("dice", 0.0), *others), rows.SHORT)
+        yield from decisions(device, dtype, (("dice", 0.0), *others), tensors.SHORT)
     yield from decisions(device, torch.float32, (("dice", 0.0), ("iou", 0.0)), 0)
     yield from one_class_each(device)
     yield from ensembles(device)
@@ -79,7 +79,7 @@ def decisions(
         for measure, zero in chance:
             options: dict[str, Any] = {"measure": measure, "zero_division": zero}
             truth = reference(p, **options)
-            with mock.patch.object(rows, "SHORT", short):
+            with mock.patch.object(tensors, "SHORT", short):
                 found = segment(p.to(device), **options)
             same = torch.equal(truth.k, found.k.cpu())
             same &= torch.equal(truth.masks, found.masks.cpu())
@@ -149,7 +149,7 @@ def many_rows(device: str) -> Iterator[tuple[str, bool, str]]:
     p = torch.rand((70_000, 40), generator=torch.Generator().manual_seed(5)) ** 3
     truth = maximize_expected_f(p.numpy(), average="samples")
     found = maximize_expected_f(p.to(device), average="samples")
-    value, _ = value_of(p.to(device), found.selected, Dice().coefficients(), 0.0)
+    value, _ = mask_values(p.to(device), found.selected, Problem.of())
     same = found.k.cpu().tolist() == truth.k.tolist()
     same &= bool((found.selected.cpu().numpy() == truth.selected).all())
     same &= torch.allclose(value, found.expected, rtol=1e-11)

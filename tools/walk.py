@@ -82,11 +82,11 @@ def a_map() -> Any:
 
     import torch
 
-    from argmaxf.torch import engine, segment
+    from argmaxf.torch import passes, segment
 
     torch.manual_seed(0)
     probs = torch.sigmoid(3 * torch.randn(2, 1, 128, 128) - 3)
-    with mock.patch.object(engine, "by_numpy", return_value=False):
+    with mock.patch.object(passes, "is_on_cpu", return_value=False):
         return segment(probs)
 
 

@@ -11,7 +11,7 @@ from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.route import decide_by_search
 from argmaxf.measures import Dice, FBeta, IoU, Jaccard, Tversky
 from argmaxf.problem import Problem
-from tests.judges import values_of_runs
+from tests.judges import near_sets_of_many, values_of_runs
 
 MEASURES = (
     FBeta(1),
@@ -211,3 +211,24 @@ def test_what_is_no_probability_is_named(n, wrong):
     p[n - 7] = wrong
     with pytest.raises(ValueError, match=f"position {n - 7}"):
         maximize_expected_f(p)
+
+
+@pytest.mark.parametrize("measure", [FBeta(1), FBeta(0.5), Jaccard()], ids=str)
+@pytest.mark.parametrize("kind", ["likely", "rare"])
+@pytest.mark.parametrize("seed", range(2))
+def test_neighbours_among_very_many_items_are_told_apart(measure, kind, seed):
+    """Values of f that differ in their seventeenth digit, as neighbours, among 10⁸ items."""
+    p, count, k, f = near_sets_of_many(measure.coefficients(), kind, seed)
+    near = int(np.argmax(count == 1))
+
+    def powers(part):
+        values, times = p[part], count[part].astype(float)
+        return [times @ values, *(times @ (values**j * (1 - values)) for j in range(8))]
+
+    sums = np.array([powers(slice(near + 40, None)), powers(slice(near))])
+    items = np.sort(p[near : near + 40])
+    low, high = items[0], items[-1]
+    around = band.Band(low, (low + high) / 2, high, 0.0)  # no proof is asked for
+    found = band.best_end(items, sums, around, int(count.sum()), Problem.of(measure=measure))
+    assert found.k == k
+    assert found.expected == pytest.approx(f, rel=1e-11)

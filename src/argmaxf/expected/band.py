@@ -303,7 +303,7 @@ def wide_bands(passes: Passes, bands: list[Band | None], c: Coefficients) -> lis
     """
     if None not in bands:
         return [band or NOTHING for band in bands]
-    wide = []
+    wide, small = [], FLAT / 4.0
     for row, band in zip(passes.counts().table, bands, strict=True):
         if band is not None:
             wide.append(band)
@@ -315,7 +315,7 @@ def wide_bands(passes: Passes, bands: list[Band | None], c: Coefficients) -> lis
         first = above + 1.0 if c.s1 == 0.0 else 0.0  # smoothing: the empty set may be the best
         # Items below the band are summed up by powers
         x = least_denominator(first, plausible_positives(mean, passes.n)[0], c)
-        low = max(min(LOW_EDGES[may_be[-1]], FLAT / max(steepest_tilt(x, c), FLAT)), 5e-324)
+        low = max(min(LOW_EDGES[may_be[-1]], small / max(steepest_tilt(x, c), small)), 5e-324)
         size = int(row[low <= HIGH_EDGES].sum())
         wide.append(Band(low, low, 2.0, first) if size <= room(passes.n) else NOTHING)
     return wide
@@ -421,7 +421,7 @@ def best_end(
     if steepest_tilt(x, c) * (1.0 if k > 0 else band.low) > FLAT:
         return False
     nodes = nodes_for(x, max(k + size, least), mean, n, c)
-    is_known = k == 0 and band.low <= FLAT and mean < 700.0
+    is_known = k == 0 and band.low <= FLAT / 2.0 and mean < 700.0
     none = none_positive(items, sums[0]) if is_known else 0.0
     first, ratio = int(k == 0) if narrow else int(band.first), tuple(map(float, c))
     given = items, sums, nodes, first, problem.split_ties, none, ratio

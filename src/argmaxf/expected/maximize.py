@@ -192,7 +192,7 @@ def _way(p: Any, average: str | None) -> Callable[[Any, Problem], Decision]:
         raise ValueError(
             "two-dimensional p needs average='samples', 'macro' or 'micro'" + second_column("p", p)
         )
-    ways = {"samples": _decide_each_row, "macro": _decide_columns, "micro": _decide_all_cells}
+    ways = {"samples": decide_each_row, "macro": _decide_columns, "micro": _decide_all_cells}
     check_choice("average", average, ways)
     if is_sparse(p):
         from argmaxf.expected.sparse import decide_sparse
@@ -248,7 +248,7 @@ def _decide_all_cells(p: NDArray[Any], problem: Problem) -> Decision:
     return replace(decision, selected=decision.selected.reshape(p.shape))
 
 
-def _decide_each_row(p: NDArray[Any], problem: Problem) -> Decision:
+def decide_each_row(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide each row of a table."""
     _check_each("row", p, problem)
     return _decide_rows(p, problem)

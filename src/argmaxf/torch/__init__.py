@@ -1,21 +1,10 @@
 """Image segmentation: torch tensors in, torch tensors out, on the tensor's own device.
 
-torch is imported when something here is first asked for. There are three parts to read;
-docs/tour.md walks through the first.
-
-One mask for each image × class: `segmentation` (the door), `pixels` (what is given), `anywhere`
-(on the CPU the decision for arrays is made, and the way ends here), `rows` (the steps on a GPU),
-`bands` (where the lowest pixel can be) by `passes` over all pixels, `form` and `series` (the
-measure and sums at the nodes) by `host_kernels`, `stretches` (the pixels of a band in order),
-`search` (the best set that ends there) by `items`, `values` (mean and spread) and `records` (the
-answer).
-`engine` chooses who works on pixels, and `tensors` is the door for the functions of arrays.
-
-The same as Triton kernels, to be read beside the plain modules: `triton_passes`, `triton_items`.
-
-Pixels that classes or members share: `one_class` with `exclusive`, `ensembles` with `mixtures`;
-both stand on `sizes` (the best size of a set) and `ascent` (many moves at once); `array_sums` has
-two sums for the CPU.
+torch is imported when something here is first asked for. `segmentation` has the entry point,
+`pixels` the images as they are given and returned, `tensors` the decision about rows of pixels: by
+the band (`expected/band.py`), whose passes over tensors are in `passes` and, for NVIDIA GPUs, in
+`triton_passes`. `exclusive` gives each pixel one class, `ensembles` decides under a mixture; both
+use the searches in `sizes`.
 """
 
 from importlib import import_module

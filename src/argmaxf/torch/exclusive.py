@@ -9,18 +9,37 @@ pixels bound what any labels can be worth, and steps along their subgradient low
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from argmaxf._base.validation import NotAProbability
+from argmaxf.expected.band import plausible_positives
+from argmaxf.expected.macro import maximize_expected_macro_f
 from argmaxf.measures import Dice
-from argmaxf.torch.ascent import ascend
-from argmaxf.torch.engine import items_for
-from argmaxf.torch.form import NodeTilt, RowForm, plausible
-from argmaxf.torch.series import none_there, pixel_logs, reciprocals
-from argmaxf.torch.sizes import Additions, best_size, mark_top
+from argmaxf.problem import Problem
+from argmaxf.torch import passes
+from argmaxf.torch.passes import (
+    NodeTilt,
+    RowNodes,
+    factors,
+    none_there,
+    pixel_logs,
+    reciprocals,
+)
+from argmaxf.torch.pixels import (
+    Segmentation,
+    check_range,
+    counted_of,
+    first_bad,
+    kept_of,
+    shaped,
+)
+from argmaxf.torch.sizes import Additions, ascend, best_size, mark_top
+from argmaxf.torch.tensors import as_array, mask_values
 
 ENOUGH = 1e-6  # the gap to stop at
 STEPS = 60  # price steps at most
@@ -43,14 +62,13 @@ class Classes(NamedTuple):
     @classmethod
     def of(cls, p: Tensor, zero: float, everywhere: bool) -> Classes:
         """Prepare the classes of one image; `zero` is the value of 0/0."""
-        count, n = p.shape
-        mean = p.sum(1, dtype=torch.float64).cpu().numpy()
-        dice = Dice().coefficients()
-        form = RowForm.for_sets(dice, mean, n, np.ones(count), n, p.device)
-        log_a = pixel_logs(p, form.outside) + (dice.c / count * form.weight).log()
+        (count, n), dice = p.shape, Dice().coefficients()
+        mean = p.sum(1, dtype=torch.float64).tolist()
+        nodes = RowNodes.of(p, np.ones(count), np.full(count, float(n)), dice)
+        log_a = pixel_logs(p, nodes) + (dice.c / count * nodes.weight).log()
+        most = torch.tensor([plausible_positives(each, n)[1] for each in mean])
         nothing = zero / count * none_there(p)
-        most = torch.from_numpy(plausible(mean, n)[1])
-        return cls(p, form.u, form.inside, log_a, nothing, most, everywhere)
+        return cls(p, nodes.u, nodes.inside, log_a, nothing, most, everywhere)
 
     def scale(self, size: Tensor) -> Tensor:
         """a e^{-us} at the nodes."""
@@ -64,6 +82,16 @@ class Classes(NamedTuple):
         """Σ_m scale_m π_im for some pixels of a class."""
         tilt = self.tilt_of(c)
         return reciprocals(p[None], (scale * tilt.x[0])[None], tilt)[0].mul_(p)
+
+
+def pi_sums(p: Tensor, tilt: NodeTilt) -> Tensor:
+    """Σ π = Σ p x / (1 - p w) over the pixels of one row, at each node."""
+    parts, start, total = factors(p, tilt), 0, torch.zeros_like(tilt.w)
+    for each in parts:
+        stop = start + each.shape[1]
+        total += (p[:, start:stop, None].double() / each).sum(1)
+        start = stop
+    return total * tilt.x
 
 
 class Labelled(NamedTuple):
@@ -81,9 +109,8 @@ class Labelled(NamedTuple):
         sums, sizes = [], []
         for c in range(len(classes.p)):
             own = classes.p[c][labels == c][None]
-            tilt = classes.tilt_of(c)
             sizes.append(own.shape[1])
-            sums.append(items_for(own).tilted_sums(own, tilt)[0])
+            sums.append(pi_sums(own, classes.tilt_of(c)))
         size, pi = torch.tensor(sizes, device=labels.device).double(), torch.cat(sums)
         values = torch.where(size > 0, (classes.scale(size) * pi).sum(1), classes.nothing)
         return cls(labels, size, pi, values, float(values.sum()))
@@ -227,3 +254,48 @@ def _settled(wanted: Tensor, labels: Tensor, everywhere: bool) -> Tensor:
     count = wanted.sum(0)
     settled = torch.where(count == 1, wanted.long().argmax(0), labels)
     return settled if everywhere else settled.masked_fill(count == 0, NO_CLASS)
+
+
+def segment_exclusively(
+    probs: Tensor, pixels: Tensor, ignore: Tensor | None, background: bool, zero: float
+) -> Segmentation:
+    """Give each pixel to one class, or leave it to the background where that has no value."""
+    kept = kept_of(pixels, background)
+    counted = torch.ones_like(kept[:, 0], dtype=torch.bool)
+    if ignore is not None:
+        counted = counted_of(ignore, probs)
+    labels = torch.full(counted.shape, NO_CLASS, device=probs.device)
+    bound = []
+    decide_cells = _decide_array if passes.is_on_cpu(kept) else decide_image
+    for image, where in enumerate(counted):
+        cells = kept[image] if ignore is None else kept[image][:, where]
+        if cells.shape[1] == 0:  # all pixels are ignored
+            bound.append(zero)
+            continue
+        try:
+            check_range(cells)
+        except NotAProbability:
+            raise first_bad(probs, ignore, None if background else 1) from None
+        labels[image, where], best = decide_cells(cells, zero, background)
+        bound.append(best)
+    place = torch.arange(kept.shape[1], device=probs.device)[:, None]
+    rows, chosen = kept.flatten(0, 1), (labels[:, None] == place).flatten(0, 1)
+    mean, std = mask_values(rows, chosen, Problem.of(1.0, Dice(), zero))
+    lowest = torch.where(chosen, rows.double(), torch.inf).amin(1)
+    answer = shaped(probs, kept, chosen, chosen.sum(1), mean, std, lowest)
+    labels = (labels if background else labels + 1).masked_fill(~counted, -1)
+    proven = torch.tensor(bound, dtype=torch.float64, device=probs.device)
+    return replace(
+        answer,
+        labels=labels.view(probs.shape[0], *probs.shape[2:]),
+        bound=torch.maximum(proven, answer.mean),  # no rounding puts it below the value
+    )
+
+
+def _decide_array(cells: Tensor, zero: float, everywhere: bool) -> tuple[Tensor, float]:
+    """Return the class of each pixel, and the bound, by the decision for arrays."""
+    rule: dict[str, Any] = {"labels_per_row" if everywhere else "max_labels_per_row": 1}
+    p = as_array(cells).T.astype(np.float64)
+    found: Any = maximize_expected_macro_f(p, zero_division=zero, **rule)
+    labels = np.where(found.selected.any(1), found.selected.argmax(1), NO_CLASS)
+    return torch.from_numpy(labels), found.bound

@@ -1,84 +1,248 @@
-r"""The passes over the pixels, in plain torch: counts, power sums, the pixels of a band.
+r"""The band's passes over rows of a tensor, in plain torch, and sums over rows at the nodes.
 
-Everything else works on what these return, which does not grow with the image. `triton_passes` has
-the same for NVIDIA GPUs. Sums are in double precision and in a fixed order, so that two runs agree
+See `expected/band.py` for what the passes are for. `triton_passes` has the same for NVIDIA GPUs,
+where Triton is installed. Sums are in double precision and in a fixed order, so that two runs agree
 bit for bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from argmaxf.expected.power_kernels import SUMS
-from argmaxf.torch.constants import once
+from argmaxf._base.arrays import Floats, contiguous, readonly
+from argmaxf._base.validation import NotAProbability
+from argmaxf.expected import band
+from argmaxf.expected.band import BINS, ONE, Around, Counts
+from argmaxf.expected.pass_kernels import SUMS
+from argmaxf.expected.threads import in_threads, threads_for
+from argmaxf.measures import Coefficients
 
-BINS = 1024  # 16 for each power of two, from the one of p = 1 alone down to 2^-64
-ONE = 0x3FF0  # the first 16 bits of 1 as a double: sign, exponent, and four bits of the fraction
-ROOM = 1 << 21  # numbers held at a time
-
-
-@once
-def edges(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Between which probabilities the pixels of each bin are."""
-    low = ((ONE - torch.arange(BINS)) << 48).view(torch.float64)
-    high = torch.cat([low[:1], low[:-1]])
-    low[-1] = 0.0
-    return low.to(device), high.to(device)
+ABSENT = -1.0  # no probability: a pixel that is in no sum
 
 
-def bin_counts(p: Tensor) -> Tensor:
-    """Count the pixels p > 0 in the bins of each row."""
-    rows, n = p.shape
-    counts = torch.zeros(rows * (BINS + 1), dtype=torch.int64, device=p.device)
-    first = (BINS + 1) * torch.arange(rows, device=p.device)[:, None]
-    for part in parts_of(rows, n):
-        d = p[:, part].double()
-        place = (ONE - (d.view(torch.int64) >> 48)).clamp(0, BINS - 1).masked_fill(d == 0.0, BINS)
-        counts += torch.bincount((place + first).view(-1), minlength=counts.numel())
-    return counts.view(rows, BINS + 1)[:, :BINS]
+def is_on_cpu(p: Tensor) -> bool:
+    """Whether the compiled loops for arrays can have the pixels."""
+    return p.device.type == "cpu"
 
 
-def around(p: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Σ p and Σ p^j (1 - p), j = 0 … 7, over the pixels of each row below `low` and above `high`.
+def has_triton(p: Tensor) -> bool:
+    """Whether the pixels are on an NVIDIA GPU, and Triton is there."""
+    if not p.is_cuda:
+        return False
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
-    These are the sums of `expected/power_kernels.py`, rows × 2 × 9. What is no probability counts
-    nowhere: the first two sums add up to the number of pixels.
+
+def passes_for(p: Tensor, absent: Floats | float = 0.0) -> TorchPasses:
+    """Return the passes that suit the device of a tensor; so many pixels of a row are absent."""
+    if has_triton(p):
+        from argmaxf.torch.triton_passes import TritonPasses
+
+        return TritonPasses(p, absent)
+    return TorchPasses(p, absent)
+
+
+class TorchPasses:
+    """The passes over rows of probabilities (`band.Passes`)."""
+
+    def __init__(self, p: Tensor, absent: Floats | float = 0.0) -> None:
+        self.p, self.absent = p, absent
+        self.rows, self.n = p.shape
+
+    def counts(self, sampled: bool = False) -> Counts:
+        """Count the pixels in bins; raise NotAProbability if a value is none."""
+        table = self.bins().cpu().numpy()
+        if (table.sum(1) != self.n).any():
+            raise NotAProbability
+        return Counts(table, 1.0)
+
+    def above(self, cut: Floats) -> Floats:
+        """Return Σ p, how many pixels are above a threshold, and their Σ p."""
+        sums = self.powers(*on_device(self.p, np.nextafter(cut, 2.0), cut)).cpu().numpy()
+        return np.stack([sums[:, :, 0].sum(1), np.rint(sums[:, 1, :2].sum(1)), sums[:, 1, 0]], 1)
+
+    def around(self, low: Floats, high: Floats, room: int) -> Around:
+        """Return the sums around a band, and its pixels in ascending order."""
+        sums = self.powers(*on_device(self.p, low, high)).cpu().numpy()
+        size = (self.n - np.rint(sums[:, :, :2].sum((1, 2))) - self.absent).astype(np.int64)
+        fits = size <= room
+        size = np.where(fits, size, 0)
+        items = np.split(np.empty(0), [0] * (self.rows - 1))
+        if size.any():
+            first, last = on_device(self.p, np.where(size, low, 2.0), np.where(size, high, 2.0))
+            flat = self.gather(first, last, size).double().cpu().numpy()
+            items = np.split(flat, np.cumsum(size)[:-1])
+        pairs = zip(items, fits, strict=True)
+        return Around(sums, [np.sort(each) if fit else None for each, fit in pairs])
+
+    def least_above(self, cut: Floats) -> Floats:
+        """Return the least pixel of each row above its threshold."""
+        (high,) = on_device(self.p, cut)
+        least = torch.full_like(high, torch.inf)
+        for d in self.parts():
+            least = torch.minimum(least, torch.where(d > high[:, None], d, torch.inf).amin(1))
+        found: Floats = least.cpu().numpy()
+        return found
+
+    def parts(self) -> Iterator[Tensor]:
+        """Yield some pixels of all rows after others, in double precision."""
+        at_once = 1 << 21
+        for part in torch.split(self.p, max(1, at_once // max(self.rows, 1)), 1):
+            yield part.double()
+
+    def bins(self) -> Tensor:
+        """Count the pixels of each row in the bins; what is no probability is in none."""
+        counts = torch.zeros(self.rows * (BINS + 1), dtype=torch.int64, device=self.p.device)
+        first = (BINS + 1) * torch.arange(self.rows, device=self.p.device)[:, None]
+        for d in self.parts():
+            place = (ONE - (d.abs().view(torch.int64) >> 48)).clamp(0, BINS - 1)
+            place.masked_fill_(~((d >= 0.0) & (d <= 1.0)), BINS)
+            counts += torch.bincount((place + first).view(-1), minlength=counts.numel())
+        return counts.view(self.rows, BINS + 1)[:, :BINS]
+
+    def powers(self, low: Tensor, high: Tensor) -> Tensor:
+        """Σ p and Σ p^j (1 - p), j = 0 … 7, over the pixels below `low` and above `high`.
+
+        Rows × 2 × 9. What is no probability counts nowhere.
+        """
+        out = torch.zeros(self.rows, 2, SUMS, dtype=torch.float64, device=self.p.device)
+        for d in self.parts():
+            below, above = (d >= 0.0) & (d < low[:, None]), (d > high[:, None]) & (d <= 1.0)
+            for side, there in enumerate((below, above)):
+                out[:, side, 0] += torch.where(there, d, 0.0).sum(1)
+                term = torch.where(there, 1.0 - d, 0.0)
+                for j in range(1, SUMS):
+                    out[:, side, j] += term.sum(1)
+                    term *= d
+        return out
+
+    def gather(self, low: Tensor, high: Tensor, size: NDArray[np.int64]) -> Tensor:
+        """Return the pixels from `low` to `high`, row after row; `size` says how many."""
+        found = []
+        for r in np.flatnonzero(size).tolist():
+            d = self.p[r].double()
+            found.append(self.p[r][(d >= low[r]) & (d <= high[r])])
+        return torch.cat(found)
+
+
+def on_device(p: Tensor, *numbers: Floats) -> tuple[Tensor, ...]:
+    """Return numbers of each row as tensors beside the pixels."""
+    return torch.from_numpy(np.stack(numbers)).to(p.device).unbind()
+
+
+class NodeTilt(NamedTuple):
+    """w = 1 - e^{-bu} and x = e^{-bu} at the nodes u of each row."""
+
+    w: Tensor
+    x: Tensor
+
+
+class RowNodes(NamedTuple):
+    """The nodes for the denominators of sets of each row, and a measure at them."""
+
+    table: Floats  # rows × (u, ω, and w and x inside and outside) × nodes, on the host
+    u: Tensor
+    weight: Tensor
+    inside: NodeTilt
+    outside: NodeTilt
+
+    @classmethod
+    def of(cls, p: Tensor, least: Floats, most: Floats, c: Coefficients) -> RowNodes:
+        """Return nodes for sets of `least` to `most` pixels of each row; others have weight 0."""
+        n, mean = p.shape[1], p.sum(1, dtype=torch.float64).cpu().tolist()
+        x = [
+            band.least_denominator(k, band.plausible_positives(each, n)[0], c)
+            for k, each in zip(least.tolist(), mean, strict=True)
+        ]
+        given = zip(x, most.tolist(), mean, strict=True)
+        found = [band.nodes_for(low, last, each, n, c) for low, last, each in given]
+        table = np.zeros((len(p), 6, max(each.shape[1] for each in found)))
+        table[:, 3::2] = 1.0
+        for row, each in zip(table, found, strict=True):
+            row[:, : each.shape[1]] = each
+        u, weight, *tilts = torch.from_numpy(table).to(p.device).unbind(1)
+        return cls(table, u, weight, NodeTilt(*tilts[:2]), NodeTilt(*tilts[2:]))
+
+
+def node_sums(p: Tensor, w: Floats, x: Floats, absent: Floats | float = 0.0) -> Floats:
+    """Σ log(1 - p w), Σ π, Σ (1 - π) and Σ π (1 - π) over the pixels of each row at its nodes.
+
+    Rows × 4 × nodes, on the host; so many pixels are ABSENT. Those with a large p w are summed up
+    one by one; they are few: their p add up to the positives, of which there are few where w is not
+    small.
     """
-    out = torch.zeros(len(p), 2, SUMS, dtype=torch.float64, device=p.device)
-    for part in parts_of(len(p), p.shape[1]):
-        d = p[:, part].double()
-        below, above = (d >= 0.0) & (d < low[:, None]), (d > high[:, None]) & (d <= 1.0)
-        for side, there in enumerate((below, above)):
-            out[:, side, 0] += torch.where(there, d, 0.0).sum(1)
-            term = torch.where(there, 1.0 - d, 0.0)
-            for j in range(1, SUMS):
-                out[:, side, j] += term.sum(1)
-                term *= d
+    from argmaxf.expected import difference_kernels
+
+    small = 2.0**-6  # p w at most, of which eight powers are a double's digits
+    cut = small / np.maximum(w.max(1), small / 2.0)  # 2 where all pixels are below
+    sums, items = passes_for(p, absent).around(cut, np.full_like(cut, 2.0), p.shape[1])
+    out = np.empty((len(p), 4, w.shape[1]))
+
+    def work(part: slice) -> None:
+        for r in range(part.start, part.stop):
+            own: Floats = items[r]  # type: ignore[assignment]
+            given = own, 0, own.size, sums[r, 0], w[r], x[r]
+            out[r] = difference_kernels.sums_at_nodes.compiled(*given)
+
+    in_threads(work, len(p), threads_for(sum(each.size for each in items if each is not None)))
     return out
 
 
-def gather(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
-    """Return the pixels of each row from `low` to `high`, at most so many, then zeros."""
-    rows, n = p.shape
-    out = torch.zeros(rows, most, dtype=p.dtype, device=p.device)
-    filled = torch.zeros(rows, dtype=torch.int64, device=p.device)
-    for part in parts_of(rows, n):
-        d = p[:, part].double()
-        row, column = ((d >= low[:, None]) & (d <= high[:, None])).nonzero(as_tuple=True)
-        size = torch.bincount(row, minlength=rows)
-        rank = torch.arange(len(row), device=p.device) - (size.cumsum(0) - size)[row]
-        out[row, filled[row] + rank] = p[:, part][row, column]
-        filled += size
+def pixel_logs(p: Tensor, nodes: RowNodes) -> Tensor:
+    """Σ log(1 - p w_out) over the pixels of each row, at each node."""
+    found = node_sums(p, nodes.table[:, 4].copy(), nodes.table[:, 5].copy())[:, 0]
+    return torch.from_numpy(np.ascontiguousarray(found)).to(p.device)
+
+
+def factors(p: Tensor, tilt: NodeTilt) -> Iterator[Tensor]:
+    """Yield 1 - p w for some pixels of all rows after others: rows × pixels × nodes."""
+    at_once = 1 << 20
+    for part in torch.split(p, max(1, at_once // max(tilt.w.numel(), 1)), 1):
+        d = part.double()[:, :, None]
+        yield torch.addcmul(1.0 - d, d, tilt.x[:, None])
+
+
+def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
+    """Σ_m scale_m / (1 - p w_m) for each pixel of each row."""
+    if is_on_cpu(p):
+        return _reciprocals_on_cpu(p, scale, tilt)
+    if has_triton(p):
+        from argmaxf.torch import triton_passes
+
+        found: Tensor = triton_passes.reciprocals(p, scale, tilt.x)
+        return found
+    return torch.cat([(scale[:, None] / each).sum(2) for each in factors(p, tilt)], 1)
+
+
+def _reciprocals_on_cpu(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
+    """Do the same by a compiled loop, rows shared out among threads."""
+    from argmaxf.expected import dependent_kernels
+
+    work = 16  # a pixel costs about as much as so many in a pass over an array
+    out = torch.empty(p.shape, dtype=torch.float64)
+    given = [readonly(each.contiguous().numpy()) for each in (scale, *tilt)]
+
+    def rows(part: slice) -> None:
+        for r in range(part.start, part.stop):
+            items = contiguous(p[r].double().numpy())
+            dependent_kernels.reciprocals(items, *(each[r] for each in given), out[r].numpy())
+
+    in_threads(rows, len(p), threads_for(work * p.numel()))
     return out
 
 
-def at_least(p: Tensor, threshold: Tensor) -> Tensor:
-    """Mark the pixels of each row that are not below its threshold."""
-    return p >= threshold.to(p.dtype)[:, None]
-
-
-def parts_of(rows: int, n: int) -> list[slice]:
-    """Cut the pixels of all rows into parts that can be held at a time."""
-    step = max(1, ROOM // max(rows, 1))
-    return [slice(start, start + step) for start in range(0, n, step)]
+def none_there(p: Tensor) -> Tensor:
+    """P(S = 0) = Π (1 - p) of each row."""
+    log = torch.zeros(len(p), dtype=torch.float64, device=p.device)
+    for d in TorchPasses(p).parts():
+        log += torch.log1p(-d).sum(1)
+    return log.exp()

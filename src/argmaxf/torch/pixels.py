@@ -1,6 +1,8 @@
-"""What is given: probabilities in the shape of images, and pixels that count nowhere."""
+"""Images as they are given and returned: probabilities, ignored pixels, and masks."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -8,7 +10,75 @@ from torch import Tensor
 from argmaxf._base.validation import NotAProbability
 
 KINDS = torch.float64, torch.float32, torch.float16, torch.bfloat16  # that the passes take
-ROUNDING = 1e-2  # what sums of weighted probabilities may be beyond 0 or 1, in half precision
+
+
+@dataclass(frozen=True, eq=False)
+class Segmentation:
+    """Masks for a batch of images, and what to expect of them.
+
+    Attributes
+    ----------
+    masks : Tensor
+        Booleans in the shape of the probabilities: the pixels of each class.
+    labels : Tensor
+        With `exclusive`: the class of each pixel, -1 where it is ignored; None otherwise. Without
+        background, 0 is a pixel of no class, and `masks` has it in none.
+    expected : Tensor
+        The expected measure of each image × class, in double precision: an estimate of quality that
+        needs no labels, as good as the probabilities are calibrated. NaN for a class left out.
+    std : Tensor
+        The standard deviation of the measure of each image × class under the model.
+    k : Tensor
+        How many pixels are chosen for each image × class.
+    threshold : Tensor
+        The lowest chosen probability of each image × class; of pixels equal to it only the first
+        ones may be chosen. Infinite if no pixel is chosen. Of an ensemble, with Dice the lowest
+        contribution (see `JointDecision`), with IoU the lowest mean over the members.
+    bound : Tensor
+        With `exclusive`: no labels of an image have a higher `mean`. With an ensemble and
+        IoU: no mask of an image × class has a higher expected IoU. None otherwise.
+    """
+
+    masks: Tensor
+    expected: Tensor
+    std: Tensor
+    k: Tensor
+    threshold: Tensor
+    labels: Tensor | None = None
+    bound: Tensor | None = None
+
+    @property
+    def mean(self) -> Tensor:
+        """The expected mean over the classes of each image."""
+        return self.expected.nanmean(1)
+
+
+def shaped(
+    probs: Tensor,
+    kept: Tensor,
+    masks: Tensor,
+    k: Tensor,
+    expected: Tensor,
+    std: Tensor,
+    threshold: Tensor,
+) -> Segmentation:
+    """Put the rows back into the shape of the images; a class left out has no value."""
+    masks = masks.view(kept.shape)
+    if kept.shape[1] < probs.shape[1]:
+        masks = torch.cat([torch.zeros_like(masks[:, :1]), masks], 1)
+    return Segmentation(
+        masks=masks.view(probs.shape),
+        expected=table_of(probs, kept, expected, torch.nan),
+        std=table_of(probs, kept, std, torch.nan),
+        k=table_of(probs, kept, k, 0),
+        threshold=table_of(probs, kept, threshold, torch.inf),
+    )
+
+
+def table_of(probs: Tensor, kept: Tensor, values: Tensor, nothing: float) -> Tensor:
+    """Return batch × classes from rows; `nothing` for a class left out."""
+    found, left_out = values.view(kept.shape[:2]), probs.shape[1] - kept.shape[1]
+    return torch.nn.functional.pad(found, (left_out, 0), value=nothing) if left_out else found
 
 
 def pixels_of(probs: Tensor, ignore: Tensor | None) -> Tensor:
@@ -100,10 +170,10 @@ def first_bad(probs: Tensor, ignore: Tensor | None, without: int | None) -> Valu
     if without is not None:
         bad.select(without, 0).zero_()
     place = tuple(bad.nonzero()[0].tolist())
-    value = float(p[place])
+    value, rounding = float(p[place]), 1e-2  # of sums of weighted ones, in half precision
     hint = "; are these logits? Use sigmoid or softmax first"
     if value != value:
         hint = ""
-    elif bool(((p[bad] >= -ROUNDING) & (p[bad] <= 1.0 + ROUNDING)).all()):
+    elif bool(((p[bad] >= -rounding) & (p[bad] <= 1.0 + rounding)).all()):
         hint = "; if that is rounding, use probs.clamp(0, 1)"
     return ValueError(f"probs must be finite and in [0, 1], got {value!r} at {place}{hint}")

@@ -10,11 +10,10 @@ from torch import Tensor
 from argmaxf._base.validation import NotAProbability, check_not_negative, check_zero_division
 from argmaxf.measures import MEASURES, Dice, IoU, Measure, Ratio
 from argmaxf.problem import Problem
-from argmaxf.torch.anywhere import best_masks
 from argmaxf.torch.ensembles import segment_ensemble
-from argmaxf.torch.one_class import segment_exclusively
-from argmaxf.torch.pixels import check_range, first_bad, kept_of, pixels_of
-from argmaxf.torch.records import Segmentation, shaped
+from argmaxf.torch.exclusive import segment_exclusively
+from argmaxf.torch.pixels import Segmentation, first_bad, kept_of, pixels_of, shaped
+from argmaxf.torch.tensors import best_masks
 
 __all__ = ["Segmentation", "segment"]
 
@@ -83,10 +82,10 @@ def segment(
 
     Notes
     -----
-    A handful of passes over the pixels, of which few are sorted; they stay where they are. Besides
-    masks it needs some 100 MB, or a fifth of the input where few pixels stand out, and a copy of
-    `probs` where it is not contiguous, has 8 bits, or pixels are ignored. On CUDA two runs give the
-    same bits.
+    A handful of passes over the pixels, of which few are sorted; they stay where they are, but for
+    rows that need more than double precision, or of many pixels that look alike, which are copied
+    to the CPU. A copy of `probs` is made where it is not contiguous, has 8 bits, or pixels are
+    ignored. On CUDA two runs give the same bits.
 
     Examples
     --------
@@ -119,14 +118,10 @@ def segment(
     kept = kept_of(pixels, include_background)
     rows = kept.reshape(-1, kept.shape[2])
     try:
-        try:
-            found, masks = best_masks(rows, problem)
-        except ValueError:  # of the decision for arrays
-            check_range(rows)
-            raise
+        values, masks = best_masks(rows, problem)
     except NotAProbability:
         raise first_bad(probs, ignore, None if include_background else 1) from None
-    return shaped(probs, kept, found, masks)
+    return shaped(probs, kept, masks, *values)
 
 
 def _measure(measure: str | Measure, smooth: float) -> str | Measure:

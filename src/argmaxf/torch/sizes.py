@@ -1,23 +1,22 @@
-r"""The best set where what an item adds depends on the size of the set alone, on any device.
+r"""Two searches that classes and members of ensembles share, on any device.
 
+`best_size` finds the best set where what an item adds depends on the size of the set alone.
 Δ_i(t) is what item i adds to a set of t items, and V(k, t) the sum of the k largest Δ_i(t): the
 best set of k items has V(k, k). V(k, ·) is convex in 1 / (t + shift), shift the most that positives
 plausibly add to the denominator, so that chords between two sizes bound every size between them
-(docs/shared-rows.md). Mixtures and classes that share pixels both have this form.
+(docs/shared-rows.md). `ascend` makes many moves at once.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 Additions = Callable[[float], Tensor]  # t -> Δ_i(t) of every item
-CUT = 8  # a range of sizes is cut at least this part of its length from its ends
-TIED = 1e-13  # items whose Δ agree to this part count as equal
 
 
 class BestSize(NamedTuple):
@@ -76,6 +75,7 @@ def best_size(
     value = top_sums(additions, guess, guess, guess).at(guess)
     best, size = max((nothing, 0), (value, guess), key=_by_value)
     reach, bound = _far_side(additions, n, guess, best)
+    parts = 8  # a range is cut at least such a part of its length from its ends
     left, rights = top_sums(additions, 1, 1, reach), [top_sums(additions, reach, 1, reach)]
     best, size = max((best, size), (left.at(1), 1), (rights[0].at(reach), reach), key=_by_value)
     while rights:
@@ -84,7 +84,7 @@ def best_size(
         if right.size - left.size < 2 or high <= best * (1.0 - part) + slack:
             bound, left = max(bound, high), rights.pop()
             continue
-        margin = max(1, (right.size - left.size) // CUT)
+        margin = max(1, (right.size - left.size) // parts)
         k = min(max(k, left.size + margin), right.size - margin)
         k = guess if left.size < guess < right.size else k
         rights.append(top_sums(additions, k, left.size, right.size))
@@ -127,10 +127,52 @@ def _ceiling(left: Known, right: Known, shift: float) -> tuple[float, int]:
 
 def mark_top(delta: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Mark the k largest, of those that agree to 13 digits the first; return the smallest, too."""
+    tie = 1e-13
     if k == 0:
         return torch.zeros_like(delta, dtype=torch.bool), delta.new_tensor(math.inf)
     cut = delta.sort(descending=True).values[k - 1]
-    above, tied = delta > cut * (1.0 + TIED), delta >= cut * (1.0 - TIED)
+    above, tied = delta > cut * (1.0 + tie), delta >= cut * (1.0 - tie)
     tied &= ~above
     chosen = above | (tied & (tied.long().cumsum(0) <= k - above.sum()))
     return chosen, torch.where(chosen, delta, math.inf).amin()
+
+
+class Valued(Protocol):
+    """What is climbed: some choice, and what it is worth."""
+
+    @property
+    def value(self) -> float:
+        """Its expected value."""
+        ...
+
+
+Choice = TypeVar("Choice", bound=Valued)
+
+
+def ascend(
+    state: Choice,
+    gains: Callable[[Choice], Tensor],
+    move: Callable[[Choice, Tensor], Choice],
+    enough: float,
+) -> Choice:
+    """Return a state from which no move gains, or all together less than a part of the value.
+
+    `gains` says what each pixel would gain by its best move, all others as they are; `move` makes
+    the moves of some pixels. Those that gain most go first, twice as many as last time, and half of
+    them stay where together they lose.
+    """
+    most = None
+    for _ in range(400):  # a few dozen are usual
+        gain = gains(state)
+        wanted = int((gain > 0.0).sum())
+        if wanted == 0 or float(gain.clamp(min=0.0).sum()) <= enough * state.value:
+            return state
+        order = gain.sort(descending=True, stable=True).indices[:wanted][:most]
+        moved = move(state, order)
+        while moved.value <= state.value:
+            order = order[: len(order) // 2]
+            if len(order) == 0:
+                return state
+            moved = move(state, order)
+        state, most = moved, 2 * len(order)
+    return state

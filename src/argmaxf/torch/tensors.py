@@ -1,35 +1,49 @@
-"""Tensors given to `maximize_expected_f` and `expected_f`: answers are tensors on their device.
+"""Rows of probabilities in tensors: decided and valued where they are.
 
-On the CPU the NumPy decision is made on the tensor's own memory. Elsewhere the rows of the tensor
-are decided where they are, as `segment` does.
+On the CPU the decision for arrays is made on the tensor's own memory. Elsewhere the band decides by
+passes over the tensor, and a row that it cannot decide is copied to the CPU. The functions of
+arrays call `as_array`, `is_elsewhere`, `in_kind`, `maximize` and `evaluate`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import NotAProbability
+from argmaxf.expected import band
 from argmaxf.expected.decision import Decision, ExpectedF
+from argmaxf.expected.maximize import decide_each_row
 from argmaxf.problem import Problem
-from argmaxf.torch.pixels import as_floats
-from argmaxf.torch.rows import decide, select
-from argmaxf.torch.values import value_of
+from argmaxf.torch import passes
+from argmaxf.torch.passes import ABSENT, RowNodes, node_sums, none_there, passes_for
+from argmaxf.torch.pixels import as_floats, check_range
 
-NUMPYS = torch.float64, torch.float32, torch.float16  # its types of floating-point numbers
+SHORT = 1 << 11  # rows of so few items are decided on the CPU
+MOST_ROWS = 1 << 15  # at a time: a grid of programs has room for twice as many
+
+
+class MaskValues(NamedTuple):
+    """What each row gets besides its mask."""
+
+    k: Tensor
+    expected: Tensor
+    std: Tensor
+    threshold: Tensor
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
     """Return a tensor of the CPU as an array: a view, but for types that NumPy does not have."""
+    numpys = torch.float64, torch.float32, torch.float16
     known = tensor.detach().resolve_neg()
-    if known.dtype.is_floating_point and known.dtype not in NUMPYS:
-        known = known.float()
-    return known.numpy()
+    other = known.dtype.is_floating_point and known.dtype not in numpys
+    return (known.float() if other else known).numpy()
 
 
 def is_elsewhere(tensor: Tensor) -> bool:
@@ -51,26 +65,96 @@ def _tensor(value: Any, like: Tensor) -> Any:
     return torch.as_tensor(np.asarray(value), device=like.device)
 
 
+def best_masks(p: Tensor, problem: Problem) -> tuple[MaskValues, Tensor]:
+    """Return the decision about each row (rows × n, contiguous), and its mask.
+
+    Raises NotAProbability if a value is none.
+    """
+    if passes.is_on_cpu(p):
+        found: Any = in_kind(decide_each_row(as_array(p), problem), p)
+        return MaskValues(found.k, found.expected, found.std, found.threshold), found.selected
+    decided = np.concatenate([_decide(part, problem) for part in torch.split(p, MOST_ROWS)])
+    k, threshold, expected, std = torch.from_numpy(decided).to(p.device).unbind(1)
+    values = MaskValues(k.long(), expected, std, threshold)
+    return values, mark(p, values)
+
+
+def _decide(p: Tensor, problem: Problem) -> Floats:
+    """Return k, threshold, mean and spread of each row."""
+    found: list[Any] = [None] * len(p)
+    if p.shape[1] > SHORT and band.knows(problem):
+        found = band.decide(passes_for(p), problem)
+    rest = [r for r, each in enumerate(found) if each is None]
+    if rest:
+        others: Any = decide_each_row(as_array(p[rest].cpu()), problem)
+        values = others.k, others.threshold, others.expected, others.std
+        for r, *each in zip(rest, *values, strict=True):
+            found[r] = each
+    return np.array(found, np.float64)
+
+
+def mark(p: Tensor, values: MaskValues) -> Tensor:
+    """Mark the top k of each row: what is above its threshold, and the first ones equal to it."""
+    threshold = values.threshold.to(p.dtype)
+    chosen: Tensor = p >= threshold[:, None]
+    extra = (chosen.sum(1) - values.k).tolist()
+    for r in np.flatnonzero(extra).tolist():
+        equal = (p[r] == threshold[r]).nonzero()[:, 0]
+        chosen[r, equal[len(equal) - extra[r] :]] = False
+    return chosen
+
+
+def mask_values(p: Tensor, chosen: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
+    """Return mean and standard deviation of the measure for any chosen items of each row.
+
+    Makes two copies of the items. Raises NotAProbability if a value is none.
+    """
+    if len(p) > MOST_ROWS:
+        parts = zip(torch.split(p, MOST_ROWS), torch.split(chosen, MOST_ROWS), strict=True)
+        means, stds = zip(*(mask_values(*part, problem) for part in parts), strict=True)
+        return torch.cat(means), torch.cat(stds)
+    from argmaxf.expected import difference_kernels
+
+    check_range(p)
+    c, k = problem.coefficients, chosen.sum(1).cpu().numpy().astype(np.float64)
+    nodes = RowNodes.of(p, k if c.s1 > 0.0 else np.maximum(k, 1.0), k, c)
+    _, _, w_in, x_in, w_out, x_out = np.ascontiguousarray(nodes.table.swapaxes(0, 1))
+    inside = node_sums(p.masked_fill(~chosen, ABSENT), w_in, x_in, p.shape[1] - k)
+    outside = node_sums(p.masked_fill(chosen, ABSENT), w_out, x_out, k)
+    ratio = type(c)(*map(float, c))
+    found = np.array(
+        [
+            difference_kernels.value_and_spread.compiled(*given, 0.0, table, ratio)
+            for *given, table in zip(k.tolist(), inside, outside, nodes.table, strict=True)
+        ]
+    )
+    mean, std = torch.from_numpy(found).to(p.device).unbind(1)
+    if c.s1 > 0.0 or k.all():
+        return mean, std
+    # The empty set is worth 0/0 if there is no positive, or none that counts, and else 0
+    zero, empty = problem.zero_division, torch.from_numpy(k == 0.0).to(p.device)
+    none = torch.ones_like(mean) if c.b_out == 0.0 else none_there(p)
+    return (
+        torch.where(empty, zero * none, mean),
+        torch.where(empty, zero * (none * (1.0 - none)).sqrt(), std),
+    )
+
+
 def maximize(proba: Tensor, average: str | None, problem: Problem) -> Decision:
     """Decide the tensor, its rows, its columns, or all of its cells, on its own device."""
     p = _numbers(proba)
-    if average == "macro":
-        rows = p.T.contiguous()
-    else:
-        rows = p.contiguous() if average == "samples" else p.reshape(1, -1)
+    rows = p.T if average == "macro" else p if average == "samples" else p.reshape(1, -1)
     if rows.numel() == 0:
         raise ValueError("proba must hold at least one probability, got none")
     try:
-        found = decide(rows, problem.coefficients, problem.zero_division, problem.split_ties)
+        values, selected = best_masks(rows.contiguous(), problem)
     except NotAProbability:
         raise _first_bad(p) from None
-    selected = select(rows, found)
     selected = selected.T if average == "macro" else selected.view(p.shape)
-    k, expected, std, threshold = found.values
-    values = (k, threshold, expected, std)
-    if average in (None, "micro"):
-        values = tuple(each[0] for each in values)  # type: ignore[assignment]
-    return Decision(selected, *values, problem.beta, rows.shape[1])
+    one_set = average in (None, "micro")
+    k, expected, std, threshold = (each[0] if one_set else each for each in values)
+    decided: Any = selected, k, threshold, expected, std, problem.beta, rows.shape[1]
+    return Decision(*decided)
 
 
 def evaluate(proba: Tensor, selected: Any, problem: Problem) -> ExpectedF:
@@ -84,9 +168,7 @@ def evaluate(proba: Tensor, selected: Any, problem: Problem) -> ExpectedF:
     if chosen.dtype != torch.bool and not bool(((chosen == 0) | (chosen == 1)).all()):
         raise ValueError("selected must be booleans, or zeros and ones")
     try:
-        mean, std = value_of(
-            p[None], chosen.bool()[None], problem.coefficients, problem.zero_division
-        )
+        mean, std = mask_values(p[None], chosen.bool()[None], problem)
     except NotAProbability:
         raise _first_bad(p) from None
     return ExpectedF(mean[0], std[0])  # type: ignore[arg-type]

@@ -1,61 +1,65 @@
-"""The passes over the pixels as Triton kernels, for NVIDIA GPUs: see `passes` for what they return.
+"""The passes over pixels as Triton kernels, for NVIDIA GPUs: see `passes` for what they return.
 
-Counts are whole numbers, added in any order, and the pixels of a band are sorted by those who ask
-for them. Sums are made by one program for each part of a row, in a fixed order, and the parts are
-added up in a fixed order.
+Counts are whole numbers, added in any order, and the pixels of a band are sorted afterwards. Sums
+are made by one program for each part of a row, and the parts are added up in a fixed order.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
+from numpy.typing import NDArray
 from torch import Tensor
 
-from argmaxf.expected.power_kernels import SUMS
-from argmaxf.torch.passes import BINS, ONE
-
-__all__ = ["around", "at_least", "bin_counts", "gather"]
+from argmaxf.expected.band import BINS, ONE
+from argmaxf.expected.pass_kernels import SUMS
+from argmaxf.torch.passes import TorchPasses
 
 LANES = 2048  # pixels read at a time
 PART = LANES * 8  # pixels of one program
 # Of power sums: so few in a lane that rounding does not build up
 SUM_LANES = 128
 SUM_PART = SUM_LANES * 64
+NODE_LANES = 512  # pixels of a program that has one node after another
 
 
-def bin_counts(p: Tensor) -> Tensor:
-    """Count the pixels p > 0 in the bins of each row."""
-    rows, n = p.shape
-    counts = torch.zeros(rows, BINS, dtype=torch.int64, device=p.device)
-    _count[(_parts(n, PART), rows)](p, n, counts, BINS, ONE, PART, LANES)
-    return counts
+class TritonPasses(TorchPasses):
+    """The passes over rows of a contiguous tensor, at most 65,535 of them."""
+
+    def bins(self) -> Tensor:
+        """Count the pixels of each row in the bins; what is no probability is in none."""
+        counts = torch.zeros(self.rows, BINS, dtype=torch.int64, device=self.p.device)
+        _count[(_parts(self.n, PART), self.rows)](self.p, self.n, counts, BINS, ONE, PART, LANES)
+        return counts
+
+    def powers(self, low: Tensor, high: Tensor) -> Tensor:
+        """Return power sums over the pixels of each row below `low` and above `high`."""
+        grid = _parts(self.n, SUM_PART), self.rows, 2
+        out = torch.empty(self.rows, grid[0], 2, SUMS, dtype=torch.float64, device=self.p.device)
+        _around[grid](self.p, self.n, low, high, out, SUMS, SUM_PART, SUM_LANES)
+        total: Tensor = out.sum(1)
+        return total
+
+    def gather(self, low: Tensor, high: Tensor, size: NDArray[np.int64]) -> Tensor:
+        """Return the pixels from `low` to `high`, row after row, of each in any order."""
+        out = torch.empty(int(size.sum()), dtype=self.p.dtype, device=self.p.device)
+        first = torch.from_numpy(np.cumsum(size) - size).to(self.p.device)
+        filled = torch.zeros_like(first)
+        _gather[(_parts(self.n, PART), self.rows)](
+            *(self.p, self.n, low, high, out, first, filled, PART, LANES)
+        )
+        return out
 
 
-def around(p: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Return power sums over the pixels of each row below `low` and above `high`."""
-    rows, n = p.shape
-    grid = _parts(n, SUM_PART), rows, 2
-    out = torch.empty(rows, grid[0], 2, SUMS, dtype=torch.float64, device=p.device)
-    _around[grid](p, n, low, high, out, SUMS, SUM_PART, SUM_LANES)
-    total: Tensor = out.sum(1)
-    return total
-
-
-def gather(p: Tensor, low: Tensor, high: Tensor, most: int) -> Tensor:
-    """Return the pixels of each row from `low` to `high`, at most so many, in any order."""
-    rows, n = p.shape
-    out = torch.zeros(rows, most, dtype=p.dtype, device=p.device)
-    filled = torch.zeros(rows, dtype=torch.int32, device=p.device)
-    _gather[(_parts(n, PART), rows)](p, n, low, high, out, filled, most, PART, LANES)
-    return out
-
-
-def at_least(p: Tensor, threshold: Tensor) -> Tensor:
-    """Mark the pixels of each row that are not below its threshold."""
-    rows, n = p.shape
-    out = torch.empty(rows, n, dtype=torch.bool, device=p.device)
-    _at_least[(_parts(n, LANES), rows)](p, n, threshold.contiguous(), out, LANES)
+def reciprocals(p: Tensor, scale: Tensor, x: Tensor) -> Tensor:
+    """Σ_m scale_m / (1 - p w_m) for each pixel of each row, x = 1 - w."""
+    (rows, n), p = p.shape, p.contiguous()
+    out = torch.empty(rows, n, dtype=torch.float64, device=p.device)
+    if n:
+        grid, given = (_parts(n, NODE_LANES), rows), (scale.contiguous(), x.contiguous())
+        _reciprocals[grid](p, n, *given, out, scale.shape[1], NODE_LANES)
     return out
 
 
@@ -73,15 +77,16 @@ def _count(
     start = tl.program_id(0).to(tl.int64) * PART
     bins = tl.arange(0, BINS)
     found = tl.zeros([BINS], tl.int32)
-    zeros = tl.zeros([LANES], tl.int32)
+    others = tl.zeros([LANES], tl.int32)
     for i in range(0, tl.minimum(PART, n - start), LANES):
         place = start + i + tl.arange(0, LANES)
-        d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
-        bin = ONE - (d.to(tl.int64, bitcast=True) >> 48)
+        d = tl.load(p + row * n + place, mask=place < n, other=-1.0).to(tl.float64)
+        is_other = ((d >= 0.0) & (d <= 1.0)) == 0
+        bin = ONE - (tl.abs(d).to(tl.int64, bitcast=True) >> 48)
         bin = tl.minimum(tl.maximum(bin, 0), BINS - 1).to(tl.int32)
-        found += tl.histogram(tl.where(d == 0.0, BINS - 1, bin), BINS)
-        zeros += (d == 0.0).to(tl.int32)
-    found -= tl.where(bins == BINS - 1, tl.sum(zeros), 0)  # what is beyond the row was read as 0
+        found += tl.histogram(tl.where(is_other, BINS - 1, bin), BINS)
+        others += is_other.to(tl.int32)
+    found -= tl.where(bins == BINS - 1, tl.sum(others), 0)
     tl.atomic_add(counts + row * BINS + bins, found.to(tl.int64), mask=found != 0)
 
 
@@ -123,9 +128,11 @@ def _around(
     tl.store(out + 8, tl.sum(v7))
 
 
-@triton.jit(do_not_specialize=["n", "most"])
-def _gather(p, n, low, high, out, filled, most, PART: tl.constexpr, LANES: tl.constexpr):
-    """Append the pixels of a part of a row that are in the band to the row's others."""
+@triton.jit(do_not_specialize=["n"])
+def _gather(
+    p, n, low, high, out, first, filled, PART: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Copy the pixels of a part of a row that are in the band after the row's others."""
     row = tl.program_id(1).to(tl.int64)
     start = tl.program_id(0).to(tl.int64) * PART
     row_low, row_high = tl.load(low + row), tl.load(high + row)
@@ -134,16 +141,20 @@ def _gather(p, n, low, high, out, filled, most, PART: tl.constexpr, LANES: tl.co
         item = tl.load(p + row * n + place, mask=place < n, other=-1.0)
         d = item.to(tl.float64)
         inside = (d >= row_low) & (d <= row_high)
-        ranks = tl.cumsum(inside.to(tl.int32), 0)
         size = tl.sum(inside.to(tl.int32))
         if size > 0:
-            rank = tl.atomic_add(filled + row, size) + ranks - 1
-            tl.store(out + row * most + rank, item, mask=inside & (rank < most))
+            begin = tl.atomic_add(filled + row, size.to(tl.int64))
+            rank = tl.cumsum(inside.to(tl.int32), 0) - 1
+            tl.store(out + tl.load(first + row) + begin + rank, item, mask=inside)
 
 
-@triton.jit(do_not_specialize=["n"])
-def _at_least(p, n, threshold, out, LANES: tl.constexpr):
+@triton.jit(do_not_specialize=["n", "nodes"])
+def _reciprocals(p, n, scale, x, out, nodes, LANES: tl.constexpr):
     row = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
     d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
-    tl.store(out + row * n + place, d >= tl.load(threshold + row), mask=place < n)
+    total = tl.zeros([LANES], tl.float64)
+    for m in range(nodes):
+        node = row * nodes + m
+        total += tl.load(scale + node) / ((1.0 - d) + d * tl.load(x + node))
+    tl.store(out + row * n + place, total, mask=place < n)

@@ -16,16 +16,15 @@ if "triton" not in sys.modules:
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read where kernels are defined
 triton = pytest.importorskip("triton")
 
+
 from argmaxf import maximize_expected_f, maximize_expected_macro_f  # noqa: E402
-from argmaxf.measures import Dice, IoU, Tversky  # noqa: E402
-from argmaxf.torch import engine, items, passes, rows, segment, series  # noqa: E402
-from argmaxf.torch.form import NodeTilt, RowForm  # noqa: E402
-from argmaxf.torch.items import State  # noqa: E402
+from argmaxf.measures import Tversky  # noqa: E402
+from argmaxf.torch import passes, segment, tensors  # noqa: E402
 
 if not triton.knobs.runtime.interpret:
     pytest.skip("triton was imported before its interpreter was asked for", allow_module_level=True)
 
-from argmaxf.torch import triton_items, triton_passes  # noqa: E402
+from argmaxf.torch import triton_passes  # noqa: E402
 
 torch.set_num_threads(1)
 # The interpreter computes what a GPU does in both branches of a `where`, aloud.
@@ -35,10 +34,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning"
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch):
     """Tensors on the CPU go through the kernels, as long rows do."""
-    monkeypatch.setattr(engine, "by_triton", lambda pixels: True)
-    monkeypatch.setattr(engine, "by_numpy", lambda pixels: False)
-    monkeypatch.setattr(rows, "SHORT", 0)
-    monkeypatch.setattr(series, "DIRECT", 0)
+    monkeypatch.setattr(passes, "has_triton", lambda pixels: True)
+    monkeypatch.setattr(passes, "is_on_cpu", lambda pixels: False)
+    monkeypatch.setattr(tensors, "SHORT", 0)
 
 
 def maps():
@@ -106,26 +104,6 @@ def test_with_many_positives_as_numpy_does(measure):
     np.testing.assert_allclose(found.std[0], truth.std, rtol=1e-9)
 
 
-@pytest.mark.parametrize("n", [5, 20_000])
-def test_passes_are_those_of_plain_torch(n):
-    rng = np.random.default_rng(9)
-    p = torch.from_numpy(rng.integers(0, 256, (3, n)) / 255).float()
-    p[2] = torch.from_numpy(rng.beta(0.1, 3.0, n))
-    p[2, :2] = torch.tensor([1.0, 0.0])
-    assert torch.equal(triton_passes.bin_counts(p), passes.bin_counts(p))
-    low = p[:, 3].double()
-    for high in (torch.full_like(low, 2.0), p[:, 1].double(), low):
-        found, truth = (way.around(p, low, high) for way in (triton_passes, passes))
-        np.testing.assert_allclose(found, truth, rtol=1e-13, atol=1e-300)
-        most = max(1, int(((p >= low[:, None]) & (p <= high[:, None])).sum(1).max()))
-        found, truth = (way.gather(p, low, high, most) for way in (triton_passes, passes))
-        assert torch.equal(found.sort(1).values, truth.sort(1).values)
-    assert torch.equal(triton_passes.at_least(p, low), passes.at_least(p, low))
-    p[2, :2] = torch.tensor([-1e-30, torch.nan])  # are missing in the first sums
-    found, truth = (way.around(p, low, low)[:, :, :2] for way in (triton_passes, passes))
-    np.testing.assert_allclose(found, truth, rtol=1e-13, atol=1e-300)
-
-
 def test_what_is_no_probability_is_counted():
     p = torch.full((1, 1, 300), 0.25)
     p[0, 0, 7] = torch.nan
@@ -133,50 +111,16 @@ def test_what_is_no_probability_is_counted():
         segment(p)
 
 
-@pytest.mark.parametrize("measure", [Dice(), IoU(), Tversky(0.3, 0.1), Dice(1.0)], ids=str)
-def test_values_of_sets_are_those_of_plain_torch(monkeypatch, measure):
-    """By several programs, some of which have less than others."""
-    monkeypatch.setattr(triton_items, "MOST_PARTS", 4)
-    rng = np.random.default_rng(3)
-    p = torch.from_numpy(np.sort(rng.beta(0.4, 3.0, (2, 300))).astype(np.float32)).flip(1)
-    c, mean = measure.coefficients(), p.double().sum(1).numpy()
-    form = RowForm.for_sets(c, mean, 300, np.ones(2), np.full(2, 300.0), p.device)
-    a, k = torch.full_like(form.u, c.s0), torch.zeros(2).double()
-    start = State(k, a, items.log_products(p, form.outside), k)
-    found, plain = (way.climb(form, p, start) for way in (triton_items, items))
-    np.testing.assert_allclose(found[0], plain[0], rtol=1e-13, atol=1e-300)
-    np.testing.assert_allclose(found[1], plain[1], rtol=1e-11, atol=1e-14)
-    closed = torch.from_numpy(rng.random((2, 301)) < 0.3)
-    closed[1] = True
-    size, middle = torch.tensor([300.0, 0.0]).double(), p.double().mean(1)
-    given = closed, plain[1], start, plain[0], size, middle
-    best, truth = (way.take_best(p, *given) for way in (triton_items, items))
-    np.testing.assert_allclose(best, truth, rtol=1e-13)
-    first = torch.tensor([17.0, 0.0]).double()
-    sums, truth = (way.split_sums(form, p, first) for way in (triton_items, items))
-    np.testing.assert_allclose(sums, truth, rtol=1e-11, atol=1e-13)
-
-
-@pytest.mark.parametrize("n", [0, 1, 700])
-def test_sums_at_the_nodes_are_those_of_plain_torch(n):
-    rng = np.random.default_rng(1)
-    p = torch.from_numpy(rng.choice([0.0, 1e-9, 0.3, 0.5, 1 - 1e-9, 1.0], (2, n)))
-    u = torch.from_numpy(rng.random((2, 24)) * np.geomspace(1e-9, 30, 24))
-    tilt = NodeTilt(-torch.expm1(-u), (-u).exp())
-    found, truth = (way.log_products(p, tilt) for way in (triton_items, items))
-    np.testing.assert_allclose(found, truth, rtol=1e-13)
-    found, truth = (way.tilted_sums(p, tilt) for way in (triton_items, items))
-    np.testing.assert_allclose(found[0], truth[0], rtol=1e-13)
-    np.testing.assert_allclose(found[1], truth[1], rtol=1e-13)
-
-
 def test_reciprocals_are_those_of_plain_torch():
     rng = np.random.default_rng(1)
     p = torch.from_numpy(rng.random((2, 700))).float()
     u = torch.from_numpy(rng.random((2, 24)) * 3)
-    tilt, scale = NodeTilt(-torch.expm1(-u), (-u).exp()), torch.from_numpy(rng.random((2, 24)))
-    found, truth = (way.reciprocals(p, scale, tilt) for way in (triton_items, items))
+    tilt = passes.NodeTilt(-torch.expm1(-u), (-u).exp())
+    scale = torch.from_numpy(rng.random((2, 24)))
+    found = triton_passes.reciprocals(p, scale, tilt.x)
+    truth = torch.cat([(scale[:, None] / each).sum(2) for each in passes.factors(p, tilt)], 1)
     np.testing.assert_allclose(found, truth, rtol=1e-14)
+    assert triton_passes.reciprocals(p[:, :0], scale, tilt.x).shape == (2, 0)
 
 
 def test_classes_and_ensembles_go_through_the_kernels():
@@ -193,7 +137,7 @@ def test_classes_and_ensembles_go_through_the_kernels():
 def test_every_kernel_compiles_for_a_gpu():
     """The interpreter takes what the compiler refuses, as a name with two types."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.compile_kernels"],
+        [sys.executable, "-m", "tests.torch.compile_kernels"],
         cwd=ROOT,
         env={**os.environ, "TRITON_INTERPRET": "0"},
         capture_output=True,
@@ -202,5 +146,5 @@ def test_every_kernel_compiles_for_a_gpu():
     )
     assert done.returncode == 0, done.stderr
     kernels = {line.split()[0] for line in done.stdout.splitlines()}
-    source = "".join(Path(module.__file__).read_text() for module in (triton_items, triton_passes))
+    source = Path(triton_passes.__file__).read_text()
     assert kernels == set(re.findall(r"do_not_specialize.*\ndef (\w+)\(", source))

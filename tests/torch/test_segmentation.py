@@ -15,27 +15,16 @@ from argmaxf import (
     maximize_expected_f_from_mixture,
     maximize_expected_macro_f,
 )
-from argmaxf.measures import MCC, Coefficients, Dice, FBeta, Jaccard, Tversky
+from argmaxf.expected import band
+from argmaxf.measures import MCC, Dice, FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem
-from tests.judges import curve_40_digits, definition, families, jaccard, near_sets_of_many
+from tests.judges import curve_40_digits, definition, families, jaccard
 
 torch = pytest.importorskip("torch")
 
-from argmaxf.torch import (  # noqa: E402
-    array_sums,
-    bands,
-    engine,
-    items,
-    passes,
-    rows,
-    search,
-    series,
-    tensors,
-)
-from argmaxf.torch.form import NodeTilt, RowForm  # noqa: E402
-from argmaxf.torch.items import State  # noqa: E402
-from argmaxf.torch.segmentation import segment  # noqa: E402
-from argmaxf.torch.values import value_of  # noqa: E402
+from argmaxf.torch import passes, segment, tensors  # noqa: E402
+from argmaxf.torch.passes import NodeTilt, node_sums, reciprocals  # noqa: E402
+from argmaxf.torch.tensors import best_masks, mask_values  # noqa: E402
 
 torch.set_num_threads(1)  # the maps are small, and threads of a busy machine wait for each other
 
@@ -44,11 +33,11 @@ torch.set_num_threads(1)  # the maps are small, and threads of a busy machine wa
 def way(request, monkeypatch):
     """Tensors on the CPU are decided as arrays: here by the passes, as those on a GPU are.
 
-    Short rows are looked at whole, or by bands as long ones.
+    Short rows are decided as arrays, or by bands as long ones.
     """
-    monkeypatch.setattr(engine, "by_numpy", lambda pixels: request.param == "arrays")
+    monkeypatch.setattr(passes, "is_on_cpu", lambda pixels: request.param == "arrays")
     if request.param == "bands":
-        monkeypatch.setattr(rows, "SHORT", 0)
+        monkeypatch.setattr(tensors, "SHORT", 0)
 
 
 NAMES = {"dice": "fbeta", "iou": "jaccard"}
@@ -163,13 +152,13 @@ def test_the_spread_is_that_of_the_definition():
         assert found.std.item() == pytest.approx(float(truth[1]), rel=1e-12)
 
 
-@pytest.mark.parametrize(("measure", "coefficients"), [("dice", (2, 1, 1)), ("iou", (1, 0, 1))])
-def test_the_value_of_any_masks_is_that_of_numpy(measure, coefficients):
+@pytest.mark.parametrize("measure", ["dice", "iou"])
+def test_the_value_of_any_masks_is_that_of_numpy(measure):
     p = maps()["blob"].float().flatten(2).flatten(0, 1)
     masks = torch.rand(p.shape, generator=torch.Generator().manual_seed(2)) < p + 0.1
     masks[0] = False
     for zero in (0.0, 1.0):
-        mean, std = value_of(p, masks, Coefficients(*coefficients, 0.0, 0.0), zero)
+        mean, std = mask_values(p, masks, Problem.of(measure=NAMES[measure], zero_division=zero))
         for row in range(len(p)):
             options = {"measure": NAMES[measure], "zero_division": zero}
             truth = expected_f(p[row].numpy(), masks[row].numpy(), **options)
@@ -223,7 +212,7 @@ def test_exclusive_classes_are_the_shared_rows_decision_with_its_bound():
     assert (found.masks.sum(1) == 1).all()
     argmax = torch.nn.functional.one_hot(p.argmax(1), 4).movedim(-1, 1).bool()
     flat = p.flatten(2).flatten(0, 1)
-    plain = value_of(flat, argmax.flatten(2).flatten(0, 1), Dice().coefficients(), 0.0)[0]
+    plain = mask_values(flat, argmax.flatten(2).flatten(0, 1), Problem.of())[0]
     assert found.mean.item() >= plain.mean().item()
     ignore = torch.zeros(1, 9, 8, dtype=torch.bool)
     ignore[0, :2] = True
@@ -309,8 +298,8 @@ def test_what_is_no_probability_is_named(bad, message):
         (torch.ones(2, 0, 3), {}, r"got shape \(2, 0, 3\)"),
         (
             torch.ones(1, 1, 3),
-            {"measure": "f1"},
-            "measure must be one of 'dice', 'iou'.*; got 'f1'",
+            {"measure": "f2"},
+            "measure must be one of 'dice', 'iou'.*; got 'f2'",
         ),
         (torch.ones(1, 1, 3), {"exclusive": True, "smooth": 1.0}, "is for Dice without smoothing"),
         (torch.ones(1, 1, 3), {"measure": "mcc"}, "'tversky', or a Ratio; got 'mcc'"),
@@ -438,11 +427,11 @@ def test_certain_pixels_where_misses_and_false_alarms_weigh_far_from_alike(measu
     same_decision(segment(p, measure=measure), by_numpy(p, measure), p.shape)
 
 
-@pytest.mark.parametrize("options", [{"by": [0, 0, 1, 1]}, {"prior": (0.1, 0.2)}], ids=str)
+@pytest.mark.parametrize("options", [{"by": [0, 0, 1, 1]}, {"min_selected": 1}], ids=str)
 def test_what_only_the_cpu_can_do_is_refused_elsewhere(monkeypatch, options):
     monkeypatch.setattr(tensors, "is_elsewhere", lambda tensor: True)
     with pytest.raises(
-        ValueError, match=r"prior, by, confidence_level and limits .* for tensors on the CPU"
+        ValueError, match=r"by, confidence_level and limits .* for tensors on the CPU"
     ):
         maximize_expected_f(torch.tensor([0.9, 0.2, 0.3, 0.4]), **options)
 
@@ -453,51 +442,45 @@ def tilt_of(*w):
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-def test_compiled_sums_are_those_of_plain_torch(dtype):
+def test_sums_at_the_nodes_are_those_of_each_pixel(dtype):
+    """By powers but for a few pixels, some of which are absent."""
     rng = np.random.default_rng(5)
     p = np.concatenate([rng.beta(0.1, 1, (2, 900)), rng.choice([0, 0.5, 0.499, 1.0], (2, 99))], 1)
     p = torch.from_numpy(p).to(dtype)
-    tilt = tilt_of([1e-6, 0.01, 0.5, 0.999], [0.2, 0.3, 0.75, 1 - 2**-20])
-    scale = torch.rand(2, 4, dtype=torch.float64)
-    found, plain = (each.log_products(p, tilt) for each in (array_sums, items))
-    np.testing.assert_allclose(found.exp(), plain.exp(), rtol=1e-12)
-    found, plain = (each.reciprocals(p, scale, tilt) for each in (array_sums, items))
-    np.testing.assert_allclose(found, plain, rtol=1e-13)
+    w, x = tilt_of([1e-6, 0.01, 0.5, 0.999], [0.002, 0.003, 0.01, 0.013])
+    keep = torch.rand(p.shape, generator=torch.Generator().manual_seed(1)) < 0.7
+    absent = (~keep).sum(1).double().numpy()
+    given = p.masked_fill(~keep, passes.ABSENT)
+    found = node_sums(given, w.numpy(), x.numpy(), absent)
+    for r in range(2):
+        d = p[r][keep[r]].double()[:, None]
+        inverse = 1 / (1 - d * w[r])
+        pi, rest = d * x[r] * inverse, (1 - d) * inverse
+        truth = [torch.log1p(-d * w[r]).sum(0), pi.sum(0), rest.sum(0), (pi * rest).sum(0)]
+        np.testing.assert_allclose(found[r], np.stack(truth), rtol=1e-11)
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-def test_power_sums_stand_for_all_but_a_few_pixels(monkeypatch, dtype):
+def test_compiled_reciprocals_are_those_of_plain_torch(monkeypatch, dtype):
     p = torch.from_numpy(np.random.default_rng(5).beta(0.1, 1, (2, 900))).to(dtype)
-    tilt = tilt_of([1e-6, 0.01, 0.5, 0.999], [0.002, 0.003, 0.01, 0.013])
-    plain = series.of_items(p, tilt)
-    monkeypatch.setattr(series, "DIRECT", 0)
-    for found, truth in zip(series.of_pixels(p, tilt), plain, strict=True):
-        np.testing.assert_allclose(found, truth, rtol=1e-13)
+    tilt = tilt_of([1e-6, 0.01, 0.5, 0.999], [0.2, 0.3, 0.75, 1 - 2**-20])
+    scale = torch.rand(2, 4, dtype=torch.float64)
+    plain = reciprocals(p, scale, tilt)
+    monkeypatch.setattr(passes, "is_on_cpu", lambda pixels: True)
+    np.testing.assert_allclose(reciprocals(p, scale, tilt), plain, rtol=1e-13)
 
 
-def test_every_pixel_is_between_the_edges_of_its_bin():
-    numbers = [0.0, 5e-324, 1e-300, 2**-64, 1e-9, 0.1, 0.5 - 2**-54, 0.5, 1 - 2**-53, 1.0]
-    low, high = passes.edges(torch.device("cpu"))
-    for p in numbers[1:]:
-        counts = passes.bin_counts(torch.tensor([[0.0, p]], dtype=torch.float64))
-        (bin,) = counts[0].nonzero()[:, 0].tolist()
-        assert low[bin] <= p <= high[bin]
-
-
-def test_rows_in_parts_and_one_row_in_stretches(monkeypatch):
-    """Few pixels at a time, few rows at a time: other ways to the same answer."""
+def test_rows_in_parts(monkeypatch):
     p = maps()["two clusters"].float().repeat(3, 2, 1)
     truth = segment(p)
-    monkeypatch.setattr(rows, "SHORT", 0)
-    monkeypatch.setattr(passes, "ROOM", 1 << 12)
-    monkeypatch.setattr(items, "ROOM", 1 << 12)
-    for room in (1 << 14, 1 << 10, 7):
-        monkeypatch.setattr(rows, "ROOM", room)
-        monkeypatch.setattr(rows, "PART", 1 << 20)
-        found = segment(p)
-        assert torch.equal(found.masks, truth.masks)
-        assert torch.equal(found.k, truth.k)
-        np.testing.assert_allclose(found.std, truth.std, rtol=1e-9)
+    monkeypatch.setattr(tensors, "MOST_ROWS", 4)
+    monkeypatch.setattr(tensors, "SHORT", 0)
+    found = segment(p)
+    assert torch.equal(found.masks, truth.masks)
+    np.testing.assert_allclose(found.std, truth.std, rtol=1e-9)
+    rows = p.flatten(0, 1)
+    values = mask_values(rows, found.masks.flatten(0, 1), Problem.of())
+    np.testing.assert_allclose(values[0], truth.expected.flatten(), rtol=1e-12)
 
 
 def flat_maps():
@@ -512,21 +495,17 @@ def flat_maps():
     }
 
 
-@pytest.mark.parametrize("room", [1 << 20, 100])
+@pytest.mark.parametrize("way", ["bands"], indirect=True)
 @pytest.mark.parametrize("measure", ["dice", "iou", FBeta(0.05)], ids=str)
 @pytest.mark.parametrize("name", flat_maps())
-def test_long_runs_of_equal_pixels(monkeypatch, name, measure, room):
-    """At once, or a hundred pixels at a time."""
-    monkeypatch.setattr(rows, "SHORT", 0)
-    monkeypatch.setattr(rows, "ROOM", room)
-    monkeypatch.setattr(rows, "PART", 1 << 20)
-    p = torch.from_numpy(flat_maps()[name]).float()[None]
-    for ties in (True, False):
-        chance = Problem.of(1.0, NAMES.get(measure, measure), 0.0)
-        found = rows.decide(p[0], chance.coefficients, 0.0, ties)
-        truth = by_numpy(p, measure, **({} if ties else {"ties": "together"}))
-        assert found.values.k.tolist() == truth.k.tolist()
-        np.testing.assert_array_equal(rows.select(p[0], found).numpy(), truth.selected)
+def test_long_runs_of_equal_pixels(name, measure):
+    p = torch.from_numpy(flat_maps()[name]).float()
+    for ties in ("split", "together"):
+        problem = Problem.of(1.0, NAMES.get(measure, measure), 0.0, ties)
+        values, masks = best_masks(p, problem)
+        truth = by_numpy(p[None], measure, ties=ties)
+        assert values.k.tolist() == truth.k.tolist()
+        np.testing.assert_array_equal(masks.numpy(), truth.selected)
 
 
 def many_positives():
@@ -543,29 +522,27 @@ def many_positives():
 
 @pytest.mark.parametrize("measure", ["dice", "iou", FBeta(2.0), Dice(smooth=1.0)], ids=str)
 @pytest.mark.parametrize("name", many_positives())
-def test_with_many_positives_a_narrow_band_is_proven(monkeypatch, name, measure):
+def test_with_many_positives_no_row_is_copied(monkeypatch, name, measure):
     p = torch.from_numpy(many_positives()[name]).float()[None]
-    looked_at, answer = [], search.BandSearch.answer
-    monkeypatch.setattr(
-        search.BandSearch, "answer", lambda self: looked_at.append(self.bands) or answer(self)
-    )
+    monkeypatch.setattr(tensors, "decide_each_row", None)
     for zero in (0.0, 1.0):
         truth = by_numpy(p, measure, zero_division=zero)
         same_decision(segment(p, measure=measure, zero_division=zero), truth, p.shape)
-    assert all(band.narrow.all() for band in looked_at)  # none was looked at once more
-    assert looked_at
 
 
 @pytest.mark.parametrize("measure", ["dice", "iou"])
 @pytest.mark.parametrize("name", many_positives())
-def test_what_is_not_proven_is_looked_at_from_the_top(monkeypatch, name, measure):
+def test_what_is_not_proven_is_decided_otherwise(monkeypatch, name, measure):
     p = torch.from_numpy(many_positives()[name]).float()[None]
-    monkeypatch.setattr(
-        search.BandSearch,
-        "_proven",
-        lambda self, *given: ~self.bands.narrow | (np.arange(len(self.p)) > 0),
-    )
+    monkeypatch.setattr(band, "is_proven", lambda *given: False)
     same_decision(segment(p, measure=measure), by_numpy(p, measure), p.shape)
+
+
+def test_two_runs_agree_bit_for_bit():
+    p = maps()["two clusters"].float().repeat(2, 2, 3)
+    one, other = segment(p), segment(p)
+    assert torch.equal(one.expected, other.expected)
+    assert torch.equal(one.std, other.std)
 
 
 @pytest.mark.parametrize("beta", [0.6, 1.0])
@@ -582,41 +559,6 @@ def test_no_smoothing_is_too_little_beside_a_pixel(p, smooth):
     found = segment(torch.tensor([[[p]]], dtype=torch.float64), measure="iou", smooth=smooth)
     assert found.k.item() == 0
     assert found.expected.item() == pytest.approx(1 - p, rel=1e-12)
-
-
-def test_with_few_positives_the_band_begins_at_the_top():
-    found = bands.bands_of(torch.full((1, 9_000), 0.01), Dice().coefficients())
-    assert not found.narrow.any()
-    assert found.above.item() == 0
-
-
-@pytest.mark.parametrize("measure", [FBeta(1), FBeta(0.5), Jaccard()], ids=str)
-@pytest.mark.parametrize("kind", ["likely", "rare"])
-@pytest.mark.parametrize("seed", range(2))
-def test_neighbours_among_many_pixels_are_told_apart(measure, kind, seed):
-    """Values of f that differ in their seventeenth digit, as neighbours."""
-    p, count, k, f = near_sets_of_many(measure.coefficients(), kind, seed)
-    coefficients, n, mean = measure.coefficients(), int(count.sum()), (p * count).sum()
-    near = int(np.argmax(count == 1))
-    p, count = torch.from_numpy(p.copy())[None], torch.from_numpy(count).double()[None]
-    above = count[:, :near].sum(1)
-    sizes = above.numpy(), above.numpy() + 100.0
-    form = RowForm.for_sets(coefficients, np.array([mean]), n, *sizes, p.device)
-    inside = [count[0, i] * series.of_items(p[:, i : i + 1], form.inside) for i in range(near)]
-    outside = [
-        count[0, i] * series.of_items(p[:, i : i + 1], form.outside)
-        for i in range(near, p.shape[1])
-    ]
-    logs = sum(each[0] for each in (*inside, *outside))
-    a = coefficients.c * sum(each[1] for each in inside)
-    start = State(above, a, logs, torch.zeros_like(above))
-    singles = p[:, near : near + 40]
-    base, values = items.climb(form, singles, start)
-    closed = torch.zeros(1, 41, dtype=torch.bool)
-    none = torch.zeros_like(base)
-    found = items.take_best(singles, closed, values, start, base, none, none)
-    assert found[0].item() == k
-    assert (base + found[1]).item() == pytest.approx(f, rel=1e-11)
 
 
 def test_the_empty_set_wins_a_tie():
@@ -714,7 +656,7 @@ def test_the_functions_for_arrays_answer_tensors_with_tensors(dtype):
     exact = p.detach().double().numpy()
     for tensor, array, options in [
         (p[0], exact[0], {"beta": 2.0}),
-        (p[0], exact[0], {"max_selected": 3, "prior": (0.5, 0.25)}),
+        (p[0], exact[0], {"max_selected": 3}),
         (p, exact, {"average": "samples", "measure": "jaccard"}),
         (p, exact, {"average": "macro", "zero_division": 1.0}),
         (p, exact, {"average": "micro", "ties": "together"}),
