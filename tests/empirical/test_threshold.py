@@ -1,6 +1,7 @@
 """The exact threshold against every cut, one by one, by the definition of F."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -260,3 +261,27 @@ def test_any_array_like(kind):
 def test_bad_input_is_named(y, score, options, message):
     with pytest.raises(ValueError, match=message):
         maximize_empirical_f(y, score, **options)
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        [2**60, 2**60 + 1],
+        np.array([5, 2**64 - 1], np.uint64),
+        np.array([5, 2**63 - 1]),
+        np.array([0, -(2**53) - 1]),
+        pd.Series([1, 2**60 + 1], dtype="Int64"),
+        [1, 2**70 + 1],
+    ],
+    ids=repr,
+)
+def test_whole_numbers_that_would_be_merged_are_refused(score):
+    """Nanosecond times and hashes beyond 2⁵³ became one score silently."""
+    number = max(map(int, score), key=abs)
+    with pytest.raises(ValueError, match=f"score must .* exactly, got {number} at position 1"):
+        maximize_empirical_f([0, 1], score)
+
+
+def test_large_whole_numbers_that_floats_hold_are_compared_exactly():
+    best = maximize_empirical_f([0, 1], [2**60, 2**60 + 256])
+    assert (best.k, best.value) == (1, 1.0)

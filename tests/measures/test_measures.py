@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import mpmath
 import numpy as np
@@ -36,6 +37,7 @@ from argmaxf.measures import (
     Coefficients,
     FBeta,
     FowlkesMallows,
+    IoU,
     Jaccard,
     Kappa,
     Measure,
@@ -291,3 +293,24 @@ def test_bad_parameters_are_named():
         FBeta(-1)
     with pytest.raises(ValueError, match="smooth must be finite and not negative, got -1"):
         FBeta(1, smooth=-1)
+
+
+@pytest.mark.parametrize("measure", [FBeta(1e9, smooth=1e-12), FBeta(1, smooth=1e-30), IoU(1e-21)])
+def test_smoothing_too_small_to_be_computed_with_is_refused(measure):
+    """The standard deviation of an empty prediction was 2786, and .497 is right."""
+    for ask in (partial(expected_f, [0.5, 0.1], [0, 0]), partial(maximize_expected_f, [1e-3] * 9)):
+        with pytest.raises(ValueError, match="must have a smoothing constant of 0, or of at least"):
+            ask(measure=measure)
+
+
+@pytest.mark.parametrize("measure", [FBeta(1e9, smooth=1e-2), FBeta(1, smooth=1e-20), IoU(1e-19)])
+def test_small_smoothing_has_its_spread(measure):
+    found = expected_f([0.5, 0.1], [False, False], measure=measure)
+    mean, std = definition([0.5, 0.1], [False, False], formula=counts_of(measure))
+    assert found == pytest.approx((float(mean), float(std)), rel=1e-9)
+
+
+def counts_of(measure):
+    """The measure's own fraction, with digits to spare."""
+    c, b_in, b_out, s0, s1 = measure.coefficients(mpmath.mpf)
+    return lambda t, k, s, n: (c * t + s0, k + b_in * t + b_out * (s - t) + s1)

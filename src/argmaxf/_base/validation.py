@@ -149,9 +149,13 @@ def _real_objects(name: str, array: NDArray[Any]) -> NDArray[np.float64]:
                 f"{name} must hold real numbers, got {each!r} at position {_plain(position)}"
             )
     try:
-        return array.astype(np.float64)
+        rounded = array.astype(np.float64)
     except OverflowError:
         raise ValueError(f"{name} must hold numbers up to 1.8e308, got a larger one") from None
+    for i, (each, number) in enumerate(zip(array.flat, rounded.ravel().tolist(), strict=True)):
+        if isinstance(each, Integral) and each != number:
+            raise _not_exact(name, int(each), [int(j) for j in np.unravel_index(i, array.shape)])
+    return rounded
 
 
 def as_probabilities(name: str, values: ArrayLike, *, ndim: int | None = None) -> NDArray[Any]:
@@ -259,11 +263,30 @@ def as_scores(name: str, values: ArrayLike) -> NDArray[Any]:
     """Return scores as floating-point numbers; infinite ones are allowed, NaN is not."""
     array = as_real_array(name, values)
     if array.dtype.kind != "f":
+        _refuse_inexact(name, array)
         return array.astype(np.float64)
     if np.isnan(array).any():
         position = np.argwhere(np.isnan(array))[0].tolist()
         raise ValueError(f"{name} must not hold NaN, got one at position {_plain(position)}")
     return array
+
+
+def _refuse_inexact(name: str, array: NDArray[Any]) -> None:
+    """Refuse whole numbers that no float equals: different ones would become one."""
+    if array.dtype.kind not in "iu" or array.dtype.itemsize < 8:
+        return
+    rounded, top = array.astype(np.float64), float(np.iinfo(array.dtype).max)
+    back = np.minimum(rounded, np.nextafter(top, 0.0)).astype(array.dtype)
+    if (inexact := (back != array) | (rounded >= top)).any():
+        position = np.argwhere(inexact)[0].tolist()
+        raise _not_exact(name, int(array[tuple(position)]), position)
+
+
+def _not_exact(name: str, number: int, position: list[int]) -> ValueError:
+    return ValueError(
+        f"{name} must be numbers that a float holds exactly, got {number} at position "
+        f"{_plain(position)}; subtract a common offset, or pass ranks"
+    )
 
 
 def as_weights(

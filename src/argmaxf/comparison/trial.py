@@ -25,6 +25,7 @@ from argmaxf._base.validation import ones_unless
 from argmaxf.comparison.fits import LINEAR, Fit, read_predictions, read_scores
 from argmaxf.comparison.methods import Method
 from argmaxf.comparison.recipe import Recipe
+from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.estimators.calibration import settled
 from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.folds import deal, folds, held_out_once, is_share, lonely
@@ -64,6 +65,8 @@ class Trial:
         self.deployed = Deployed.of(self.recipe.deploy_rate, self.labels, columns, self.weight)
         self.kinds = scores_to_cut(self.estimator)
         recipe = self.recipe
+        if self.groups is not None and recipe.confidence_level is not None:
+            refuse_groups()
         self.splits = folds(recipe.cv, columns, self.target, recipe.random_state, self.groups)
         self.held_out = held_out_once(self.splits, len(columns))
         self.scores = np.full((len(columns), len(self.kinds) * columns.shape[1]), np.nan)

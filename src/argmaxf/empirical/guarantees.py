@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +96,14 @@ def check_can_be_guaranteed(
             f"of them has no known distribution; got weights from {weight.min():g} to "
             f"{weight.max():g}"
         )
+
+
+def refuse_groups() -> NoReturn:
+    """Refuse a guarantee from rows that depend on each other."""
+    raise ValueError(
+        "confidence_level needs independent rows, and rows of one group are not: fit on one row of "
+        "each group, without groups, or leave out confidence_level"
+    )
 
 
 def best_guaranteed(

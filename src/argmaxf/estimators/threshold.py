@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import check_choice
 from argmaxf.constraints import Constraints
+from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.estimators.deployed import Deployed
 from argmaxf.estimators.folds import folds, is_share, lonely
 from argmaxf.estimators.heldout import HeldOut
@@ -141,6 +142,8 @@ class ThresholdFClassifier(MetaFClassifier):
         self._deployed = Deployed.of(self.deploy_rate, self._labels, rows.columns, rows.weight)
         limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate).given()
         self._check_constraints(limits)
+        if rows.groups is not None and self.confidence_level is not None:
+            refuse_groups()
         params = self._fit_params(rows.weight, rows.params)
         if is_share(self.cv) and not isinstance(self.estimator, FrozenEstimator):
             held_out = self._hold_out(rows, params)

@@ -22,6 +22,8 @@ from argmaxf._base.validation import (
 )
 from argmaxf.measures.base import Measure
 
+MOST_SPAN = 1e20  # b_out over s1, up to which the quadrature of an empty set has all its digits
+
 
 class Coefficients(NamedTuple):
     """The five numbers of a `Ratio`: floats, or decimals where digits beyond them are asked for.
@@ -83,6 +85,12 @@ class Ratio(Measure):
             )
         if (s0 > 0.0 and s1 == 0.0) or b_in * s0 > c * (1.0 + s1):
             raise ValueError(f"{self!r} must rise with true positives for every k, got {found}")
+        if s1 > 0.0 and b_out > MOST_SPAN * s1:
+            raise ValueError(
+                f"{self!r} must have a smoothing constant of 0, or of at least {1 / MOST_SPAN:g} "
+                f"of the weight of a missed positive, which is {b_out:g}; got {s1:g}: expectations "
+                "would lose their digits"
+            )
         return found
 
 
