@@ -16,8 +16,9 @@ variance over rows to that of independent cells: labels of one row are dependent
 
 *Macro.* The labels' own intervals, combined by their distances from the estimates (MOVER, Zou and
 Donner 2008), which keeps them asymmetric, with the labels' correlation over rows. They are the
-exact ones (0 and 1 for the quarters): a mean of labels gains nothing from the chance that evens
-out for a single one.
+exact ones (0 and 1 for the quarters): what evens out for one label does not for a mean of labels.
+So are those of measures that the user defines, which need not be smooth, as the smaller of
+precision and recall is not.
 
 The dependence of labels is seen in errors, and few errors show little of it. One more error of each
 kind is therefore taken to be correlated as the true labels are.
@@ -43,7 +44,7 @@ from argmaxf._base.validation import (
     ones_unless,
     which_are,
 )
-from argmaxf.measures import Measure, MeasureLike, as_measure
+from argmaxf.measures import MEASURES, Measure, MeasureLike, as_measure
 
 FEWEST = 10  # positives and negatives of a label that the coverage of a macro interval needs
 
@@ -142,7 +143,7 @@ def f_interval(
     design = 1.0
     if average == "micro":  # few rows say little about it: n rows count for at most n² of them
         design = max(float(covariance.sum() / np.trace(covariance)), 1.0 / len(truth))
-    share = 0.0 if value.size > 1 else 0.25
+    share = 0.25 if value.size == 1 and type(chosen) in MEASURES.values() else 0.0
     ends = [_melded(each, chosen, zero_division, tail, design, share) for each in counts.T]
     low, high = np.array(ends).T
     if value.size == 1:
