@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from argmaxf import decide, maximize_expected_f
+from argmaxf import decide, maximize_expected_f, shift_prior
 from argmaxf.cli.app import app
 from argmaxf.frames import decisions
 
@@ -130,9 +130,9 @@ def test_a_file_at_another_rate_keeps_the_promise_of_the_moved_array(tmp_path, r
         "min_precision": 0.7,
         "min_recall": 0.1,
         "confidence_level": 0.9,
-        "prior": (0.5, 0.3),
     }
-    alone = maximize_expected_f(P, max_selected=200, **options)
+    moved = shift_prior(P, train_rate=0.5, deploy_rate=0.3)
+    alone = maximize_expected_f(moved, max_selected=200, **options)
     written = tmp_path / f"labels.{suffix}"
     more = ["--max-selected", "200", "-o", str(written)]
     answer = json.loads(run("decide", str(path), "-p", "p", *chance, *more, "--json"))
@@ -140,7 +140,7 @@ def test_a_file_at_another_rate_keeps_the_promise_of_the_moved_array(tmp_path, r
     assert answer["guarantee"]["probability"] == pytest.approx(alone.guarantee.probability)
     read = pl.read_csv if suffix == "csv" else pl.read_parquet
     assert np.array_equal(read(written)["label"].to_numpy(), alone.selected)
-    found = maximize_expected_f(P, by=BY, **options)
+    found = maximize_expected_f(moved, by=BY, **options)
     answer = json.loads(run("decide", str(path), "-p", "p", "--by", "by", *chance, "--json"))
     assert [each["k"] for each in answer["segments"]] == found.k.tolist()
 

@@ -15,9 +15,8 @@ from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch, sketch_of_table
-from argmaxf.frames.batches import column_batches
 from argmaxf.frames.engines import Frame, as_frame, engine_of, with_arrays
-from argmaxf.frames.grouping import P, checked, sketch_table, summarized
+from argmaxf.frames.grouping import checked, refuse_bad, sketch_table, summarized
 from argmaxf.frames.segments import BITS, LEAST, Answers, decide_segments, items_above
 from argmaxf.frames.table import Key, Table, names_of, unused
 from argmaxf.measures import MeasureLike
@@ -52,8 +51,14 @@ def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySk
     5
     """
     table = Table.of(frame, column, None, nulls)
-    rows = checked(summarized(table.items, (), BITS, LEAST))
-    return sketch_of_table(sketch_table(rows))
+    if not isinstance(table.frame, nw.DataFrame):
+        rows = checked(summarized(table.items, (), BITS, LEAST))
+        return sketch_of_table(sketch_table(rows))
+    sketch = ProbabilitySketch()
+    for p, _ in table.batches(0):
+        refuse_bad(int(np.isnan(p).sum()), p[(p < 0.0) | (p > 1.0)])
+        sketch.update(p)
+    return sketch
 
 
 def decide(
@@ -309,21 +314,13 @@ class Solved:
     def _array(self, j: int, m: int) -> Bools:
         """Return the labels of column j of m of a frame in memory."""
         threshold, k = self.answers.threshold[j::m], self.answers.k[j::m]
-        p, segment = (np.concatenate(parts) for parts in zip(*self._batches(j), strict=True))
+        p, segment = (np.concatenate(parts) for parts in zip(*self.table.batches(j), strict=True))
         cut = threshold[segment]
         selected: Bools = p > cut
         wanted = k - np.bincount(segment[selected], minlength=k.size)
         last = last_ties([(p, segment)], threshold, wanted)
         selected |= (p == cut) & (np.arange(p.size) <= last[segment])
         return selected
-
-    def _batches(self, j: int) -> Iterable[tuple[Floats, Ints]]:
-        """Yield the probabilities of column j and the numbers of their segments, in order."""
-        table, number = self.table, self.table.number
-        names = [number] if number else []
-        frame = table.frame.select(table.p(table.columns[j]).alias(P), *names)
-        for p, *numbers in column_batches(frame, [P, *names]):
-            yield p, numbers[0] if numbers else np.zeros(p.size, np.int64)
 
     def _by_expression(self) -> Frame:
         """Add the labels to a lazy frame; where ties are split, by the numbers of its rows."""
@@ -340,7 +337,7 @@ class Solved:
             above = items_above(table, np.nextafter(self.answers.threshold, np.inf))
             for j, name in enumerate(lasts):
                 missing = (self.answers.k - above)[j::m]
-                last = last_ties(self._batches(j), values[cuts[j]], missing)
+                last = last_ties(self.table.batches(j), values[cuts[j]], missing)
                 values[name] = last.astype(np.float64)
         if table.number:
             rows = engine_of(rows).look_up(rows, table.number, values)

@@ -88,10 +88,6 @@ class InMemory(Engine):
         numbers = with_arrays(keys[first[kept]], {name: new[kept]})
         return Numbered(with_arrays(frame, {name: new[ids]}), numbers)
 
-    def look_up(self, frame: Frame, name: str, values: Values) -> Frame:  # noqa: D102
-        ids = self.run(frame.select(name))[name].to_numpy()
-        return with_arrays(frame, {column: array[ids] for column, array in values.items()})
-
     def codes(self, keys: nw.DataFrame[Any], name: str) -> Ints:
         """Return the number of each row's group, from 0 without gaps."""
         raise NotImplementedError

@@ -8,7 +8,7 @@ power is asked of it, only sums, products with powers of two, and comparisons.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -33,7 +33,6 @@ ZERO, ONE, TINY, MISSING, INVALID = 0.0, 2.0, 3.0, 4.0, 5.0
 
 SPLITTER = 2.0**52 + 1.0
 LEAD = 2.0**25  # y is summed in two parts, its first 25 bits apart (see kernels.add_powers)
-SLICE = 1 << 20  # rows of an eager frame taken at a time: bounds the memory of the columns below
 
 
 class GroupedRows(NamedTuple):
@@ -52,33 +51,24 @@ class GroupedRows(NamedTuple):
 
 def summarized(frame: Frame, by: Sequence[str], bits: int, least: float) -> GroupedRows:
     """Group a frame of `by` and P by the first `bits` bits of t; t below `least` is one group."""
-    return collected((_sums(part, by, bits, least) for part in slices(frame)), by)
+    return _collected(_sums(frame, by, bits, least), by)
 
 
 def counted(frame: Frame, by: Sequence[str]) -> GroupedRows:
     """Group a frame of `by` and P by value."""
-    return collected((_counts(part, by) for part in slices(frame)), by)
+    return _collected(_counts(frame, by), by)
 
 
 def sized(frame: Frame, by: Sequence[str]) -> GroupedRows:
     """Count the rows of each segment, and in the second column those that are probabilities."""
-    return collected((_sizes(part, by) for part in slices(frame)), by)
+    return _collected(_sizes(frame, by), by)
 
 
-def slices(frame: Frame) -> Iterator[Frame]:
-    """Yield an eager frame in slices, a lazy one whole."""
-    if isinstance(frame, nw.LazyFrame):
-        yield frame
-        return
-    for start in range(0, max(1, len(frame)), SLICE):
-        yield frame[start : start + SLICE]
-
-
-def collected(parts: Iterator[Frame], by: Sequence[str]) -> GroupedRows:
+def _collected(query: Frame, by: Sequence[str]) -> GroupedRows:
     """Bring groups into this process."""
-    frames = [engine_of(part).run(part) for part in parts]
-    values = np.concatenate([_numbers(f, [COUNT, *SUMS, LOWEST, HIGHEST, KEY]) for f in frames])
-    segment = np.concatenate([_numbers(f, by).sum(axis=1) for f in frames]).astype(np.int64)
+    frame = engine_of(query).run(query)
+    values = _numbers(frame, [COUNT, *SUMS, LOWEST, HIGHEST, KEY])
+    segment = _numbers(frame, by).sum(axis=1).astype(np.int64)
     return GroupedRows(segment, values[:, -1], values[:, :8], values[:, 8], values[:, 9])
 
 

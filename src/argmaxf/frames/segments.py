@@ -2,7 +2,7 @@
 
 One pass groups all items coarsely. The bounds of the search leave a narrow band of probabilities in
 each segment; the next pass groups the items of all bands again more finely, or brings them here
-once they are few. A frame in memory without segments is decided as an array is.
+once they are few. A frame in memory is decided as arrays are.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected import refine
-from argmaxf.expected.chance import ChanceGuarantee, decide_constrained
+from argmaxf.expected.chance import ChanceGuarantee
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped import groups as layout
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.maximize import decide_one
 from argmaxf.expected.segments import decide_by
 from argmaxf.expected.small_sets import SMALL, Sets, decide_sets
-from argmaxf.frames.batches import column_batches
 from argmaxf.frames.engines import CHANGED, Frame
 from argmaxf.frames.grouping import (
     GroupedRows,
@@ -165,13 +164,13 @@ def decide_segments(table: Table, problem: Problem) -> Answers:
     in all; of the others those that a summary leaves in doubt. A frame of one segment is brought
     here where the measure needs its items.
     """
-    if table.number is None and isinstance(table.frame, nw.DataFrame):
-        return _decide_arrays(table, problem)
+    if isinstance(table.frame, nw.DataFrame):
+        return _decide_in_memory(table, problem)
     if not table.segments:
         checked(summarized(table.items, table.by, BITS, LEAST))  # every key is missing
         raise ValueError(NO_ROWS)
     if problem.chance:
-        return _constrained_segments(table, problem)
+        return _decide_constrained(table, problem)
     answers = Answers.room_for(table.segments)
     small = np.zeros(table.segments, np.bool_)
     if table.segments > 1 or problem.needs_items:
@@ -187,51 +186,55 @@ def decide_segments(table: Table, problem: Problem) -> Answers:
         contested = np.zeros(table.segments, np.bool_)
         contested[[i for i, search in searches.items() if search.optimum.ambiguous]] = True
         _decide_small(answers, table, contested & (answers.n <= SMALL), problem)
-    _check_all_there(answers)
+    _check_all_there(answers.n)
     return answers
 
 
-def _decide_arrays(table: Table, problem: Problem) -> Answers:
-    """Decide each column of a frame in memory, which has one segment, as an array."""
-    answers = Answers.room_for(table.segments)
-    found = []
-    for j, name in enumerate(table.columns):
-        batches = column_batches(table.frame.select(table.p(name)), [name])
-        p = np.concatenate([np.empty(0), *(part for (part,) in batches)])
-        refuse_bad(int(np.isnan(p).sum()), p[(p < 0.0) | (p > 1.0)])
+def _decide_in_memory(table: Table, problem: Problem) -> Answers:
+    """Decide the columns of a frame in memory as arrays are."""
+    columns = []
+    for j in range(len(table.columns)):
+        parts = zip((np.empty(0), np.empty(0, np.int64)), *table.batches(j), strict=True)
+        p, segment = map(np.concatenate, parts)
+        no_segment = int(np.count_nonzero(segment < 0))
+        refuse_bad(int(np.isnan(p).sum()), p[(p < 0.0) | (p > 1.0)], no_segment=no_segment)
         if p.size == 0:
             raise ValueError(NO_ROWS)
-        found.append(decide_one(p, problem))
-        answers.note(j, *Answers.values(found[-1]))
-    return answers._replace(guarantees=tuple(d.guarantee for d in found if problem.chance))
+        columns.append((p, segment))
+    return _decide_arrays(table, problem, columns)
 
 
-def _constrained_segments(table: Table, problem: Problem) -> Answers:
+def _decide_constrained(table: Table, problem: Problem) -> Answers:
     """Bring all items here and decide each segment; the constraints hold in all at once."""
     checked(summarized(table.items, table.by, BITS, LEAST))
-    sets = _brought(table, np.ones(table.segments, np.bool_))
-    answers, m = Answers.room_for(table.segments), len(table.columns)
-    answers.n[:] = np.diff(sets.offsets)
-    _check_all_there(answers)
+    sets, m = _brought(table, np.ones(table.segments, np.bool_)), len(table.columns)
+    sizes = np.diff(sets.offsets)
+    _check_all_there(sizes)
     parts = np.split(sets.ascending, sets.offsets[1:-1])
-    found = [_constrained_column(table, j, parts[j::m], problem) for j in range(m)]
-    for j, d in enumerate(found):
-        answers.note(slice(j, None, m), d.k, d.threshold, d.expected, d.std, d.n)
+    numbers = np.arange(table.segments // m)
+    columns = [(np.concatenate(parts[j::m]), np.repeat(numbers, sizes[j::m])) for j in range(m)]
+    return _decide_arrays(table, problem, columns)
+
+
+def _decide_arrays(
+    table: Table, problem: Problem, columns: Sequence[tuple[Floats, Ints]]
+) -> Answers:
+    """Decide each column, given as its items and the numbers of their segments."""
+    answers, m, found = Answers.room_for(table.segments), len(columns), []
+    for j, (p, segment) in enumerate(columns):
+        if table.number is None:
+            decision = decide_one(p, problem)
+            decision = replace(decision, guarantee=[decision.guarantee])
+        else:
+            decision = decide_by(p, problem, segment, partial(_key, table, j))
+        answers.note(slice(j, None, m), *Answers.values(decision))
+        found.append(decision)
+    if not problem.chance:
+        return answers
     return answers._replace(
         guarantees=tuple(found[i % m].guarantee[i // m] for i in range(table.segments)),
         overall=tuple(d.overall for d in found if d.overall is not None),
     )
-
-
-def _constrained_column(
-    table: Table, j: int, parts: Sequence[Floats], problem: Problem
-) -> Decision:
-    """Decide all segments of one column, as those of an array are decided."""
-    if table.number is None:
-        found = decide_constrained(parts[0], problem)
-        return replace(found, guarantee=[found.guarantee])
-    which = np.repeat(np.arange(len(parts)), [part.size for part in parts])
-    return decide_by(np.concatenate(parts), problem, which, partial(_key, table, j))
 
 
 def _key(table: Table, j: int, segment: int) -> Any:
@@ -260,12 +263,12 @@ def _decide_small(answers: Answers, table: Table, which: Bools, problem: Problem
     answers.note(which, found.k, found.threshold, found.expected, found.std, sizes)
 
 
-def _check_all_there(answers: Answers) -> None:
-    if not answers.n.any():
+def _check_all_there(sizes: Ints) -> None:
+    if not sizes.any():
         raise ValueError(NO_ROWS)
-    if not answers.n.all():
-        there = int(np.count_nonzero(answers.n))
-        raise ValueError(f"{CHANGED}, got {answers.n.size} segments and then {there}")
+    if not sizes.all():
+        there = int(np.count_nonzero(sizes))
+        raise ValueError(f"{CHANGED}, got {sizes.size} segments and then {there}")
 
 
 def segment_sizes(table: Table) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +11,9 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from argmaxf._base.arrays import Floats
+from argmaxf._base.arrays import Floats, Ints
 from argmaxf._base.validation import check_choice
+from argmaxf.frames.batches import column_batches
 from argmaxf.frames.engines import Frame, Numbered, engine_of
 from argmaxf.frames.grouping import SEGMENT, P
 from argmaxf.prior import check_fits, factor_of, move_odds
@@ -98,6 +99,13 @@ class Table:
         wide = engine_of(rows).look_up(rows, SEGMENT, dict(zip(names, (low, high), strict=True)))
         lowest, highest = map(nw.col, names)
         return wide.filter((p >= lowest) & (p <= highest)).select(SEGMENT, P)
+
+    def batches(self, j: int) -> Iterator[tuple[Floats, Ints]]:
+        """Yield the probabilities of column j and the numbers of their segments, in order."""
+        names = [self.number] if self.number else []
+        frame = self.frame.select(self.p(self.columns[j]).alias(P), *names)
+        for p, *numbers in column_batches(frame, [P, *names]):
+            yield p, numbers[0] if numbers else np.zeros(p.size, np.int64)
 
     def p(self, column: str) -> nw.Expr:
         """Return a column of probabilities in double precision, its odds moved."""
