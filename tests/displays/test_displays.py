@@ -19,7 +19,7 @@ from argmaxf.displays import (
     PriorSensitivityDisplay,
     ReliabilityDisplay,
 )
-from argmaxf.displays.drawing import MOST_POINTS, thinned
+from argmaxf.displays.base import MOST_POINTS, thinned
 from argmaxf.empirical.interval import f_difference
 from argmaxf.expected.values import operating_point, recall_shares
 from tests.judges import definition
@@ -114,7 +114,7 @@ def test_reliability_counts_every_row_and_prices_overconfidence(data):
     assert honest.count.sum() == 300
     assert np.nansum(honest.observed * honest.count) == pytest.approx(y.sum())
     inflated = ReliabilityDisplay.of(y, p**0.2)
-    assert inflated.promised > inflated.achieved
+    assert inflated.expected > inflated.achieved
     assert inflated.cost > honest.cost >= 0
 
 

@@ -156,12 +156,12 @@ def test_bad_bands_are_named():
         maximize_worst_case_f([0.0, 0.2], [0.2, 0.9], regret=True)
 
 
-def test_the_display_shows_promise_and_worst_case_over_the_width():
+def test_the_display_shows_expected_and_worst_case_over_the_width():
     pytest.importorskip("matplotlib").use("Agg")
     p = np.random.default_rng(0).beta(0.5, 3, 200)
     shown = WorstCaseDisplay.from_predictions(p, factors=[1.0, 1.5, 3.0])
     plain = maximize_expected_f(p)
-    assert shown.promise == plain.expected
+    assert shown.expected == plain.expected
     assert shown.best_worst[0] == pytest.approx(plain.expected)
     assert shown.worst[0] == pytest.approx(plain.expected)
     assert np.all(np.diff(shown.best_worst) < 0)
@@ -169,7 +169,7 @@ def test_the_display_shows_promise_and_worst_case_over_the_width():
     low, high = move_odds(p, 1 / 3), move_odds(p, 3.0)
     assert shown.best_worst[2] == maximize_worst_case_f(low, high).expected
     assert len(shown.lines_) == 2
-    assert "promised" in shown.ax_.get_legend_handles_labels()[1][-1]
+    assert "expected" in shown.ax_.get_legend_handles_labels()[1][-1]
     with pytest.raises(ValueError, match=r"factors must be at least 1, got 0.5"):
         WorstCaseDisplay.of(p, factors=[0.5])
 

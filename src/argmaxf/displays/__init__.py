@@ -4,13 +4,10 @@ Each is made by `from_predictions` or `from_estimator`, which draw at once, and 
 `plot(ax=...)`. matplotlib is imported when something is drawn.
 """
 
-from argmaxf.displays.beta import BetaDisplay
-from argmaxf.displays.empirical import EmpiricalFDisplay
-from argmaxf.displays.expected import ExpectedFDisplay
+from argmaxf.displays.empirical import EmpiricalFDisplay, ReliabilityDisplay
+from argmaxf.displays.expected import BetaDisplay, ExpectedFDisplay
 from argmaxf.displays.methods import MethodComparisonDisplay
-from argmaxf.displays.prior import PriorSensitivityDisplay
-from argmaxf.displays.reliability import ReliabilityDisplay
-from argmaxf.displays.worst_case import WorstCaseDisplay
+from argmaxf.displays.sensitivity import PriorSensitivityDisplay, WorstCaseDisplay
 
 __all__ = [
     "BetaDisplay",

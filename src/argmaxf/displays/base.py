@@ -1,7 +1,7 @@
-"""What all displays share: arrays without a drawing, and classifiers in the place of predictions.
+"""The base of all displays: arrays that are computed without drawing, and the helpers that draw.
 
-A display computes its arrays in `_computed`, from what `from_predictions` documents, and draws them
-in `plot`.
+A display computes its arrays in `from_predictions` and draws them in `_draw`; with `ax=False`
+nothing is drawn.
 """
 
 from __future__ import annotations
@@ -9,21 +9,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf.displays.drawing import new_axes, positive_proba
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf.estimators.labels import Labels
 from argmaxf.measures import as_measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# One colour for each quantity in every display; readable on white and on black, and apart for the
+# common colour blindnesses.
+BLUE, ORANGE, GREEN, GREY = "#2f7fc1", "#c8641b", "#1d8f6a", "#808890"
+VIOLET = "#8a63b8"
+MOST_POINTS = 1200  # more cannot be told apart on a page; files stay small
+
 
 class Display:
-    """Arrays that know how to draw themselves."""
+    """Arrays that can draw themselves."""
 
-    _computed: ClassVar[Any]  # what says how the arrays come about
-    _draw: ClassVar[Any]  # and how they are drawn
+    _draw: ClassVar[Any]
     from_predictions: ClassVar[Any]
     _width: ClassVar[float] = 6.4  # of a new figure, in inches
 
@@ -46,7 +53,7 @@ class Display:
         Display
             The display, with its arrays.
         """
-        found: Self = cls._computed(*data, **options)
+        found: Self = cls.from_predictions(*data, ax=False, **options)
         return found
 
     def plot(self, ax: Axes | None = None) -> Self:
@@ -64,9 +71,11 @@ class Display:
         """
         return self._drawn(ax)
 
-    def _drawn(self, ax: Axes | None, **how: Any) -> Self:
-        """Draw the display and keep where it was drawn."""
-        self.ax_ = new_axes(ax, width=self._width)
+    def _drawn(self, ax: Any, **how: Any) -> Self:
+        """Draw the display and keep where it was drawn; with `ax=False`, do nothing."""
+        if ax is False:
+            return self
+        self.ax_ = _new_axes(self._width) if ax is None else ax
         self._draw(self.ax_, **how)
         self.figure_ = self.ax_.figure  # type: ignore[assignment]
         return self
@@ -74,13 +83,13 @@ class Display:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Measured:
-    """What is shown, of a display that shows one measure."""
+    """The measure of a display that shows one."""
 
     beta: float = 1.0
     measure: Any = "fbeta"
 
     def __post_init__(self) -> None:
-        """Take the name of a measure for the measure."""
+        """Replace the name of a measure by the measure."""
         self.measure = as_measure(self.measure, self.beta)
 
 
@@ -116,13 +125,13 @@ class ProbabilityDisplay(Display):
 class LabelledDisplay(Display):
     """A display of labelled scores, or of labelled probabilities."""
 
-    _scores = staticmethod(positive_proba)  # what a classifier is asked for
+    _takes_scores: ClassVar[bool] = False  # whether decision scores do for probabilities
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
     ) -> Self:
-        """Draw it for labelled rows, with what a fitted classifier says of them.
+        """Draw it for labelled rows, with a fitted classifier's probabilities or scores.
 
         Parameters
         ----------
@@ -142,6 +151,74 @@ class LabelledDisplay(Display):
         Display
             The display, with what was drawn.
         """
-        scores = cls._scores(estimator, X, pos_label)
+        scores = positive_proba(estimator, X, pos_label, or_score=cls._takes_scores)
         drawn: Self = cls.from_predictions(y, scores, pos_label=pos_label, **options)
         return drawn
+
+
+def positive_proba(
+    estimator: Any, X: Any, pos_label: Any = None, *, or_score: bool = False
+) -> Floats:
+    """Return each row's probability of the positive class, from a fitted binary classifier.
+
+    With `or_score` it is the decision score of a classifier without probabilities.
+    """
+    if hasattr(estimator, "predict_proba"):
+        both = np.asarray(estimator.predict_proba(X))
+    elif or_score:
+        score = np.asarray(estimator.decision_function(X))
+        both = score if score.ndim == 2 else np.column_stack([-score, score])
+    else:
+        raise ValueError(f"{type(estimator).__name__} has no predict_proba")
+    classes = list(estimator.classes_)
+    if len(classes) != 2 or both.ndim != 2 or both.shape[1] != 2:
+        raise ValueError(f"the classifier must have two classes, got {len(classes)}")
+    if pos_label is not None and pos_label not in classes:
+        raise ValueError(f"pos_label must be one of {classes}, got {pos_label!r}")
+    return np.asarray(both[:, -1 if pos_label is None else classes.index(pos_label)])
+
+
+def positives(y_true: ArrayLike, pos_label: Any = None) -> Bools:
+    """Return which rows are of the positive class of a binary target."""
+    labels = Labels.of(y_true, pos_label)
+    if labels.kind != "binary":
+        raise ValueError(f"y_true must have two classes, got a {labels.kind} target")
+    return labels.columns(y_true)[:, 0]
+
+
+def thinned(n: int, *keep: int) -> Ints:
+    """Return at most about `MOST_POINTS` of the indices 0 … n-1, with ends, start and `keep`.
+
+    Half of them evenly, half dense at the beginning, where curves over rare positives turn.
+
+    >>> thinned(4, 2)
+    array([0, 1, 2, 3])
+    """
+    if n <= MOST_POINTS:
+        return np.arange(n)
+    even = np.linspace(0, n - 1, MOST_POINTS // 2)
+    early = np.geomspace(1, n, MOST_POINTS // 2) - 1
+    return np.unique(np.concatenate([even, early, keep]).astype(np.int64))
+
+
+def tidy(ax: Axes, *, xlabel: str, ylabel: str, title: str, legend: Any = "best") -> None:
+    """Label the axes, leave out what carries no information, and draw a legend where asked."""
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    ax.set_title(title, loc="left", fontsize="medium")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.set_axisbelow(True)
+    if legend:
+        ax.legend(frameon=False, loc=legend, fontsize="small")
+
+
+def _new_axes(width: float) -> Axes:
+    """Return the axes of a new figure."""
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "displays need matplotlib; run pip install 'argmaxf[plot]'", name="matplotlib"
+        ) from None
+    return plt.subplots(figsize=(width, 4.2), layout="constrained")[1]

@@ -1,35 +1,40 @@
-"""Precision, recall and F against the threshold on labelled scores: exact steps."""
+"""Displays of labelled scores: every threshold with its F, and whether probabilities hold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from argmaxf._base.arrays import Floats, Ints
+from argmaxf._base.validation import as_real_array
 from argmaxf.constraints import Constraints
-from argmaxf.displays.base import LabelledDisplay, Measured
-from argmaxf.displays.drawing import (
+from argmaxf.displays.base import (
     BLUE,
     GREEN,
     GREY,
     MOST_POINTS,
     ORANGE,
     VIOLET,
-    positive_score,
+    LabelledDisplay,
+    Measured,
     positives,
     tidy,
 )
 from argmaxf.empirical.guarantees import Limits
-from argmaxf.empirical.threshold import Curve, Threshold, empirical_f_curve, maximize_empirical_f
-from argmaxf.measures import MeasureLike
+from argmaxf.empirical.threshold import (
+    Curve,
+    Threshold,
+    empirical_f_curve,
+    maximize_empirical_f,
+)
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.measures import MeasureLike, as_measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-ROOM = 4  # entries of a legend for which there is room among the curves
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -40,24 +45,16 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
     ----------
     score : ndarray
         The distinct scores, rising; each is the largest threshold of its step.
-    precision : ndarray
-        Precision of thresholds in (previous score, this score].
-    recall : ndarray
-        Recall of these thresholds.
-    fbeta : ndarray
-        F_β of these thresholds.
+    precision, recall, fbeta : ndarray
+        Precision, recall and F_β of thresholds in (previous score, this score].
     best : Threshold
         The best threshold that meets the constraints.
     beta : float
         The β of F_β.
     measure : Measure
         What is shown.
-    min_precision : float or None
-        The precision asked for.
-    min_recall : float or None
-        The recall asked for.
-    max_selected_rate : float or None
-        The largest part of the rows that may be selected.
+    min_precision, min_recall, max_selected_rate : float or None
+        The constraints: the largest rate is the part of the rows that may be selected.
     confidence_level : float or None
         At what confidence level they shall hold in the population.
     rate : ndarray
@@ -66,63 +63,23 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         With `confidence_level`, the limits that are guaranteed for each threshold:
         `precision_low`, at the level at which it was tested, NaN where the tests ended before it,
         `recall_low` and `rate_high`; None for what was not asked.
-    ax_ : Axes
-        Where it was drawn.
-    figure_ : Figure
-        Its figure.
-    lines_ : list of Line2D
-        The lines.
+    ax_, figure_, lines_ : Axes, Figure, list
+        What was drawn.
     """
 
-    _scores = staticmethod(positive_score)  # probabilities, or else decision scores
+    _takes_scores: ClassVar[bool] = True
 
-    score: NDArray[np.float64]
-    precision: NDArray[np.float64]
-    recall: NDArray[np.float64]
-    fbeta: NDArray[np.float64]
+    score: Floats
+    precision: Floats
+    recall: Floats
+    fbeta: Floats
     best: Threshold
     min_precision: float | None = None
     min_recall: float | None = None
     max_selected_rate: float | None = None
     confidence_level: float | None = None
-    rate: NDArray[np.float64] | None = None
+    rate: Floats | None = None
     limits: Limits = field(default_factory=Limits)
-
-    @classmethod
-    def _computed(
-        cls,
-        y_true: ArrayLike,
-        score: ArrayLike,
-        *,
-        beta: float = 1.0,
-        measure: MeasureLike = "fbeta",
-        min_precision: float | None = None,
-        min_recall: float | None = None,
-        max_selected_rate: float | None = None,
-        confidence_level: float | None = None,
-        pos_label: Any = None,
-    ) -> Self:
-        """Compute the arrays without drawing. Cost: three sorts."""
-        y, score = positives(y_true, pos_label), np.asarray(score)
-        constraints = Constraints(min_precision, min_recall, max_selected_rate)
-        chance: dict[str, Any] = {**constraints.given(), "confidence_level": confidence_level}
-        best = maximize_empirical_f(y, score, beta=beta, measure=measure, **chance)
-        curve = empirical_f_curve(y, score, beta=beta, measure=measure)
-        assert isinstance(curve, Curve)
-        rising = {
-            name: getattr(curve, name)[:0:-1] for name in ("precision", "recall", "fbeta")
-        }  # without the cut that selects nothing
-        value, count = np.unique(score, return_counts=True)
-        return cls(
-            score=value,
-            best=best,
-            beta=beta,
-            measure=measure,
-            rate=np.cumsum(count[::-1])[::-1] / y.size,
-            limits=Limits.of(y, score, constraints, confidence_level),
-            **rising,
-            **chance,
-        )
 
     @classmethod
     def from_predictions(
@@ -172,17 +129,25 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         EmpiricalFDisplay
             The display, with what was drawn.
         """
-        return cls._computed(
-            y_true,
-            score,
+        y, score = positives(y_true, pos_label), np.asarray(score)
+        constraints = Constraints(min_precision, min_recall, max_selected_rate)
+        chance: dict[str, Any] = {**constraints.given(), "confidence_level": confidence_level}
+        best = maximize_empirical_f(y, score, beta=beta, measure=measure, **chance)
+        curve = empirical_f_curve(y, score, beta=beta, measure=measure)
+        assert isinstance(curve, Curve)
+        columns = "precision", "recall", "fbeta"  # without the cut that selects nothing
+        rising = {name: getattr(curve, name)[:0:-1] for name in columns}
+        value, count = np.unique(score, return_counts=True)
+        return cls(
+            score=value,
+            best=best,
             beta=beta,
             measure=measure,
-            min_precision=min_precision,
-            min_recall=min_recall,
-            max_selected_rate=max_selected_rate,
-            confidence_level=confidence_level,
-            pos_label=pos_label,
-        ).plot(ax)
+            rate=np.cumsum(count[::-1])[::-1] / y.size,
+            limits=Limits.of(y, score, constraints, confidence_level),
+            **rising,
+            **chance,
+        )._drawn(ax)
 
     def _draw(self, ax: Axes) -> None:
         """Draw the steps, the constraint region and the best threshold."""
@@ -196,7 +161,7 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
             ax.step(self.score[shown], y[shown], where="pre", color=color, lw=width, label=name)[0]
             for name, y, color, width in lines
         ]
-        for chance in self._asked():
+        for chance in self._constraints():
             self._shade(ax, chance)
             self._draw_band(ax, chance, shown)
         ax.axvline(best.threshold, color=GREY, lw=1, ls="--")
@@ -209,13 +174,11 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
             f"{best.precision:.3f}, recall {best.recall:.3f}",
         )
         ax.set_ylim(0, 1.02)
-        if len(ax.get_legend_handles_labels()[1]) <= ROOM:
-            ax.legend(frameon=False, loc="best")
-        else:
+        if len(ax.get_legend_handles_labels()[1]) > 4:  # there is no room among the curves
             below: dict[str, Any] = {"bbox_to_anchor": (0.5, 0.0), "borderaxespad": 3.6}
             ax.legend(frameon=False, ncols=2, loc="upper center", **below)
 
-    def _shown(self) -> NDArray[np.int64]:
+    def _shown(self) -> Ints:
         """Return the steps to draw: all, or as many as fit, even in rank and in score."""
         n = len(self.score)
         if n <= MOST_POINTS:
@@ -226,17 +189,17 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         best = np.searchsorted(self.score, self.best.threshold).clip(max=n - 1)
         return np.unique(np.concatenate([by_rank, ends, [best]]))
 
-    def _asked(self) -> list[_Asked]:
-        """Return the constraints that were given, with what is found and promised of each."""
+    def _constraints(self) -> list[_Constraint]:
+        """Return the constraints that were given, with what is found and guaranteed of each."""
         precision, recall, rate = self.limits
         every = [
-            _Asked("precision", "below", self.min_precision, self.precision, precision, GREEN),
-            _Asked("recall", "below", self.min_recall, self.recall, recall, ORANGE),
-            _Asked("part selected", "above", self.max_selected_rate, self.rate, rate, VIOLET),
+            _Constraint("precision", "below", self.min_precision, self.precision, precision, GREEN),
+            _Constraint("recall", "below", self.min_recall, self.recall, recall, ORANGE),
+            _Constraint("part selected", "above", self.max_selected_rate, self.rate, rate, VIOLET),
         ]
         return [chance for chance in every if chance.limit is not None]
 
-    def _shade(self, ax: Axes, chance: _Asked) -> None:
+    def _shade(self, ax: Axes, chance: _Constraint) -> None:
         """Shade thresholds that miss a constraint; where that changes is all that is drawn."""
         misses = chance.misses(chance.found)
         changes = np.flatnonzero(np.diff(misses))
@@ -254,8 +217,8 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         )
         ax.axhline(chance.limit, color=GREY, lw=0.8, ls=":")
 
-    def _draw_band(self, ax: Axes, chance: _Asked, shown: NDArray[np.int64]) -> None:
-        """Draw the band between what is found and the limit by which it is promised."""
+    def _draw_band(self, ax: Axes, chance: _Constraint, shown: Ints) -> None:
+        """Draw the band between what is found and the limit that is guaranteed."""
         if chance.tested is None:
             return
         kept = ~np.isnan(chance.tested) & ~chance.misses(chance.tested)
@@ -276,16 +239,182 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         )
 
 
-class _Asked(NamedTuple):
+class _Constraint(NamedTuple):
     """A constraint as it is drawn."""
 
     name: str
     missed: str  # on which side of the limit it is missed: "below" or "above"
     limit: Any
     found: Any  # on these labels, for each threshold
-    tested: Any  # the limit by which it is promised, for each threshold, or None
+    tested: Any  # the limit that is guaranteed, for each threshold, or None
     color: str
 
     def misses(self, values: Any) -> Any:
         """Return where values miss the limit."""
         return values < self.limit if self.missed == "below" else values > self.limit
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ReliabilityDisplay(Measured, LabelledDisplay):
+    """Share of positives against predicted probability, with what miscalibration costs in F.
+
+    Attributes
+    ----------
+    edges : ndarray
+        Borders of the bins of probability.
+    count : ndarray of int
+        Rows in each bin.
+    predicted, observed : ndarray
+        Mean probability and share of positives in each bin; NaN in an empty one.
+    low, high : ndarray
+        The 95 % Wilson interval of that share.
+    expected : float
+        E[F] of the set that maximizes it, by the probabilities.
+    achieved : float
+        F of that set on the labels.
+    best : float
+        F of the best threshold on the labels, found in hindsight.
+    beta : float
+        The β of F_β.
+    measure : Measure
+        What is shown.
+    ax_, figure_, line_ : Axes, Figure, Line2D
+        What was drawn.
+    """
+
+    edges: Floats
+    count: Ints
+    predicted: Floats
+    observed: Floats
+    low: Floats
+    high: Floats
+    expected: float
+    achieved: float
+    best: float
+
+    @property
+    def cost(self) -> float:
+        """F lost, at most, by deciding with these probabilities: `best` minus `achieved`."""
+        return self.best - self.achieved
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        p: ArrayLike,
+        *,
+        beta: float = 1.0,
+        measure: MeasureLike = "fbeta",
+        n_bins: int = 10,
+        pos_label: Any = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw it for labels and probabilities, in `n_bins` bins of equal width.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            True labels, of two classes.
+        p : array-like of shape (n,)
+            Probabilities of being positive.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
+        n_bins : int, default=10
+            Number of bins of equal width.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, with what was drawn.
+        """
+        if n_bins < 1:
+            raise ValueError(f"n_bins must be at least 1, got {n_bins!r}")
+        y, p = positives(y_true, pos_label), as_real_array("p", p)
+        best = maximize_empirical_f(y, p, beta=beta, measure=measure)
+        decision = maximize_expected_f(p, beta=beta, measure=measure)
+        chosen = decision.selected
+        edges = np.linspace(0.0, 1.0, n_bins + 1)
+        which = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, n_bins - 1)
+        count = np.bincount(which, minlength=n_bins)
+        hits, mass = (np.bincount(which, weights=a, minlength=n_bins) for a in (y, p))
+        counts = np.sum(y & chosen), np.sum(chosen), np.sum(y), len(y)
+        low, high = _wilson(_share(hits, count), np.maximum(count, 1))
+        return cls(
+            edges=edges,
+            count=count,
+            predicted=_share(mass, count),
+            observed=_share(hits, count),
+            low=low,
+            high=high,
+            expected=decision.expected,
+            achieved=float(as_measure(measure, beta).value(*counts)),
+            best=best.value,
+            beta=decision.beta,
+            measure=measure,
+        )._drawn(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        """Draw the shares with their intervals over a histogram of the probabilities."""
+        self._draw_histogram(ax)
+        seen = self.count > 0
+        x, y = self.predicted[seen], self.observed[seen]
+        ax.plot([0, 1], [0, 1], color=GREY, ls="--", lw=1, label="perfectly calibrated")
+        bars = np.maximum([y - self.low[seen], self.high[seen] - y], 0.0)
+        self.line_ = ax.errorbar(
+            x, y, yerr=bars, fmt="o-", color=BLUE, capsize=3, label="observed, with 95 % interval"
+        )
+        ax.set_xlim(0, 1)
+        ax.set_ylim(-0.3, 1.02)
+        ax.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
+        f = self.measure.title
+        tidy(
+            ax,
+            xlabel="predicted probability",
+            ylabel="share of positives observed",
+            title=f"Expected {f} {self.expected:.3f}, achieved {self.achieved:.3f}; "
+            f"miscalibration costs at most {self.cost:.3f}",
+            legend="upper left",
+        )
+
+    def _draw_histogram(self, ax: Axes) -> None:
+        """Draw how many rows each bin has, on a logarithmic scale, below the zero line."""
+        height = np.log10(self.count + 1.0)
+        height *= 0.2 / max(float(height.max()), 1e-9)
+        width = np.diff(self.edges)
+        ax.bar(self.edges[:-1], height, width, bottom=-0.29, align="edge", color=ORANGE, alpha=0.3)
+        for left, w, h, count in zip(self.edges[:-1], width, height, self.count, strict=True):
+            ax.text(
+                left + w / 2, -0.28 + h, _short(int(count)), ha="center", va="bottom", fontsize=7
+            )
+        ax.text(0.995, -0.03, "rows in each bin", ha="right", va="bottom", fontsize=7)
+
+
+def _wilson(share: Any, count: Any) -> tuple[Any, Any]:
+    """Return Wilson's 95 % score limits for a share of `count` draws."""
+    z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
+    centre = count * share + z**2 / 2
+    half = z * np.sqrt(count * share * (1 - share) + z**2 / 4)
+    low, high = (np.clip((centre + sign * half) / (count + z**2), 0, 1) for sign in (-1, 1))
+    return low, high
+
+
+def _share(part: Any, count: Any) -> Floats:
+    return np.asarray(np.divide(part, count, out=np.full(len(count), np.nan), where=count > 0))
+
+
+def _short(count: int) -> str:
+    """Return a count in few characters.
+
+    >>> _short(1987), _short(123456)
+    ('1987', '123k')
+    """
+    for size, suffix in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= 10 * size:
+            return f"{count / size:.0f}{suffix}"
+    return str(count)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from argmaxf.displays.base import Display, Measured
-from argmaxf.displays.drawing import BLUE, ORANGE, tidy
+from argmaxf.displays.base import BLUE, ORANGE, Display, Measured, tidy
 from argmaxf.empirical.interval import Interval, f_difference, f_interval
 from argmaxf.estimators.labels import Labels
 from argmaxf.measures import MeasureLike
@@ -27,7 +26,7 @@ class MethodComparisonDisplay(Measured, Display):
     scores : mapping of str to Interval
         For each method its F and interval.
     differences : mapping of str to Interval
-        For each method its F less that of `reference`, paired over the rows.
+        For each method its F minus that of `reference`, paired over the rows.
     reference : str
         The method the others are compared with.
     beta : float
@@ -36,10 +35,8 @@ class MethodComparisonDisplay(Measured, Display):
         What is shown.
     confidence_level : float
         How often intervals shall hold.
-    ax_ : Axes
-        Where it was drawn.
-    figure_ : Figure
-        Its figure.
+    ax_, figure_ : Axes, Figure
+        What was drawn.
     """
 
     scores: Mapping[str, Interval]
@@ -52,42 +49,6 @@ class MethodComparisonDisplay(Measured, Display):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.scores, self.differences = dict(self.scores), dict(self.differences)
-
-    @classmethod
-    def _computed(
-        cls,
-        y_true: ArrayLike,
-        predictions: Mapping[str, ArrayLike],
-        *,
-        beta: float = 1.0,
-        measure: MeasureLike = "fbeta",
-        confidence_level: float = 0.95,
-        reference: str | None = None,
-        pos_label: Any = None,
-    ) -> Self:
-        """Compute the intervals without drawing; macro F for multilabel and multiclass targets."""
-        if not predictions:
-            raise ValueError("predictions must hold at least one method, got none")
-        if reference is not None and reference not in predictions:
-            raise ValueError(f"reference must be one of {list(predictions)}, got {reference!r}")
-        labels = Labels.of(y_true, pos_label)
-        truth = labels.columns(y_true)
-        tables = {name: labels.columns(y) for name, y in predictions.items()}
-        options: dict[str, Any] = {
-            "beta": beta,
-            "measure": measure,
-            "confidence_level": confidence_level,
-        }
-        scores = {
-            name: f_interval(truth, table, average="macro", **options)
-            for name, table in tables.items()
-        }
-        best = reference or max(scores, key=lambda name: scores[name].value)
-        differences = {
-            name: f_difference(truth, table, tables[best], **options)
-            for name, table in tables.items()
-        }
-        return cls(scores=scores, differences=differences, reference=best, **options)
 
     @classmethod
     def from_predictions(
@@ -128,13 +89,26 @@ class MethodComparisonDisplay(Measured, Display):
         MethodComparisonDisplay
             The display, with what was drawn.
         """
-        options: dict[str, Any] = {
-            "beta": beta,
-            "measure": measure,
-            "confidence_level": confidence_level,
+        if not predictions:
+            raise ValueError("predictions must hold at least one method, got none")
+        if reference is not None and reference not in predictions:
+            raise ValueError(f"reference must be one of {list(predictions)}, got {reference!r}")
+        labels = Labels.of(y_true, pos_label)
+        truth = labels.columns(y_true)
+        tables = {name: labels.columns(y) for name, y in predictions.items()}
+        options: dict[str, Any] = {"beta": beta, "measure": measure}
+        options["confidence_level"] = confidence_level
+        scores = {
+            name: f_interval(truth, table, average="macro", **options)
+            for name, table in tables.items()
         }
-        options |= {"reference": reference, "pos_label": pos_label}
-        return cls._computed(y_true, predictions, **options).plot(ax)
+        best = reference or max(scores, key=lambda name: scores[name].value)
+        differences = {
+            name: f_difference(truth, table, tables[best], **options)
+            for name, table in tables.items()
+        }
+        found = cls(scores=scores, differences=differences, reference=best, **options)
+        return found._drawn(ax)
 
     @classmethod
     def from_estimator(
@@ -173,7 +147,7 @@ class MethodComparisonDisplay(Measured, Display):
         ax.text(
             1.02,
             -0.62,
-            f"less {_plain(self.reference)}, paired",
+            f"minus {_plain(self.reference)}, paired",
             transform=ax.get_yaxis_transform(),
             va="center",
             fontsize="small",
@@ -186,6 +160,7 @@ class MethodComparisonDisplay(Measured, Display):
             xlabel=f"{f} on rows not trained on, with {100 * self.confidence_level:g} % interval",
             ylabel="",
             title=self._title(f),
+            legend=None,
         )
         ax.grid(visible=False, axis="y")
 
