@@ -24,7 +24,7 @@ from argmaxf.expected.values import expected_f, expected_f_curve
 from argmaxf.expected.worst_case import maximize_worst_case_f
 from argmaxf.measures import FBeta, MeasureLike
 from argmaxf.prior import move_odds, odds_factor
-from argmaxf.theory.mixture import mean_kl_of_rows
+from argmaxf.theory import mean_kl_of_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,16 +1,21 @@
-"""Two Gaussians about which everything is known: the posterior, F of every cut, the best F."""
+"""What is known without data: Lemma 2, Theorem 3, and a mixture of Gaussians with its best F.
+
+Numbers of lemmas, theorems and equations are those of Ye, Chai, Lee and Chieu, "Optimizing
+F-Measures: A Tale of Two Approaches", ICML 2012.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
+from numpy.typing import ArrayLike
 from scipy.special import expit, logit, ndtr, rel_entr
 
+from argmaxf._base.arrays import Floats, Ints
 from argmaxf._base.validation import (
     as_probabilities,
     check_beta,
@@ -18,9 +23,169 @@ from argmaxf._base.validation import (
     check_count,
     check_unit_interval,
 )
-from argmaxf.theory.bounds import check_open_rate
 
-Representation = Literal["R0", "R1", "R2"]
+__all__ = [
+    "Bound",
+    "GaussianMixture",
+    "Optimum",
+    "deviation_bound",
+    "mean_kl",
+    "regret_bound",
+    "sample_size",
+]
+
+MOST_EXAMPLES = 10**300  # more are beyond doubles
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound on F, and why it is infinite where it is.
+
+    Attributes
+    ----------
+    value : float
+        The bound, which holds with the probability asked for.
+    radius : float
+        r(n, η) of the paper.
+    limit : float
+        The number that the radius must stay below for the bound to say anything.
+    reason : str
+        Why the bound is infinite, in a sentence; empty where it is not.
+    """
+
+    value: float
+    radius: float
+    limit: float
+    reason: str = ""
+
+
+def deviation_bound(n: int, positive_rate: float, beta: float = 1.0, eta: float = 0.05) -> Bound:
+    """Return how far F_β on n examples can be from its limit, but for a chance of η (Lemma 2).
+
+    One fixed classifier, n i.i.d. examples. The bound says something only where
+    r = √(ln(6/η)/2n) is below β²π₁/(2(1+β²)); elsewhere it is infinite and `reason` says so.
+
+    Parameters
+    ----------
+    n : int
+        Number of examples.
+    positive_rate : float
+        Share of positives π₁, above 0 and at most 1.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    eta : float, default=0.05
+        Probability with which the bound may fail, between 0 and 1.
+
+    Returns
+    -------
+    Bound
+        The largest difference, and the reason where there is none.
+
+    Examples
+    --------
+    >>> round(deviation_bound(100_000, positive_rate=0.5).value, 4)
+    0.0611
+    >>> deviation_bound(1000, positive_rate=0.05).reason
+    'n = 1000 is too small: r(n, eta) = 0.0489 must be below 0.0125'
+    """
+    n, pi, b2, eta = _check_setting(n, positive_rate, beta, eta)
+    return _bound(n, math.sqrt(math.log(6.0 / eta) / (2.0 * n)), pi, b2, factor=3.0)
+
+
+def regret_bound(
+    n: int,
+    vc_dimension: int,
+    positive_rate: float,
+    beta: float = 1.0,
+    eta: float = 0.05,
+) -> Bound:
+    """Return how much F_β training for F on n examples can lose, but for a chance of η (Theorem 3).
+
+    Against the best classifier of the same family, of VC dimension d. The bound says something
+    only where r̄ = √((ln(12/η) + d ln(2en/d))/n) is below β²π₁/(2(1+β²)); elsewhere it is infinite
+    and `reason` says so.
+
+    Parameters
+    ----------
+    n : int
+        Number of training examples.
+    vc_dimension : int
+        VC dimension d of the family of classifiers; 1 for a threshold on a score.
+    positive_rate : float
+        Share of positives π₁, above 0 and at most 1.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    eta : float, default=0.05
+        Probability with which the bound may fail, between 0 and 1.
+
+    Returns
+    -------
+    Bound
+        The largest loss, and the reason where there is none.
+
+    Examples
+    --------
+    >>> round(regret_bound(1_000_000, 11, positive_rate=0.5).value, 3)
+    0.326
+    >>> regret_bound(1000, 11, positive_rate=0.5).value
+    inf
+    """
+    n, pi, b2, eta = _check_setting(n, positive_rate, beta, eta)
+    d = check_count("vc_dimension", vc_dimension)
+    # The count of labellings, (2en/d)^d, holds from 2n = d on; r̄ is above √2 there already.
+    growth = d * math.log(2.0 * math.e * max(n, d / 2.0) / d)
+    radius = math.sqrt((math.log(12.0 / eta) + growth) / n)
+    return _bound(n, radius, pi, b2, factor=6.0)
+
+
+def sample_size(
+    accuracy: float,
+    positive_rate: float,
+    beta: float = 1.0,
+    eta: float = 0.05,
+    *,
+    vc_dimension: int | None = None,
+) -> int:
+    """Return the smallest n whose bound is at most `accuracy`.
+
+    Parameters
+    ----------
+    accuracy : float
+        Difference in F to reach; `math.inf` asks where the bound begins to say anything.
+    positive_rate : float
+        Share of positives π₁, above 0 and at most 1.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    eta : float, default=0.05
+        Probability with which the bound may fail, between 0 and 1.
+    vc_dimension : int, optional
+        VC dimension of the family of classifiers: Theorem 3's bound. By default it is Lemma 2's.
+
+    Returns
+    -------
+    int
+        The number of examples.
+
+    Examples
+    --------
+    >>> sample_size(math.inf, positive_rate=0.05)
+    15320
+    >>> sample_size(0.05, positive_rate=0.5, vc_dimension=11)
+    45659935
+    """
+    accuracy = float(accuracy)
+    if not accuracy > 0:
+        raise ValueError(f"accuracy must be positive, got {accuracy!r}")
+
+    def enough(n: int) -> bool:
+        bound = (
+            deviation_bound(n, positive_rate, beta, eta)
+            if vc_dimension is None
+            else regret_bound(n, vc_dimension, positive_rate, beta, eta)
+        )
+        return not bound.reason and bound.value <= accuracy
+
+    return _smallest(enough)
 
 
 def mean_kl(true: ArrayLike, assumed: ArrayLike) -> float:
@@ -46,13 +211,13 @@ def mean_kl(true: ArrayLike, assumed: ArrayLike) -> float:
     >>> round(mean_kl([0.5, 0.5], [0.5, 0.9]), 4)
     0.2554
     """
-    p, q = _check_probabilities("true", true), _check_probabilities("assumed", assumed)
+    p, q = as_probabilities("true", true), as_probabilities("assumed", assumed)
     if p.shape != q.shape:
         raise ValueError(f"true and assumed must have one shape, got {p.shape} and {q.shape}")
-    return float(mean_kl_of_rows(p.reshape(-1), q.reshape(1, -1))[0])
+    return float(mean_kl_of_rows(p.reshape(-1).astype(float), q.reshape(1, -1).astype(float))[0])
 
 
-def mean_kl_of_rows(true: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean_kl_of_rows(true: Floats, rows: Floats) -> Floats:
     """Return the mean divergence from true to each row of assumed probabilities."""
     return np.asarray((rel_entr(true, rows) + rel_entr(1.0 - true, 1.0 - rows)).mean(axis=1))
 
@@ -113,11 +278,9 @@ class GaussianMixture:
         for name, number in (("S", self.S), ("O", self.O)):
             if not (math.isfinite(number) and number >= 0):
                 raise ValueError(f"{name} must be finite and at least 0, got {number!r}")
-        check_open_rate("positive_rate", self.positive_rate)
+        _check_open_rate("positive_rate", self.positive_rate)
 
-    def sample(
-        self, n: int, seed: int | np.random.Generator | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def sample(self, n: int, seed: int | np.random.Generator | None = None) -> tuple[Floats, Ints]:
         """Return n i.i.d. examples: X (n × D) and labels in {0, 1}.
 
         The same seed gives the same labels and noise for every S and O.
@@ -142,7 +305,7 @@ class GaussianMixture:
         return rng.standard_normal((n, self.D)) + centre[:, None], y
 
     @staticmethod
-    def represent(X: ArrayLike, representation: Representation) -> NDArray[np.float64]:
+    def represent(X: ArrayLike, representation: Literal["R0", "R1", "R2"]) -> Floats:
         """Return section 4.1's attributes: R0 coordinates, R1 with a constant 1, R2 with products.
 
         R2 adds every monomial of degree two to R1: D(D+1)/2 further columns.
@@ -174,7 +337,7 @@ class GaussianMixture:
             parts.append(X[:, i] * X[:, j])
         return np.hstack(parts)
 
-    def log_odds(self, X: ArrayLike) -> NDArray[np.float64]:
+    def log_odds(self, X: ArrayLike) -> Floats:
         """Return log P(1|x)/P(0|x) = logit π₁ + S·t, t the place of x between the centres.
 
         Parameters
@@ -190,7 +353,7 @@ class GaussianMixture:
         t = np.asarray(X, dtype=np.float64).sum(axis=1) / math.sqrt(self.D) - self.O / 2.0
         return np.asarray(logit(self.positive_rate) + self.S * t)
 
-    def posterior(self, X: ArrayLike) -> NDArray[np.float64]:
+    def posterior(self, X: ArrayLike) -> Floats:
         """Return the true P(1|x) of each row.
 
         Parameters
@@ -260,6 +423,8 @@ class GaussianMixture:
         Optimum
             The F_β and the threshold.
         """
+        from scipy.optimize import brentq  # takes .3 s to load
+
         b2 = check_beta(beta) ** 2
 
         def excess(f: float) -> float:
@@ -270,5 +435,46 @@ class GaussianMixture:
         return Optimum(fbeta=best, threshold=best / (1.0 + b2))
 
 
-def _check_probabilities(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    return as_probabilities(name, values).astype(np.float64)
+def _bound(n: int, radius: float, pi: float, b2: float, *, factor: float) -> Bound:
+    """Lemma 2 and Theorem 3: factor·(1+β²)r / (β²π₁ - 2(1+β²)r), where it is positive."""
+    limit = b2 * pi / (2.0 * (1.0 + b2))
+    if radius < limit:
+        value = factor * (1.0 + b2) * radius / (b2 * pi - 2.0 * (1.0 + b2) * radius)
+        return Bound(value, radius, limit)
+    reason = f"n = {n} is too small: r(n, eta) = {radius:.3g} must be below {limit:.3g}"
+    return Bound(math.inf, radius, limit, reason)
+
+
+def _smallest(enough: Callable[[int], bool]) -> int:
+    """Return the smallest n ≥ 1 with enough(n), which stays true once it is."""
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > MOST_EXAMPLES:
+            raise ValueError("fewer than 1e300 examples must be enough for a bound, got more")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _check_setting(
+    n: int, positive_rate: float, beta: float, eta: float
+) -> tuple[int, float, float, float]:
+    if check_count("n", n) > MOST_EXAMPLES:
+        raise ValueError("n must be below 1e300, got more")
+    return (
+        int(n),
+        _check_open_rate("positive_rate", positive_rate, closed_above=True),
+        check_beta(beta) ** 2,
+        _check_open_rate("eta", eta),
+    )
+
+
+def _check_open_rate(name: str, number: float, *, closed_above: bool = False) -> float:
+    """Return a rate above 0 and below 1; with `closed_above` 1 is one, too."""
+    value = check_unit_interval(name, number)
+    if value == 0.0 or (value == 1.0 and not closed_above):
+        raise ValueError(f"{name} must lie in (0, 1{']' if closed_above else ')'}, got {number!r}")
+    return value
