@@ -17,8 +17,7 @@ from argmaxf.cli.compare_output import Request
 from argmaxf.cli.tables import read_table, split_table
 from argmaxf.expected.values import operating_point
 from argmaxf.measures import GMean
-from argmaxf.report.live import beta_grid, live_numbers, threshold_grid
-from argmaxf.report.page import render
+from argmaxf.report.page import beta_grid, live_numbers, render, threshold_grid
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(2)>"

@@ -59,17 +59,18 @@ def compare(
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     min_precision: Annotated[
-        float | None, typer.Option(help="The least precision to promise, with --confidence-level.")
+        float | None,
+        typer.Option(help="The least precision to guarantee, with --confidence-level."),
     ] = None,
     min_recall: Annotated[
-        float | None, typer.Option(help="The least recall to promise, with --confidence-level.")
+        float | None, typer.Option(help="The least recall to guarantee, with --confidence-level.")
     ] = None,
     max_selected_rate: Annotated[
         float | None,
         typer.Option(help="The largest part of the rows to select, with --confidence-level."),
     ] = None,
     confidence_level: Annotated[
-        float | None, typer.Option(help="How sure the promise shall be, such as 0.95.")
+        float | None, typer.Option(help="Confidence level of the guarantee, such as 0.95.")
     ] = None,
     svmperf: Annotated[bool, typer.Option("--svmperf", help="Also train SVMperf.")] = False,
     cost: Annotated[

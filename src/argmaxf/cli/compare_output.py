@@ -52,7 +52,7 @@ class Request:
     methods: tuple[str, ...] = ()  # besides those that always take part
     measure: MeasureLike = "fbeta"
     apart: LabelledTable | None = None  # rows on which the choice is judged once it is made
-    constraints: Constraints = UNLIMITED  # to be promised
+    constraints: Constraints = UNLIMITED  # to be guaranteed
     confidence_level: float | None = None
 
     def compare(self) -> Comparison:
@@ -60,7 +60,7 @@ class Request:
         train, test = self.train, self.test
         if self.folds < 2:
             raise ValueError(f"folds must be at least 2, got {self.folds}")
-        promise: dict[str, Any] = {
+        guarantee: dict[str, Any] = {
             **self.constraints.given(),
             "confidence_level": self.confidence_level,
         }
@@ -74,7 +74,7 @@ class Request:
             y_test=None if test is None else test.y,
             methods=self._methods(),
             cv=self.folds,
-            **promise,
+            **guarantee,
             pos_label=class_named(train, self.positive),
             random_state=self.seed,
             names=(train.name, "" if test is None else test.name),

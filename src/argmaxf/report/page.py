@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import platform
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -11,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+from scipy.special import expit, logit
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf.comparison.methods import METHODS
@@ -25,13 +29,36 @@ from argmaxf.displays import (
     ReliabilityDisplay,
 )
 from argmaxf.empirical.guarantees import GuaranteeError
+from argmaxf.empirical.threshold import maximize_empirical_f
+from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.values import TopSets, expected_f_curve
 from argmaxf.measures import FBeta
 from argmaxf.report.code import SavedModel, code
-from argmaxf.report.live import live_numbers, live_scores
-from argmaxf.report.pictures import svg
 
 MOST_LABELS = 6  # of many labels the rarest are shown: they are the hard ones
 VERSIONS = ("argmaxf", "numpy", "scipy", "scikit-learn", "polars", "matplotlib")
+BETAS = 49  # from 0.1 to 10
+THRESHOLDS = 161
+TEXT = "#010203"  # stands for the page's text colour until the picture is written
+
+COLOURS = (
+    "text.color",
+    "axes.labelcolor",
+    "axes.edgecolor",
+    "xtick.color",
+    "ytick.color",
+    "xtick.labelcolor",
+    "ytick.labelcolor",
+    "legend.labelcolor",
+)
+SETTINGS: dict[str, Any] = {
+    "svg.fonttype": "none",  # letters stay letters: crisp, selectable, small
+    "font.family": "sans-serif",
+    "font.size": 9.5,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    **dict.fromkeys(COLOURS, TEXT),
+}
 
 
 def render(
@@ -106,14 +133,14 @@ def moved(comparison: Comparison) -> Moved:
             f"For each β the set with the highest expected F by {by} is shown, all rows decided "
             "together."
         )
-    if promised(comparison):
-        explains += " What was promised is left aside here: these are the best sets without it."
+    if guaranteed(comparison):
+        explains += " The guarantee is left aside here: these are the best sets without it."
     on_proba = method.rests_on != "rows"
     return Moved(scores, rows.truth, comparison.beta, on_proba, explains)
 
 
-def promised(comparison: Comparison) -> dict[str, float]:
-    """Return what the method to use promises, and how surely; nothing where it does not."""
+def guaranteed(comparison: Comparison) -> dict[str, float]:
+    """Return the constraints that the method to use guarantees, and their confidence level."""
     model = comparison.estimator
     sure = getattr(model, "confidence_level", None)
     names = [field.name for field in fields(Constraints)]
@@ -135,13 +162,13 @@ def _expected_by_size(comparison: Comparison, y: Any, p: Any) -> tuple[str, Expe
 
 
 def _found_by_threshold(comparison: Comparison, y: Any, p: Any) -> tuple[str, EmpiricalFDisplay]:
-    """Return what each threshold finds, with what can be promised of it where that was asked."""
-    chance, measure = promised(comparison), comparison.measure
+    """Return what each threshold finds, with its guarantees where those were asked for."""
+    chance, measure = guaranteed(comparison), comparison.measure
     caption = f"Precision, recall and {measure.title} found at each threshold"
     try:
         display = EmpiricalFDisplay.of(y, p, measure=measure, **chance)
     except GuaranteeError:
-        caption += "; none of them can be promised what was asked"
+        caption += "; none of them meets the guarantee that was asked for"
         display = EmpiricalFDisplay.of(y, p, measure=measure)
     return f"{caption}.", display
 
@@ -205,3 +232,122 @@ def _pictures(comparison: Comparison, label: int) -> list[dict[str, Any]]:
 
 def _versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in VERSIONS}
+
+
+def beta_grid(beta: float) -> list[float]:
+    """Return the values of β that the page offers: round ones, 1 and the one asked for included.
+
+    >>> len(beta_grid(1.0)), beta_grid(3.0)[0], 3.0 in beta_grid(3.0)
+    (49, 0.1, True)
+    """
+    grid = {_rounded(b) for b in np.geomspace(0.1, 10.0, BETAS)}
+    return sorted(grid | {beta})
+
+
+def threshold_grid(proba: Floats) -> list[float]:
+    """Return the thresholds that the page offers: round, and dense where decisions are made."""
+    falling = np.sort(proba)[::-1]
+    inside = falling[(falling > 0) & (falling < 1)]
+    if not inside.size:
+        return [0.5]
+    low, high = inside[int(0.98 * (inside.size - 1))], inside[0]
+    spread = expit(np.linspace(logit(low), logit(high), THRESHOLDS))
+    return sorted({_rounded(t) for t in spread})
+
+
+def live_numbers(proba: Floats, truth: Bools, beta: float) -> dict[str, Any]:
+    """Return the library's answers for one label, ready to be written into the page.
+
+    `decisions` has, for each β, the best set: k, threshold, E[F], its standard deviation, expected
+    precision and recall, expected and found true positives. `cuts` has, for each threshold, k,
+    expected precision and recall, expected and found true positives, and E[F] for each β.
+
+    Cost: one decision and one curve for each β.
+    """
+    betas = beta_grid(beta)
+    order = np.argsort(-proba, kind="stable")
+    falling = proba[order]
+    top = TopSets(falling, truth[order])
+    best = [maximize_expected_f(falling, beta=each) for each in betas]
+    thresholds = threshold_grid(proba)
+    sizes = np.searchsorted(-falling, -np.array(thresholds), side="right")
+    curves = np.array([expected_f_curve(falling, beta=each)[sizes] for each in betas])
+    return {
+        "n": int(truth.size),
+        "positives": int(truth.sum()),
+        "expects": True,
+        "mean": float(falling.sum()),
+        "beta": beta,
+        "betas": betas,
+        "decisions": [
+            {"threshold": d.threshold if d.k else None, "f": d.expected, "std": d.std, **at}
+            for d, at in zip(best, top.at(np.array([d.k for d in best])), strict=True)
+        ],
+        "cuts": [
+            {"threshold": t, "f": [round(f, 7) for f in values], **at}
+            for t, at, values in zip(thresholds, top.at(sizes), curves.T.tolist(), strict=True)
+        ],
+    }
+
+
+def live_scores(score: Floats, truth: Bools, beta: float) -> dict[str, Any]:
+    """Return the same for scores that are no probabilities: what is found at each cut.
+
+    The best set for each β is the best on these very rows. Cost: one exact cut for each β.
+    """
+    betas = beta_grid(beta)
+    order = np.argsort(-score, kind="stable")
+    falling, found = score[order], np.concatenate([[0], np.cumsum(truth[order])])
+    best = [maximize_empirical_f(truth, score, beta=b) for b in betas]
+    thresholds = np.unique(np.quantile(score, np.linspace(0, 1, THRESHOLDS)))
+    sizes = np.searchsorted(-falling, -thresholds, side="right")
+    return {
+        "n": int(truth.size),
+        "positives": int(truth.sum()),
+        "expects": False,
+        "beta": beta,
+        "betas": betas,
+        "decisions": [
+            {"threshold": _finite(b.threshold), "k": int(b.k), "tp": int(found[int(b.k)])}
+            for b in best
+        ],
+        "cuts": [
+            {"threshold": float(t), "k": int(k), "tp": int(found[k])}
+            for t, k in zip(thresholds, sizes, strict=True)
+        ],
+    }
+
+
+def _finite(number: float) -> float | None:
+    """Return a threshold as JSON can hold it; none where nothing is selected."""
+    return float(number) if np.isfinite(number) else None
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.3g}")
+
+
+def svg(display: Any, description: str, *, wide: bool = False) -> Markup:
+    """Draw a display and return it as SVG that can stand inside a page, light or dark."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    settings: Any = {**SETTINGS, "svg.hashsalt": description}  # no two pictures share names
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(7.4 if wide else 5.6, 2.7 if wide else 3.6), layout="constrained")
+        display.plot(figure.subplots())
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return Markup(_inline(out.getvalue(), description))
+
+
+def _inline(text: str, description: str) -> str:
+    """Leave out what a page has already, and let the picture take the width it is given."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'<g id="[^"]*"', "<g", text)
+    text = text.replace(TEXT, "currentColor")
+    box = re.search(r'viewBox="[^"]*"', text)
+    assert box is not None
+    opening = f'<svg {box[0]} role="img" aria-label="{escape(description)}">'
+    return opening + text[text.index(">") + 1 :]
