@@ -212,7 +212,7 @@ def test_what_is_no_frame_is_refused():
 @pytest.mark.parametrize("gather", [1 << 17, 200, 0])
 def test_bands_of_many_items_are_grouped_more_finely_first(monkeypatch, gather, scale):
     # in segments of different shapes, down to probabilities below the first pass's groups
-    monkeypatch.setattr("argmaxf.frames.segments.GATHER", gather)
+    monkeypatch.setattr("argmaxf.frames.engine_passes.GATHER", gather)
     p = np.concatenate([scale * scores(40_000), 1 - scale * scores(20_000, seed=1)])
     p = np.concatenate([p, np.full(3_000, np.median(p)), EDGES])
     segment = np.repeat([0, 1], [40_000, p.size - 40_000])

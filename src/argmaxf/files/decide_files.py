@@ -34,8 +34,8 @@ from argmaxf.files.column import Column, Progress, phase
 from argmaxf.files.inputs import BROKEN, find_inputs, first_line, spilling, write_all
 from argmaxf.files.output import Output
 from argmaxf.frames.decide import Decisions, Solved, rate_of, solve
+from argmaxf.frames.engine_passes import Answers
 from argmaxf.frames.engines import is_polars_pattern
-from argmaxf.frames.segments import Answers
 from argmaxf.frames.table import Table
 from argmaxf.prior import factor_of
 from argmaxf.problem import Problem

@@ -15,9 +15,9 @@ from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.interval import Interval
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch, sketch_of_table
+from argmaxf.frames.engine_passes import BITS, LEAST, Answers, decide_segments, items_above
 from argmaxf.frames.engines import Frame, as_frame, engine_of, with_arrays
 from argmaxf.frames.grouping import checked, refuse_bad, sketch_table, summarized
-from argmaxf.frames.segments import BITS, LEAST, Answers, decide_segments, items_above
 from argmaxf.frames.table import Key, Table, names_of, unused
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import check_fits, check_rate, is_estimated
