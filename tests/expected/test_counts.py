@@ -38,7 +38,7 @@ from argmaxf import (
 from argmaxf.cli.app import app
 from argmaxf.cli.output import measure_named
 from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
-from argmaxf.expected.counts import MOST_ITEMS, general_curve, linear_curve, linear_spread
+from argmaxf.expected.counts import MOST_ITEMS, general_curve, linear_curve, value_by_counts
 from argmaxf.expected.linear_search import decide_gmean
 from argmaxf.expected.route import decide_large
 from argmaxf.files import decide_files
@@ -249,7 +249,7 @@ def test_the_search_in_summaries_equals_every_size_looked_at(measure, draw):
     assert abs(decision.k - np.argmax(curve)) <= (2 if draw == "8-bit" else 0)
     assert decision.expected == pytest.approx(curve.max(), rel=1e-11)
     k = decision.k
-    spread = linear_spread(descending[:k], descending[k:], measure, 0.0, curve[k])
+    spread = value_by_counts(descending[:k], descending[k:], Problem.of(measure=measure)).std
     assert decision.std == pytest.approx(spread, rel=1e-7)
 
 

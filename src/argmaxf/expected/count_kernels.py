@@ -147,24 +147,6 @@ def linear_values(items, by_false, a, b, mass, found, rest, f):
 
 
 @kernel
-def linear_spread(inside, outside, t0, r0, a, b, s0, mean):
-    """Return the standard deviation of a T + b, T among the chosen labels and S of all.
-
-    `inside` and `outside` are the probabilities of T from t0 on and of R from r0 on; a and b are
-    those of s0, s0 + 1, …; counts beyond them are too improbable to matter.
-    """
-    total = 0.0
-    for i in range(inside.size):
-        t = t0 + i
-        for j in range(outside.size):
-            s = t + r0 + j - s0
-            if 0 <= s < a.size:
-                away = a[s] * t + b[s] - mean
-                total += inside[i] * outside[j] * away * away
-    return math.sqrt(total)
-
-
-@kernel
 def least_true(limit, k):
     """The least number of positives among k that is a precision of at least `limit`."""
     return math.ceil(limit * k * (1.0 - LESS))

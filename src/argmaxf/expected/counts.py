@@ -40,8 +40,8 @@ from argmaxf.expected.ties import DIGITS, EQUAL, label_counts
 from argmaxf.measures import GMean, Linear, Measure, UserDefined
 from argmaxf.problem import Problem
 
-MOST_ITEMS = 5_000  # of which every size, and each label, is looked at: some seconds
-INTERPOLATED = 1 << 14  # items beyond which S is taken at few nodes
+MOST_ITEMS = 5_000  # of which every size is looked at: some seconds
+INTERPOLATED = 1 << 14  # items beyond which counts are not found label by label
 BLOCK_OF_VALUES = 1 << 16  # of a measure that are held at a time
 BLOCK_OF_SIZES = 1 << 8  # of a linear measure that are taken at a time
 SHARED_TABLE = 1 << 10  # sets of up to so many items share one table of a and b
@@ -63,7 +63,7 @@ class PoissonBinomial(NamedTuple):
         """Return the distribution: label by label, which keeps all digits, or of many at once."""
         from argmaxf.expected import count_kernels
 
-        if p.size <= MOST_ITEMS:
+        if p.size <= INTERPOLATED:
             return cls(*count_kernels.masses(p))
         first, mass = cls.at_once(p)
         return cls(first, mass / mass.sum())
@@ -249,19 +249,6 @@ def linear_curve(
     return f
 
 
-def linear_spread(
-    chosen: Floats, left: Floats, measure: Linear, zero_division: float, mean: float
-) -> float:
-    """Return the standard deviation for any chosen items and those left out; O(n √n)."""
-    from argmaxf.expected import count_kernels
-
-    k, n = chosen.size, chosen.size + left.size
-    (t0, inside), (r0, outside) = count_kernels.masses(chosen), count_kernels.masses(left)
-    s = slice(t0 + r0, t0 + r0 + inside.size + outside.size - 1)
-    a, b = _parts(measure, n, zero_division, slice(k, k + 1), s)
-    return float(count_kernels.linear_spread(inside, outside, t0, r0, a[0], b[0], s.start, mean))
-
-
 def _parts(
     measure: Linear, n: int, zero_division: float, k: slice, s: slice, *, by_false: bool = False
 ) -> tuple[Floats, Floats]:
@@ -299,16 +286,8 @@ def decide_by_counts(
             raise problem.no_set()
         k[r] = best_size(f, allowed, descending, problem)
         expected[r] = f[k[r]]
-        std[r] = _spread(descending, int(k[r]), float(f[k[r]]), problem)
+        std[r] = value_by_counts(descending[: k[r]], descending[k[r] :], problem).std
     return k, expected, std
-
-
-def _spread(descending: Floats, k: int, mean: float, problem: Problem) -> float:
-    """Return the standard deviation for the top k."""
-    chosen, left, measure = descending[:k], descending[k:], problem.measure
-    if isinstance(measure, Linear):
-        return linear_spread(chosen, left, measure, problem.zero_division, mean)
-    return value_by_counts(chosen, left, problem).std
 
 
 def sizes_allowed(descending: Floats, problem: Problem) -> Bools:
