@@ -15,20 +15,20 @@ from argmaxf.expected.dependent_kernels import highest_chord, mark_largest, sums
 from argmaxf.expected.quadrature import plausible_positives, reciprocal_nodes
 from argmaxf.expected.small_set_kernels import top_spread
 from argmaxf.expected.tilt_kernels import (
+    INSIDE,
+    PITCH,
     RULE,
     SIZE,
+    WEIGHT,
     WORK,
     G,
+    U,
     factor,
-    log_factor,
+    log_products,
     longest,
     set_rule,
-    tilt,
 )
 
-SERIES_BELOW = 1.0 / 64.0  # below this, log(1 - pw) is summed as a power series
-TERMS = 7  # of it: what is left out is below 3e-14 of the sum
-FACTORS = 16  # multiplied before a logarithm is taken; each is at least 1/2
 EVEN = 1e-14  # a gain of this part of a column's value is rounding, and no reason to move
 NARROWEST = 8  # a range of sizes is cut at least this part of its length from its ends
 
@@ -74,56 +74,19 @@ def count_nodes(first, p, b, size):
 
 
 @kernel
-def add_logs(product, out):
-    """Add the logarithms of some products, and begin new ones."""
-    for m in range(out.size):
-        out[m] += math.log(product[m])
-        product[m] = 1.0
-
-
-@kernel
-def log_none_positive(p, w, x, out):
-    """Fill log Π (1 - p w) of a column, for each node."""
-    sums = np.zeros(TERMS)
-    product = np.ones(w.size)
-    out[:] = 0.0
-    held = 0
-    for v in p:
-        if v < SERIES_BELOW:
-            power = v
-            for j in range(TERMS):
-                sums[j] += power
-                power *= v
-        elif v < 0.5:
-            for m in range(w.size):
-                product[m] *= 1.0 - v * w[m]
-            held += 1
-            if held % FACTORS == 0:
-                add_logs(product, out)
-        else:
-            for m in range(w.size):
-                out[m] += log_factor(v, 1.0 - v, w[m], x[m])
-    add_logs(product, out)
-    for m in range(w.size):
-        series = 0.0
-        for j in range(TERMS, 0, -1):
-            series = w[m] * (sums[j - 1] / j + series)
-        out[m] -= series
-
-
-@kernel
-def fill_columns(columns, c, log_none):
-    """Fill the nodes of each column, log a = log(c ω G), and log P(nothing is positive)."""
-    for column in range(log_none.size):
-        p = columns.p[columns.first[column] : columns.first[column + 1]]
-        here = slice(columns.first_node[column], columns.first_node[column + 1])
+def fill_columns(columns, c):
+    """Fill the nodes of each column, and log a = log(c ω G)."""
+    rule, work = np.empty(RULE), np.empty(WORK)
+    for column in range(columns.shift.size):
+        p = np.sort(columns.p[columns.first[column] : columns.first[column + 1]])
         low, high, columns.shift[column] = column_range(p, c.b_in)
-        u, weight = reciprocal_nodes(low, high)
-        w, x = tilt(u, c.b_in)
-        columns.u[here], columns.w[here], columns.x[here] = u, w, x
-        log_none_positive(p, w, x, columns.log_a[here])
-        columns.log_a[here] += np.log(c.c * weight)
-        log_none_positive(p, np.ones(1), np.zeros(1), log_none[column : column + 1])
+        set_rule(rule, low, high, c)
+        log_products(p, rule[INSIDE:], int(rule[SIZE]), work)
+        start = columns.first_node[column]
+        for m in range(int(rule[SIZE])):
+            columns.u[start + m] = rule[U + m]
+            columns.w[start + m], columns.x[start + m] = rule[INSIDE + m], rule[INSIDE + PITCH + m]
+            columns.log_a[start + m] = math.log(c.c * rule[WEIGHT + m]) + work[PITCH + m]
 
 
 @kernel
@@ -132,19 +95,14 @@ def spreads(columns, chosen, value, c, out):
     rule, work = np.empty(RULE), np.empty(WORK)
     for column in range(value.size):
         cells = slice(columns.first[column], columns.first[column + 1])
-        here = slice(columns.first_node[column], columns.first_node[column + 1])
         p, marks = columns.p[cells], chosen[cells]
-        low, high, _ = column_range(p, c.b_in)
-        set_rule(rule, low, high, c)
-        log_g = np.empty(int(rule[SIZE]))
-        log_none_positive(p, columns.w[here], columns.x[here], log_g)
-        for m in range(log_g.size):
-            work[G + m] = math.exp(log_g[m])
-        ordered = np.concatenate((p[~marks], p[marks]))
         size = np.sum(marks)
         if size > 0:
-            f = value[column]
-            out[column] = top_spread(ordered, size, f, c, rule, work)
+            low, high, _ = column_range(p, c.b_in)
+            set_rule(rule, low, high, c)
+            log_products(np.sort(p), rule[INSIDE:], int(rule[SIZE]), work[G:])
+            ordered = np.concatenate((p[~marks], p[marks]))
+            out[column] = top_spread(ordered, size, value[column], c, rule, work)
 
 
 @reordering_kernel

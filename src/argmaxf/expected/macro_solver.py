@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,7 +142,9 @@ class Instance:
         rows = Cells(ordered.indptr.astype(np.int64), _places(ordered.indices), cells.p[given])
         by_column = _numbered(rows.first, rows.column, n_columns).tocsc()
         cell, first = by_column.data, by_column.indptr.astype(np.int64)
-        columns, log_none = _columns(first, _places(by_column.indices), rows.p[cell], rule)
+        columns = _columns(first, _places(by_column.indices), rows.p[cell], rule)
+        with np.errstate(divide="ignore"):  # log P(nothing is positive) of each column
+            log_none: Any = np.bincount(rows.column, np.log1p(-rows.p), n_columns)
         weight, constant = column_weights(log_none, rule)
         columns.log_a[:] += np.repeat(np.log(weight), np.diff(columns.first_node))
         if not rule.present_only:
@@ -176,18 +178,18 @@ def _places(indices: NDArray[np.integer]) -> Places:
     return indices.astype(np.int32, copy=False)
 
 
-def _columns(first: Ints, row: Places, p: Floats, rule: Rule) -> tuple[Columns, Floats]:
-    """Return the columns with their nodes, and log P(nothing is positive) of each."""
+def _columns(first: Ints, row: Places, p: Floats, rule: Rule) -> Columns:
+    """Return the columns with their nodes."""
     from argmaxf.expected import macro_kernels
 
     size = np.empty(first.size - 1, np.int64)
     macro_kernels.count_nodes(first, p, rule.coefficients.b_in, size)
     first_node = np.append(0, np.cumsum(size))
     u, w, x, log_a = (np.empty(first_node[-1]) for _ in range(4))
-    nothing, shift, log_none = (np.zeros(size.size) for _ in range(3))
+    nothing, shift = np.zeros(size.size), np.zeros(size.size)
     columns = Columns(first, row, p, first_node, u, w, x, log_a, nothing, shift)
-    macro_kernels.fill_columns(columns, rule.coefficients, log_none)
-    return columns, log_none
+    macro_kernels.fill_columns(columns, rule.coefficients)
+    return columns
 
 
 def column_weights(log_none: Floats, rule: Rule) -> tuple[Floats, float]:
