@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
+from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected import pass_kernels, tilt_kernels
+from argmaxf.expected import pass_kernels
 from argmaxf.expected.band import BINS, Around, Counts
 from argmaxf.expected.threads import CHUNK, threads_for
 
@@ -113,12 +113,3 @@ def _counted(p: Floats) -> Ints:
     if pass_kernels.add_counts.compiled(p, p.view(np.int64), counts):
         raise NotAProbability
     return counts
-
-
-def mark(p: NDArray[Any], threshold: float, k: int) -> Bools:
-    """Mark the top k: what is above the threshold, and the first ones equal to it."""
-    selected: Bools = np.greater_equal(p, threshold)
-    if np.count_nonzero(selected) != k:
-        ties = k - np.count_nonzero(p > threshold)
-        tilt_kernels.select(contiguous(p), threshold, ties, selected)
-    return selected

@@ -23,7 +23,7 @@ from argmaxf._base.messages import how_many
 from argmaxf._base.validation import NotAProbability
 from argmaxf.constraints import ChanceConstraint, Constraints, priced, sure
 from argmaxf.expected.counts import PoissonBinomial, best_size, sizes_allowed, value_by_counts
-from argmaxf.expected.decision import Decision, ExpectedF
+from argmaxf.expected.decision import Decision, ExpectedF, top_items
 from argmaxf.expected.ties import settle
 from argmaxf.expected.values import groups_of_items, top_curve, value_of_sets
 from argmaxf.problem import Problem
@@ -87,7 +87,7 @@ def decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
         raise _infeasible(descending, chance, allowed)
     k = _best(f, feasible, descending, problem)
     threshold = float(descending[k - 1]) if k else math.inf
-    selected = _top(p, threshold, k)
+    selected = top_items(p, threshold, k)
     value = _value(p[selected], p[~selected], problem)
     guarantee = ChanceGuarantee(
         chance.constraints,
@@ -133,14 +133,6 @@ def _infeasible(descending: Floats, chance: ChanceConstraint, allowed: Bools) ->
         f"{chance.constraints} cannot be met at {level}: the smallest allowed set{with_recall} "
         f"has {how_many(k, 'item')} and meets it with probability {probability:.4g}"
     )
-
-
-def _top(p: NDArray[Any], threshold: float, k: int) -> Bools:
-    """Mark the top k: what is above the threshold, and the first ones equal to it."""
-    selected: Bools = np.greater(p, threshold)
-    equal = np.flatnonzero(p == threshold)
-    selected[equal[: k - np.count_nonzero(selected)]] = True
-    return selected
 
 
 def feasible_sizes(descending: Floats, chance: ChanceConstraint) -> Bools:

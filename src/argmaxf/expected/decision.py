@@ -6,6 +6,9 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+from argmaxf._base.arrays import Bools, contiguous
 
 
 class ExpectedF(NamedTuple):
@@ -79,6 +82,17 @@ class Decision:
         more = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in known)
         others = "".join(f", {name}={_short(each)}" for name, each in more if each is not None)
         return f"{type(self).__name__}({answer}, n={_short(self.n)}{others})"
+
+
+def top_items(p: NDArray[Any], threshold: float, k: int) -> Bools:
+    """Mark the top k items: those above the threshold, and the first ones equal to it."""
+    selected: Bools = np.greater_equal(p, threshold)
+    if np.count_nonzero(selected) != k:
+        from argmaxf.expected import marking_kernels
+
+        ties = k - np.count_nonzero(p > threshold)
+        marking_kernels.select(contiguous(p), threshold, ties, selected)
+    return selected
 
 
 def _short(value: Any) -> str:

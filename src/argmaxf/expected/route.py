@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools
 from argmaxf.expected import band, refine
-from argmaxf.expected.array_passes import ArrayPasses, mark
-from argmaxf.expected.decision import Decision
+from argmaxf.expected.array_passes import ArrayPasses
+from argmaxf.expected.decision import Decision, top_items
 from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.expected.linear_search import decide_gmean
 from argmaxf.expected.threads import in_threads, threads_for
@@ -51,7 +51,7 @@ def decide_by_band(p: NDArray[Any], problem: Problem) -> Decision | None:
     if found is None:
         return None
     k, threshold, expected, std = found
-    selected = mark(p, threshold, k)
+    selected = top_items(p, threshold, k)
     return Decision(selected, k, threshold, expected, std, problem.beta, p.size)
 
 

@@ -101,14 +101,14 @@ def _decide_small(
     items: NDArray[Any], problem: Problem, offsets: Ints, small: Bools
 ) -> dict[int, Decision]:
     """Decide the small segments in one call; of equal items the first are chosen."""
-    from argmaxf.expected import small_set_kernels
+    from argmaxf.expected import marking_kernels
 
     sizes = np.diff(offsets)
     flat = items[np.repeat(small, sizes)].astype(np.float64)
     ends = np.append(0, np.cumsum(sizes[small]))
     decided = decide_sets(_sorted_sets(flat, ends), problem)
     selected = np.empty(flat.size, np.bool_)
-    small_set_kernels.select_sets(
+    marking_kernels.select_sets(
         readonly(flat), readonly(ends), decided.threshold, decided.ties, selected
     )
     chosen = np.split(selected, ends[1:-1])

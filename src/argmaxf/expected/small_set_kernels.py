@@ -49,7 +49,6 @@ from argmaxf.expected.tilt_kernels import (
     longest,
     none_positive,
     products,
-    select,
     set_rule,
     spread,
     tilted_sums,
@@ -76,6 +75,9 @@ def fit_rule(rule, ascending, mean, c, first, free):
     """
     n, certain = float(ascending.size), 1.0 if c.s0 == 0.0 else 0.0
     low, high = denominator_range(mean, n, c, float(first), n, certain)
+    shared = rule[HIGH] == RATIO * rule[LOW]
+    if shared and rule[LOW] <= low < 2.0 * rule[LOW] and high <= rule[HIGH]:
+        return
     start = 0.5 * math.ldexp(1.0, math.frexp(low)[1])
     if free and high > RATIO * start:
         reach = max(largest_useful_k(ascending, mean, c), float(first))
@@ -152,9 +154,13 @@ def carry(work, size):
 def one_tilt_values(ascending, first, rule, c, mean, stop_early, work, f):
     """Fill f[k] for k = first, …, where b_in = b_out = b; return the last k evaluated.
 
-    f_k = Σ_m ω e^{-u(k+s1)} G (c Σ_{i≤k} π_i + s0), with c = 1+β² for F_β. With `stop_early`, end
-    where Jensen's bound (c μ + s0) / (k + s1 + b μ) shows that no larger set can be better. Items
-    go in pairs, since two reciprocals cost one division. Those above the first are equal to it.
+    f_k = Σ_m ω e^{-u(k+s1)} G (c Σ_{i≤k} π_i + s0), with c = 1+β² for F_β. Items go in pairs, since
+    two reciprocals cost one division. Those above the first are equal to it.
+
+    With `stop_early`, end where no larger set can be better. Numerator and denominator X rise
+    together, so that f_k ≤ (c M_k + s0) E[1/X_k], M_k = Σ_{i≤k} p_i. From where on
+    p_{k+1} (k + s1 + b μ) ≤ M_k + s0/c, this bound falls with every item: its first factor grows by
+    at most a part 1 / E[X_k], and the second shrinks by E[1/X²] / E[1/X] ≥ 1 / E[X_k].
     """
     n, size = ascending.size, int(rule[SIZE])
     for m in range(size):
@@ -166,6 +172,7 @@ def one_tilt_values(ascending, first, rule, c, mean, stop_early, work, f):
             work[SUM + m] += (first - 1) * tilted(ascending[-1], rule, m)
             work[OUTER + m] *= math.exp(-rule[U + m] * (first - 1))
     best = 0.0
+    mass = c.s0 / c.c + (first - 1) * ascending[-1]
     for k in range(first, n + 1, 2):
         if k > first and (k - first) % BLOCK == 0:
             carry(work, size)
@@ -178,6 +185,7 @@ def one_tilt_values(ascending, first, rule, c, mean, stop_early, work, f):
         a2, b2, c2 = factor(p2, 1.0 - p2)
         value1 = 0.0
         value2 = 0.0
+        reciprocal = 0.0  # c E[1/X] of the larger set
         for m in range(size):
             w, x, decay = rule[INSIDE + m], rule[INSIDE + PITCH + m], rule[DECAY + m]
             f1 = a1 + b1 * x + c1 * w
@@ -189,14 +197,18 @@ def one_tilt_values(ascending, first, rule, c, mean, stop_early, work, f):
             outer2 = outer1 * decay
             value1 += outer1 * (work[SUM + m] + sum1)
             value2 += outer2 * (work[SUM + m] + sum2)
+            reciprocal += outer2
             work[PART + m] = sum2
             work[OUTER + m] = outer2
         f[k] = value1
         if k < n:
             f[k + 1] = value2
         best = max(best, value1, value2)
-        if stop_early and no_better(k + 2, mean, c, best):
-            return min(k + 1, n)
+        mass += p1 + p2
+        if stop_early and mass * reciprocal < best * (1.0 - 1e-12):
+            following = ascending[n - k - 2] if k + 1 < n else 0.0
+            if following * (k + 1 + c.s1 + c.b_in * mean) <= mass:
+                return min(k + 1, n)
     return n
 
 
@@ -296,9 +308,8 @@ def top_values(ascending, first, rule, c, mean, stop_early, work, f):
 def top_spread(ascending, k, f, c, rule, work):
     """Standard deviation of the measure for the top k of a sorted set, whose G is in `work`."""
     n, size = ascending.size, int(rule[SIZE])
-    rest, chosen = ascending[: n - k], ascending[n - k :]
-    tilted_sums(chosen, rule[INSIDE:], size, work[IN:])
-    tilted_sums(rest, rule[OUTSIDE:], size, work[OUT:])
+    tilted_sums(ascending, n - k, n, rule[INSIDE:], size, work[IN:])
+    tilted_sums(ascending, 0, n - k, rule[OUTSIDE:], size, work[OUT:])
     for m in range(size):
         work[OUTER + m], work[MORE + m] = rule[WEIGHT + m], rule[DECAY + m]
     power = k
@@ -319,8 +330,8 @@ def top_spread(ascending, k, f, c, rule, work):
             work[OUTER + m] *= work[G + m]
     else:
         logs = np.empty(4 * PITCH)
-        log_products(chosen, rule[INSIDE:], size, logs)
-        log_products(rest, rule[OUTSIDE:], size, logs[2 * PITCH :])
+        log_products(ascending[n - k :], rule[INSIDE:], size, logs)
+        log_products(ascending[: n - k], rule[OUTSIDE:], size, logs[2 * PITCH :])
         for m in range(size):
             log_q = logs[PITCH + m] + logs[3 * PITCH + m]
             work[OUTER + m] = rule[WEIGHT + m] * math.exp(log_q - rule[U + m] * k)
@@ -339,8 +350,10 @@ def nothing_selected(ascending, mean, c, zero_division, work):
         for m in range(int(rule[SIZE])):
             f += c.s0 * rule[WEIGHT + m] * work[G + m]
         return f, top_spread(ascending, 0, f, c, rule, work)
+    if zero_division == 0.0:
+        return 0.0, 0.0
     log_none = 0.0
-    if zero_division > 0.0 and c.b_out > 0.0:
+    if c.b_out > 0.0:
         for p in ascending:
             log_none += math.log1p(-p)
     return zero_over_zero(zero_division, log_none)
@@ -387,7 +400,7 @@ def candidates(ascending, first, c, rule, work, rivals):
     The items above the first are equal to it.
     """
     n, nodes = ascending.size, int(rule[SIZE])
-    tilted_sums(ascending, rule[INSIDE:], nodes, work[IN:])
+    tilted_sums(ascending, 0, n, rule[INSIDE:], nodes, work[IN:])
     inverse, excess = np.ones(nodes), np.full(nodes, c.s0 / c.c)
     held, ahead, error = np.empty_like(rivals), np.empty(rivals.size), np.empty(rivals.size)
     best, since, doubt = rivals[0], 0.0, 0.0  # f of k is `since` above that of the best
@@ -441,11 +454,11 @@ def is_allowed(ascending, k, limits, split_ties):
 def near_ties(ascending, c, split_ties, limits, first, last, rule, work, best, f):
     """Leave in f the values of the sets that may be the best, elsewhere -1; return the best k."""
     least = f[best] * (1.0 - DOUBT)
-    for j in range(f.size):
+    for j in range(ascending.size + 1):
         known = j == 0 or first <= j <= last
         if not (known and f[j] >= least and is_allowed(ascending, j, limits, split_ties)):
             f[j] = -1.0
-    rivals = np.flatnonzero(f > -1.0)
+    rivals = np.flatnonzero(f[: ascending.size + 1] > -1.0)
     if rivals.size > 1 and rivals[-2] > 0 and c.b_in == c.b_out:
         return tell_apart(ascending, first, c, rule, work, rivals[rivals > 0], f)
     return best
@@ -468,19 +481,20 @@ def decide_set(ascending, c, zero_division, split_ties, limits, rule, work, f):
     first = smallest_useful_k(ascending, c, most)
     fit_rule(rule, ascending, mean, c, first, free)
     last = top_values(ascending, first, rule, c, mean, free, work, f)
-    k = 0 if least == 0 else -1
-    start, stop = max(first, least), min(last, most) + 1
-    for j in range(start, stop):
-        if (k < 0 or f[j] > f[k]) and is_allowed(ascending, j, limits, split_ties):
-            k = j
-    if k < 0:
+    k, rivals = 0, 1
+    top = f[0] if least == 0 else -1.0
+    second = -1.0
+    for j in range(max(first, least), min(last, most) + 1):
+        if split_ties or is_allowed(ascending, j, limits, split_ties):
+            if f[j] > top:
+                k, top, second = j, f[j], top
+            elif f[j] > second:
+                second = f[j]
+    if top < 0.0:
         return 0, -1.0, 0.0, 1
-    rivals, near = 0, f[k] * (1.0 - DOUBT)
-    for j in range(start, stop):
-        rivals += f[j] >= near
-    if rivals + (least == 0 and f[0] >= near) > 1:
+    if second >= top * (1.0 - DOUBT):
         k = near_ties(ascending, c, split_ties, limits, first, last, rule, work, k, f)
-        rivals = np.sum(f > -1.0)
+        rivals = np.sum(f[: ascending.size + 1] > -1.0)
     if k > 0:
         std = top_spread(ascending, k, f[k], c, rule, work)
     return k, f[k], std, rivals
@@ -493,51 +507,8 @@ def decide_sets(ascending, offsets, c, zero_division, split_ties, limits, k, exp
     for r in range(k.size):
         items = ascending[offsets[r] : offsets[r + 1]]
         k[r], expected[r], std[r], rivals[r] = decide_set(
-            items, c, zero_division, split_ties, limits, rule, work, f[: items.size + 1]
+            items, c, zero_division, split_ties, limits, rule, work, f
         )
-
-
-@kernel
-def mark_sets(p, ascending, offsets, k, threshold, out):
-    """Mark the top k of every set, of equal items the first ones; fill the lowest chosen p."""
-    for r in range(k.size):
-        part = slice(offsets[r], offsets[r + 1])
-        threshold[r] = mark(p[part], ascending[part], k[r], out[part])
-
-
-@kernel
-def mark(p, ascending, k, out):
-    """Mark the top k, of equal items the first ones; return the lowest chosen probability."""
-    n = ascending.size
-    threshold = ascending[n - k] if k > 0 else np.inf
-    if k == 0 or k == n or ascending[n - k - 1] < threshold:
-        for i in range(n):
-            out[i] = p[i] >= threshold
-        return threshold
-    ties = 0
-    while ties < k and ascending[n - k + ties] == threshold:
-        ties += 1
-    select(p, threshold, ties, out)
-    return threshold
-
-
-@kernel
-def select_sets(p, offsets, threshold, ties, out):
-    """Mark the chosen items of every set: those above its threshold, the first ties equal to it."""
-    for r in range(threshold.size):
-        part = slice(offsets[r], offsets[r + 1])
-        select(p[part], threshold[r], ties[r], out[part])
-
-
-@kernel
-def count_ties(ascending, offsets, k, threshold, ties):
-    """Count the chosen items of every set that equal its threshold."""
-    for r in range(k.size):
-        ties[r] = 0
-        for i in range(offsets[r + 1] - k[r], offsets[r + 1]):
-            if ascending[i] != threshold[r]:
-                break
-            ties[r] += 1
 
 
 @kernel

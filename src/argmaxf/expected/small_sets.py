@@ -6,7 +6,6 @@ one compiled kernel decides them all, sets shared out among threads.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from argmaxf.problem import Problem
 SMALL = 1 << 14  # sets of up to so many items are decided here
 DECIMALS = 4_000  # operations on decimals that take no longer than a search
 WORK = 32  # an item costs about as much as so many in a pass over an array
-CACHED = 1 << 15  # items sorted and decided together, while they are in the cache
+CACHED = 1 << 17  # items sorted and decided together, while they are in the cache
 
 
 class Sets(NamedTuple):
@@ -59,7 +58,7 @@ class Decided(NamedTuple):
     threshold: Floats
     expected: Floats
     std: Floats
-    ties: Ints  # how many of the items equal to the threshold are chosen
+    ties: Ints  # how many of the items equal to the threshold are chosen, if not all of them
 
     def decision(self, r: int, n: int, beta: float) -> Decision:
         """Return the decision about one set of n items as a record, without labels."""
@@ -72,12 +71,13 @@ def decide_rows(p: Floats, problem: Problem) -> Decision:
 
     Raises NotAProbability if a value is none.
     """
-    from argmaxf.expected import small_set_kernels
+    from argmaxf.expected import marking_kernels
 
     rows, n = p.shape
     if problem.least:
         problem.check_reachable(int(np.count_nonzero(p > 0.0, axis=1).min()))
-    k, selected = np.empty(rows, np.int64), np.empty(p.shape, np.bool_)
+    k, ties = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    selected = np.empty(p.shape, np.bool_)
     threshold, expected, std = np.empty(rows), np.empty(rows), np.empty(rows)
     step = max(1, CACHED // n)
 
@@ -86,9 +86,11 @@ def decide_rows(p: Floats, problem: Problem) -> Decision:
             here = slice(start, min(start + step, part.stop))
             sets = Sets.of_rows(p[here])
             k[here], expected[here], std[here] = _best_sizes(sets, problem)
-            marks = selected[here].reshape(-1)
-            flat = readonly(p[here].reshape(-1))
-            small_set_kernels.mark_sets(flat, *sets, k[here], threshold[here], marks)
+            marking_kernels.thresholds(*sets, k[here], threshold[here], ties[here])
+            np.greater_equal(p[here], threshold[here, None], out=selected[here])
+            if (ties[here] < n).any():
+                flat, marks = readonly(p[here].reshape(-1)), selected[here].reshape(-1)
+                marking_kernels.select_sets(flat, sets.offsets, threshold[here], ties[here], marks)
 
     in_threads(work, rows, threads_for(WORK * p.size))
     return Decision(selected, k, threshold, expected, std, problem.beta, n)
@@ -96,7 +98,7 @@ def decide_rows(p: Floats, problem: Problem) -> Decision:
 
 def decide_sets(sets: Sets, problem: Problem) -> Decided:
     """Return the best top k of each set, near ties settled; sets must not be empty."""
-    from argmaxf.expected import small_set_kernels
+    from argmaxf.expected import marking_kernels
 
     ascending, offsets = readonly(sets.ascending), readonly(sets.offsets)
     if problem.least > 0 and offsets.size > 1:
@@ -110,9 +112,8 @@ def decide_sets(sets: Sets, problem: Problem) -> Decided:
         k[part], expected[part], std[part] = _best_sizes(Sets(ascending, places), problem)
 
     sets_in_threads(work, offsets, threads_for(WORK * ascending.size))
-    first = np.minimum(offsets[1:] - k, offsets[1:] - 1)  # of the chosen ones, if there are any
-    threshold, ties = np.where(k > 0, ascending[first], math.inf), np.empty(size, np.int64)
-    small_set_kernels.count_ties(ascending, offsets, k, threshold, ties)
+    threshold, ties = np.empty(size), np.empty(size, np.int64)
+    marking_kernels.thresholds(ascending, offsets, k, threshold, ties)
     return Decided(k, threshold, expected, std, ties)
 
 

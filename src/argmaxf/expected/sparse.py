@@ -56,17 +56,17 @@ def _refused(measure: Measure) -> ValueError:
 
 def _columns(csr: Any, problem: Problem) -> tuple[Bools, Decision]:
     """Decide each column: values are put column by column, their rows are never needed."""
-    from argmaxf.expected import sparse_kernels
+    from argmaxf.expected import marking_kernels
 
     decided = _by_columns(csr).decide(problem)
     threshold, chosen = decided.threshold, np.empty(csr.data.size, np.bool_)
 
     def mark(part: slice) -> None:
-        sparse_kernels.mark_from(csr.indices[part], csr.data[part], threshold, chosen[part])
+        marking_kernels.mark_from(csr.indices[part], csr.data[part], threshold, chosen[part])
 
     in_threads(mark, chosen.size, threads_for(SCATTERED * chosen.size))
     if np.count_nonzero(chosen) > decided.k.sum():  # some columns split equal values
-        sparse_kernels.mark_columns(csr.indices, csr.data, threshold, decided.ties, chosen)
+        marking_kernels.mark_columns(csr.indices, csr.data, threshold, decided.ties, chosen)
     return chosen, _decision(decided, problem, csr.shape[0])
 
 
@@ -75,7 +75,7 @@ def _by_columns(csr: Any) -> Batches:
 
     Each thread first counts its part of the cells, so that it knows where in each column to write.
     """
-    from argmaxf.expected import sparse_kernels
+    from argmaxf.expected import marking_kernels
 
     cells, columns = csr.indices.size, csr.shape[1]
     parts = max(1, min(threads_for(SCATTERED * cells), cells // max(columns, 1)))
@@ -84,11 +84,11 @@ def _by_columns(csr: Any) -> Batches:
 
     def count(part: slice) -> None:
         here = slice(cuts[part.start], cuts[part.stop])
-        sparse_kernels.count_columns(csr.indices[here], place[part.stop])
+        marking_kernels.count_columns(csr.indices[here], place[part.stop])
 
     def put(part: slice) -> None:
         here = slice(cuts[part.start], cuts[part.stop])
-        sparse_kernels.put_values(csr.indices[here], csr.data[here], place[part.start], values)
+        marking_kernels.put_values(csr.indices[here], csr.data[here], place[part.start], values)
 
     in_threads(count, parts, parts)
     batches = Batches.of(place[1:].sum(axis=0))
@@ -113,13 +113,13 @@ def _all_cells(csr: Any, problem: Problem) -> tuple[Bools, Decision]:
 
 def _stored_sets(csr: Any, first: Ints, problem: Problem) -> tuple[Bools, Decided]:
     """Decide sets of cells that are stored one after another."""
-    from argmaxf.expected import small_set_kernels, sparse_kernels
+    from argmaxf.expected import marking_kernels
 
     batches = Batches.of(np.diff(first))
-    sparse_kernels.copy_sets(csr.data, first, batches.first, batches.values)
+    marking_kernels.copy_sets(csr.data, first, batches.first, batches.values)
     decided = batches.decide(problem)
     chosen = np.empty(csr.data.size, np.bool_)
-    small_set_kernels.select_sets(csr.data, first, decided.threshold, decided.ties, chosen)
+    marking_kernels.select_sets(csr.data, first, decided.threshold, decided.ties, chosen)
     return chosen, decided
 
 
@@ -133,11 +133,11 @@ def selected_cells(csr: Any, chosen: Bools, like: Any) -> Any:
     """Return the chosen ones of the stored cells as a CSR of booleans, array or matrix as given."""
     from scipy import sparse
 
-    from argmaxf.expected import sparse_kernels
+    from argmaxf.expected import marking_kernels
 
     kept = int(np.count_nonzero(chosen))
     indptr, indices = np.empty_like(csr.indptr), np.empty(kept + 1, csr.indices.dtype)
-    sparse_kernels.keep_cells(csr.indptr, csr.indices, chosen, indptr, indices)
+    marking_kernels.keep_cells(csr.indptr, csr.indices, chosen, indptr, indices)
     content = (np.ones(kept, np.bool_), indices[:kept], indptr)
     make = sparse.csr_array if isinstance(like, sparse.sparray) else sparse.csr_matrix
     return make(content, shape=csr.shape)

@@ -23,8 +23,9 @@ BLOCK = 64  # items between two looks at products, or two fresh evaluations of e
 SMALL = 2.0**-400
 RESCALE = 2.0**540
 LOG_RESCALE = 540.0 * math.log(2.0)
-RARE = 1.0 / 8.0  # four items below this make one factor; their powers up to the 16th are enough
-POWERS = 16
+RARE = 0.2  # sums over items below this are power series
+POWERS = 16  # of so many terms: the rest is below (0.2 w)^16
+FOURFOLD = 0.25  # four items below this make one factor of a product
 
 # What is known at the nodes lies in one array, each quantity PITCH numbers after the one before:
 # constant distances are what the compiler needs to vectorize loops over several of them.
@@ -106,7 +107,7 @@ def quartic(p1, p2, p3, p4):
 def multiply(ascending, start, stop, tilts, size, out):
     """Multiply products by 1 - p w of some sorted items: four, two or one of them at a time."""
     i = start
-    while i + 4 <= stop and ascending[i + 3] < RARE:
+    while i + 4 <= stop and ascending[i + 3] < FOURFOLD:
         e1, e2, e3, e4 = quartic(ascending[i], ascending[i + 1], ascending[i + 2], ascending[i + 3])
         for m in range(size):
             y = tilts[m]
@@ -165,11 +166,11 @@ def log_products(ascending, tilts, size, out):
 
 
 @reordering_kernel
-def power_sums(p, stop, out):
-    """Fill Σ p, Σ p², … Σ p¹⁶ of the first items; sixteen names, since they stay in registers."""
+def power_sums(p, out):
+    """Fill Σ p, Σ p², … Σ p¹⁶ ; sixteen names, since they stay in registers."""
     s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = 0.0
     t1 = t2 = t3 = t4 = t5 = t6 = t7 = t8 = 0.0
-    for i in range(stop):
+    for i in range(p.size):
         a = p[i]
         b = a * a
         c, d = a * b, b * b
@@ -179,21 +180,21 @@ def power_sums(p, stop, out):
         s5, s6, s7, s8 = s5 + a * d, s6 + b * d, s7 + c * d, s8 + e
         t1, t2, t3, t4 = t1 + a * e, t2 + b * e, t3 + c * e, t4 + f
         t5, t6, t7, t8 = t5 + a * f, t6 + b * f, t7 + c * f, t8 + d * f
-    sums = (s1, s2, s3, s4, s5, s6, s7, s8, t1, t2, t3, t4, t5, t6, t7, t8)
-    for j in range(POWERS):
-        out[j] = sums[j]
+    out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = s1, s2, s3, s4, s5, s6, s7, s8
+    out[8], out[9], out[10], out[11] = t1, t2, t3, t4
+    out[12], out[13], out[14], out[15] = t5, t6, t7, t8
 
 
 @reordering_kernel
-def add_rare(p, stop, tilts, size, out):
-    """Add the first items, below RARE, to what `tilted_sums` fills: from their power sums.
+def add_rare(p, tilts, size, out):
+    """Add items below RARE to what `tilted_sums` fills: from their power sums.
 
     With A = Σ p / (1 - p w), a power series in w, and its derivative B = Σ p² / (1 - p w)², the
     sums are Σ π = x A, Σ (1 - π) = n - x A and Σ π (1 - π) = x (A - x B); none cancels for small p.
     Four terms are added at a time.
     """
     sums = out[3 * PITCH :]
-    power_sums(p, stop, sums)
+    power_sums(p, sums)
     for j in range(POWERS - 4, -1, -4):
         s0, s1, s2, s3 = sums[j], sums[j + 1], sums[j + 2], sums[j + 3]
         for m in range(size):
@@ -205,7 +206,11 @@ def add_rare(p, stop, tilts, size, out):
     for m in range(size):
         x = tilts[PITCH + m]
         pi = x * out[m]
-        out[m], out[REST + m], out[VARIANCE + m] = pi, stop - pi, pi - x * x * out[VARIANCE + m]
+        out[m], out[REST + m], out[VARIANCE + m] = (
+            pi,
+            p.size - pi,
+            pi - x * x * out[VARIANCE + m],
+        )
 
 
 @reordering_kernel
@@ -227,22 +232,22 @@ def add_pair(p1, q1, p2, q2, tilts, size, out):
 
 
 @kernel
-def tilted_sums(items, tilts, size, out):
-    """Fill Σ π, Σ (1 - π) and Σ π (1 - π) over items, for each node; the rare ones come first.
+def tilted_sums(items, start, stop, tilts, size, out):
+    """Fill Σ π, Σ (1 - π) and Σ π (1 - π) over some items, at each node; the rare ones come first.
 
     `out` needs room for POWERS numbers after them.
     """
-    n, rare = items.size, 0
-    while rare < n and items[rare] < RARE:
+    rare = start
+    while rare < stop and items[rare] < RARE:
         rare += 1
     for m in range(size):
         out[m] = out[REST + m] = out[VARIANCE + m] = 0.0
-    if rare > 0:
-        add_rare(items, rare, tilts, size, out)
-    for i in range(rare, n - 1, 2):
+    if rare > start:
+        add_rare(items[start:rare], tilts, size, out)
+    for i in range(rare, stop - 1, 2):
         add_pair(items[i], 1.0 - items[i], items[i + 1], 1.0 - items[i + 1], tilts, size, out)
-    if (n - rare) % 2 == 1:
-        add_pair(items[n - 1], 1.0 - items[n - 1], 0.0, 0.0, tilts, size, out)
+    if (stop - rare) % 2 == 1:
+        add_pair(items[stop - 1], 1.0 - items[stop - 1], 0.0, 0.0, tilts, size, out)
 
 
 @kernel
@@ -316,17 +321,6 @@ def spread(k, f, c, u, size, sums, missing):
         variance = a * a * sums[IN + VARIANCE + m] + b * b * sums[OUT + VARIANCE + m]
         square += sums[OUTER + m] * u[m] * (variance + mean * mean)
     return math.sqrt(max(0.0, square))
-
-
-@kernel
-def select(p, threshold, ties, out):
-    """Mark items above the threshold, and the first `ties` of those equal to it."""
-    for i in range(p.size):
-        out[i] = p[i] > threshold
-        if p[i] == threshold and ties > 0:
-            out[i] = True
-            ties -= 1
-    return ties
 
 
 @kernel

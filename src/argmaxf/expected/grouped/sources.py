@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools, Floats, contiguous
 from argmaxf._base.validation import NotAProbability
+from argmaxf.expected.decision import top_items
 from argmaxf.expected.grouped.groups import (
     COLUMNS,
     SORTED,
@@ -121,14 +122,7 @@ class ArraySource:
 
     def select(self, cuts: Mapping[tuple[()], Cut]) -> Bools:
         """Mark the top k: what is above the threshold, and the first ones equal to it."""
-        from argmaxf.expected import tilt_kernels as kernels
-
-        p, (threshold, k) = self.p[:], cuts[()]
-        selected: Bools = np.greater_equal(p, threshold)
-        if np.count_nonzero(selected) != k:
-            ties = k - np.count_nonzero(p > threshold)
-            kernels.select(contiguous(p), threshold, ties, selected)
-        return selected
+        return top_items(self.p[:], *cuts[()])
 
     def subdivide(self, groups: Groups) -> Groups:
         """Return neighbouring groups in finer ones."""
