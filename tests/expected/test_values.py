@@ -138,7 +138,7 @@ def test_curve_of_a_million_stays_in_memory():
 @pytest.mark.parametrize(
     ("selected", "message"),
     [
-        ([True], r"shape of proba, \(2,\), got \(1,\)"),
+        ([True], r"shape of p, \(2,\), got \(1,\)"),
         ([0.3, 1], "selected must be booleans, got .*0.3.* at position 0"),
         (["a", "b"], "selected must hold real numbers"),
     ],
