@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf._base.arrays import Floats, as_csr, is_sparse
+from argmaxf._base.arrays import as_csr, is_sparse
 from argmaxf._base.validation import as_probabilities
 
 ESTIMATE = "estimate"  # stands for a rate that the probabilities themselves shall show
-EDGE = 1e-12  # how close to 0 and 1 a rate is looked for
-SILENT = 1e-7  # by which probabilities differ from the rate in training that say nothing of another
 SMALLEST, LARGEST = np.finfo(np.float64).tiny, np.finfo(np.float64).max  # odds factors
 
 
@@ -115,51 +111,6 @@ def is_estimated(prior: Any) -> bool:
     if prior[1] != ESTIMATE:
         raise ValueError(f"deploy_rate must be a rate or {ESTIMATE!r}, got {prior[1]!r}")
     return True
-
-
-@dataclass(frozen=True)
-class RateLikelihood:
-    """How likely probabilities are under each rate π: Σ log(π p/π₀ + (1-π)(1-p)/(1-π₀)).
-
-    They were learned where the rate was π₀, `before`; `count` says how many rows have each. The sum
-    is concave in π, and its maximum is where the EM algorithm of Saerens et al. ends.
-    """
-
-    p: Floats
-    count: Any
-    before: float
-
-    @cached_property
-    def negative(self) -> Floats:
-        """The part that is there at every rate."""
-        return np.asarray((1.0 - self.p) / (1.0 - self.before))
-
-    @cached_property
-    def gain(self) -> Floats:
-        """What is added to it with the rate."""
-        return self.p / self.before - self.negative
-
-    def value(self, rate: float) -> float:
-        """Return the logarithm of the likelihood."""
-        return float(np.sum(self.count * np.log(self.negative + rate * self.gain)))
-
-    def best(self) -> float:
-        """Return the rate where it is highest: the root of its slope, or the end it points to.
-
-        Probabilities that are all that of training say nothing, and the rate stays what it was.
-        """
-        if np.all(np.abs(self.gain) <= SILENT):
-            return self.before
-        from scipy.optimize import brentq  # takes .3 s to load
-
-        def slope(rate: float) -> float:
-            return float(np.sum(self.count * self.gain / (self.negative + rate * self.gain)))
-
-        if slope(EDGE) <= 0:
-            return EDGE
-        if slope(1.0 - EDGE) >= 0:
-            return 1.0 - EDGE
-        return float(brentq(slope, EDGE, 1.0 - EDGE, xtol=1e-15))
 
 
 def move_odds(p: Any, factor: Any) -> Any:

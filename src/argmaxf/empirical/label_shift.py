@@ -12,9 +12,9 @@ from scipy.optimize import brentq
 from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import as_probabilities, check_choice, check_unit_interval
 from argmaxf.empirical.interval import Interval
-from argmaxf.prior import EDGE, RateLikelihood, check_rate
+from argmaxf.prior import check_rate
 
-STEPS, CLOSE = 2000, 1e-9  # of the climb to the shares of many classes: at most, and to be enough
+EDGE = 1e-12  # how close to 0 and 1 a rate is looked for
 
 
 def estimate_rate(
@@ -86,19 +86,36 @@ def estimate_rate(
 def most_likely_rate(
     p: Floats, count: Any, before: float, confidence_level: float = 0.95
 ) -> Interval:
-    """Return the rate of the highest likelihood, cut at the χ² quantile for its interval.
+    """Return the rate π of the highest likelihood, and its interval by the likelihood ratio.
 
-    `count` says how many rows have each probability.
+    The likelihood is Σ log(π p/π₀ + (1-π)(1-p)/(1-π₀)), with π₀ the rate in training, `before`;
+    `count` says how many rows have each probability. It is concave in π, and its maximum, the root
+    of its slope, is where the EM algorithm of Saerens et al. ends. Probabilities that are all that
+    of training say nothing, and the rate stays what it was.
     """
-    likely = RateLikelihood(p, count, before)
-    best = likely.best()
-    lowest = likely.value(best) - _reach(confidence_level) ** 2 / 2.0
+    negative = (1.0 - p) / (1.0 - before)
+    gain = p / before - negative
+    first, last = EDGE, 1.0 - EDGE
+
+    def slope(rate: float) -> float:
+        return float(np.sum(count * gain / (negative + rate * gain)))
+
+    def likelihood(rate: float) -> float:
+        return float(np.sum(count * np.log(negative + rate * gain)))
+
+    if np.all(np.abs(gain) <= 1e-7):
+        best = before
+    elif slope(first) <= 0:
+        best = first
+    else:
+        best = last if slope(last) >= 0 else float(brentq(slope, first, last, xtol=1e-15))
+    lowest = likelihood(best) - _reach(confidence_level) ** 2 / 2.0
 
     def above(rate: float) -> float:
-        return likely.value(rate) - lowest
+        return likelihood(rate) - lowest
 
-    low = EDGE if above(EDGE) > 0 else float(brentq(above, EDGE, best))
-    high = 1.0 - EDGE if above(1.0 - EDGE) > 0 else float(brentq(above, best, 1.0 - EDGE))
+    low = first if above(first) > 0 else float(brentq(above, first, best))
+    high = last if above(last) > 0 else float(brentq(above, best, last))
     return Interval(low, best, high)
 
 
@@ -109,10 +126,10 @@ def most_likely_shares(proba: Floats, before: Floats) -> Floats:
     concave in the shares, and each step, the mean of the probabilities at the last ones, climbs.
     """
     ratio, share = proba / before, before
-    for _ in range(STEPS):
+    for _ in range(2000):
         joint = ratio * share
         last, share = share, np.mean(joint / joint.sum(axis=1, keepdims=True), axis=0)
-        if np.abs(share - last).max() < CLOSE:
+        if np.abs(share - last).max() < 1e-9:
             break
     return share
 
