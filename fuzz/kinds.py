@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuzz.engines import no_spark
 from fuzz.on_files import damage, files, inputs, stream, writers
 from fuzz.on_frames import changing, frames, spark
+from fuzz.on_labels import guarantees, intervals, thresholds
 from fuzz.on_levels import bands, levels, summaries
 from fuzz.on_models import models
 from fuzz.on_numbers import archives, extremes, sketches, ties, types
@@ -27,6 +28,9 @@ KINDS = {
     "levels": levels,
     "bands": bands,
     "summaries": summaries,
+    "thresholds": thresholds,
+    "guarantees": guarantees,
+    "intervals": intervals,
 }
 
 

@@ -225,6 +225,19 @@ def hostile_models_taken():
         yield
 
 
+def normal_limits():
+    """Give intervals two standard errors to each side, which are none without errors."""
+    from argmaxf.empirical import interval
+
+    def ends(counts, measure, zero_division, tail, design, share):
+        t, k, s, n = counts
+        value = measure.value(*counts)
+        reach = 2.0 * np.sqrt(k + s - 2.0 * t) / n
+        return value - reach, value + reach
+
+    return patch.object(interval, "_melded", ends)
+
+
 def replaced(module, name, value):
     """Plant a bug by putting something else in a function's place."""
 
@@ -284,4 +297,11 @@ PLANTED = {
     "counts hardly stray": Planted(
         "summaries", replaced("argmaxf.expected.count_distribution", "INTERPOLATION_NATS", 3.0)
     ),
+    "large scores are merged": Planted(
+        "thresholds", replaced("argmaxf._base.validation", "_refuse_inexact", lambda name, a: None)
+    ),
+    "clustered guarantee": Planted(
+        "guarantees", replaced("argmaxf.estimators.threshold", "refuse_groups", lambda: None)
+    ),
+    "narrow interval": Planted("intervals", normal_limits),
 }
