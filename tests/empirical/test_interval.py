@@ -12,6 +12,7 @@ from scipy.stats import binomtest
 from sklearn.metrics import fbeta_score
 
 from argmaxf import f_interval
+from argmaxf.empirical.interval import f_difference
 from argmaxf.measures import MCC, Dice, FBeta, GMean, Tversky
 from benchmarks.interval_coverage import MEASURES, SETTINGS, Setting, simulate
 
@@ -239,3 +240,10 @@ def test_labels_of_any_kind_with_the_positive_one_named():
         f_interval(*words)
     with pytest.raises(ValueError, match=r"pos_label must be one of the labels, got 'maybe'"):
         f_interval(*words, pos_label="maybe")
+
+
+def test_two_perfect_predictions_are_not_known_to_be_equal():
+    y = np.repeat([1, 0], [30, 70])
+    same = f_difference(y, y, y)
+    assert same.value == 0.0
+    assert -0.1 < same.low < -0.01 < 0.01 < same.high < 0.1

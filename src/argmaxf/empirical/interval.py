@@ -172,7 +172,8 @@ def f_difference(
 
     Tables are compared by macro F. Paired: what both get right or wrong cancels, so the interval is
     narrower than those of the two F themselves. Normal approximation with each row's influence on
-    the difference; cost O(n labels). `measure` may be any measure of counts.
+    the difference, and half an error more of each kind (Agresti and Min 2005), so that predictions
+    without errors do not seem known to be equal; cost O(n labels). `measure` may be any measure.
 
     >>> y, a, b = [1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 1], [1, 0, 0, 0, 0, 1]
     >>> round(f_difference(y, a, b).value, 4)
@@ -188,8 +189,12 @@ def f_difference(
     f1, influence1 = f_and_influences(truth, first, chosen)
     f2, influence2 = f_and_influences(truth, second, chosen)
     value = float(np.mean(f1 - f2))
-    error = float(np.sqrt(np.sum((influence1 - influence2).mean(axis=1) ** 2)))
-    reach = error * -NormalDist().inv_cdf((1.0 - _check_level(confidence_level)) / 2.0)
+    variance = np.sum((influence1 - influence2).mean(axis=1) ** 2)
+    for guess in (first, second):
+        variance += 0.5 * np.sum((_one_more_error(_counts(truth, guess), chosen) / f1.size) ** 2)
+    reach = float(np.sqrt(variance)) * -NormalDist().inv_cdf(
+        (1.0 - _check_level(confidence_level)) / 2.0
+    )
     return Interval(value - reach, value, value + reach)
 
 
@@ -303,15 +308,20 @@ def _influences(truth: Any, guess: Any, counts: Floats, measure: Measure) -> Flo
     return influence - mean
 
 
+def _one_more_error(counts: Floats, measure: Measure) -> Floats:
+    """Return how far one more false positive and one more miss would move each label's value."""
+    value = np.asarray(measure.value(*counts))
+    moved = [measure.value(*(counts + move[:, None])) - value for move in _KINDS[1:3]]
+    return np.asarray(np.sqrt(np.sum(np.square(moved), axis=0)))
+
+
 def _covariance(truth: Any, guess: Any, counts: Floats, measure: Measure) -> Floats:
     """Return the covariance of the labels' values over rows.
 
     One more error of each kind is counted as well, correlated as far as the true labels are.
     """
     influence = _influences(truth, guess, counts, measure)
-    value = np.asarray(measure.value(*counts))
-    errors = [measure.value(*(counts + move[:, None])) - value for move in _KINDS[1:3]]
-    scale = np.broadcast_to(np.sqrt(np.sum(np.square(errors), axis=0)), truth.shape[1:])
+    scale = np.broadcast_to(_one_more_error(counts, measure), truth.shape[1:])
     away = truth - truth.mean(axis=0)
     spread = np.sqrt((away**2).sum(axis=0))
     spread[spread == 0.0] = np.inf
