@@ -9,7 +9,7 @@ import pytest
 from argmaxf._base import compiled
 from argmaxf._base.arrays import contiguous
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected import array_passes, band, difference_kernels, pass_kernels
+from argmaxf.expected import array_passes, band, band_kernels, pass_kernels
 from argmaxf.expected.array_passes import ArrayPasses, BatchPasses
 from argmaxf.expected.route import decide_by_search
 from argmaxf.measures import Dice, FBeta, Jaccard
@@ -209,8 +209,8 @@ def test_compiled_values_of_a_band_are_what_their_python_is(c):
     nodes = band.nodes_for(1.0, 70.0, float(items.sum() + rest.sum()), 970, measure)
     for split in (True, False):
         given = items, sums, nodes, 1, split, 0.0, ratio
-        kernel = difference_kernels.decide_band
+        kernel = band_kernels.decide_band
         np.testing.assert_allclose(kernel.py_func(*given), kernel.compiled(*given), rtol=1e-12)
     tied = np.full(3, 0.5)
     steps = np.array([1.0, 1e-14, -1.0])
-    assert difference_kernels.clear_best.py_func(tied, steps, np.ones(3), 0, True) == -1
+    assert band_kernels.clear_best.py_func(tied, steps, np.ones(3), 0, True) == -1

@@ -53,19 +53,18 @@ class BatchPasses:
 
     def around(self, low: Floats, high: Floats, room: int) -> Around:
         """Return the sums around a band, and its items in ascending order."""
-        spare = 32  # of `add_around`
+        first, last, spare = float(low[0]), float(high[0]), 32  # of `add_around`
 
         def work(p: Floats) -> tuple[Floats, Floats | None]:
             sums, items = np.zeros((2, pass_kernels.SUMS)), np.empty(min(p.size, room) + spare)
-            band = float(low[0]), float(high[0])
-            size = pass_kernels.add_around.compiled(p, *band, sums, items)
+            size = pass_kernels.add_around.compiled(p, first, last, sums, items)
             return sums, items[:size].copy() if size >= 0 else None
 
-        sums, items = zip(*self.each(work), strict=True)
-        found = [each for each in items if each is not None]
-        fits = len(found) == len(items) and sum(each.size for each in found) <= room
+        parts = self.each(work)
+        found = [items for _, items in parts if items is not None]
+        fits = len(found) == len(parts) and sum(items.size for items in found) <= room
         ordered = np.sort(np.concatenate(found)) if fits else None
-        return Around(np.sum(sums, axis=0)[None], [ordered])
+        return Around(np.sum([sums for sums, _ in parts], axis=0)[None], [ordered])
 
     def least_above(self, cut: Floats) -> Floats:
         """Return the least item above a threshold."""

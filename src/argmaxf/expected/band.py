@@ -11,7 +11,7 @@ items: T and R are the positives in the set and out of it, S all of them, μ = �
    can be the best (`wide_bands`).
 3. One pass sums up powers of the items below and above the band and copies those in it.
 4. Every set that ends in the band is valued by the exact difference to the one before it, and the
-   best is taken if it is better than others by more than rounding (`difference_kernels.py`).
+   best is taken if it is better than others by more than rounding (`band_kernels.py`).
 5. Three inequalities prove that no set ends elsewhere, where the band is narrow.
 
 The driver needs three things of the place where the items are, and a fourth now and then: these are
@@ -70,6 +70,7 @@ FLAT, STEEPEST = 2.0**-4, 17.0
 LOW_EDGES = ((ONE - np.arange(BINS)) << 48).view(np.float64)
 LOW_EDGES[-1] = 0.0  # which the last bin has, too
 HIGH_EDGES = np.concatenate([LOW_EDGES[:1], LOW_EDGES[:-1]])
+MIDDLES = 0.5 * (LOW_EDGES + HIGH_EDGES)
 
 
 # Plain numbers need no compiled code
@@ -205,13 +206,11 @@ def threshold_of(v: float, c: Coefficients) -> float:
 
 def guess(counts: Counts, c: Coefficients) -> tuple[Floats, Floats]:
     """Guess Σ p of each row, and the highest ratio of means of a set over c."""
-    table, middle = counts.scale * counts.table, 0.5 * (LOW_EDGES + HIGH_EDGES)
-    k, mass = np.cumsum(table, axis=1), np.cumsum(table * middle, axis=1)
-    with np.errstate(invalid="ignore"):  # 0/0 of the first bins
-        worth = (mass + c.s0 / c.c) / (
-            k + (c.b_in - c.b_out) * mass + c.b_out * mass[:, -1:] + c.s1
-        )
-    return mass[:, -1], np.nanmax(worth, axis=1)
+    table = counts.scale * counts.table
+    k, mass = table.cumsum(1), (table * MIDDLES).cumsum(1)
+    mean = mass[:, -1]
+    x = k + (c.b_in - c.b_out) * mass + (c.b_out * mean + c.s1)[:, None]
+    return mean, ((mass + c.s0 / c.c) / np.maximum(x, 1e-300)).max(1)  # nothing is worth 0
 
 
 def steepest_tilt(x: float, c: Coefficients) -> float:
@@ -408,7 +407,7 @@ def best_end(
     None if several are equally good. Items are in ascending order. An infinite threshold is that of
     the items above the band.
     """
-    from argmaxf.expected import difference_kernels
+    from argmaxf.expected import band_kernels
 
     c, narrow, size = problem.coefficients, band.first < 0.0, items.size
     k = round(sums[1, 0] + sums[1, 1])
@@ -425,7 +424,7 @@ def best_end(
     none = none_positive(items, sums[0]) if is_known else 0.0
     first, ratio = int(k == 0) if narrow else int(band.first), tuple(map(float, c))
     given = items, sums, nodes, first, problem.split_ties, none, ratio
-    best, f, std, last = difference_kernels.decide_band.compiled(*given)
+    best, f, std, last = band_kernels.decide_band.compiled(*given)
     if best < 0:
         return None
     if narrow:

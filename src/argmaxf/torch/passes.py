@@ -180,7 +180,7 @@ def node_sums(p: Tensor, w: Floats, x: Floats, absent: Floats | float = 0.0) -> 
     one by one; they are few: their p add up to the positives, of which there are few where w is not
     small.
     """
-    from argmaxf.expected import difference_kernels
+    from argmaxf.expected import band_kernels
 
     small = 2.0**-6  # p w at most, of which eight powers are a double's digits
     cut = small / np.maximum(w.max(1), small / 2.0)  # 2 where all pixels are below
@@ -191,7 +191,7 @@ def node_sums(p: Tensor, w: Floats, x: Floats, absent: Floats | float = 0.0) -> 
         for r in range(part.start, part.stop):
             own: Floats = items[r]  # type: ignore[assignment]
             given = own, 0, own.size, sums[r, 0], w[r], x[r]
-            out[r] = difference_kernels.sums_at_nodes.compiled(*given)
+            out[r] = band_kernels.sums_at_nodes.compiled(*given)
 
     in_threads(work, len(p), threads_for(sum(each.size for each in items if each is not None)))
     return out

@@ -113,7 +113,7 @@ def mask_values(p: Tensor, chosen: Tensor, problem: Problem) -> tuple[Tensor, Te
         parts = zip(torch.split(p, MOST_ROWS), torch.split(chosen, MOST_ROWS), strict=True)
         means, stds = zip(*(mask_values(*part, problem) for part in parts), strict=True)
         return torch.cat(means), torch.cat(stds)
-    from argmaxf.expected import difference_kernels
+    from argmaxf.expected import band_kernels
 
     check_range(p)
     c, k = problem.coefficients, chosen.sum(1).cpu().numpy().astype(np.float64)
@@ -124,7 +124,7 @@ def mask_values(p: Tensor, chosen: Tensor, problem: Problem) -> tuple[Tensor, Te
     ratio = type(c)(*map(float, c))
     found = np.array(
         [
-            difference_kernels.value_and_spread.compiled(*given, 0.0, table, ratio)
+            band_kernels.value_and_spread.compiled(*given, 0.0, table, ratio)
             for *given, table in zip(k.tolist(), inside, outside, nodes.table, strict=True)
         ]
     )

@@ -179,6 +179,20 @@ def value_and_spread(k, inside, outside, none, nodes, c):
 
 
 @kernel
+def sums_of_set(items, cut, sums, nodes):
+    """Sums at the nodes over the items above a band and from `cut` on, and over all others."""
+    out = np.empty((2, 4, nodes.shape[1]))
+    for side in range(2):
+        start, stop = (0, cut) if side else (cut, items.size)
+        w, x = nodes[2 + 2 * side], nodes[3 + 2 * side]
+        found = sums_at_nodes(items, start, stop, sums[1 - side], w, x)
+        for j in range(4):
+            for m in range(w.size):
+                out[side, j, m] = found[j, m]
+    return out
+
+
+@kernel
 def decide_band(items, sums, nodes, first, split, none, ratio):
     """Return the best set that ends in a band, given its items in ascending order and sums around.
 
@@ -187,16 +201,12 @@ def decide_band(items, sums, nodes, first, split, none, ratio):
     spread; and f of all items down to the end of the band.
     """
     c = Coefficients(ratio[0], ratio[1], ratio[2], ratio[3], ratio[4])
-    u, w_in, x_in, w_out, x_out = nodes[0], nodes[2], nodes[3], nodes[4], nodes[5]
-    size, k = items.size, np.rint(sums[1, 0] + sums[1, 1])
-    inside = sums_at_nodes(items, size, size, sums[1], w_in, x_in)
-    outside = sums_at_nodes(items, 0, size, sums[0], w_out, x_out)
+    u, size, k = nodes[0], items.size, np.rint(sums[1, 0] + sums[1, 1])
+    found = sums_of_set(items, size, sums, nodes)
     a, scale, last, is_lost = np.empty(u.size), np.empty(u.size), 0.0, False
     for m in range(u.size):
-        a[m], scale[m] = (
-            c.c * inside[1, m] + c.s0,
-            nodes[1, m] * math.exp(inside[0, m] + outside[0, m]),
-        )
+        a[m] = c.c * found[0, 1, m] + c.s0
+        scale[m] = nodes[1, m] * math.exp(found[0, 0, m] + found[1, 0, m])
         last += scale[m] * math.exp(-u[m] * (k + c.s1)) * a[m]
         is_lost |= scale[m] < 1e-290
     if is_lost and c.b_in != c.b_out:  # it may not be lost at the end of the band
@@ -208,7 +218,6 @@ def decide_band(items, sums, nodes, first, split, none, ratio):
         return -1, 0.0, 0.0, 0.0
     for step in steps:
         last += step
-    inside = sums_at_nodes(items, size - best, size, sums[1], w_in, x_in)
-    outside = sums_at_nodes(items, 0, size - best, sums[0], w_out, x_out)
-    f, std = value_and_spread(k + best, inside, outside, none, nodes, c)
+    found = sums_of_set(items, size - best, sums, nodes)
+    f, std = value_and_spread(k + best, found[0], found[1], none, nodes, c)
     return best, f, std, last
