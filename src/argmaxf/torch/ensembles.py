@@ -22,7 +22,6 @@ from torch import Tensor
 
 from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import NotAProbability, as_weights, ones_unless
-from argmaxf.expected.band import plausible_positives
 from argmaxf.expected.dependent import maximize_expected_f_from_mixture
 from argmaxf.measures import Coefficients, Dice
 from argmaxf.problem import Problem
@@ -69,9 +68,7 @@ class Members(NamedTuple):
         """Choose nodes for every size of a mask."""
         members, n = p.shape
         nodes = RowNodes.of(p, np.ones(members), np.full(members, float(n)), c)
-        mean = p.sum(1, dtype=torch.float64).tolist()
-        most = max(plausible_positives(each, n)[1] for each in mean)
-        return cls(p, weight, nodes, max(c.b_in, c.b_out) * most)
+        return cls(p, weight, nodes, max(c.b_in, c.b_out) * float(nodes.most.max()))
 
     def nothing_there(self) -> float:
         """P(S = 0)."""

@@ -2,7 +2,7 @@ r"""One class for each pixel, with the highest expected mean Dice and a proof, o
 
 The shared-rows decision (docs/shared-rows.md) in passes over tensors. With a_m and u_m the nodes of
 a class, a set of s pixels has Σ_i Σ_m a_m e^{-u_m s} π_im: a class is its size and one number for
-each node. Pixels take the class that gains most by them, many at a time (`ascent`); prices on
+each node. Pixels take the class that gains most by them, many at a time (`sizes.ascend`); prices on
 pixels bound what any labels can be worth, and steps along their subgradient lower the bound.
 """
 
@@ -17,34 +17,16 @@ import torch
 from torch import Tensor
 
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected.band import plausible_positives
 from argmaxf.expected.macro import maximize_expected_macro_f
 from argmaxf.measures import Dice
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
-from argmaxf.torch.passes import (
-    NodeTilt,
-    RowNodes,
-    factors,
-    none_there,
-    pixel_logs,
-    reciprocals,
-)
-from argmaxf.torch.pixels import (
-    Segmentation,
-    check_range,
-    counted_of,
-    first_bad,
-    kept_of,
-    shaped,
-)
+from argmaxf.torch.passes import NodeTilt, RowNodes, factors, none_there, pixel_logs, reciprocals
+from argmaxf.torch.pixels import Segmentation, check_range, counted_of, first_bad, kept_of, shaped
 from argmaxf.torch.sizes import Additions, ascend, best_size, mark_top
 from argmaxf.torch.tensors import as_array, mask_values
 
 ENOUGH = 1e-6  # the gap to stop at
-STEPS = 60  # price steps at most
-PATIENCE, HALVINGS = 4, 4  # steps that may fail in a row before they are halved, and how often
-EVEN = 1e-14  # a gain of this part of a class's value is rounding, and no reason to move
 NO_CLASS = -1
 
 
@@ -56,18 +38,16 @@ class Classes(NamedTuple):
     tilt: NodeTilt
     log_a: Tensor  # log of c ω G / classes
     nothing: Tensor
-    shift: Tensor  # the most positives that each class plausibly has
+    shift: list[float]  # the most positives that each class plausibly has
     everywhere: bool  # every pixel has a class, or some may have none
 
     @classmethod
     def of(cls, p: Tensor, zero: float, everywhere: bool) -> Classes:
         """Prepare the classes of one image; `zero` is the value of 0/0."""
         (count, n), dice = p.shape, Dice().coefficients()
-        mean = p.sum(1, dtype=torch.float64).tolist()
         nodes = RowNodes.of(p, np.ones(count), np.full(count, float(n)), dice)
         log_a = pixel_logs(p, nodes) + (dice.c / count * nodes.weight).log()
-        most = torch.tensor([plausible_positives(each, n)[1] for each in mean])
-        nothing = zero / count * none_there(p)
+        nothing, most = zero / count * none_there(p), nodes.most.tolist()
         return cls(p, nodes.u, nodes.inside, log_a, nothing, most, everywhere)
 
     def scale(self, size: Tensor) -> Tensor:
@@ -86,11 +66,9 @@ class Classes(NamedTuple):
 
 def pi_sums(p: Tensor, tilt: NodeTilt) -> Tensor:
     """Σ π = Σ p x / (1 - p w) over the pixels of one row, at each node."""
-    parts, start, total = factors(p, tilt), 0, torch.zeros_like(tilt.w)
-    for each in parts:
-        stop = start + each.shape[1]
-        total += (p[:, start:stop, None].double() / each).sum(1)
-        start = stop
+    total = torch.zeros_like(tilt.w)
+    for some, each in factors(p, tilt):
+        total += (some / each).sum(1)
     return total * tilt.x
 
 
@@ -137,7 +115,8 @@ def wishes(classes: Classes, state: Labelled) -> Wishes:
     for c, p in enumerate(classes.p):
         own = state.labels == c
         gain = join[c] + classes.added(c, p, joining[c])
-        kept[own] = stay[c] + classes.added(c, p[own], leaving[c]) + EVEN * state.values[c]
+        kept[own] = stay[c] + classes.added(c, p[own], leaving[c])
+        kept[own] += 1e-14 * state.values[c]  # a gain of this part is rounding
         better = (gain > left) & ~own
         left = torch.where(better, gain, left)
         other = torch.where(better, c, other)
@@ -203,7 +182,7 @@ def prove(classes: Classes, price: Tensor, sizes: list[int], slack: float) -> Pr
     count, n = classes.p.shape
     wanted = torch.empty(classes.p.shape, dtype=torch.bool, device=price.device)
     bound = float(price.sum())
-    nothing, shift = classes.nothing.tolist(), classes.shift.tolist()
+    nothing, shift = classes.nothing.tolist(), classes.shift
     for c in range(count):
         additions = priced(classes, c, price)
         found = best_size(additions, n, shift[c], sizes[c], nothing[c], slack, 0.0)
@@ -227,7 +206,8 @@ def decide_image(p: Tensor, zero: float, everywhere: bool) -> tuple[Tensor, floa
     prices, length, failed, halved = price, 1.0, 0, 0
     sizes = best.size.long().tolist()
     slack = ENOUGH / 2.0 * best.value / len(p)
-    for _ in range(STEPS):
+    patience, halvings = 4, 4  # steps that may fail before they are halved, and how often
+    for _ in range(60):
         proof = prove(classes, price, sizes, slack)
         failed = 0 if bound - proof.bound > 0.01 * (proof.bound - best.value) else failed + 1
         if proof.bound < bound:
@@ -236,9 +216,9 @@ def decide_image(p: Tensor, zero: float, everywhere: bool) -> tuple[Tensor, floa
             other = improved(classes, _settled(proof.wanted, best.labels, everywhere))
             best = other if other.value > best.value else best
         is_proven = bound - best.value <= ENOUGH * bound
-        if is_proven or halved == HALVINGS or not bool(proof.excess.any()):
+        if is_proven or halved == halvings or not bool(proof.excess.any()):
             break
-        if failed == PATIENCE:
+        if failed == patience:
             length, failed, halved, price = length / 2.0, 0, halved + 1, prices
         step = length * max(proof.bound - best.value, 0.0)
         price = price - step / float(proof.excess @ proof.excess) * proof.excess

@@ -150,6 +150,7 @@ class RowNodes(NamedTuple):
     """The nodes for the denominators of sets of each row, and a measure at them."""
 
     table: Floats  # rows × (u, ω, and w and x inside and outside) × nodes, on the host
+    most: Floats  # positives that each row plausibly has
     u: Tensor
     weight: Tensor
     inside: NodeTilt
@@ -158,19 +159,20 @@ class RowNodes(NamedTuple):
     @classmethod
     def of(cls, p: Tensor, least: Floats, most: Floats, c: Coefficients) -> RowNodes:
         """Return nodes for sets of `least` to `most` pixels of each row; others have weight 0."""
-        n, mean = p.shape[1], p.sum(1, dtype=torch.float64).cpu().tolist()
-        x = [
-            band.least_denominator(k, band.plausible_positives(each, n)[0], c)
-            for k, each in zip(least.tolist(), mean, strict=True)
-        ]
-        given = zip(x, most.tolist(), mean, strict=True)
-        found = [band.nodes_for(low, last, each, n, c) for low, last, each in given]
+        n, found, positives = p.shape[1], [], []
+        means = p.sum(1, dtype=torch.float64).tolist()
+        for first, last, mean in zip(least.tolist(), most.tolist(), means, strict=True):
+            fewest, largest = band.plausible_positives(mean, n)
+            x = band.least_denominator(first, fewest, c)
+            found.append(band.nodes_for(x, last, mean, n, c))
+            positives.append(largest)
         table = np.zeros((len(p), 6, max(each.shape[1] for each in found)))
         table[:, 3::2] = 1.0
         for row, each in zip(table, found, strict=True):
             row[:, : each.shape[1]] = each
         u, weight, *tilts = torch.from_numpy(table).to(p.device).unbind(1)
-        return cls(table, u, weight, NodeTilt(*tilts[:2]), NodeTilt(*tilts[2:]))
+        inside, outside = NodeTilt(*tilts[:2]), NodeTilt(*tilts[2:])
+        return cls(table, np.array(positives), u, weight, inside, outside)
 
 
 def node_sums(p: Tensor, w: Floats, x: Floats, absent: Floats | float = 0.0) -> Floats:
@@ -203,12 +205,12 @@ def pixel_logs(p: Tensor, nodes: RowNodes) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(found)).to(p.device)
 
 
-def factors(p: Tensor, tilt: NodeTilt) -> Iterator[Tensor]:
-    """Yield 1 - p w for some pixels of all rows after others: rows × pixels × nodes."""
+def factors(p: Tensor, tilt: NodeTilt) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield p and 1 - p w for some pixels of all rows after others: rows × pixels × nodes."""
     at_once = 1 << 20
     for part in torch.split(p, max(1, at_once // max(tilt.w.numel(), 1)), 1):
         d = part.double()[:, :, None]
-        yield torch.addcmul(1.0 - d, d, tilt.x[:, None])
+        yield d, torch.addcmul(1.0 - d, d, tilt.x[:, None])
 
 
 def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
@@ -220,7 +222,7 @@ def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
 
         found: Tensor = triton_passes.reciprocals(p, scale, tilt.x)
         return found
-    return torch.cat([(scale[:, None] / each).sum(2) for each in factors(p, tilt)], 1)
+    return torch.cat([(scale[:, None] / each).sum(2) for _, each in factors(p, tilt)], 1)
 
 
 def _reciprocals_on_cpu(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
