@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from argmaxf import AutoFClassifier, ExpectedFClassifier, ThresholdFClassifier
-from argmaxf.estimators.folds import folds
+from argmaxf.estimators import MultilabelStratifiedKFold
 from reproduction.datasets import load_reuters
 
 SPLITS = 5
@@ -49,7 +49,7 @@ class TunedTogether:
     def fit(self, X: Any, y: np.ndarray) -> TunedTogether:
         self.classes, target = np.unique(y, return_inverse=True)
         proba = np.zeros((len(y), self.classes.size))
-        for train, test in folds(5, y[:, None] == self.classes, y, 0):
+        for train, test in MultilabelStratifiedKFold().split(None, y):
             model = clone(self.model).fit(X[train], y[train])
             seen = np.searchsorted(self.classes, model.classes_)
             proba[np.ix_(test, seen)] = model.predict_proba(X[test])

@@ -47,7 +47,7 @@ def judge(model: ThresholdFClassifier) -> tuple[float, float]:
     (linear,) = model.estimators_
     w, b = linear.coef_[0], linear.intercept_[0]
     size = np.linalg.norm(w)
-    z = (model.threshold_ - b) / size
+    z = (model.log_odds_threshold_ - b) / size
     true, false = RATE * norm.sf(z - APART * w[0] / size), (1 - RATE) * norm.sf(z)
     return true / (true + false), 2 * true / (true + false + RATE)
 

@@ -18,7 +18,7 @@ from sklearn.metrics import f1_score
 
 from argmaxf import AutoFClassifier, ExpectedFClassifier, SoftFClassifier, ThresholdFClassifier
 from argmaxf.estimators import ShiftWarning
-from argmaxf.estimators.plain import PlainClassifier
+from argmaxf.estimators.meta import PlainClassifier
 from argmaxf.theory import GaussianMixture
 
 TRAIN, DEPLOY = 0.2, 0.02

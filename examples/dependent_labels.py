@@ -71,7 +71,7 @@ def study(name: str) -> list[str]:
     """Return the lines of the table for one data set."""
     data = load_mulan(name)
     # Without calibration, which the joint models do not have either: dependence is the difference.
-    alone = ExpectedFClassifier(model(), average="samples", calibrate=None)
+    alone = ExpectedFClassifier(model(), average="samples", calibration=None)
     at_half, independent = fit(alone, data)
     dependent = fit(JointFClassifier(model()), data)[1]
     lines = [
@@ -104,7 +104,7 @@ def fit(method, data) -> tuple[Outcome, Outcome]:
     chosen = search.best_estimator_
     X, c = chosen[:-1].transform(data.X_test), search.best_params_[next(iter(grid))]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the F promised rests on")  # some labels are rare
+        warnings.filterwarnings("ignore", "the F predicted rests on")  # some labels are rare
         decision = chosen[-1].decide(X)
     gain = float(np.mean(getattr(decision, "gain", 0.0)))
     expected = float(np.mean(decision.expected))

@@ -68,7 +68,7 @@ def _turn(group):
     return 0 if group in CLUSTERS else 1 if PurePath(group).stem in EARLY else 2
 
 
-MANY_MODELS = ("AutoF", "BlendF", "CostSensitiveF", "MarginF", "calibrate=None")
+MANY_MODELS = ("AutoF", "BlendF", "CostSensitiveF", "MarginF", "calibration=None")
 
 
 def _fits_for_long(item):

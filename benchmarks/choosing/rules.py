@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argmaxf.comparison.choice import choose
-from argmaxf.comparison.contest import Rated, rate_rows
+from argmaxf.comparison.ranking import MethodScore, choose, score_rows
 from argmaxf.measures import FBeta
 from benchmarks.choosing.labels import Trial
 from benchmarks.choosing.methods import METHODS
@@ -24,14 +23,14 @@ class Seen:
     """A trial as a rule sees it: each method rated on the rows held out; and the test F1."""
 
     trial: Trial
-    rated: dict[str, Rated]
+    rated: dict[str, MethodScore]
     test: dict[str, float]
 
     @classmethod
     def of(cls, trial: Trial) -> Seen:
         """Rate every method as `AutoFClassifier` does."""
         y = trial.y[:, None]
-        held_out = {m: rate_rows(y, trial.labels[m][0][:, None], FBeta(), None) for m in METHODS}
+        held_out = {m: score_rows(y, trial.labels[m][0][:, None], FBeta(), None) for m in METHODS}
         return cls(trial, held_out, {m: trial.test_f1(m) for m in trial.labels})
 
 

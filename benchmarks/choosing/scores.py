@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from argmaxf import SoftFClassifier
-from argmaxf.estimators.folds import folds
+from argmaxf.estimators.folds import assign_folds
 from benchmarks.choosing.sets import RealSet
 
 SPLITS = 3
@@ -45,10 +45,7 @@ def fit_scores(of: RealSet, seed: int) -> Scores:
     """Fit all models on one half; return labels, folds and scores of held-out and test rows."""
     halves = train_test_split(of.X, of.y, test_size=0.5, stratify=of.y, random_state=seed)
     X, X_test, y, y_test = halves
-    splits = folds(FOLDS, y[:, None] == 1, y, seed)
-    fold = np.empty(len(y), dtype=np.int8)
-    for number, (_, rows) in enumerate(splits):
-        fold[rows] = number
+    fold = assign_folds(y[:, None] == 1, FOLDS, seed).astype(np.int8)
     kept: Scores = {"y": y == 1, "y_test": y_test == 1, "fold": fold}
     for name, model in models(seed).items():
         kept |= _scores(name, model, _proba, X, X_test, y, fold)

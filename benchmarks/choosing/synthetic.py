@@ -15,7 +15,7 @@ from argmaxf import (
     SoftFClassifier,
     ThresholdFClassifier,
 )
-from argmaxf.estimators.plain import PlainClassifier
+from argmaxf.estimators.meta import PlainClassifier
 from argmaxf.theory import GaussianMixture
 
 SETTINGS: dict[str, dict[str, float]] = {
@@ -41,7 +41,7 @@ def trial(setting: dict[str, float], seed: int) -> dict[str, float]:
     methods = {
         "cut at 0.5": PlainClassifier(MODEL),
         "tuned threshold": ThresholdFClassifier(MODEL),
-        "expected F, uncalibrated": ExpectedFClassifier(MODEL, calibrate=None),
+        "expected F, uncalibrated": ExpectedFClassifier(MODEL, calibration=None),
         "expected F": ExpectedFClassifier(MODEL),
         "trained for F": SoftFClassifier(),
         "blended F": BlendFClassifier(MODEL),

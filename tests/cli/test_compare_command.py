@@ -25,7 +25,7 @@ from argmaxf.cli.compare_output import Request, nines
 from argmaxf.cli.models import ESTIMATORS, make_classifier
 from argmaxf.cli.tables import read_table, split_like, split_table
 from argmaxf.comparison import METHODS
-from argmaxf.comparison.recipe import Recipe
+from argmaxf.comparison.methods import Settings
 from argmaxf.report.code import code
 
 N = 400
@@ -191,7 +191,7 @@ def test_the_code_runs_as_it_is_shown(found, rows, key):
     X = rng.normal(size=(60, 2))
     names = {"X": X, "y": (X[:, 0] > 0.5) * 1, "X_new": X}
     model = make_pipeline(StandardScaler(), LogisticRegression())
-    exec(code(replace(found, estimator=METHODS[key].make(model, Recipe()))), names)
+    exec(code(replace(found, estimator=METHODS[key].make(model, Settings()))), names)
     assert len(names["labels"]) == 60
 
 
@@ -214,7 +214,7 @@ def test_the_code_runs_with_every_classifier(found, name):
     X = np.random.default_rng(0).normal(size=(60, 2))
     for key in ("plain", "threshold"):
         names = {"X": X, "y": (X[:, 0] > 0.5) * 1, "X_new": X}
-        exec(code(replace(found, estimator=METHODS[key].make(model, Recipe()))), names)
+        exec(code(replace(found, estimator=METHODS[key].make(model, Settings()))), names)
         assert len(names["labels"]) == 60
         assert type(model).__name__ in repr(names["model"])
 
@@ -422,9 +422,9 @@ def test_dates_are_left_out_and_named(frame):
 def test_ctrl_c_ends_cleanly(csv, tmp_path):
     code = (
         "import sys, time; from argmaxf.cli.app import run;"
-        "from argmaxf.comparison import trial;"
-        "fit = lambda self: print('fitting', flush=True) or time.sleep(60);"
-        "trial.Fit.run = fit; sys.exit(run(sys.argv[1:]))"
+        "from argmaxf.comparison.cross_validation import Fit;"
+        "fit = lambda *_: print('fitting', flush=True) or time.sleep(60);"
+        "Fit.run = fit; sys.exit(run(sys.argv[1:]))"
     )
     arguments = ["compare", str(csv()), "--target", "y", "--report", str(tmp_path / "out.html")]
     process = subprocess.Popen(

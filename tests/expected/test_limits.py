@@ -171,7 +171,7 @@ def multilabel():
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_a_classifier_keeps_to_a_budget_in_every_batch(multilabel, average, budget):
     X, Y = multilabel
-    options = {"average": average, "calibrate": None} | budget
+    options = {"average": average, "calibration": None} | budget
     model = ExpectedFClassifier(LogisticRegression(), **options).fit(X[:200], Y[:200])
     for batch in (X[200:], X[200:240]):
         proba = model.predict_proba(batch)
@@ -208,9 +208,9 @@ def test_budgets_that_a_classifier_refuses(budget, message):
 
 def test_a_budget_is_of_a_batch_and_cannot_be_frozen(multilabel):
     X, Y = multilabel
-    options = {"calibrate": None, "max_selected": 1}
+    options = {"calibration": None, "max_selected": 1}
     model = ExpectedFClassifier(LogisticRegression(), **options).fit(X, Y)
-    with pytest.raises(ValueError, match="cannot be frozen: the budget is of a batch"):
+    with pytest.raises(ValueError, match="cannot be frozen: the number is for a batch"):
         model.freeze(X)
     each_row = ExpectedFClassifier(LogisticRegression(), average="samples", **options).fit(X, Y)
     assert each_row.freeze(X).predict(X[:50]).sum(axis=1).max() == 1

@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,14 @@ from argmaxf._base.atomic_write import writing, written_whole
 from argmaxf.cli.models import behind_preprocessing, make_classifier
 from argmaxf.cli.output import console, print_json, print_table, shown
 from argmaxf.cli.tables import LabelledTable, class_named, class_taken
-from argmaxf.comparison import words
-from argmaxf.comparison.choice import REACH
-from argmaxf.comparison.compare import compare
-from argmaxf.comparison.contest import Rated, rate_rows
-from argmaxf.comparison.fits import Fit
-from argmaxf.comparison.methods import METHODS, taking_part
-from argmaxf.comparison.recipe import UNLIMITED, Recipe
+from argmaxf.comparison import messages
+from argmaxf.comparison.compare import compare_methods
+from argmaxf.comparison.methods import METHODS, Settings, methods_for
+from argmaxf.comparison.ranking import CLEAR_LEAD, MethodScore, score_rows
 from argmaxf.comparison.result import Comparison, Standing
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.interval import Interval
+from argmaxf.estimators.folds import MultilabelStratifiedKFold
 from argmaxf.estimators.labels import Labels
 from argmaxf.measures import MeasureLike, as_measure
 from argmaxf.report.code import SavedModel
@@ -52,7 +50,7 @@ class Request:
     methods: tuple[str, ...] = ()  # besides those that always take part
     measure: MeasureLike = "fbeta"
     apart: LabelledTable | None = None  # rows on which the choice is judged once it is made
-    constraints: Constraints = UNLIMITED  # to be guaranteed
+    constraints: Constraints = Constraints()  # noqa: RUF009  frozen; to be guaranteed
     confidence_level: float | None = None
 
     def compare(self) -> Comparison:
@@ -60,26 +58,22 @@ class Request:
         train, test = self.train, self.test
         if self.folds < 2:
             raise ValueError(f"folds must be at least 2, got {self.folds}")
-        guarantee: dict[str, Any] = {
-            **self.constraints.given(),
-            "confidence_level": self.confidence_level,
-        }
-        comparison = compare(
-            train.X,
-            train.y,
-            self._pipeline(),
-            beta=self.beta,
-            measure=self.measure,
-            X_test=None if test is None else test.X,
-            y_test=None if test is None else test.y,
-            methods=self._methods(),
-            cv=self.folds,
-            **guarantee,
-            pos_label=class_named(train, self.positive),
-            random_state=self.seed,
-            names=(train.name, "" if test is None else test.name),
-            track=_show_progress,
-        )
+        with _progress_bar() as progress:
+            comparison = compare_methods(
+                train.X,
+                train.y,
+                self._pipeline(),
+                replace(
+                    self._settings(),
+                    pos_label=class_named(train, self.positive),
+                    constraints=self.constraints,
+                    confidence_level=self.confidence_level,
+                ),
+                methods=self._methods(),
+                test_set=None if test is None else (test.X, test.y),
+                names=(train.name, "" if test is None else test.name),
+                progress=progress,
+            )
         taken = class_taken(train, self.positive)
         notes = (*taken, *train.notes, *(() if test is None else test.notes), *comparison.notes)
         judged = "" if self.apart is None else f" {self._judged(comparison, self.apart)}"
@@ -92,20 +86,30 @@ class Request:
         """Return the keys of the methods to compare, None for those that always take part."""
         if not self.methods:
             return None
-        measure = as_measure(self.measure, self.beta)
-        return [*(method.key for method in taking_part(None, None, measure)), *self.methods]
+        standard = methods_for(None, self._settings().objective)
+        return [*(method.key for method in standard), *self.methods]
+
+    def _settings(self) -> Settings:
+        """Return the measure and the folds; names keep the Python code of the report short."""
+        measure = self.measure
+        as_measure(measure, self.beta)
+        if measure == "fbeta":
+            measure = "f1" if self.beta == 1.0 else f"f{self.beta!r}"
+        folds: Any = self.folds
+        cv = folds if self.seed == 0 else MultilabelStratifiedKFold(folds, random_state=self.seed)
+        return Settings(measure, cv=cv)
 
     def _judged(self, comparison: Comparison, apart: LabelledTable) -> str:
         """Say how the choice does on rows that took no part in it, beside the usual thresholds."""
         usual = [METHODS[key] for key in ("plain", "threshold")]
-        recipe = Recipe(self.beta, self.measure, cv=self.folds, random_state=self.seed)
-        models = [comparison.estimator, *(m.make(self._pipeline(), recipe) for m in usual)]
+        settings = self._settings()
+        models = [comparison.estimator, *(m.make(self._pipeline(), settings) for m in usual)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             labels = [model.fit(self.train.X, self.train.y).predict(apart.X) for model in models]
         target = Labels.of(self.train.y, class_named(self.train, self.positive))
         truth, *tables = (target.columns(each) for each in (apart.y, *labels))
-        best, *others = (rate_rows(truth, each, comparison.measure, None) for each in tables)
+        best, *others = (score_rows(truth, each, comparison.measure, None) for each in tables)
         beaten = " and ".join(
             f"{_gain(best, other)} against {_both(method.name, other, comparison)}"
             for method, other in zip(usual, others, strict=True)
@@ -114,12 +118,12 @@ class Request:
         return f"On {len(apart.y):,} {apart.name}, {comparison.chosen} reaches {name}: {beaten}."
 
 
-def _gain(best: Rated, other: Rated) -> str:
+def _gain(best: MethodScore, other: MethodScore) -> str:
     """Return by how much a method beats another, with half of the 95 % interval."""
-    return f"{best.value - other.value:+.3f} ± {REACH * best.std_error(other):.3f}"
+    return f"{best.value - other.value:+.3f} ± {CLEAR_LEAD * best.std_error(other):.3f}"
 
 
-def _both(name: str, rated: Rated, comparison: Comparison) -> str:
+def _both(name: str, rated: MethodScore, comparison: Comparison) -> str:
     """Return a method with its F on other rows, and on those it was compared on."""
     return f"{name} ({rated.value:.3f}, {_on_folds(name, comparison)})"
 
@@ -203,11 +207,12 @@ def _save(comparison: Comparison, rows: LabelledTable, path: Path) -> list[str]:
     return list(skops.io.get_untrusted_types(file=path))
 
 
-def _show_progress(fits: list[Fit]) -> Iterator[Fit]:
-    """Go through the fits with a progress bar, on a terminal only."""
+@contextmanager
+def _progress_bar() -> Iterator[Any]:
+    """Give a function that shows how many models are fitted, on a terminal only."""
     terminal = Console(stderr=True)
     if not terminal.is_terminal:  # rich 13 would write empty lines
-        yield from fits
+        yield False
         return
     columns = (
         TextColumn("{task.description}"),
@@ -216,13 +221,15 @@ def _show_progress(fits: list[Fit]) -> Iterator[Fit]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=terminal, transient=True) as bar:
-        cores = os.cpu_count() or 1
-        bar.console.print(f"{len(fits)} models to fit, on up to {cores} cores.")
-        task = bar.add_task("", total=len(fits))
-        for fit in fits:
-            bar.update(task, description=f"fitting {shown(fit.name)}")
-            yield fit
-            bar.advance(task)
+        task = bar.add_task("")
+
+        def show(done: int, total: int, name: str) -> None:
+            if not done:
+                cores = os.cpu_count() or 1
+                bar.console.print(f"{total} models to fit, on up to {cores} cores.")
+            bar.update(task, completed=done, total=total, description=f"fitting {shown(name)}")
+
+        yield show
 
 
 def _working(what: str) -> AbstractContextManager[Any]:
@@ -258,7 +265,7 @@ def _table(comparison: Comparison) -> Table:
     table.add_column("method", no_wrap=True)
     for heading in (
         f"{shown(comparison.score_name)} [dim]95 %[/dim]",
-        f"less {shown(comparison.chosen)},\n± 95 %",  # two lines: 80 columns are enough
+        f"minus {shown(comparison.chosen)},\n± 95 %",  # two lines: 80 columns are enough
         "found",
         "false",
         "missed",
@@ -269,7 +276,7 @@ def _table(comparison: Comparison) -> Table:
         counts = standing.counts or {}
         table.add_row(
             f"{shown(standing.name)}{' *' if used else ''}",
-            _short(words.shown(standing.score)),
+            _short(messages.shown(standing.score)),
             "" if used else _paired(standing.difference),
             *(f"{counts[cell]:,}" for cell in ("tp", "fp", "fn") if cell in counts),
             style="bold" if used else None,

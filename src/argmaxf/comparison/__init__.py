@@ -1,10 +1,6 @@
-"""Which method for this data: methods, held-out scores, the contest, the choice and its words.
+"""Which method to use on a data set: `compare`, and `AutoFClassifier`, which uses it."""
 
-`compare` and `AutoFClassifier` are its two doors.
-"""
-
-from argmaxf.comparison.auto import AutoFClassifier
-from argmaxf.comparison.blend import BlendFClassifier
+from argmaxf.comparison.auto_f import AutoFClassifier
 from argmaxf.comparison.compare import compare
 from argmaxf.comparison.methods import METHODS, Method
 from argmaxf.comparison.result import Comparison, Evidence, Standing
@@ -12,7 +8,6 @@ from argmaxf.comparison.result import Comparison, Evidence, Standing
 __all__ = [
     "METHODS",
     "AutoFClassifier",
-    "BlendFClassifier",
     "Comparison",
     "Evidence",
     "Method",

@@ -1,29 +1,66 @@
-"""The methods that can be compared: one row for each, with all that is known about it.
+"""The methods that can be compared: one row for each.
 
-A method added here takes part in `compare`, in `AutoFClassifier` and in the command, and its name,
-symbol and sentence appear wherever people look.
+A method added here takes part in `compare`, in `AutoFClassifier` and in the command.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from typing import Any
 
-from sklearn import get_config
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from argmaxf._base.validation import check_choice
-from argmaxf.comparison.recipe import Recipe
-from argmaxf.estimators.cost_sensitive import CostSensitiveFClassifier
-from argmaxf.estimators.expected import ExpectedFClassifier
-from argmaxf.estimators.margin import MarginFClassifier
-from argmaxf.estimators.plain import PlainClassifier
-from argmaxf.estimators.softf import SoftFClassifier
-from argmaxf.estimators.threshold import ThresholdFClassifier
-from argmaxf.measures import FBeta, Measure, Ratio
+from argmaxf.constraints import Constraints
+from argmaxf.estimators.blend_f import BlendFClassifier, in_place_of_last
+from argmaxf.estimators.cost_sensitive_f import CostSensitiveFClassifier
+from argmaxf.estimators.expected_f import ExpectedFClassifier
+from argmaxf.estimators.linear_f import MarginFClassifier, SoftFClassifier
+from argmaxf.estimators.meta import PlainClassifier
+from argmaxf.estimators.scores import last_step
+from argmaxf.estimators.threshold_f import ThresholdFClassifier
+from argmaxf.measures import FBeta, Measure, MeasureLike, Ratio, as_measure
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What every method of one comparison is made with."""
+
+    measure: MeasureLike = "f1"
+    pos_label: Any = None
+    cv: Any = 5
+    constraints: Constraints = Constraints()  # noqa: RUF009  it is frozen
+    confidence_level: float | None = None
+    deploy_rate: Any = None
+
+    def __post_init__(self) -> None:
+        if (self.confidence_level is None) != (not self.constraints.given()):
+            raise ValueError(
+                "a guarantee needs both a constraint and a confidence level, got "
+                f"{str(self.constraints) or 'none'} and confidence_level={self.confidence_level}"
+            )
+
+    @property
+    def objective(self) -> Measure:
+        """The measure to maximize."""
+        return as_measure(self.measure)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings by the names that classifiers have for them."""
+        limits = self.constraints.given()
+        rate = limits.get("max_selected_rate")
+        return {
+            "measure": self.measure,
+            "pos_label": self.pos_label,
+            "cv": self.cv,
+            "deploy_rate": self.deploy_rate,
+            "confidence_level": self.confidence_level,
+            **limits,
+            "max_selected": None if rate is None else float(rate),
+        }
 
 
 @dataclass(frozen=True)
@@ -33,32 +70,30 @@ class Method:
     Attributes
     ----------
     key : str
-        What it is called in code: `compare(methods=["threshold", "expected"])`.
+        Its name in code: `compare(methods=["threshold", "expected"])`.
     name : str
-        Its plain name.
+        Its display name.
     symbol : str
-        What the paper calls it; empty for methods it does not have.
+        Its name in the paper; empty for methods that are not in it.
     about : str
         What it does, in one line.
     rests_on : str
-        `"probabilities"` that it takes at their word, `"scores"` of which only the order counts,
-        `"rows"` on which it trains a model of its own, or `"others"`: it blends other methods.
+        `"probabilities"`, `"scores"` of which only the order counts, `"rows"` on which it trains a
+        model of its own, or `"others"`: it blends other methods.
     build : callable
-        Makes it, not fitted, from a classifier and a `Recipe`.
+        The class of the classifier, or of an added method the classifier itself.
     standard : bool
         Whether it takes part unless methods are named.
     linear : bool
-        Whether it needs plain numbers: it trains a linear model.
-    knows : type
+        Whether it trains a linear model, which needs numeric features.
+    measures : type
         The kind of measures it can be made for.
     members : tuple of str
         Keys of the methods whose probabilities it blends.
-    complete : bool
-        Whether it brings its own preprocessing, as a classifier added by the user does.
-    promises : bool
-        Whether it can keep constraints with a given confidence.
-    follows : bool
-        Whether it can follow a rate of positives that is only seen in the batch to be predicted.
+    added : bool
+        Whether the user added it; it then brings its own preprocessing.
+    adapts : bool
+        Whether it takes constraints with a confidence level, and rates estimated from a batch.
     """
 
     key: str
@@ -66,81 +101,40 @@ class Method:
     symbol: str
     about: str
     rests_on: str
-    build: Callable[[Any, Recipe], Any]
+    build: Any
     standard: bool = True
     linear: bool = False
-    knows: Any = Measure
+    measures: Any = Measure
     members: tuple[str, ...] = ()
-    complete: bool = False
-    promises: bool = False
-    follows: bool = False
+    added: bool = False
+    adapts: bool = False
 
     @property
     def wraps(self) -> bool:
-        """Whether it decides on the scores of the classifier, and trains no model of its own."""
+        """Whether it decides by the scores of the classifier, and trains no model of its own."""
         return self.rests_on in ("probabilities", "scores")
 
-    def make(self, estimator: Any, recipe: Recipe) -> Any:
+    @property
+    def joint(self) -> bool:
+        """Whether it decides the rows of a batch jointly, by probabilities."""
+        return self.rests_on in ("probabilities", "others")
+
+    def make(self, estimator: Any, settings: Settings) -> Any:
         """Return the method for a classifier, not fitted.
 
         One that trains its own model takes the place of the classifier at the end of a pipeline.
         """
-        if self.rests_on != "rows" or self.complete:
-            return self.build(estimator, recipe)
-        if not isinstance(estimator, Pipeline):
-            return _wanting_weights(self.build(estimator, recipe))
-        *steps, (name, last) = clone(estimator).steps
-        return Pipeline([*steps, (name, _wanting_weights(self.build(last, recipe)))])
-
-
-def _wanting_weights(classifier: Any) -> Any:
-    """Return a classifier that asks for weights, where scikit-learn routes what is asked for."""
-    routed = get_config()["enable_metadata_routing"]
-    return classifier.set_fit_request(sample_weight=True) if routed else classifier
-
-
-def _plain(model: Any, recipe: Recipe) -> Any:
-    return PlainClassifier(model, pos_label=recipe.pos_label)
-
-
-def _threshold(model: Any, recipe: Recipe) -> Any:
-    promise: dict[str, Any] = {
-        **recipe.constraints.given(),
-        "confidence_level": recipe.confidence_level,
-    }
-    rate = {"deploy_rate": recipe.deploy_rate}
-    return ThresholdFClassifier(model, **recipe.goal, **recipe.tuning, **promise, **rate)
-
-
-def _expected(model: Any, recipe: Recipe) -> Any:
-    promise: dict[str, Any] = {**recipe.constraints.given()}
-    if promise.keys() - {"max_selected_rate"}:  # a rate always holds
-        promise["confidence_level"] = recipe.confidence_level
-    rate = {"deploy_rate": recipe.deploy_rate}
-    return ExpectedFClassifier(model, **recipe.goal, **recipe.tuning, **promise, **rate)
-
-
-def _uncalibrated(model: Any, recipe: Recipe) -> Any:
-    return ExpectedFClassifier(model, calibrate=None, deploy_rate=recipe.deploy_rate, **recipe.goal)
-
-
-def _blend(model: Any, recipe: Recipe) -> Any:
-    from argmaxf.comparison.blend import BlendFClassifier
-
-    rate = {"deploy_rate": recipe.deploy_rate}
-    return BlendFClassifier(model, **recipe.goal, **recipe.tuning, **rate)
-
-
-def _soft(_: Any, recipe: Recipe) -> Any:
-    return SoftFClassifier(**recipe.goal)
-
-
-def _margin(_: Any, recipe: Recipe) -> Any:
-    return MarginFClassifier(**recipe.goal)
-
-
-def _cost(model: Any, recipe: Recipe) -> Any:
-    return CostSensitiveFClassifier(model, **recipe.goal, **recipe.tuning)
+        if self.added:
+            return clone(self.build)
+        taken = signature(self.build).parameters
+        given = settings.parameters()
+        if self.joint and not {"min_precision", "min_recall"} & settings.constraints.given().keys():
+            given["confidence_level"] = None  # a rate always holds in a batch
+        options = {name: value for name, value in given.items() if name in taken}
+        if self.rests_on != "rows":
+            return self.build(estimator, **options)
+        own = [last_step(estimator)] if "estimator" in taken else []
+        return in_place_of_last(estimator, self.build(*own, **options))
 
 
 METHODS = {
@@ -152,7 +146,7 @@ METHODS = {
             "ML^.5",
             "the classifier as it is: probability of at least 0.5",
             "scores",
-            _plain,
+            PlainClassifier,
         ),
         Method(
             "threshold",
@@ -160,9 +154,8 @@ METHODS = {
             "ML^δ",
             "threshold tuned on out-of-fold scores",
             "scores",
-            _threshold,
-            promises=True,
-            follows=True,
+            ThresholdFClassifier,
+            adapts=True,
         ),
         Method(
             "expected",
@@ -170,9 +163,8 @@ METHODS = {
             "ML^E",
             "highest expected F of the whole batch, by probabilities calibrated on held-out rows",
             "probabilities",
-            _expected,
-            promises=True,
-            follows=True,
+            ExpectedFClassifier,
+            adapts=True,
         ),
         Method(
             "soft",
@@ -180,18 +172,18 @@ METHODS = {
             "F^δ",
             "linear model trained for F itself, threshold tuned",
             "rows",
-            _soft,
+            SoftFClassifier,
             linear=True,
-            knows=Ratio,
+            measures=Ratio,
         ),
         Method(
             "blend",
             "blended F",
             "",
-            "highest expected F by the mean of the classifier's and the linear model's chances",
+            "highest expected F by the mean probability of the classifier and the linear model",
             "others",
-            _blend,
-            knows=Ratio,
+            BlendFClassifier,
+            measures=Ratio,
             members=("expected", "soft"),
         ),
         Method(
@@ -200,7 +192,7 @@ METHODS = {
             "ML^E",
             "highest expected F by the classifier's probabilities as they are",
             "probabilities",
-            _uncalibrated,
+            partial(ExpectedFClassifier, calibration=None),
             standard=False,
         ),
         Method(
@@ -209,10 +201,10 @@ METHODS = {
             "SVMperf",
             "linear model trained for F by margin, threshold tuned",
             "rows",
-            _margin,
+            MarginFClassifier,
             standard=False,
             linear=True,
-            knows=FBeta,
+            measures=FBeta,
         ),
         Method(
             "cost",
@@ -220,64 +212,53 @@ METHODS = {
             "",
             "classes weighted by cost, best of several costs",
             "rows",
-            _cost,
+            CostSensitiveFClassifier,
             standard=False,
-            knows=FBeta,
+            measures=FBeta,
         ),
     )
 }
+OWN_NAMES = tuple(method.name for method in METHODS.values())
+# Used unless another method leads it clearly: the blend, or expected F without one.
+SAFE = (METHODS["blend"].name, METHODS["expected"].name)
 
 
-def taking_part(
-    keys: Iterable[str] | None, candidates: Mapping[str, Any] | None, measure: Measure
-) -> list[Method]:
-    """Return the methods named, or those that always take part, and what the user adds to them."""
-    knowing = [method for method in METHODS.values() if isinstance(measure, method.knows)]
-    if keys is None:
-        found = [method for method in knowing if method.standard]
-    else:
-        found = [METHODS[check_choice("methods", key, tuple(METHODS))] for key in keys]
-        _check_named(found)
-    for method in found:
-        if method not in knowing:
-            known = ", ".join(repr(each.key) for each in knowing)
-            raise ValueError(f"methods for {measure} are {known}; got {method.key!r}")
-    return [*found, *(added_method(*each) for each in checked_candidates(candidates).items())]
+def methods_for(methods: Any, measure: Measure) -> list[Method]:
+    """Return the methods to compare: those named, and classifiers of the user.
 
-
-def _check_named(methods: Sequence[Method]) -> None:
-    """Refuse no methods at all, and a blend without what it blends."""
-    if not methods:
+    `methods` is a list of keys and of (name, classifier) pairs, or a dict of classifiers that are
+    compared beside the standard methods.
+    """
+    able = [method for method in METHODS.values() if isinstance(measure, method.measures)]
+    standard = [method.key for method in able if method.standard]
+    if methods is None or isinstance(methods, Mapping):
+        methods = [*standard, *dict(methods or {}).items()]
+    if not isinstance(methods, Iterable) or isinstance(methods, str):
+        raise ValueError(f"methods must be a list or a dict, got {methods!r}")
+    found = [_method(each) for each in methods]
+    if not found:
         raise ValueError(f"methods must name at least one of {', '.join(map(repr, METHODS))}")
-    named = {method.key for method in methods}
-    for method in methods:
-        if not named.issuperset(method.members):
+    keys = {method.key for method in found}
+    for method in found:
+        if not method.added and method not in able:
+            known = ", ".join(repr(each.key) for each in able)
+            raise ValueError(f"methods for {measure} are {known}; got {method.key!r}")
+        if not keys.issuperset(method.members):
             needs = " and ".join(map(repr, method.members))
             raise ValueError(f"methods must name {needs} beside {method.key!r}, which blends them")
+    return found
 
 
-def checked_candidates(candidates: Any) -> Mapping[str, Any]:
-    """Return the classifiers that the user adds, by names that no method of ours has."""
-    if candidates is None:
-        return {}
-    named = isinstance(candidates, Mapping) and all(
-        isinstance(name, str) and hasattr(added, "fit") for name, added in candidates.items()
-    )
-    if not named:
-        raise ValueError(f"candidates must be a dict of name: classifier, got {candidates!r}")
-    taken = {*METHODS, *(method.name for method in METHODS.values())}
-    for name in candidates:
-        if name in taken:
-            raise ValueError(f"candidates must have names of their own, and {name!r} is a method's")
-    return dict(candidates)
-
-
-def added_method(name: str, classifier: Any) -> Method:
-    """Return a classifier that the user adds to the comparison, as a method."""
-    kind = type(classifier).__name__
-    copy = partial(_copy, classifier)
-    return Method(name, name, "", f"your {kind}", "rows", copy, complete=True)
-
-
-def _copy(classifier: Any, *_: Any) -> Any:
-    return clone(classifier)
+def _method(given: Any) -> Method:
+    """Return the method of a key, or of a (name, classifier) pair."""
+    if isinstance(given, str):
+        return METHODS[check_choice("methods", given, tuple(METHODS))]
+    if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)):
+        raise ValueError(f"methods must hold names and (name, classifier) pairs, got {given!r}")
+    name, classifier = given
+    if not hasattr(classifier, "fit"):
+        raise ValueError(f"methods must have a classifier for {name!r}, got {classifier!r}")
+    if name in METHODS or name in OWN_NAMES:
+        raise ValueError(f"methods must have other names than argmaxf's own, got {name!r}")
+    about = f"your {type(classifier).__name__}"
+    return Method(name, name, "", about, "rows", classifier, added=True)

@@ -1,4 +1,4 @@
-"""The comparison as a record: where each method stands, the one to use, and why."""
+"""The result of a comparison: the rank of each method, the one to use, and why."""
 
 from __future__ import annotations
 
@@ -7,23 +7,37 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf.comparison.choice import Choice
-from argmaxf.comparison.methods import Method
-from argmaxf.comparison.words import NOTHING, aligned, listed, selection, shown
-from argmaxf.empirical.interval import Interval
+from argmaxf.comparison.cross_validation import CrossValidation, advice_silenced
+from argmaxf.comparison.messages import (
+    aligned,
+    guarantee_notes,
+    listed,
+    notes,
+    rate_notes,
+    reason,
+    scale_notes,
+    shown,
+)
+from argmaxf.comparison.methods import METHODS, Method
+from argmaxf.comparison.ranking import CLEAR_LEAD, Choice, EvaluationSets, choose
+from argmaxf.empirical.interval import Interval, f_interval
+from argmaxf.estimators.scores import last_step
 from argmaxf.expected.values import expected_f
 from argmaxf.measures import Measure
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where one method stands.
+    """The result of one method.
 
     Attributes
     ----------
     method : Method
-        What it is.
+        The method.
     score : Interval
         Its F with a 95 % interval.
     behind : float
@@ -31,9 +45,9 @@ class Standing:
     std_error : float
         The standard error of that difference, paired over the same rows.
     difference : Interval
-        Its F less that of the method chosen, paired, with a 95 % interval.
+        Its F minus that of the chosen method, paired, with a 95 % interval.
     counts : dict of str to int, or None
-        `tp`, `fp`, `fn` and `tn` over the rows rated; None where they come in many sets.
+        `tp`, `fp`, `fn` and `tn` over the rows evaluated; None where they come in many sets.
     """
 
     method: Method
@@ -45,13 +59,13 @@ class Standing:
 
     @property
     def name(self) -> str:
-        """The plain name of the method."""
+        """The display name of the method."""
         return self.method.name
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The rows rated: one row of each table for each of them, one column for each label."""
+    """The rows evaluated: one row of each table for each of them, one column for each label."""
 
     truth: Bools
     proba: Floats | None  # of the classifier itself
@@ -61,38 +75,38 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods compared on rows that no model behind them has seen, and the one to use.
+    """Methods compared on rows that no model of theirs was trained on, and the one to use.
 
-    It prints as a table, and shows as one in a notebook.
+    It prints as a table, also in a notebook.
 
     Attributes
     ----------
     measure : Measure
-        What is compared: F_β, or the measure asked for.
+        What is compared: F_β, or another measure.
     kind : str
         `"binary"`, `"multiclass"` or `"multilabel-indicator"`.
     labels : tuple of str
-        What the labels are called.
+        The names of the labels.
     rated_on : str
-        The rows that the methods were rated on.
+        The rows that the methods were evaluated on.
     n_rows : int
         How many rows those are.
     methods : tuple of Standing
-        Where each method stands.
+        The result of each method.
     chosen : str
-        The plain name of the method to use.
+        The display name of the method to use.
     choice : Choice or None
         What it was chosen by; None where nothing could be compared.
     reason : str
-        Why, in words.
+        Why it was chosen.
     notes : tuple of str
         What else the data show.
     estimator : estimator
         The method to use, not fitted.
     evidence : Evidence or None
-        The rows rated, for pictures of them; None where they were not kept.
+        The rows evaluated, for plots; None where they were not kept.
     prefit : bool
-        Whether the classifier came fitted: no one knows which rows it has seen.
+        Whether the classifier came fitted, so that its training rows are not known.
     positive : str or None
         The class that F counts, where the two classes are words.
     """
@@ -114,7 +128,7 @@ class Comparison:
 
     @property
     def method(self) -> Standing:
-        """The standing of the method to use."""
+        """The result of the method to use."""
         return next(standing for standing in self.methods if standing.name == self.chosen)
 
     @property
@@ -129,7 +143,7 @@ class Comparison:
 
     @property
     def std_error(self) -> dict[str, float]:
-        """The standard error of each method's difference from the best, by name."""
+        """The standard error of each method's difference to the best, by name."""
         return {standing.name: standing.std_error for standing in self.methods}
 
     @property
@@ -145,33 +159,33 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """What is known, in a sentence or two: whether it can be told, the method, its own F."""
+        """The method to use and its F, in a sentence or two."""
         if self.choice is None:
             return self.reason
         tie = f"Too close to call: {listed(self.choice.close, 'or')} would do. Take"
-        known = f"{self.score_name} {shown(self.method.score)} {self._where()}"
+        where = "on rows it was not trained on"
+        if self.prefit and self.method.method.rests_on != "rows":
+            where = "on the rows given, which must be new to it"
+        known = f"{self.score_name} {shown(self.method.score)} {where}"
         if self.evidence is not None:
-            known += f"; {selection(self.evidence.predictions[self.chosen])}{self._expects()}"
+            selected = self.evidence.predictions[self.chosen]
+            what = "rows" if selected.shape[1] == 1 else "labels"
+            count = f"it selects {selected.sum():,} of {selected.size:,} {what}"
+            known += f"; {count}{self._expects(self.evidence)}"
         return f"{tie if len(self.choice.close) > 1 else 'Use'} {self.chosen}: {known}."
 
-    def _where(self) -> str:
-        """Say on which rows: only of a model that is fitted here is it known what it has seen."""
-        if self.prefit and self.method.method.rests_on != "rows":
-            return "on the rows given, which must be new to it"
-        return "on rows it was not trained on"
-
-    def _expects(self) -> str:
-        """Return what the model expects, where the method rests on it and it can be trusted."""
-        if self.method.method.rests_on not in ("probabilities", "others") or self.kind != "binary":
+    def _expects(self, evidence: Evidence) -> str:
+        """Return the expected F, where the method rests on probabilities that can be trusted."""
+        method, trusted = self.method.method, self.choice is not None and self.choice.trusted
+        if not method.joint or self.kind != "binary":
             return ""
-        if self.method.method.key == "uncalibrated" and not (self.choice and self.choice.trusted):
+        if method.key == "uncalibrated" and not trusted:
             return ""
-        assert self.evidence is not None
-        selected = self.evidence.predictions[self.chosen][:, 0]
-        proba = self.evidence.scores[self.chosen][:, 0]
+        selected = evidence.predictions[self.chosen][:, 0]
+        proba = evidence.scores[self.chosen][:, 0]
         expected = expected_f(proba, selected, measure=self.measure)
-        promise = f"{expected.mean:.3f} (std {max(0.0, expected.std):.3f})"
-        return f", where the model expects {self.measure} {promise}"
+        forecast = f"{expected.mean:.3f} (std {max(0.0, expected.std):.3f})"
+        return f", where the model expects {self.measure} {forecast}"
 
     def __str__(self) -> str:
         rows = [
@@ -184,14 +198,14 @@ class Comparison:
             )
             for standing in self.methods
         ]
-        head = ("", "", self.score_name, f"less {self.chosen} (± 95 %)", "")
+        head = ("", "", self.score_name, f"minus {self.chosen} (± 95 %)", "")
         table = aligned([head, *rows], (False, False, True, False, False)) if rows else []
         verdict = [] if self.choice is None else [self.verdict]
         return "\n".join([*table, *verdict, self.reason, *self.notes])
 
     def _repr_html_(self) -> str:
-        """Return the table for a notebook; names are text, whatever they hold."""
-        head = ("", self.score_name, "95 % interval", f"less {self.chosen}", "95 % interval", "")
+        """Return the table for a notebook; names are escaped."""
+        head = ("", self.score_name, "95 % interval", f"minus {self.chosen}", "95 % interval", "")
         rows = [head, *(self._cells(standing) for standing in self.methods)]
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
@@ -215,10 +229,83 @@ class Comparison:
 
 
 def _paired(difference: Interval) -> str:
-    """Return a difference and how far its interval reaches to either side."""
+    """Return a difference and half the width of its interval."""
     return f"{difference.value:+.4f} ± {difference.high - difference.value:.4f}"
 
 
-def nothing_compared(measure: Measure, kind: str, chosen: str) -> Comparison:
-    """Return the comparison on rows where no label has both positives and negatives."""
-    return Comparison(measure, kind, (), "no rows", 0, (), chosen, None, NOTHING, (), None, None)
+def rank(
+    cv: CrossValidation, labels: tuple[str, ...], names: tuple[str, str] = ("X", "X_test")
+) -> Comparison:
+    """Return the comparison after the fits are run; `names` are those of the rows."""
+    sets = EvaluationSets.of(cv)
+    sets.leave_out_unable()
+    with advice_silenced():
+        predictions = {method.name: sets.predict(method) for method in cv.methods}
+    scores = {name: sets.score(each) for name, each in predictions.items()}
+    truth, proba = cv.truth[sets.rows], None if cv.proba is None else cv.proba[sets.rows]
+    choice = choose(scores, truth, proba)
+    chosen, tables = scores[choice.chosen], {}
+    evidence = None
+    if sets.whole:
+        tables = {n: sets.in_order([p.selected for p in each]) for n, each in predictions.items()}
+        by = {
+            n: [p.scores for p in each if p.scores is not None] for n, each in predictions.items()
+        }
+        decided_by = {n: sets.in_order(each) for n, each in by.items() if each}
+        evidence = Evidence(truth, proba, tables, decided_by)
+    measure = cv.settings.objective
+
+    def standing(method: Method) -> Standing:
+        name, score = method.name, scores[method.name]
+        interval = _around(score.value, score.std_error())
+        if sets.whole and sets.weight is None:  # valid for few positives too
+            interval = f_interval(truth, tables[name], measure=measure, average="macro")
+        return Standing(
+            method=method,
+            score=interval,
+            behind=choice.behind[name],
+            std_error=choice.std_error[name],
+            difference=_around(score.value - chosen.value, score.std_error(chosen)),
+            counts=_counts(truth, tables[name]) if tables else None,
+        )
+
+    tuned = METHODS["threshold"].name
+    positive = cv.labels.positive
+    return Comparison(
+        measure=measure,
+        kind=cv.labels.kind,
+        labels=labels,
+        rated_on=f"{len(cv.splits)} folds of {names[0]}" if cv.test is None else names[1],
+        n_rows=len(truth),
+        methods=tuple(map(standing, cv.methods)),
+        chosen=choice.chosen,
+        choice=choice,
+        reason=reason(choice),
+        notes=(
+            *guarantee_notes(cv, choice.chosen),
+            *rate_notes(cv),
+            *cv.notes,
+            *(scale_notes(sets, predictions[tuned], scores[tuned]) if tuned in scores else ()),
+            *notes(truth, proba, choice),
+        ),
+        estimator=next(m for m in cv.methods if m.name == choice.chosen).make(
+            cv.estimator, cv.settings
+        ),
+        evidence=evidence,
+        prefit=isinstance(last_step(cv.estimator), FrozenEstimator),
+        positive=str(positive) if isinstance(positive, str) else None,
+    )
+
+
+def _around(value: float, std_error: float) -> Interval:
+    return Interval(value - CLEAR_LEAD * std_error, value, value + CLEAR_LEAD * std_error)
+
+
+def _counts(truth: Bools, table: Bools) -> dict[str, int]:
+    cells: dict[str, Any] = {
+        "tp": truth & table,
+        "fp": ~truth & table,
+        "fn": truth & ~table,
+        "tn": ~truth & ~table,
+    }
+    return {name: int(np.sum(cell)) for name, cell in cells.items()}

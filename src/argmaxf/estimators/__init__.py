@@ -1,22 +1,24 @@
 """scikit-learn estimators for both approaches."""
 
-from argmaxf.estimators.cost_sensitive import CostSensitiveFClassifier
-from argmaxf.estimators.doubts import CalibrationWarning
-from argmaxf.estimators.expected import ExpectedFClassifier
-from argmaxf.estimators.joint import JointFClassifier
-from argmaxf.estimators.margin import MarginFClassifier
-from argmaxf.estimators.rowwise import RowwiseFClassifier, SmallBatchWarning
+from argmaxf.estimators.calibration import CalibrationWarning
+from argmaxf.estimators.cost_sensitive_f import CostSensitiveFClassifier
+from argmaxf.estimators.expected_f import ExpectedFClassifier
+from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier
+from argmaxf.estimators.folds import MultilabelStratifiedKFold
+from argmaxf.estimators.joint_decision import SmallBatchWarning
+from argmaxf.estimators.joint_f import JointFClassifier
+from argmaxf.estimators.linear_f import MarginFClassifier, SoftFClassifier
 from argmaxf.estimators.shift import ShiftWarning
-from argmaxf.estimators.softf import SoftFClassifier
-from argmaxf.estimators.threshold import ThresholdFClassifier
+from argmaxf.estimators.threshold_f import ThresholdFClassifier
 
 __all__ = [
     "CalibrationWarning",
     "CostSensitiveFClassifier",
     "ExpectedFClassifier",
+    "FixedThresholdFClassifier",
     "JointFClassifier",
     "MarginFClassifier",
-    "RowwiseFClassifier",
+    "MultilabelStratifiedKFold",
     "ShiftWarning",
     "SmallBatchWarning",
     "SoftFClassifier",

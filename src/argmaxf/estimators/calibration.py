@@ -1,37 +1,49 @@
-"""Probabilities that can be taken at their word: scores calibrated on rows held out from training.
+"""Calibration: probabilities from scores of held-out rows, and checks of the result.
 
-The classifier is fitted once for each fold. Its scores of the rows it did not see show how often
-such a score is positive; that curve turns scores into probabilities, and the probabilities of all
-folds' models are averaged. It is the form of `CalibratedClassifierCV`, for all labels of a target
-at once and with ties told apart.
+The classifier is fitted once for each fold. Its scores of the rows held out show how often such a
+score is positive; that curve turns scores into probabilities, and the probabilities of all folds'
+models are averaged. This is the form of `CalibratedClassifierCV`, for all labels at once, and rows
+of equal probability keep the order of their scores.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
-from sklearn.base import clone
+from scipy.special import expit, logit
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from argmaxf.estimators.scores import LabelScorer, is_given, last_step
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.messages import how_many
+from argmaxf.estimators.scores import LabelScorer, is_precomputed, last_step
 
-Floats = NDArray[np.float64]
-
-FORMS = ("auto", "isotonic", "sigmoid", "venn-abers")
-APART = 1e-9  # share of a probability by which equal ones differ in the order of their scores
-HUGE = 1e300  # stands for the infinite score of a label that is always or never positive
+FAR, LESS_FAR = np.log(2.0), np.log(1.2)  # log-odds from mean probability to rate of positives
+CLEAR, LESS_CLEAR = 5.0, 3.0  # standard errors; the lesser ones are for reweighted models
+FEW_POSITIVES = 10  # in training, below which a forecast of F is unreliable
+NEUTRAL_WEIGHTS = {  # options that weight classes, and their values that do not
+    "class_weight": (None,),
+    "scale_pos_weight": (None, 1, 1.0),
+    "is_unbalance": (None, False),
+    "unbalance": (None, False),
+    "auto_class_weights": (None, "None"),
+    "class_weights": (None,),
+}
+CALIBRATE = "calibrate them (calibration='isotonic', on rows the model was not trained on)"
+REMEDY = f"{CALIBRATE}, or train without weights: the decision needs none"
 
 
 class ProbabilityCurve(Protocol):
-    """What turns scores into probabilities: any regressor of one feature."""
+    """A curve from scores to probabilities: any regressor of one feature."""
 
     def fit(self, score: Floats, y: Floats, sample_weight: Floats | None = None) -> Any:
         """Learn how often each score is positive."""
@@ -41,7 +53,7 @@ class ProbabilityCurve(Protocol):
 
 
 class Sigmoid:
-    """Platt's curve 1 / (1 + exp(-(a·score + b))), with his targets that keep it off 0 and 1."""
+    """Platt's curve 1 / (1 + exp(-(a·score + b))), with his targets that avoid 0 and 1."""
 
     def fit(self, score: Floats, y: Floats, sample_weight: Floats | None = None) -> Self:
         """Fit a and b by maximum likelihood; each row counts as positive and as negative."""
@@ -65,23 +77,24 @@ class Sigmoid:
 
 
 class VennAbers:
-    """Vovk and Petej's curve: isotonic fits with the new row among them, as negative and positive.
+    """Vovk and Petej's curve: two isotonic fits, with the new row as negative and as positive.
 
-    The two agree where there are many rows; p1 / (1 - p0 + p1) lies between them, and off 0 and 1.
+    Their probabilities p0 and p1 agree where there are many rows; p1 / (1 - p0 + p1) lies between
+    them, and avoids 0 and 1.
     """
 
     def fit(self, score: Floats, y: Floats, sample_weight: Floats | None = None) -> Self:
-        """Fit both curves; the package that does it knows no weights."""
+        """Fit both curves; the package venn-abers takes no weights."""
         if sample_weight is not None:
-            raise ValueError("calibrate='venn-abers' takes no sample_weight; use 'isotonic'")
+            raise ValueError("calibration='venn-abers' takes no sample_weight; use 'isotonic'")
         try:
             from venn_abers import VennAbers as Fits
         except ImportError:
-            message = "calibrate='venn-abers' needs a package: pip install venn-abers"
+            message = "calibration='venn-abers' needs a package: pip install venn-abers"
             raise ImportError(message) from None
         self.fits = Fits()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # its 0/0 at the ends is meant
+            warnings.simplefilter("ignore", RuntimeWarning)  # its 0/0 at the ends is intended
             self.fits.fit(np.column_stack([-score, score]), y)
         return self
 
@@ -91,12 +104,9 @@ class VennAbers:
         return np.asarray(both[:, 1] / (1.0 - both[:, 0] + both[:, 1]))
 
 
-NAMED = {"sigmoid": Sigmoid, "venn-abers": VennAbers}
-
-
 @dataclass(frozen=True)
 class Calibrated:
-    """Models, the curves of their labels, and calibrated probabilities of rows they did not see.
+    """Models, the curves of their labels, and calibrated probabilities of held-out rows.
 
     `curves[fold][label]` is None where the rows held out have one class only; such a label is
     averaged over the other folds, and where no fold has a curve its probability is the model's own.
@@ -111,54 +121,50 @@ class Calibrated:
         return self.of([model.predict(X) for model in self.models])
 
     def of(self, scores: list[Floats]) -> Floats:
-        """Return the probabilities of rows, given the scores that each model has for them."""
-        return _normal(
-            [
-                average_curves([curves[label] for curves in self.curves], columns, self._method)
-                for label, columns in enumerate(np.moveaxis(_finite(scores), 2, 0))
-            ],
-            self._kind,
-        )
+        """Return the probabilities of rows, given the scores of each model for them."""
+        scorer = self.models[0]
+        columns = [
+            average_curves([curves[label] for curves in self.curves], column, scorer.method)
+            for label, column in enumerate(np.moveaxis(_finite(scores), 2, 0))
+        ]
+        return _normalized(columns, scorer.labels.kind)
 
     @property
-    def fitted(self) -> list[Any]:
+    def models_(self) -> list[Any]:
         """The fitted classifiers, those of each fold in turn."""
         return [fitted for model in self.models for fitted in model.models_]
 
     @property
-    def _method(self) -> str:
+    def method(self) -> str:
+        """Which scores the models give."""
         return str(self.models[0].method)
 
-    @property
-    def _kind(self) -> str:
-        return str(self.models[0].labels.kind)
 
-
-def cross_fit(
+def calibrate(
     scorer: LabelScorer,
     X: Any,
     target: NDArray[Any],
     splits: list[Any],
     form: Any,
     weight: Floats | None,
-    **options: Any,
+    params: dict[str, Any],
 ) -> Calibrated:
     """Fit the classifier on the rest of each fold and a curve for each label on the fold."""
     parts = [test for _, test in splits]
-    if isinstance(scorer.estimator, FrozenEstimator):  # one model, which saw none of the rows
-        if not is_given(scorer.estimator):
+    if isinstance(scorer.estimator, FrozenEstimator):  # one model, not trained on any of the rows
+        if not is_precomputed(scorer.estimator):
             parts = [np.arange(len(target))]
         scores, models = scorer.fit(X, target).predict(X), [scorer] * len(parts)
     else:
-        scores, models = scorer.out_of_fold(X, target, splits, **options)
-    return from_folds(models, parts, scores, scorer.labels.columns(target), form, weight)
+        scores, models = scorer.out_of_fold(X, target, splits, params)
+    return fit_curves(models, parts, scores, scorer.labels.columns(target), form, weight)
 
 
-def from_folds(
+def fit_curves(
     models: list[LabelScorer],
-    parts: list[Any],
+    parts: list[Ints],
     scores: Floats,
-    columns: NDArray[np.bool_],
+    columns: Bools,
     form: Any,
     weight: Floats | None,
 ) -> Calibrated:
@@ -169,12 +175,10 @@ def from_folds(
         for part in parts
         for w in [None if weight is None else weight[part]]
     ]
-    for model in models:
-        model.kept_scores_ = None
     return Calibrated(models, curves, _held_out(models[0], scores, parts, curves))
 
 
-def _held_out(scorer: LabelScorer, scores: Floats, parts: list[Any], curves: list[Any]) -> Floats:
+def _held_out(scorer: LabelScorer, scores: Floats, parts: list[Ints], curves: list[Any]) -> Floats:
     """Return the probabilities of rows that neither the model nor its curves were fitted on.
 
     The scores of a fold go through the curves of all other folds; a single fold has only its own.
@@ -186,7 +190,7 @@ def _held_out(scorer: LabelScorer, scores: Floats, parts: list[Any], curves: lis
             average_curves([c[label] for c in others], [column] * len(others), scorer.method)
             for label, column in enumerate(scores[part].T)
         ]
-        proba[part] = _normal(columns, scorer.labels.kind)
+        proba[part] = _normalized(columns, scorer.labels.kind)
     return np.asarray(proba[np.sort(np.concatenate(parts))])
 
 
@@ -197,39 +201,35 @@ def average_curves(curves: list[ProbabilityCurve | None], scores: Any, method: s
         mean = np.mean(scores, axis=0)
         return np.asarray(mean if method == "predict_proba" else expit(mean))
     proba = np.clip(np.mean([curve.predict(s) for curve, s in pairs], axis=0), 0.0, 1.0)
-    return apart(proba, np.mean([s for _, s in pairs], axis=0))
+    return break_ties(proba, np.mean([s for _, s in pairs], axis=0))
 
 
-def apart(proba: Floats, score: Floats) -> Floats:
+def break_ties(proba: Floats, score: Floats) -> Floats:
     """Return probabilities lowered by at most a billionth, so that equal ones order by score."""
     place = 0.5 + 0.5 * score / (1.0 + np.abs(score))  # between 0 and 1, rising with the score
-    return np.asarray(proba * (1.0 - APART * (1.0 - place)))
+    return np.asarray(proba * (1.0 - 1e-9 * (1.0 - place)))
 
 
-def _curve(
-    form: Any, score: Floats, y: NDArray[np.bool_], weight: Floats | None
-) -> ProbabilityCurve | None:
+def _curve(form: Any, score: Floats, y: Bools, weight: Floats | None) -> ProbabilityCurve | None:
     seen = y if weight is None else y[weight > 0]
     if seen.all() or not seen.any():
         return None
-    curve: ProbabilityCurve = _fresh(form)
-    weighted = {} if weight is None else {"sample_weight": weight}
-    curve.fit(score, y.astype(np.float64), **weighted)
-    return curve
-
-
-def _fresh(form: Any) -> Any:
-    if form in ("auto", "isotonic"):
-        return IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    return NAMED[form]() if isinstance(form, str) else clone(form, safe=False)
+    named = {"sigmoid": Sigmoid, "venn-abers": VennAbers}
+    if form == "isotonic":
+        curve: Any = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    else:
+        curve = named[form]() if isinstance(form, str) else clone(form, safe=False)
+    curve.fit(score, y.astype(np.float64), **({} if weight is None else {"sample_weight": weight}))
+    return curve  # type: ignore[no-any-return]
 
 
 def _finite(scores: Any) -> Floats:
-    return np.asarray(np.clip(scores, -HUGE, HUGE))
+    """Replace the infinite scores of constant labels."""
+    return np.asarray(np.clip(scores, -1e300, 1e300))
 
 
-def _normal(columns: list[Floats], kind: str) -> Floats:
-    """Return the columns side by side; the classes of a multiclass row share a total of one."""
+def _normalized(columns: list[Floats], kind: str) -> Floats:
+    """Return the columns side by side; those of a multiclass row sum to one."""
     proba = np.stack(columns, axis=1)
     if kind != "multiclass":
         return proba
@@ -237,25 +237,182 @@ def _normal(columns: list[Floats], kind: str) -> Floats:
     return np.where(total > 0, proba / np.where(total > 0, total, 1.0), 1.0 / proba.shape[1])
 
 
-def check_form(calibrate: Any) -> Any:
-    """Return the form if it is None, a name, or an object that fits and predicts."""
-    if calibrate is None or (hasattr(calibrate, "fit") and hasattr(calibrate, "predict")):
-        return calibrate
-    if calibrate not in FORMS:
-        known = ", ".join(map(repr, FORMS))
+def check_calibration(calibration: Any) -> Any:
+    """Return the form of calibration: None, a name, or an object that fits and predicts."""
+    if calibration is None or (hasattr(calibration, "fit") and hasattr(calibration, "predict")):
+        return calibration
+    forms = ("auto", "isotonic", "sigmoid", "venn-abers")
+    if calibration not in forms:
+        known = ", ".join(map(repr, forms))
         raise ValueError(
-            f"calibrate must be one of {known}, a regressor or None, got {calibrate!r}"
+            f"calibration must be one of {known}, a regressor or None, got {calibration!r}"
         )
-    return calibrate
+    return calibration
 
 
-def settled(estimator: Any) -> bool:
+def is_calibrated(estimator: Any) -> bool:
     """Whether the probabilities are the user's own choice: a frozen or a calibrated classifier."""
     last = last_step(estimator)
-    frozen = isinstance(last, FrozenEstimator) and getattr(last.estimator, "settled", True)
+    frozen = isinstance(last, FrozenEstimator) and getattr(last.estimator, "calibrated", True)
     return bool(frozen or isinstance(last, CalibratedClassifierCV))
 
 
-def taken_as_they_are(calibrate: Any, estimator: Any) -> bool:
-    """Whether probabilities are not to be calibrated: none is asked for, or they are settled."""
-    return calibrate is None or (calibrate == "auto" and settled(estimator))
+def leaves_as_is(calibration: Any, estimator: Any) -> bool:
+    """Whether the probabilities of the classifier are used without further calibration."""
+    auto = isinstance(calibration, str) and calibration == "auto"
+    return calibration is None or (auto and is_calibrated(estimator))
+
+
+class CalibrationWarning(UserWarning):
+    """The expected F of a decision does not hold, or not for the rows one may think of.
+
+    The probabilities are known to be wrong, are those of weighted rows, or rest on few positives.
+    """
+
+
+def calibration_issue(
+    models: list[Any],
+    proba: Floats,
+    columns: Bools,
+    weight: Any = None,
+    *,
+    learned_here: bool = False,
+    held_out: bool = False,
+) -> str | None:
+    """Return why the probabilities are known to be wrong, or None if nothing indicates it.
+
+    `learned_here` says that the models were trained on these very rows, on which an overfitted
+    model looks calibrated; `held_out` that they were not. Of a model that came fitted neither is
+    known.
+    """
+    causes = " and ".join(dict.fromkeys(cause for model in models for cause in reweighting(model)))
+    weight = np.ones(len(columns)) if weight is None else weight
+    expected, found = weight @ proba, weight @ columns
+    limits = (LESS_FAR, LESS_CLEAR) if causes else (FAR, CLEAR)
+    off = _far(expected, found, weight.sum(), (weight**2) @ (proba * (1 - proba)), *limits)
+    if off.any():
+        worst = int(np.argmax(np.where(off, np.abs(expected - found), -1.0)))
+        said = f"{how_many(round(expected[worst]), 'positive')} where there are {found[worst]:,.0f}"
+        because = f" ({causes})" if causes else ""
+        return f"the probabilities expect {said}{because}: {REMEDY}"
+    if causes and learned_here and _uneven(columns, weight):
+        return (
+            f"the probabilities are those of a reweighted model ({causes}), and the rows it was "
+            f"trained on cannot show by how much they are wrong: {REMEDY}"
+        )
+    if not held_out and _memorized(proba, columns, weight):
+        return (
+            "the probabilities of all rows are 0 or 1, equal to their labels: the model may have "
+            f"memorized its training rows, which shows nothing about others: {CALIBRATE}"
+        )
+    return None
+
+
+def _far(
+    expected: Any, found: Any, total: float, variance: Any, far: float = FAR, clear: float = CLEAR
+) -> Bools:
+    """Whether each label's mean probability is far from its rate, beyond chance."""
+    inside = np.clip([expected, found], 0.5, total - 0.5) / total  # half a row from 0 and from 1
+    distance = np.abs(logit(inside[0]) - logit(inside[1]))
+    chance = np.sqrt(np.maximum(variance, 1.0))
+    return np.asarray((distance > far) & (np.abs(expected - found) > clear * chance))
+
+
+def _uneven(columns: Bools, weight: Any) -> bool:
+    """Whether balancing the classes would change their shares."""
+    shares = np.average(columns, axis=0, weights=weight)
+    exclusive = len(shares) > 1 and bool((columns.sum(axis=1) == 1).all())
+    even = 1.0 / len(shares) if exclusive else 0.5
+    varied = shares[(shares > 0.0) & (shares < 1.0)]
+    return bool((np.abs(logit(varied) - logit(even)) > LESS_FAR).any())
+
+
+def _memorized(proba: Floats, columns: Bools, weight: Any) -> bool:
+    """Whether for some label that varies every probability is 0 or 1, and right."""
+    counted = weight > 0
+    seen, said = columns[counted], proba[counted]
+    varies = seen.any(axis=0) & ~seen.all(axis=0)
+    return bool((varies & (said == seen).all(axis=0)).any())
+
+
+def warn_about_weights(columns: Bools, weight: Any, deploy_rate: Any) -> None:
+    """Warn the caller of `fit`, which calls `_fit`, of weights that move the rate of positives."""
+    if weight is None or deploy_rate is not None:
+        return
+    total, found = float(np.sum(weight > 0)), columns[weight > 0].sum(axis=0)
+    weighted = total * np.average(columns, axis=0, weights=weight)
+    off = _far(weighted, found, total, found * (1 - found / total)) & (found > 0) & (found < total)
+    if off.any():
+        worst = int(np.argmax(np.where(off, np.abs(weighted - found), -1.0)))
+        warnings.warn(
+            f"sample_weight moves the rate of positives from {found[worst] / total:.3g} to "
+            f"{weighted[worst] / total:.3g}: the F predicted is that of the weighted population; "
+            "for rows as they come leave the weights out, or pass their rate as deploy_rate=",
+            CalibrationWarning,
+            stacklevel=4,
+        )
+
+
+@contextmanager
+def weights_silenced() -> Iterator[None]:
+    """Suppress warnings about weights that move the rate: the caller has given them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "sample_weight moves", CalibrationWarning)
+        yield
+
+
+def warn_about_few_positives(positives: int | None, n_labels: int) -> None:
+    """Warn the caller's caller that the predicted F rests on few positives."""
+    if positives is None or positives >= FEW_POSITIVES:
+        return
+    of = " of the rarest label" if n_labels > 1 else ""
+    warnings.warn(
+        f"the F predicted rests on {how_many(positives, 'positive')}{of} in training: it would "
+        "differ with other rows",
+        CalibrationWarning,
+        stacklevel=3,
+    )
+
+
+def reweighting(model: Any) -> Iterator[str]:
+    """Name each option or step of a classifier that changes the balance of the classes."""
+    for name, value in _parts(model):
+        neutral = NEUTRAL_WEIGHTS.get(name)
+        if neutral is not None and not (_among(value, neutral) or _all_equal(value)):
+            yield f"{name}={value!r}" if isinstance(value, str | int | float) else name
+        if not name and hasattr(value, "fit_resample"):
+            yield f"{type(value).__name__} in the pipeline"
+        elif not name and "sampling_strategy" in value.get_params(deep=False):
+            yield f"{type(value).__name__}, which resamples"
+
+
+def _parts(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a classifier (without a name), its parameters, and those of classifiers inside it.
+
+    Left out is what only makes features, or is inside a calibration.
+    """
+    while isinstance(model, FrozenEstimator):
+        model = model.estimator
+    model = getattr(model, "best_estimator_", model)
+    if not isinstance(model, BaseEstimator) or isinstance(model, CalibratedClassifierCV):
+        return
+    if hasattr(model, "transform") and not is_classifier(model):
+        return
+    yield "", model
+    own = model.get_params(deep=False)
+    if "final_estimator" in own:  # of a stack: the others make its features
+        own = {"final_estimator": own["final_estimator"]}
+    for name, value in own.items():
+        yield name, value
+        for inside in value if isinstance(value, list | tuple) else [value]:
+            yield from _parts(inside[1] if isinstance(inside, tuple) else inside)
+
+
+def _among(value: Any, neutral: tuple[Any, ...]) -> bool:
+    return any(value is one or (np.isscalar(value) and value == one) for one in neutral)
+
+
+def _all_equal(value: Any) -> bool:
+    """Whether weights, by class or in the order of classes, are all the same."""
+    weights = list(value.values()) if isinstance(value, dict) else value
+    return isinstance(weights, list | tuple) and len(set(weights)) == 1

@@ -1,12 +1,14 @@
-"""Folds for out-of-fold scores: every label as evenly spread over them as it can be."""
+"""Folds for held-out scores: each label spread as evenly over them as possible."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import (
+    BaseCrossValidator,
     GroupKFold,
     GroupShuffleSplit,
     PredefinedSplit,
@@ -16,52 +18,98 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import check_consistent_length, check_random_state
 
-USUAL = 5  # folds where none are asked for, as everywhere in scikit-learn
+from argmaxf._base.arrays import Bools, Ints
+from argmaxf.estimators.labels import Labels
+
+Split = tuple[Ints, Ints]  # the rows to train on, and those held out
 
 
-def folds(
-    cv: Any,
-    columns: NDArray[np.bool_],
-    target: NDArray[Any],
-    random_state: Any,
-    groups: Any = None,
-) -> list[Any]:
-    """Return the splits that `cv` asks for.
+class MultilabelStratifiedKFold(BaseCrossValidator):
+    """Stratified folds for binary, multiclass and multilabel targets.
 
-    A number asks for that many stratified folds, None for five, a share for one set of that part of
-    the rows (see `held_out_part`); a splitter may leave rows out (`TimeSeriesSplit`), and a list of
-    splits may keep groups of rows together. Rows of one of `groups` are never apart.
+    ``cv=5`` of a classifier stands for ``cv=MultilabelStratifiedKFold(5)``; pass the object itself
+    to change the seed.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds.
+    random_state : int or RandomState, default=0
+        Seed of the order in which rows are assigned to folds.
     """
-    cv = USUAL if cv is None else cv
+
+    def __init__(self, n_splits: int = 5, *, random_state: Any = 0) -> None:
+        self.n_splits = n_splits
+        self.random_state = random_state
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Split]:
+        """Generate the rows to train on and those held out, for each fold; `groups` is ignored."""
+        yield from _stratified(self, Labels.of(y).columns(y))
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds; the arguments are ignored."""
+        return self.n_splits
+
+
+def make_splits(cv: Any, columns: Bools, target: NDArray[Any], groups: Any = None) -> list[Split]:
+    """Return the splits that `cv` asks for; no row may be held out twice.
+
+    A number is that many stratified folds, None is five, a share holds out that part of the rows
+    once. A splitter may never hold out some rows (`TimeSeriesSplit`). Rows of one of `groups` are
+    held out together.
+    """
+    cv = MultilabelStratifiedKFold() if cv is None else cv
+    if isinstance(cv, int | np.integer) and groups is None:
+        cv = MultilabelStratifiedKFold(int(cv))
+    if is_share(cv) and not 0.0 < cv < 1.0:
+        raise ValueError(f"cv as a part of the rows must lie strictly between 0 and 1, got {cv}")
     if groups is not None:
-        return _grouped(cv, columns, target, random_state, groups)
-    if is_share(cv):
-        return [held_out_part(cv, len(columns), random_state)]
-    if isinstance(cv, int | np.integer):
-        if cv < 2:
-            raise ValueError(f"cv must be at least 2 folds, got {cv}")
-        fold = deal(columns, min(int(cv), len(columns)), random_state)
-        return list(PredefinedSplit(fold).split())
-    return list(check_cv(cv, target).split(np.zeros(len(target)), target))
+        splits = _grouped(cv, columns, target, groups)
+    elif isinstance(cv, MultilabelStratifiedKFold):
+        splits = _stratified(cv, columns)
+    else:
+        # The part is drawn without regard to y: a guarantee is about independent rows.
+        cv = ShuffleSplit(1, test_size=cv, random_state=0) if is_share(cv) else cv
+        splits = list(check_cv(cv, target).split(np.zeros(len(target)), target))
+    held_out_rows(splits, len(target))
+    return splits
 
 
-def _grouped(
-    cv: Any, columns: NDArray[np.bool_], target: NDArray[Any], random_state: Any, groups: Any
-) -> list[Any]:
+def _stratified(cv: MultilabelStratifiedKFold, columns: Bools) -> list[Split]:
+    if cv.n_splits < 2:
+        raise ValueError(f"cv must be at least 2 folds, got {cv.n_splits}")
+    fold = assign_folds(columns, min(int(cv.n_splits), len(columns)), cv.random_state)
+    return list(PredefinedSplit(fold).split())
+
+
+def _grouped(cv: Any, columns: Bools, target: NDArray[Any], groups: Any) -> list[Split]:
     """Return splits that keep the rows of each group together."""
     check_consistent_length(target, groups)
     classes = columns @ (1 << np.arange(columns.shape[1])) if columns.shape[1] < 8 else target
+    seed, n_splits = seed_of(cv), cv
+    if isinstance(cv, MultilabelStratifiedKFold):
+        n_splits = cv.n_splits
     if is_share(cv):
-        cv = GroupShuffleSplit(1, test_size=cv, random_state=random_state)
-    elif isinstance(cv, int | np.integer) and np.ndim(classes) == 1:
-        cv = StratifiedGroupKFold(cv, shuffle=True, random_state=random_state)
-    elif isinstance(cv, int | np.integer):
-        cv = GroupKFold(cv)
+        cv = GroupShuffleSplit(1, test_size=cv, random_state=seed)
+    elif isinstance(n_splits, int | np.integer) and np.ndim(classes) == 1:
+        cv = StratifiedGroupKFold(n_splits, shuffle=True, random_state=seed)
+    elif isinstance(n_splits, int | np.integer):
+        cv = GroupKFold(n_splits)
     return list(check_cv(cv, target).split(np.zeros(len(target)), classes, groups))
 
 
-def held_out_once(splits: list[Any], n: int) -> NDArray[np.int64]:
-    """Return the rows that are held out, or say which is held out twice."""
+def is_share(cv: Any) -> bool:
+    """Whether `cv` is the part of the rows to hold out."""
+    return isinstance(cv, float | np.floating)
+
+
+def seed_of(cv: Any) -> Any:
+    """Return the seed of a splitter, for other random draws of the same fit; 0 without one."""
+    return getattr(cv, "random_state", None) or 0
+
+
+def held_out_rows(splits: list[Split], n: int) -> Ints:
+    """Return the rows that are held out; refuse splits that hold out a row twice."""
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
     if (times > 1).any():
         raise ValueError(
@@ -71,48 +119,27 @@ def held_out_once(splits: list[Any], n: int) -> NDArray[np.int64]:
     return np.flatnonzero(times)
 
 
-def lonely(columns: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which labels have one positive or one other row at most: no fold can learn and show them."""
+def too_rare(columns: Bools) -> Bools:
+    """Which labels have at most one positive or one negative row, too few for folds."""
     return np.asarray(np.minimum(columns.sum(axis=0), (~columns).sum(axis=0)) < 2)
 
 
-def is_share(cv: Any) -> bool:
-    """Whether `cv` is the share of rows to hold out, once, from the model that predicts.
+def assign_folds(columns: Bools, n_folds: int, random_state: Any) -> Ints:
+    """Return a fold for each row, the rarest label assigned first (Sechidis et al. 2011).
 
-    That model is trained on the other rows alone, so that what is learned on the rows held out, a
-    threshold or a calibration, is about that very model.
-    """
-    return isinstance(cv, float | np.floating)
-
-
-def held_out_part(part: float, n: int, random_state: Any) -> tuple[Any, Any]:
-    """Return the rows to train on and a part to hold out, drawn at random without regard to y.
-
-    A promise is about independent rows; folds that are dealt out by label are not.
-    """
-    if not 0.0 < part < 1.0:
-        raise ValueError(f"cv as a part of the rows must lie strictly between 0 and 1, got {part}")
-    splitter = ShuffleSplit(n_splits=1, test_size=part, random_state=random_state)
-    split: tuple[Any, Any] = next(splitter.split(np.zeros(n)))
-    return split
-
-
-def deal(columns: NDArray[np.bool_], n_folds: int, random_state: Any) -> NDArray[np.int64]:
-    """Return a fold for each row, the rarest label dealt out first (Sechidis et al. 2011).
-
-    A row goes to the fold that has fewest rows of the label in hand, and of those to the smallest.
+    A row goes to the fold with the fewest rows of that label, and among those to the smallest.
     """
     rng = check_random_state(random_state)
     fold = np.full(len(columns), -1)
     order = rng.permutation(len(columns))
     for column in columns[:, np.argsort(columns.sum(axis=0), kind="stable")].T:
-        _spread(fold, order[column[order] & (fold[order] < 0)], column, n_folds)
-    _spread(fold, order[fold[order] < 0], np.ones(len(columns), dtype=bool), n_folds)
+        _level(fold, order[column[order] & (fold[order] < 0)], column, n_folds)
+    _level(fold, order[fold[order] < 0], np.ones(len(columns), dtype=bool), n_folds)
     return fold
 
 
-def _spread(fold: Any, rows: Any, column: NDArray[np.bool_], n_folds: int) -> None:
-    """Give each of `rows` to a fold, keeping the folds' share of `column` level."""
+def _level(fold: Ints, rows: Ints, column: Bools, n_folds: int) -> None:
+    """Assign each of `rows` to a fold so that the folds' shares of `column` stay level."""
     have = np.bincount(fold[column & (fold >= 0)], minlength=n_folds)
     size = np.bincount(fold[fold >= 0], minlength=n_folds)
     places = have[:, None] + np.arange(len(rows))  # how many each fold has before each place

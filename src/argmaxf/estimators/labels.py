@@ -1,7 +1,7 @@
-"""What a target means: one 0/1 column per label, there and back.
+"""Targets as 0/1 columns: one per label, and back again.
 
-Binary targets are one column, multilabel indicators one per label, and multiclass targets one per
-class (one-vs-rest). Everything else in this package sees columns only.
+A binary target is one column, a multilabel indicator one per label, a multiclass target one per
+class (one-vs-rest). Everything else in this package works on columns only.
 """
 
 from __future__ import annotations
@@ -19,13 +19,7 @@ from scipy import sparse
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-
-@contextmanager
-def constants_said() -> Iterator[None]:
-    """Keep quiet about constant labels: the caller has said it, or only a fold lacks them."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="labels with|y has one class only")
-        yield
+from argmaxf._base.arrays import Bools, Floats
 
 
 @dataclass(frozen=True)
@@ -36,8 +30,8 @@ class Labels:
     ----------
     kind : "binary", "multiclass" or "multilabel-indicator"
     classes : the values to predict, sorted; the column numbers of an indicator
-    positive : the value that F counts, for binary targets only
-    is_sparse : whether the indicator came as a sparse matrix, and predictions should too
+    positive : the class that F counts, for binary targets only
+    is_sparse : whether the indicator is a sparse matrix; predictions are then sparse too
     """
 
     kind: str
@@ -60,64 +54,79 @@ class Labels:
         positive = _positive_class(classes, pos_label) if kind == "binary" else None
         return cls(kind, classes, positive)
 
+    @property
+    def is_binary(self) -> bool:
+        """Whether there is one column."""
+        return self.kind == "binary"
+
     @cached_property
     def n_columns(self) -> int:
         """How many 0/1 columns the target has."""
-        return 1 if self.kind == "binary" else len(self.classes)
+        return 1 if self.is_binary else len(self.classes)
 
     @cached_property
     def names(self) -> NDArray[Any]:
-        """Return the value each column stands for."""
-        return np.asarray([self.positive]) if self.kind == "binary" else self.classes
+        """The value that each column stands for."""
+        return np.asarray([self.positive]) if self.is_binary else self.classes
 
     def target(self, y: Any) -> NDArray[Any]:
-        """Return `y` as the array a scikit-learn classifier is trained on."""
+        """Return `y` as the array that a scikit-learn classifier is trained on."""
         if self.kind == "multilabel-indicator":
             return np.asarray(y.toarray() if sparse.issparse(y) else y).astype(np.int64)
         return np.asarray(column_or_1d(y))
 
-    def columns(self, y: Any) -> NDArray[np.bool_]:
+    def columns(self, y: Any) -> Bools:
         """Return `y` as booleans, one column per label: (n, n_columns)."""
         target = self.target(y)
         if self.kind == "multilabel-indicator":
             return np.asarray(target > 0)
         return np.asarray(target[:, None] == self.names)
 
-    def decode(self, margin: NDArray[np.float64]) -> Any:
+    def decode(self, margin: Floats) -> Any:
         """Return the predicted labels; an entry is selected where its margin is not negative.
 
-        A multiclass row gets the class of largest margin, selected or not: one class per row.
+        A multiclass row gets the class of the largest margin, whatever its sign.
         """
         if self.kind == "multiclass":
             return self.classes[np.argmax(margin, axis=1)]
         selected = margin >= 0
-        if self.kind == "binary":
-            return np.where(selected[:, 0], self.positive, self._negative())
+        if self.is_binary:
+            others = self.classes[self.classes != self.positive]
+            negative = others[0] if len(others) else self.positive
+            return np.where(selected[:, 0], self.positive, negative)
         return sparse.csr_matrix(selected.astype(np.int64)) if self.is_sparse else selected * 1
 
-    def orient(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return margins as `decision_function` does: binary ones 1-D, towards `classes[1]`."""
-        if self.kind != "binary":
-            return margin
-        return margin[:, 0] if self.positive == self.classes[-1] else -margin[:, 0]
+    @property
+    def _sign(self) -> int:
+        """The direction of a binary `decision_function`: towards `classes[-1]`."""
+        return 1 if self.positive == self.classes[-1] else -1
 
-    def margins(self, oriented: Any) -> NDArray[np.float64]:
-        """Return what `decision_function` gave as (n, n_columns) margins: `orient` undone."""
+    def orient(self, margin: Floats) -> Floats:
+        """Return margins as `decision_function` gives them: binary ones 1-D."""
+        return self._sign * margin[:, 0] if self.is_binary else margin
+
+    def margins(self, oriented: Any) -> Floats:
+        """Return the output of `decision_function` as (n, n_columns) margins."""
         scores = np.asarray(oriented, dtype=np.float64)
-        if self.kind != "binary":
-            return scores
-        return (scores if self.positive == self.classes[-1] else -scores)[:, None]
+        return self._sign * scores[:, None] if self.is_binary else scores
 
-    def both(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return probabilities as `predict_proba` does: binary ones for each class there is."""
-        if self.kind != "binary":
+    def both(self, proba: Floats) -> Floats:
+        """Return probabilities as `predict_proba` gives them: binary ones for each class."""
+        if not self.is_binary:
             return proba
-        both = np.column_stack([1 - proba, proba])
-        both = both if self.positive == self.classes[-1] else both[:, ::-1]
+        both = np.column_stack([1 - proba, proba])[:, :: self._sign]
         return both[:, -len(self.classes) :]
 
-    def warn_of_constants(self, columns: NDArray[np.bool_]) -> None:
-        """Say which labels have no positives, or nothing else, in training."""
+    def one(self, both: Any, classes: Any = None) -> Floats:
+        """Return the output of `predict_proba` for `classes` as (n, n_columns) probabilities."""
+        if self.kind == "multilabel-indicator":
+            return np.asarray(both)
+        places = {value: i for i, value in enumerate(self.classes if classes is None else classes)}
+        never = np.zeros(len(both))
+        return np.column_stack([both[:, places[n]] if n in places else never for n in self.names])
+
+    def warn_about_constants(self, columns: Bools) -> None:
+        """Name the labels that have one value only in training; point to the caller of `fit`."""
         if len(self.classes) == 1 and self.kind != "multilabel-indicator":
             only = str(self.classes[0])
             warnings.warn(f"y has one class only, {only}: it is always predicted", stacklevel=4)
@@ -130,15 +139,19 @@ class Labels:
                 names = ", ".join(map(str, self.names[found]))
                 warnings.warn(f"labels with {rule}: {names}", stacklevel=4)
 
-    def _negative(self) -> Any:
-        others = self.classes[self.classes != self.positive]
-        return others[0] if len(others) else self.positive
+
+@contextmanager
+def constants_silenced() -> Iterator[None]:
+    """Suppress warnings about constant labels, where the caller has already given them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="labels with|y has one class only")
+        yield
 
 
 def _positive_class(classes: NDArray[Any], pos_label: Any) -> Any:
     """Return the class F counts: `pos_label`, or else the last in sorted order.
 
-    A target of zeros, or of -1, has no positives: the class F counts is 1, as everywhere.
+    A target of zeros, or of -1, has no positives: the class F counts is 1.
     """
     if pos_label is not None and pos_label not in classes and len(classes) == 2:
         raise ValueError(f"pos_label must be one of {classes.tolist()}, got {pos_label!r}")

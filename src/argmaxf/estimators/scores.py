@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import get_tags, indexable, resample
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from argmaxf.estimators.folds import held_out_once
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.estimators.labels import Labels
 
-# The first of these that a classifier has is its score. A multinomial model's decision_function is
-# no score of one class against the rest; log-odds are for naive Bayes: its probabilities saturate.
+# The first of these that a classifier has gives its scores. A multinomial model's decision_function
+# does not score one class against the rest. Log-odds are for naive Bayes, which saturates.
 PREFERRED = {
     "binary": ("decision_function", "log_odds", "predict_proba"),
     "multilabel-indicator": ("decision_function", "log_odds", "predict_proba"),
@@ -36,39 +37,39 @@ CERTAIN = {  # the scores of a label that is positive in no row, and in every ro
 }
 
 
-class GivenScores(ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose input is its scores, one column per label.
+class PrecomputedScores(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose input is its own scores, one column per label.
 
-    With it, methods that wrap a classifier can be compared on one table of out-of-fold scores. Such
-    a table has a block of columns for each of `kinds`: probabilities first where there are any, and
-    scores to be cut last. `first` is how many blocks of others stand before them.
+    With it, methods that wrap a classifier learn from one table of held-out scores. The table has a
+    block of columns for each of `kinds`: probabilities first where there are any, and the scores
+    for thresholds last. `first` is the number of other blocks before them.
     """
 
     def __init__(
-        self, labels: Labels, kinds: tuple[str, ...], settled: bool = True, first: int = 0
+        self, labels: Labels, kinds: tuple[str, ...], calibrated: bool = True, first: int = 0
     ) -> None:
         self.labels = labels
         self.kinds = kinds
+        self.calibrated = calibrated  # whether the probabilities are to be used as they are
         self.first = first
-        self.settled = settled  # whether the probabilities are to be taken as they are
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels' classes."""
+        """The classes of the labels."""
         return self.labels.classes
 
     @available_if(lambda self: self.kinds[0] == "predict_proba")
-    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def predict_proba(self, X: Floats) -> Floats:
         """Return the first block, as probabilities."""
         return self.labels.both(self.block(X, "predict_proba"))
 
     @available_if(lambda self: self.kinds[-1] != "predict_proba")
-    def decision_function(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def decision_function(self, X: Floats) -> Floats:
         """Return the last block, as decision scores."""
         return self.labels.orient(self.block(X, "decision_function"))
 
-    def block(self, X: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
-        """Return the columns of a kind: probabilities, or else the scores to be cut."""
+    def block(self, X: Floats, kind: str) -> Floats:
+        """Return the columns of one kind: probabilities, or else the scores for thresholds."""
         number = 0 if kind == "predict_proba" else len(self.kinds) - 1
         start = (self.first + number) * self.labels.n_columns
         return X[:, start : start + self.labels.n_columns]
@@ -81,16 +82,20 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         return True
 
 
+def is_precomputed(estimator: Any) -> bool:
+    """Whether a classifier is `PrecomputedScores`, frozen so that nothing fits it."""
+    frozen = isinstance(estimator, FrozenEstimator)
+    return frozen and isinstance(estimator.estimator, PrecomputedScores)
+
+
 class LabelScorer(BaseEstimator):
-    """A classifier seen as a function from X to scores, (n, n_columns).
+    """A classifier as a function from X to scores, (n, n_columns).
 
-    One model is fitted where the classifier can hold all labels at once, and otherwise one per
-    label. Where training has one class only, a constant model stands in: probability 0 or 1, or the
-    decision score of that probability, -inf or inf.
+    One model is fitted where the classifier can hold all labels at once, otherwise one per label.
+    Where training has one class only, a constant model is fitted in its place.
 
-    `method` is what the classifier is asked: `"predict_proba"`, `"decision_function"`, or
-    `"log_odds"` of the probabilities that `predict_log_proba` gives: naive Bayes is so sure of
-    itself that probabilities round to 0 and 1, where their logarithms still tell rows apart.
+    `method` is `"predict_proba"`, `"decision_function"`, or `"log_odds"`: those of
+    `predict_log_proba`, which still order rows where probabilities round to 0 or 1.
     """
 
     __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012  scikit-learn's convention
@@ -101,7 +106,7 @@ class LabelScorer(BaseEstimator):
         self.estimator = estimator
         self.labels = labels
         self.method = method
-        self.passed = passed
+        self.passed = passed  # the parameters of `fit` to request where metadata are routed
 
     def fit(self, X: Any, y: NDArray[Any], sample_weight: Any = None, **params: Any) -> LabelScorer:
         """Fit the classifier on `y`, as `Labels.target` gives it; `params` are for its `fit`."""
@@ -109,66 +114,58 @@ class LabelScorer(BaseEstimator):
         self.models_ = [_fit_one(self.estimator, X, t, sample_weight, params) for t in targets]
         return self
 
-    def passing(self, params: dict[str, Any] | None) -> LabelScorer:
-        """Return this scorer with a request for these parameters of `fit`, for routing."""
-        self.passed = tuple(params or ())
-        return self
-
     def get_metadata_routing(self) -> Any:
-        """Return which parameters of `fit` are wanted: those that are passed on."""
+        """Return which parameters of `fit` are requested."""
         request = super().get_metadata_routing()
         for name in self.passed:
             request.fit.add_request(param=name, alias=True)
         return request
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         """Return the scores."""
         return self.scores(X, self.method)
 
-    def scores(self, X: Any, method: str) -> NDArray[np.float64]:
+    def scores(self, X: Any, method: str) -> Floats:
         """Return the scores that `method` of the fitted classifier gives."""
         found = [self._columns(model, X, method) for model in self.models_]
         scores = np.concatenate(found, axis=1)
-        if not is_given(self.estimator) and np.isnan(scores).any():
+        if not is_precomputed(self.estimator) and np.isnan(scores).any():
             row = int(np.argmax(np.isnan(scores).any(axis=1)))
             name = type(last_step(self.estimator)).__name__
             raise ValueError(f"{name} must give numbers as {method}, got NaN in row {row}")
         return scores
 
     def reading(self, method: str) -> LabelScorer:
-        """Return the same fitted models, asked in another way."""
+        """Return the same fitted models with another method."""
         other = LabelScorer(self.estimator, self.labels, method)
         other.models_ = self.models_
         return other
 
+    def has_logistic_link(self, X: Any, n: int) -> bool:
+        """Whether probabilities are the logistic function of scores, on up to 200 of n rows."""
+        if not hasattr(self.estimator, "predict_proba"):
+            return False
+        few = resample(*indexable(X), replace=False, n_samples=min(200, n), random_state=0)
+        proba = self.scores(few, "predict_proba")
+        return bool(np.allclose(proba, expit(self.predict(few)), rtol=1e-9, atol=1e-12))
+
     def out_of_fold(
-        self, X: Any, y: NDArray[Any], splits: list[Any], **options: Any
-    ) -> tuple[NDArray[np.float64], list[LabelScorer]]:
-        """Return each row's scores from a model that did not see it, and each fold's model.
+        self, X: Any, y: NDArray[Any], splits: list[Any], params: dict[str, Any] | None = None
+    ) -> tuple[Floats, list[LabelScorer]]:
+        """Return each row's scores from a model that was not trained on it, and all these models.
 
         Rows that are never held out, as the first of a time series, have NaN.
         """
-        models = self._on_folds(X, y, splits, **options)
-        held_out_once(splits, len(y))
-        rows = np.concatenate([test for _, test in splits])
-        scores = np.full((len(y), self.labels.n_columns), np.nan)
-        scores[rows] = np.concatenate([model.kept_scores_ for model in models])
-        return scores, models
-
-    def on_held_out(
-        self, X: Any, y: NDArray[Any], split: Any, **options: Any
-    ) -> tuple[NDArray[np.float64], LabelScorer]:
-        """Return the scores of held-out rows, and the model, which did not see them."""
-        (model,) = self._on_folds(X, y, [split], **options)
-        return model.kept_scores_, model
-
-    def _on_folds(self, X: Any, y: NDArray[Any], splits: list[Any], **options: Any) -> Any:
-        """Return the models of the folds, each with the scores it gives the rows held out."""
-        scorer = self.passing(options.get("params"))
-        return cross_validate(
+        scorer = LabelScorer(self.estimator, self.labels, self.method, tuple(params or ()))
+        models = cross_validate(
             scorer, X, y, cv=splits, scoring=_keep_scores, return_estimator=True,
-            error_score="raise", **options,
+            error_score="raise", params=params,
         )["estimator"]  # fmt: skip
+        scores = np.full((len(y), self.labels.n_columns), np.nan)
+        for (_, rows), model in zip(splits, models, strict=True):
+            scores[rows] = model.held_out_scores_
+            del model.held_out_scores_
+        return scores, models
 
     def _one_model_per_label(self) -> bool:
         tags = get_tags(self.estimator).classifier_tags
@@ -178,8 +175,8 @@ class LabelScorer(BaseEstimator):
             and not (tags is not None and tags.multi_label)
         )
 
-    def _columns(self, model: Any, X: Any, method: str) -> NDArray[np.float64]:
-        if is_given(model):
+    def _columns(self, model: Any, X: Any, method: str) -> Floats:
+        if is_precomputed(model):
             return model.estimator.block(X, method)  # type: ignore[no-any-return]
         response, classes = _response(model, X, method), model.classes_
         if self.labels.kind != "multilabel-indicator":
@@ -190,28 +187,48 @@ class LabelScorer(BaseEstimator):
         return response if len(self.models_) == 1 else _align(response, classes, [1], method)
 
 
-def is_given(estimator: Any) -> bool:
-    """Whether the scores are there already: `GivenScores`, frozen so that nothing fits it."""
-    return isinstance(estimator, FrozenEstimator) and isinstance(estimator.estimator, GivenScores)
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Held-out scores of a classifier, and its models: one for all rows, and one for each part.
+
+    `scores` has a block of columns for each of `kinds`, as in `PrecomputedScores`. `parts` are the
+    rows that each of `models` was not trained on.
+    """
+
+    estimator: Any
+    model: LabelScorer | None
+    models: list[LabelScorer]
+    parts: list[Ints]
+    kinds: tuple[str, ...]
+    scores: Floats
+    columns: Bools
+    weight: Floats | None
+
+    def kind_of(self, method: str) -> str:
+        """Return which of `kinds` this method of `PrecomputedScores` gives."""
+        return self.kinds[0 if method == "predict_proba" else -1]
+
+    def of_kind(self, kind: str) -> Floats:
+        """Return the scores of one kind."""
+        width = self.columns.shape[1]
+        start = self.kinds.index(kind) * width
+        return self.scores[:, start : start + width]
 
 
 def _keep_scores(model: LabelScorer, X: Any, y: Any) -> float:
-    """Stand in for a scorer in `cross_validate`: leave the held-out scores on the fold's model."""
-    model.kept_scores_ = model.predict(X)
+    """Keep the held-out scores on the model; `cross_validate` calls this as its scorer."""
+    model.held_out_scores_ = model.predict(X)
     return 0.0
 
 
-def scores_to_cut(estimator: Any) -> tuple[str, ...]:
-    """Return the kinds of scores to ask a classifier for: probabilities, and those to be cut.
-
-    Only one where they are the same, or where there is no other.
-    """
+def kinds_of_scores(estimator: Any) -> tuple[str, ...]:
+    """Return which scores to read from a classifier: probabilities, and those for thresholds."""
     wanted = ("predict_proba", response_method(estimator, PREFERRED["binary"]))
     return tuple(kind for kind in dict.fromkeys(wanted) if _has(estimator, kind))
 
 
 def response_method(estimator: Any, methods: Sequence[str]) -> str:
-    """Return the first of `methods` that the classifier has, or say what is missing."""
+    """Return the first of `methods` that the classifier has; raise if it has none."""
     found = next((method for method in methods if _has(estimator, method)), None)
     if found is None:
         if not hasattr(estimator, "fit"):
@@ -232,7 +249,7 @@ def _has(estimator: Any, method: str) -> bool:
 
 
 def last_step(estimator: Any) -> Any:
-    """Return the classifier that a pipeline ends in, or the classifier itself."""
+    """Return the classifier at the end of a pipeline, or the classifier itself."""
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
     return estimator
@@ -250,15 +267,21 @@ def weight_parameter(estimator: Any) -> str | None:
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
+def requesting_weights(classifier: Any) -> Any:
+    """Return a classifier that requests weights, where scikit-learn routes metadata."""
+    routed = get_config()["enable_metadata_routing"]
+    return classifier.set_fit_request(sample_weight=True) if routed else classifier
+
+
 def _fit_one(estimator: Any, X: Any, y: NDArray[Any], weight: Any, params: dict[str, Any]) -> Any:
     if isinstance(estimator, FrozenEstimator):
         return estimator.fit(X, y)
     seen = y if weight is None else y[weight > 0]
-    constant = y.ndim == 1 and len(np.unique(seen)) == 1
-    model = DummyClassifier() if constant else clone(estimator)
+    if y.ndim == 1 and len(np.unique(seen)) == 1:
+        return DummyClassifier().fit(X, y, sample_weight=weight)
+    model = clone(estimator)
     name = None if weight is None else weight_parameter(model)
-    more = {} if constant else params
-    return model.fit(X, y, **({} if name is None else {name: weight}), **more)
+    return model.fit(X, y, **({} if name is None else {name: weight}), **params)
 
 
 def _response(model: Any, X: Any, method: str) -> Any:
@@ -266,12 +289,12 @@ def _response(model: Any, X: Any, method: str) -> Any:
         return log_odds(np.asarray(model.predict_log_proba(X)))
     if hasattr(model, method):
         return getattr(model, method)(X)
-    never, always = CERTAIN[method]  # the constant model knows probabilities only
+    never, always = CERTAIN[method]  # a constant model has probabilities only
     return np.where(model.predict_proba(X) > 0, always, never)
 
 
-def log_odds(log_proba: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log-odds of each class against all others, from the logarithms of probabilities.
+def log_odds(log_proba: Floats) -> Floats:
+    """Return the log-odds of each class against all others, from logarithms of probabilities.
 
     >>> log_odds(np.log([[0.25, 0.5, 0.25]])).round(4)
     array([[-1.0986,  0.    , -1.0986]])
@@ -281,13 +304,13 @@ def log_odds(log_proba: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(log_proba - np.column_stack(others))
 
 
-def _align(response: Any, classes: Any, wanted: Any, method: str) -> NDArray[np.float64]:
+def _align(response: Any, classes: Any, wanted: Any, method: str) -> Floats:
     """Return the response's columns for the `wanted` classes.
 
-    A class that training did not have is never predicted: its score is the lowest there is.
+    A class that was not in training is never predicted: it gets the lowest score.
     """
     response = np.asarray(response, dtype=np.float64)
-    if response.ndim == 1:  # a binary decision_function speaks for the second class
+    if response.ndim == 1:  # a binary decision_function scores the second class
         response = np.column_stack([-response, response])
     if response.shape[1] != len(classes):
         raise ValueError(

@@ -1,51 +1,192 @@
-"""When the world moves: whether a batch looks like the training rows."""
+"""Distribution shift: the target prior, and detection of batches unlike the training rows."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.stats import ks_2samp
 
-from argmaxf._base.arrays import Floats
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.validation import check_choice
+from argmaxf.empirical.interval import Interval
+from argmaxf.empirical.label_shift import estimate_rate, most_likely_shares
+from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer
+from argmaxf.prior import ESTIMATE, check_rate, shift_prior
 
-SURE = 1e-3  # chance of a false alarm, over all labels together
-LARGE = 0.1  # distance between the distributions that matters; large batches find any difference
-
-
-BY_BATCH = ("expected F", "blended F")  # methods that look at the batch they decide
 READINGS = (
-    "Two readings, which scores alone cannot tell apart. (1) Other rows came, each as likely to be "
-    "positive as such rows were in training: the probabilities hold, thresholds tuned in training "
-    "do not; ExpectedFClassifier decides by the batch itself. (2) The share of positives moved, "
-    "and rows of each class look as before: the probabilities are off; "
+    "Scores alone cannot tell two causes apart. (1) Covariate shift: other rows came, each as "
+    "likely to be positive as such rows were in training. The probabilities hold, thresholds tuned "
+    "in training do not; ExpectedFClassifier decides by the batch itself. (2) Prior shift: the "
+    "share of positives moved, and rows of each class look as before. The probabilities are wrong; "
     "ExpectedFClassifier(deploy_rate=...) moves them to the new share, or to its estimate with "
-    "deploy_rate='estimate'. Each remedy harms where the other reading is true (docs/shift.md)."
+    "deploy_rate='estimate'. Each remedy does harm under the other cause (docs/shift.md)."
 )
 
 
-class Distance(NamedTuple):
-    """How far two tables of scores differ, in the label in which they do most."""
+@dataclass(frozen=True)
+class TargetPrior:
+    """The rates of positives in training, one for each label or class, and those to expect.
 
-    largest: float  # Kolmogorov and Smirnov's
-    chance: float  # of a distance like it between like tables, Bonferroni over all looks
+    Labels with one value only in training keep their probability: no rate moves it.
+    """
+
+    labels: Labels
+    train: Floats
+    deploy: Any  # None, a number, one for each label or class, or "estimate"
+    fewest: int | None = None  # positives in training, of the rarest label that varies there
 
     @classmethod
-    def between(cls, one: Floats, other: Floats, looks: int = 1) -> Self:
-        """Compare the scores of each label; `looks` is how many such pairs of tables there are."""
-        if min(len(one), len(other)) < 2:  # nothing can be said
+    def of(
+        cls, deploy_rate: Any, labels: Labels, columns: Bools, weight: Floats | None
+    ) -> TargetPrior:
+        """Check `deploy_rate`, and take the rates of the training rows."""
+        check_deploy_rate(deploy_rate, labels)
+        prior = cls(labels, np.average(columns, axis=0, weights=weight), deploy_rate)
+        seen = columns if weight is None else columns[weight > 0]
+        positives = seen.sum(axis=0)[prior.varies]
+        return replace(prior, fewest=int(positives.min()) if positives.size else None)
+
+    @property
+    def by_batch(self) -> bool:
+        """Whether the rate of each batch is estimated."""
+        return isinstance(self.deploy, str)
+
+    @property
+    def varies(self) -> Bools:
+        """Which labels have both positives and negatives in training."""
+        return (self.train > 0.0) & (self.train < 1.0)
+
+    @property
+    def usual_rates(self) -> Floats:
+        """The rates to expect before a batch is seen, of labels that vary in training."""
+        rates = self.train if self.deploy is None or self.by_batch else self.rates(self.train)
+        return np.asarray(rates[self.varies])
+
+    def estimated(
+        self,
+        proba: Floats,
+        method: str = "likelihood",
+        confidence_level: float = 0.95,
+        reference: Floats | None = None,
+    ) -> Any:
+        """Return the rates of a batch: intervals, or the most likely shares of many classes.
+
+        The rate of a label with one value only in training is None. `reference` are probabilities
+        of training rows while held out.
+        """
+        if self.labels.kind == "multiclass":
+            check_choice("method of a multiclass target", method, ("likelihood",))
+            return most_likely_shares(proba, self.train)
+        how: dict[str, Any] = {"method": method, "confidence_level": confidence_level}
+        known = [None] * proba.shape[1] if reference is None else reference.T
+        found: list[Interval | None] = [
+            estimate_rate(p, train_rate=float(rate), reference=seen, **how) if varies else None
+            for p, seen, rate, varies in zip(proba.T, known, self.train, self.varies, strict=True)
+        ]
+        return found
+
+    def rates(self, proba: Floats) -> Floats:
+        """Return the rate of each label where a batch comes from."""
+        if not self.by_batch:
+            return np.broadcast_to(np.asarray(self.deploy, dtype=np.float64), self.train.shape)
+        found = self.estimated(proba)
+        if self.labels.kind == "multiclass":
+            return np.asarray(found)
+        return np.array([rate.value if rate else 0.5 for rate in found])
+
+    def moved(self, proba: Floats) -> Floats:
+        """Return the probabilities of a batch at its own rate."""
+        if self.deploy is None:
+            return proba
+        rates = self.rates(proba)
+        if self.labels.kind == "multiclass":
+            joint = proba * (rates / self.train)
+            return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+        train, deploy = self._neutral(rates)
+        return np.asarray(shift_prior(proba, train_rate=train, deploy_rate=deploy))
+
+    def sample_like(self, proba: Floats) -> Floats:
+        """Return the training rows' probabilities as they would come at the target rate, moved.
+
+        Under prior shift a row comes as often as its classes do, by their probabilities. Rows are
+        drawn evenly over their ranks, each label of a row by itself.
+        """
+        rates, moved = self.rates(proba), self.moved(proba)
+        if self.labels.kind == "multiclass":
+            return moved[_drawn(proba @ (rates / self.train))]
+        train, deploy = self._neutral(rates)
+        often = proba * (deploy / train) + (1.0 - proba) * ((1.0 - deploy) / (1.0 - train))
+        order = np.argsort(proba, axis=0)
+        drawn = [rank[_drawn(w[rank])] for w, rank in zip(often.T, order.T, strict=True)]
+        return np.take_along_axis(moved, np.stack(drawn, axis=1), axis=0)
+
+    def weights(self, columns: Bools, rates: Floats) -> Floats:
+        """Return the weights of training rows under these rates, (n, n_columns).
+
+        Rows of a class keep their share among themselves, and the class gets its new one.
+        """
+        if self.labels.kind == "multiclass":
+            return np.broadcast_to((columns @ (rates / self.train))[:, None], columns.shape)
+        train, deploy = self._neutral(rates)
+        return np.where(columns, deploy / train, (1.0 - deploy) / (1.0 - train))
+
+    def _neutral(self, rates: Floats) -> tuple[Floats, Floats]:
+        """Return the rates in training and these ones, equal for labels that do not vary."""
+        return np.where(self.varies, self.train, 0.5), np.where(self.varies, rates, 0.5)
+
+
+def _drawn(often: Floats) -> Ints:
+    """Return as many places as there are, each in proportion to `often`."""
+    share = np.cumsum(often) / often.sum()
+    middle = (np.arange(often.size) + 0.5) / often.size
+    return np.minimum(np.searchsorted(share, middle), often.size - 1)
+
+
+def check_deploy_rate(deploy_rate: Any, labels: Labels) -> None:
+    """Check for a rate for each label, a share for each class, or "estimate"."""
+    if deploy_rate is None:
+        return
+    if isinstance(deploy_rate, str):
+        check_choice("deploy_rate", deploy_rate, (ESTIMATE,))
+        return
+    rates = np.atleast_1d(check_rate("deploy_rate", deploy_rate))
+    n = labels.n_columns
+    if labels.kind != "multiclass":
+        if rates.shape not in ((1,), (n,)):
+            raise ValueError(
+                f"deploy_rate must be a number or one for each of {n} labels, got {rates.size}"
+            )
+    elif rates.shape != (n,):
+        raise ValueError(f"deploy_rate must have a share for each of {n} classes, got {rates.size}")
+    elif abs(rates.sum() - 1.0) > 1e-6:
+        raise ValueError(
+            f"deploy_rate must have shares of the classes that sum to 1, got {rates.sum():g}"
+        )
+
+
+class Distance(NamedTuple):
+    """How far two tables of scores differ, for the label with the largest difference."""
+
+    largest: float  # Kolmogorov-Smirnov distance
+    p_value: float  # Bonferroni-corrected over all comparisons
+
+    @classmethod
+    def between(cls, one: Floats, other: Floats, comparisons: int = 1) -> Self:
+        """Compare the scores of each label; `comparisons` counts such pairs of tables."""
+        if min(len(one), len(other)) < 2:
             return cls(0.0, 1.0)
         tests = [ks_2samp(*pair, method="asymp") for pair in zip(one.T, other.T, strict=True)]
-        chance = min(1.0, looks * len(tests) * min(test.pvalue for test in tests))
-        return cls(max(test.statistic for test in tests), chance)
+        p_value = min(1.0, comparisons * len(tests) * min(test.pvalue for test in tests))
+        return cls(max(test.statistic for test in tests), p_value)
 
     @property
     def matters(self) -> bool:
-        """Whether it is more than chance, and large."""
-        return self.chance < SURE and self.largest > LARGE
+        """Whether it is significant and large: large batches find any difference."""
+        return self.p_value < 1e-3 and self.largest > 0.1
 
 
 class ShiftWarning(UserWarning):
@@ -53,32 +194,27 @@ class ShiftWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Familiar:
-    """Models of folds, and their scores of the rows held out: what a like batch would score.
+class DriftDetector:
+    """Compares the scores of a batch with held-out scores of the training rows.
 
-    Scores of two models differ more than those of like batches, so the same models score both: each
-    its share of the batch, as each scored its own fold.
+    Scores of two models differ more than those of two similar batches, so the same models score
+    both: each scores its share of the batch, as each scored its own fold.
     """
 
     models: list[LabelScorer]
     scores: Floats
 
-    def warn_if_unlike(self, X: Any, chosen: str) -> None:
-        """Warn where a label's scores differ, more than by chance, and much."""
+    def warn_if_unlike(self, X: Any, chosen: str, by_batch: bool) -> None:
+        """Warn the caller's caller where a label's scores differ clearly and by much."""
         shares = [m.predict(X)[i :: len(self.models)] for i, m in enumerate(self.models)]
         found = Distance.between(self.scores, np.concatenate(shares))
-        if found.matters:
-            warnings.warn(
-                "this batch is unlike the training data: its scores differ by "
-                f"{found.largest:.2f} (Kolmogorov-Smirnov, p = {found.chance:.1g}). {READINGS} "
-                f"{_advice(chosen)}",
-                ShiftWarning,
-                stacklevel=3,
-            )
-
-
-def _advice(chosen: str) -> str:
-    """Say what the method in use is worth under each reading."""
-    if chosen in BY_BATCH:
-        return f"The method in use ({chosen}) is right for the first and wrong for the second."
-    return f"The method in use ({chosen}) was tuned in training, and is right for neither."
+        if not found.matters:
+            return
+        right = "right for the first cause" if by_batch else "tuned in training, right for neither"
+        warnings.warn(
+            "this batch is unlike the training data: its scores differ by "
+            f"{found.largest:.2f} (Kolmogorov-Smirnov, p = {found.p_value:.1g}). {READINGS} The "
+            f"method in use, {chosen}, is {right}.",
+            ShiftWarning,
+            stacklevel=4,
+        )

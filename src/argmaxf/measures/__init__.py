@@ -7,6 +7,7 @@ a `Linear` is linear in true positives, or nothing but its values.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -61,8 +62,8 @@ def as_measure(measure: MeasureLike, beta: float = 1.0) -> Measure:
     Parameters
     ----------
     measure : str, Measure or callable
-        A name of the registry, an object such as ``FBeta(2)``, or a function of the counts
-        ``tp, k, s, n`` (see `Measure`).
+        A name of the registry, ``"f2"`` or ``"f0.5"`` for other β, an object such as ``FBeta(2)``,
+        or a function of the counts ``tp, k, s, n`` (see `Measure`).
     beta : float, default=1.0
         The β of ``"fbeta"``; other measures have none, and an object has its own.
 
@@ -84,6 +85,8 @@ def as_measure(measure: MeasureLike, beta: float = 1.0) -> Measure:
                 f"beta={beta!r}"
             )
         return measure
+    if isinstance(measure, str) and re.fullmatch(r"f\d+(\.\d*)?(e[+-]?\d+)?", measure):
+        return FBeta(float(measure[1:])) if beta == 1.0 else _named(measure, beta)
     if not isinstance(measure, str) or measure not in MEASURES:
         name = measure.__name__ if isinstance(measure, type) else ""
         got = f"the class {name}: write {name}()" if name else repr(measure)

@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+import argmaxf
 from argmaxf.comparison.result import Comparison
-from argmaxf.estimators.plain import PlainClassifier
+from argmaxf.estimators.meta import PlainClassifier
 
 
 class SavedModel(NamedTuple):
@@ -90,6 +91,8 @@ def _parts(model: Any) -> Iterator[Any]:
         yield model
         inside = model.get_params(deep=False).values()
     else:
+        if type(model).__module__.startswith("argmaxf."):  # a measure or a splitter
+            yield model
         return
     for each in inside:
         yield from _parts(each)
@@ -99,6 +102,7 @@ def _home(model: Any) -> str:
     """Return the public module that a class is imported from."""
     module = type(model).__module__
     if module.startswith("argmaxf."):
-        return "argmaxf"
+        top_level = hasattr(argmaxf, type(model).__name__)
+        return "argmaxf" if top_level else ".".join(module.split(".")[:2])
     public = takewhile(lambda part: not part.startswith("_"), module.split("."))
     return ".".join(public) or module

@@ -145,6 +145,8 @@ def guaranteed(comparison: Comparison) -> dict[str, float]:
     sure = getattr(model, "confidence_level", None)
     names = [field.name for field in fields(Constraints)]
     limits = {name: getattr(model, name, None) for name in names}
+    if isinstance(getattr(model, "max_selected", None), float):
+        limits["max_selected_rate"] = model.max_selected
     return {k: v for k, v in {**limits, "confidence_level": sure}.items() if v is not None}
 
 

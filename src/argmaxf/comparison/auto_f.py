@@ -1,0 +1,240 @@
+"""`AutoFClassifier`: compares the methods on the data at hand, and uses the best."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import check_count_if_given
+from argmaxf.comparison.cross_validation import CrossValidation, advice_silenced, has_one_class
+from argmaxf.comparison.methods import METHODS, Settings, methods_for
+from argmaxf.comparison.result import Comparison, rank
+from argmaxf.constraints import Constraints
+from argmaxf.estimators.calibration import warn_about_weights
+from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier, FreezeMixin
+from argmaxf.estimators.joint_decision import JointDecisionMixin
+from argmaxf.estimators.labels import Labels, constants_silenced
+from argmaxf.estimators.meta import FClassifier, MetaFClassifier, TrainingData
+from argmaxf.estimators.scores import last_step
+from argmaxf.estimators.shift import DriftDetector, check_deploy_rate
+from argmaxf.measures import MeasureLike
+
+
+class AutoFClassifier(FreezeMixin, MetaFClassifier):
+    """A classifier that finds out which method gives the highest F_β on the data at hand.
+
+    It compares the classifier as it is (cut at 0.5), with a tuned threshold
+    (`ThresholdFClassifier`), with the highest expected F (`ExpectedFClassifier`), a linear model
+    trained for F (`SoftFClassifier`), the blend of the last two (`BlendFClassifier`) and any others
+    given, on held-out rows, paired. Of methods too close to tell apart it takes the one that lost
+    least in our measurements, the blend where there is one (docs/choosing.md). `report_` has the
+    scores and the reason. `predict` warns (`ShiftWarning`) when a batch looks unlike the training
+    data. To limit how much is selected, pass `ExpectedFClassifier(…, max_selected=…)` and
+    `ThresholdFClassifier(…, max_selected_rate=…)` as `methods`.
+
+    Cost: the classifier is fitted once for each fold and once on all rows; a method that trains its
+    own model once for each fold, and once more where it is chosen.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The classifier that gives the scores; without `predict_proba` they are calibrated for
+        expected F. Inside `FrozenEstimator` no other model is tried.
+    measure : str, Measure or callable, default="f1"
+        What to maximize: a name such as ``"f2"``, an object of `argmaxf.measures`, or a function.
+    methods : list of str and (str, classifier) pairs or dict of str to classifier, default=None
+        What to compare. A dict adds classifiers to the standard methods, by names of their own. A
+        list names all: keys of `argmaxf.comparison.METHODS`, and pairs of a name and a classifier.
+    cv : int, float, splitter object or list of splits, default=5
+        How rows are held out, as in `ThresholdFClassifier`.
+    set_size : int, default=None
+        How many rows will be predicted at a time, where F will be measured on such sets. Methods
+        are then compared on sets of that size drawn from each fold; by default on whole folds. 1
+        is online prediction: methods are compared by the F of all rows, each decided alone, and the
+        one chosen decides so.
+    min_precision : float, default=None
+        The least precision to guarantee: only methods that can guarantee it take part.
+    min_recall : float, default=None
+        The least recall to guarantee.
+    confidence_level : float, default=None
+        The probability with which they hold: over draws of the rows for a tuned threshold, under
+        the model for expected F.
+    deploy_rate : float, array-like of float, "estimate" or None, default=None
+        The rate of positives where it predicts, if it differs from training; for a multiclass
+        target the share of each class. Methods are compared on rows weighted to that rate, and made
+        for it. With `"estimate"`, the most likely rate of each batch, only expected F and the tuned
+        threshold take part. There is then no `ShiftWarning`. Not for multilabel targets, whose rows
+        cannot be weighted for all labels at once.
+    pos_label : scalar, default=None
+        The class F counts in a binary target; by default the last in sorted order.
+
+    Attributes
+    ----------
+    report_ : Comparison
+        The comparison; print it.
+    chosen_ : str
+        The display name of the method used.
+    classifier_ : estimator
+        That method, fitted on all rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_classification(2000, weights=[0.95], class_sep=0.7, random_state=0)
+    >>> auto = AutoFClassifier(LogisticRegression()).fit(X, y)
+    >>> list(auto.report_.scores)
+    ['cut at 0.5', 'tuned threshold', 'expected F', 'trained for F', 'blended F']
+    >>> auto.chosen_ in auto.report_.scores
+    True
+    """
+
+    _drift: DriftDetector | None
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        measure: MeasureLike = "f1",
+        methods: Any = None,
+        cv: Any = 5,
+        set_size: int | None = None,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+        confidence_level: float | None = None,
+        deploy_rate: Any = None,
+        pos_label: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.measure = measure
+        self.methods = methods
+        self.cv = cv
+        self.set_size = set_size
+        self.min_precision = min_precision
+        self.min_recall = min_recall
+        self.confidence_level = confidence_level
+        self.deploy_rate = deploy_rate
+        self.pos_label = pos_label
+
+    def settings(self) -> Settings:
+        """Return what every method is made with.
+
+        Returns
+        -------
+        Settings
+            The measure, the folds, the constraints and the target rate.
+        """
+        limits = Constraints(self.min_precision, self.min_recall)
+        how = (self.measure, self.pos_label, self.cv, limits, self.confidence_level)
+        return Settings(*how, self.deploy_rate)
+
+    def _fit(self, rows: TrainingData) -> None:
+        self._check_rate()
+        check_count_if_given("set_size", self.set_size)
+        methods = methods_for(self.methods, self._measure())
+        warn_about_weights(rows.columns, rows.weight, self.deploy_rate)
+        settings = self.settings()
+        if has_one_class(self._labels, rows.target, rows.weight):
+            self._fit_plain(rows, settings)
+            return
+        cv = CrossValidation(
+            rows.X,
+            rows.target,
+            self._labels,
+            rows.weight,
+            self.estimator,
+            settings,
+            methods,
+            self._fit_params(rows.weight, rows.params),
+            groups=rows.groups,
+            needs_model=True,
+            set_size=self.set_size,
+        )
+        cv.run()
+        report = rank(cv, label_names(rows.y, self._labels))
+        self.report_ = replace(report, evidence=None)  # a model need not carry its training rows
+        self.chosen_ = report.chosen
+        self.classifier_ = cv.fit(report.method.method)
+        if cv.online and hasattr(self.classifier_, "freeze"):
+            with advice_silenced():
+                self.classifier_ = self.classifier_.freeze()
+        self._drift = cv.drift_detector
+        self._use(cv.model)
+
+    def _check_rate(self) -> None:
+        """Refuse rates of labels that share rows, and those that single rows cannot show."""
+        check_deploy_rate(self.deploy_rate, self._labels)
+        if self.deploy_rate is not None and self._labels.kind == "multilabel-indicator":
+            raise ValueError(
+                "deploy_rate of AutoFClassifier is for binary and multiclass targets: rows cannot "
+                "be weighted for all labels at once; ExpectedFClassifier takes one for each label"
+            )
+        if isinstance(self.deploy_rate, str) and self.set_size == 1:
+            raise ValueError(
+                "set_size=1 decides each row alone, and one row shows no rate: give deploy_rate a "
+                "number, or freeze a classifier on rows like those to come"
+            )
+
+    def _fit_plain(self, rows: TrainingData, settings: Settings) -> None:
+        """Fit the classifier as it is: no label has both positives and negatives."""
+        plain = METHODS["plain"]
+        with constants_silenced():
+            self.classifier_ = plain.make(self.estimator, settings).fit(
+                rows.X, rows.target, rows.weight, **rows.params
+            )
+        self.chosen_ = plain.name
+        why = "There is nothing to compare: no label has both positives and negatives."
+        nothing: Any = ((), "no rows", 0, (), plain.name, None, why, (), None, None)
+        self.report_ = Comparison(self._measure(), self._labels.kind, *nothing)
+        self._drift, self.estimators_ = None, self.classifier_.estimators_
+        self._show_features(self.estimators_[0])
+
+    def _predict(self, X: Any) -> Any:
+        if self.deploy_rate is None and self._drift is not None:
+            by_batch = isinstance(self.classifier_, JointDecisionMixin)
+            self._drift.warn_if_unlike(X, self.chosen_, by_batch)
+        predicted = self.classifier_.predict(X)
+        return sparse.csr_matrix(predicted) if self._labels.is_sparse else predicted
+
+    def _has_probabilities(self) -> bool:
+        chosen = getattr(self, "classifier_", None)
+        return hasattr(chosen, "predict_proba") or super()._has_probabilities()
+
+    def _proba(self, X: Any) -> Floats:
+        """Return the probabilities of the chosen method, or of the classifier if it has none."""
+        if hasattr(self.classifier_, "predict_proba"):
+            return self._labels.one(self.classifier_.predict_proba(X))
+        return super()._proba(X)
+
+    def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
+        chosen = self.classifier_
+        if isinstance(chosen, FixedThresholdFClassifier) and X_reference is not None:
+            chosen = chosen.estimator  # refreeze by other rows than those of training
+        if hasattr(chosen, "freeze"):
+            chosen = chosen.freeze(X_reference)
+        if isinstance(chosen, FixedThresholdFClassifier):
+            return chosen
+        own = isinstance(last_step(chosen), FClassifier)  # decides each row alone already
+        frozen = FixedThresholdFClassifier.of(chosen if own else self, self._labels)
+        frozen.threshold_ = getattr(last_step(chosen), "threshold_", None) if own else None
+        return frozen
+
+    def _margin(self, X: Any) -> Floats:
+        """Return the chosen method's margins, or else 1 and -1 by its predictions."""
+        if hasattr(self.classifier_, "decision_function"):
+            return self._labels.margins(self.classifier_.decision_function(X))
+        return np.where(self._labels.columns(self.classifier_.predict(X)), 1.0, -1.0)
+
+
+def label_names(y: Any, labels: Labels) -> tuple[str, ...]:
+    """Return the names of the labels: classes, columns of a frame, or the one target."""
+    if labels.kind == "multiclass":
+        return tuple(map(str, labels.classes))
+    if labels.kind == "multilabel-indicator":
+        return tuple(map(str, getattr(y, "columns", labels.classes)))
+    name = getattr(y, "name", None)
+    return (str(labels.positive) if name is None else str(name),)

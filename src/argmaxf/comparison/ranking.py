@@ -1,0 +1,248 @@
+"""Ranking: the F of every method on the same held-out rows, and the method to use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf.comparison.cross_validation import CrossValidation
+from argmaxf.comparison.methods import OWN_NAMES, SAFE, Method
+from argmaxf.empirical.interval import f_and_influences
+from argmaxf.estimators.folds import seed_of
+from argmaxf.expected.counts import refuse_many
+from argmaxf.measures import GMean, Measure
+from argmaxf.problem import Problem
+
+N_SETS = 400  # how many sets are drawn where their size is given
+# Standard errors to each side of a 95 % interval. The tables show that interval for each
+# difference, and a method leads clearly where it lies above 0.
+CLEAR_LEAD = NormalDist().inv_cdf(0.975)
+
+
+@dataclass(frozen=True)
+class MethodScore:
+    """A method's F on held-out rows, and its parts that pair with another method's."""
+
+    value: float
+    parts: Floats
+    spread: float  # the standard error is this times the root sum of squared differences of parts
+
+    def std_error(self, other: MethodScore | None = None) -> float:
+        """Return the standard error of F, or of its difference to another method's."""
+        parts = self.parts if other is None else self.parts - other.parts
+        return float(self.spread * np.sqrt(np.sum(parts**2)))
+
+
+def score_rows(truth: Any, predicted: Any, measure: Measure, weight: Any) -> MethodScore:
+    """Score one prediction of all rows: macro F, or another measure, and each row's influence."""
+    f, pulls = f_and_influences(truth, predicted, measure, weight)
+    return MethodScore(float(f.mean()), pulls.mean(axis=1), 1.0)
+
+
+def score_sets(truth: Any, predicted: Any, sets: Any, measure: Measure) -> MethodScore:
+    """Score predictions of many sets of rows: the mean of their macro F.
+
+    The sets overlap; n rows hold no more than n / size independent ones.
+    """
+    pairs = zip(sets, predicted, strict=True)
+    values = np.array([f_and_influences(truth[rows], p, measure)[0].mean() for rows, p in pairs])
+    independent = max(len(truth) / len(sets[0]), 1.0)
+    spread = (len(values) * independent) ** -0.5
+    return MethodScore(float(values.mean()), values - values.mean(), spread)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The labels that a method selects in one set, and the scores it decides by."""
+
+    selected: Bools
+    scores: Floats | None
+
+
+@dataclass(frozen=True)
+class EvaluationSets:
+    """The sets of rows that are predicted.
+
+    Each part is the rows that a method may learn from, and the sets it then predicts: one set of
+    all rows of the part, or many of the size that will be predicted at a time.
+    """
+
+    cv: CrossValidation
+    parts: list[tuple[Ints, list[Ints]]]
+    whole: bool  # whether each row is predicted once
+
+    @classmethod
+    def of(cls, cv: CrossValidation) -> EvaluationSets:
+        """Return whole parts, or sets of a given size drawn from them."""
+        if cv.test is not None:
+            return cls(cv, [(cv.held_out, [np.arange(len(cv.truth))])], True)
+        if cv.set_size is None or cv.online:
+            return cls(cv, [(rest, [part]) for rest, part in cv.parts()], True)
+        random_state = check_random_state(seed_of(cv.settings.cv))
+        rng = np.random.default_rng(random_state.randint(2**31))
+        parts = cv.parts()
+        often = None if cv.settings.deploy_rate is None else cv.weight_in_use
+
+        def draw(rows: Ints) -> Ints:
+            """Draw a set; rows repeat where there are too few, or come at another rate."""
+            p = None if often is None else often[rows] / often[rows].sum()
+            repeat = cv.set_size > len(rows) or often is not None  # type: ignore[operator]
+            return rng.choice(rows, cv.set_size, replace=repeat, p=p)
+
+        each = range(-(-N_SETS // len(parts)))
+        return cls(cv, [(rest, [draw(part) for _ in each]) for rest, part in parts], False)
+
+    @property
+    def sets(self) -> list[Ints]:
+        """All sets, one part after the other."""
+        return [rows for _, sets in self.parts for rows in sets]
+
+    @property
+    def rows(self) -> Ints:
+        """The rows that are evaluated, in order."""
+        return np.unique(np.concatenate(self.sets))
+
+    @property
+    def weight(self) -> Floats | None:
+        """The weight of each row evaluated; rows of a test set have none."""
+        weight = self.cv.weight_in_use
+        return None if weight is None or self.cv.test is not None else weight[self.rows]
+
+    def predict(self, method: Method) -> list[Prediction]:
+        """Return the prediction of each set."""
+        cv = self.cv
+        if method.rests_on == "rows":
+            own, scores = cv.own[method.name]
+            return [Prediction(own[rows], scores[rows]) for rows in self.sets]
+        if cv.test is not None:
+            assert cv.test_scores is not None
+            return [self._predict(method, cv.fit(method), cv.X_test, cv.test_scores)]
+        found = []
+        for rest, sets in self.parts:
+            made = cv.learn(method, rest)
+            found += [self._predict(method, made, cv.table[r], cv.scores[r]) for r in sets]
+        return found
+
+    def _predict(self, method: Method, fitted: Any, X: Any, scores: Floats) -> Prediction:
+        """Return the prediction of one set by a fitted method."""
+        labels = self.cv.labels
+        by = scores[:, -labels.n_columns :]
+        if method.joint:
+            by = labels.one(fitted.predict_proba(X), fitted.classes_)
+        if self.cv.online and hasattr(fitted, "freeze"):
+            fitted = fitted.freeze()
+        return Prediction(labels.columns(fitted.predict(X)), by)
+
+    def in_order(self, tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return one table, in the order of `rows`, from those of whole parts."""
+        return np.concatenate(tables)[np.argsort(np.concatenate(self.sets))]
+
+    def score(self, predictions: Sequence[Prediction]) -> MethodScore:
+        """Score the predictions of all sets."""
+        truth, measure = self.cv.truth, self.cv.settings.objective
+        selected = [each.selected for each in predictions]
+        if not self.whole:
+            return score_sets(truth, selected, self.sets, measure)
+        return score_rows(truth[self.rows], self.in_order(selected), measure, self.weight)
+
+    def leave_out_unable(self) -> None:
+        """Leave out, with a note, methods whose expectation takes too long for so many rows."""
+        cv = self.cv
+        problem = Problem.of(measure=cv.settings.objective)
+        bounded = isinstance(problem.measure, GMean) and cv.settings.confidence_level is None
+        able = [method for method in cv.methods if not method.joint]
+        if bounded or not problem.needs_items or not able:
+            return
+        batches = [rest for rest, _ in self.parts] if cv.online else self.sets
+        try:
+            refuse_many(max(map(len, batches)), problem.measure)
+        except ValueError as error:
+            cv.notes += [f"{m.name} was left out: {error}" for m in cv.methods if m.joint]
+            cv.methods = able
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The method to use, and what it was chosen by.
+
+    `safe` is the method that is used unless another leads it clearly, None where there is none.
+    `behind` is how far each method is behind the best, `std_error` the standard error of that
+    difference, paired over the same rows. `close` are those that cannot be told apart from the one
+    chosen: the 95 % interval of the difference contains 0. `calibration` is how far the held-out
+    probabilities are off, in standard errors.
+    """
+
+    chosen: str
+    best: str
+    safe: str | None
+    behind: dict[str, float]
+    std_error: dict[str, float]
+    close: tuple[str, ...]
+    calibration: float
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the classifier's own probabilities agree with the held-out labels."""
+        return self.calibration < 3.0
+
+
+def choose(scores: Mapping[str, MethodScore], truth: Bools, proba: Floats | None) -> Choice:
+    """Return the choice among methods scored on the same rows.
+
+    The blend is used unless another method leads it by more than 1.96 standard errors (one that the
+    user added by more than one), and is not led in turn. Without a blend it is expected F that must
+    be led; without both, the method with the highest score is used. docs/choosing.md measures the
+    regret of this rule. `proba` are the classifier's held-out probabilities, None if it has none.
+    """
+    best = max(scores, key=lambda name: scores[name].value)
+    behind = {name: scores[best].value - s.value for name, s in scores.items()}
+    error = {name: s.std_error(scores[best]) for name, s in scores.items()}
+    calibration = np.inf if proba is None else calibration_error(truth, proba)
+    safe = next((name for name in SAFE if name in scores), None)
+    chosen = best if safe is None else _unless_led(scores, safe)
+
+    def is_close(one: MethodScore, other: MethodScore) -> bool:
+        return abs(one.value - other.value) <= CLEAR_LEAD * one.std_error(other)
+
+    close = tuple(name for name in scores if is_close(scores[name], scores[chosen]))
+    return Choice(chosen, best, safe, behind, error, close, float(calibration))
+
+
+def _unless_led(scores: Mapping[str, MethodScore], safe: str) -> str:
+    """Return the safe method, or the best of those that lead it clearly, unless that is led too.
+
+    Only an added method can be, which needs a smaller lead: two clear leads add up to one.
+    """
+
+    def leads(name: str) -> bool:
+        clear = CLEAR_LEAD if name in OWN_NAMES else 1.0
+        lead = scores[name].value - scores[safe].value
+        return lead > clear * scores[name].std_error(scores[safe])
+
+    leaders = list(filter(leads, scores))
+    if not leaders:
+        return safe
+    return _unless_led(scores, max(leaders, key=lambda name: scores[name].value))
+
+
+def calibration_error(truth: Bools, proba: Floats) -> float:
+    """Return the worse z of two tests of calibration: of the total, and Spiegelhalter's (1986)."""
+    return max(total_error(truth, proba), _z(truth, proba, 1 - 2 * proba))
+
+
+def total_error(truth: Bools, proba: Floats) -> float:
+    """Return how far the number of positives is from the expected one, in standard errors."""
+    return _z(truth, proba, np.ones_like(proba))
+
+
+def _z(truth: Bools, proba: Floats, a: Floats) -> float:
+    """Return how far a weighted sum of truth - p is from 0, in standard errors."""
+    error = np.sqrt(np.sum(a**2 * proba * (1 - proba)))
+    return float(abs(np.sum(a * (truth - proba))) / max(error, 1e-12))

@@ -1,0 +1,167 @@
+"""The best of a family of cost-weighted classifiers, each with its threshold tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import logit
+from sklearn import get_config
+from sklearn.frozen import FrozenEstimator
+
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.validation import check_count, ones_unless
+from argmaxf.empirical.cost_sensitive import cost_weights, target_grid
+from argmaxf.estimators.linear_f import check_fbeta
+from argmaxf.estimators.margins import is_constant
+from argmaxf.estimators.meta import MetaFClassifier, TrainingData
+from argmaxf.estimators.scores import last_step, weight_parameter
+from argmaxf.estimators.threshold_f import ThresholdFClassifier
+
+
+class CostSensitiveFClassifier(MetaFClassifier):
+    """A classifier trained with the error costs that give the highest F_β; experimental.
+
+    F_β is pseudo-linear: some weighting of the two kinds of error turns maximizing it into ordinary
+    weighted classification. For each label the classifier is trained under `n_costs` weightings,
+    each gets the exact threshold on out-of-fold scores, and the one with the highest F is kept.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier whose `fit` takes `sample_weight`.
+    measure : str or FBeta, default="f1"
+        The F_β to maximize, such as ``"f2"``.
+    n_costs : int, default=8
+        How many weightings to try. Each costs one training per fold and one on all rows.
+    cv : int, float, splitter object, list of splits or None, default=5
+        How rows are held out, as in `ThresholdFClassifier`; None compares and tunes on the training
+        scores.
+    pos_label : object, default=None
+        The class F counts in a binary target; by default the last in sorted order.
+
+    Attributes
+    ----------
+    estimators_ : list of ThresholdFClassifier
+        The chosen classifier of each label; None for a constant label.
+    targets_ : ndarray of shape (n_labels, n_costs)
+        The values of t tried: a missed positive costs 1 + β² - t, a selected negative costs t.
+    scores_ : ndarray of shape (n_labels, n_costs)
+        The F each of them reached on the tuning scores.
+    target_ : ndarray of shape (n_labels,)
+        The chosen t of each label, NaN for a constant label.
+
+    References
+    ----------
+    S. Parambath, N. Usunier, Y. Grandvalet (2014). Optimizing F-measures by cost-sensitive
+    classification. NIPS.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_classification(500, weights=[0.9], random_state=0)
+    >>> model = CostSensitiveFClassifier(LogisticRegression(), n_costs=4).fit(X, y)
+    >>> model.scores_.shape
+    (1, 4)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        measure: Any = "f1",
+        n_costs: int = 8,
+        cv: Any = 5,
+        pos_label: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.measure = measure
+        self.n_costs = n_costs
+        self.cv = cv
+        self.pos_label = pos_label
+
+    def _fit(self, rows: TrainingData) -> None:
+        check_count("n_costs", self.n_costs)
+        beta = check_fbeta(self._measure())
+        _check_takes_weights(self.estimator)
+        self._fit_params(ones_unless(rows.weight, len(rows.columns)), rows.params)  # or raise
+        families = [self._fit_family(rows, column, beta) for column in rows.columns.T]
+        self.estimators_ = [best for best, _, _ in families]
+        self.targets_ = np.array([targets for _, targets, _ in families])
+        self.scores_ = np.array([scores for _, _, scores in families])
+        chosen = self.scores_.argmax(axis=1)
+        constant = np.array([best is None for best in self.estimators_])
+        self.target_ = np.where(constant, np.nan, self.targets_[np.arange(len(chosen)), chosen])
+        self._certain = np.where(rows.columns.any(axis=0), np.inf, -np.inf)
+        for best in self.estimators_:
+            self._show_features(best)
+
+    def _fit_family(
+        self, rows: TrainingData, column: Bools, beta: float
+    ) -> tuple[ThresholdFClassifier | None, Floats, Floats]:
+        """Return the best member for one label, the targets tried, and the F each reached."""
+        counted = ones_unless(rows.weight, len(column))
+        rate = float(counted @ column / counted.sum())
+        targets = target_grid(rate, self.n_costs, beta=beta)
+        if is_constant(column[counted > 0]):
+            return None, targets, np.full(len(targets), np.nan)
+        family = []
+        for target in targets:
+            costs = cost_weights(column, target, beta=beta, weight=rows.weight)
+            member = CostWeighted(self.estimator, measure=self.measure, cv=self.cv)
+            family.append(member.fit_under(costs, rows, column))
+        scores = np.array([member.f_ for member in family])
+        return family[scores.argmax()], targets, scores
+
+    def _margin(self, X: Any) -> Floats:
+        multiclass = self._labels.kind == "multiclass"
+
+        def read(best: Any) -> Any:
+            if not multiclass or best.log_odds_threshold_ is None:
+                return best.decision_function(X)
+            return logit(best.predict_proba(X)[:, 1]) - best.log_odds_threshold_
+
+        return self._by_label(X, self._certain, read)
+
+    def _proba(self, X: Any) -> Floats:
+        """Return the probabilities of each label's model, under the costs it was trained with."""
+        return self._by_label(X, self._certain > 0, lambda best: best.predict_proba(X)[:, 1])
+
+    def _by_label(self, X: Any, certain: Any, read: Callable[[Any], Floats]) -> Floats:
+        """Return what is read from each label's model, and the certain value of constant labels."""
+        n = int(X.shape[0] if hasattr(X, "shape") else len(np.asarray(X)))
+        pairs = zip(self.estimators_, certain, strict=True)
+        columns = [np.full(n, float(c)) if best is None else read(best) for best, c in pairs]
+        return np.column_stack(columns)
+
+
+class CostWeighted(ThresholdFClassifier):
+    """A `ThresholdFClassifier` that is trained under some costs, and counts F without them."""
+
+    def fit_under(self, costs: Floats, rows: TrainingData, column: Bools) -> Self:
+        """Fit for one label with `costs` as training weights; F uses the weights of the rows."""
+        self._costs = costs
+        self.fit(rows.X, column, rows.weight, groups=rows.groups, **rows.params)
+        del self._costs
+        return self
+
+    def _fit_params(self, weight: Any, params: dict[str, Any]) -> dict[str, Any]:
+        routed = super()._fit_params(self._costs, params)
+        if "sample_weight" not in routed:
+            raise ValueError(
+                f"{type(self.estimator).__name__} must request sample_weight for fit: "
+                "set_fit_request(sample_weight=True)"
+            )
+        return routed
+
+
+def _check_takes_weights(estimator: Any) -> None:
+    """Refuse a classifier that cannot be trained under costs."""
+    name = type(last_step(estimator)).__name__
+    if isinstance(estimator, FrozenEstimator):
+        raise ValueError(f"estimator must be trained again for each cost, got a {name}")
+    if get_config()["enable_metadata_routing"] or weight_parameter(estimator) is not None:
+        return
+    raise ValueError(f"estimator must take sample_weight in fit, {name} does not")

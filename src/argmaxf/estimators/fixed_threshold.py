@@ -1,0 +1,168 @@
+"""Online prediction: a fitted classifier that decides each row alone, by fixed thresholds."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MetaEstimatorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from argmaxf._base.arrays import Floats
+from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.margins import margin
+from argmaxf.estimators.meta import FClassifier
+
+
+class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
+    """A fitted classifier that decides each row alone; `freeze` returns it.
+
+    The same row always gets the same labels, whatever it is predicted with. This is scikit-learn's
+    `FixedThresholdClassifier` for every kind of target. Like a `FrozenEstimator` it does not change
+    when it is cloned or fitted.
+
+    Parameters
+    ----------
+    estimator : classifier
+        The fitted classifier of this package that was frozen.
+
+    Attributes
+    ----------
+    threshold_ : float, ndarray or None
+        The probability from which a label is predicted, one for each label where F is macro:
+        ``predict_proba(X)[:, 1] >= threshold_`` is `predict` for a binary target. Of a classifier
+        without probabilities, its threshold on the scores. None where each row is decided over its
+        labels.
+    expected_ : float or ndarray
+        The expected F on rows like the reference. NaN where it is not known; so for a tuned
+        threshold, whose F on the tuning rows (`estimator.f_`) is higher than on new rows.
+    std_ : float or ndarray
+        Standard deviation of F on a set of the reference's size.
+    classes_ : ndarray
+        The labels, as the frozen classifier has them.
+    """
+
+    threshold_: Any = None
+    expected_: Any = np.nan
+    std_: Any = np.nan
+    _by_probability: bool = False  # whether threshold_ decides, and not the classifier itself
+    _gain: Any = 1.0  # what a margin is worth to each class, where classes compete for a row
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    @classmethod
+    def of(cls, fitted: Any, labels: Labels, *, expected: Any = np.nan, std: Any = np.nan) -> Self:
+        """Return a classifier that decides as `fitted` does, which looks at single rows already.
+
+        Parameters
+        ----------
+        fitted : classifier
+            A fitted classifier.
+        labels : Labels
+            Its labels.
+        expected : float or ndarray, default=nan
+            The F to expect.
+        std : float or ndarray, default=nan
+            Its standard deviation.
+
+        Returns
+        -------
+        FixedThresholdFClassifier
+            The frozen classifier.
+        """
+        frozen = cls(fitted)
+        frozen._labels, frozen.classes_ = labels, labels.classes
+        frozen.expected_, frozen.std_ = expected, std
+        frozen.threshold_ = getattr(fitted, "threshold_", None)
+        return frozen
+
+    def at(self, threshold: Any, gain: Any) -> Self:
+        """Decide by these thresholds on probabilities.
+
+        Parameters
+        ----------
+        threshold : float or ndarray
+            One for all labels, or one for each.
+        gain : float or ndarray
+            What a margin is worth to each class of a multiclass target.
+
+        Returns
+        -------
+        FixedThresholdFClassifier
+            The classifier itself.
+        """
+        self.threshold_, self._gain, self._by_probability = threshold, gain, True
+        return self
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Do nothing: the classifier is fitted, and its thresholds are fixed.
+
+        Parameters
+        ----------
+        X : object
+            Ignored.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        FixedThresholdFClassifier
+            The classifier itself.
+        """
+        return self
+
+    def _margin(self, X: Any) -> Floats:
+        if not self._by_probability:
+            return self._labels.margins(self.estimator.decision_function(X))
+        proba = self._labels.one(self.estimator.predict_proba(X))
+        return margin(proba, self.threshold_, self._gain)
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the frozen classifier.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows.
+
+        Returns
+        -------
+        ndarray
+            Of each class, or of each label of a multilabel target.
+        """
+        proba: NDArray[np.float64] = self.estimator.predict_proba(X)
+        return proba
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
+
+class FreezeMixin:
+    """`freeze` for classifiers that can be turned into one with fixed thresholds."""
+
+    def freeze(self, X_reference: Any = None) -> FixedThresholdFClassifier:
+        """Return a fitted classifier that decides each row alone: for online prediction.
+
+        Parameters
+        ----------
+        X_reference : array-like, default=None
+            Rows like those to come, without labels. A classifier that decides a batch jointly takes
+            the threshold of their decision, with a warning where they hold fewer than three
+            positives on average; with ``deploy_rate="estimate"`` their rate is kept. By default the
+            training rows, with their probabilities while held out.
+
+        Returns
+        -------
+        FixedThresholdFClassifier
+            With `threshold_`, and the expected F in `expected_` and `std_` where it is known: they
+            are NaN where the probabilities are known to be wrong.
+        """
+        check_is_fitted(self)
+        return self._freeze(X_reference)  # type: ignore[attr-defined,no-any-return]

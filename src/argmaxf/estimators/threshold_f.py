@@ -1,0 +1,345 @@
+"""ML^δ: scores from any classifier, and the threshold on them with the highest F."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
+
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.validation import check_choice, ones_unless
+from argmaxf.constraints import Constraints
+from argmaxf.empirical.cuts import threshold_std
+from argmaxf.empirical.guarantees import refuse_groups
+from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
+from argmaxf.estimators.calibration import fit_curves
+from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier, FreezeMixin
+from argmaxf.estimators.folds import is_share, make_splits, seed_of, too_rare
+from argmaxf.estimators.margins import best_thresholds, macro_gain, margin
+from argmaxf.estimators.meta import MetaFClassifier, TrainingData
+from argmaxf.estimators.scores import (
+    PREFERRED,
+    HeldOutScores,
+    LabelScorer,
+    is_precomputed,
+    response_method,
+)
+from argmaxf.estimators.shift import TargetPrior
+
+SATURATED = 25.0  # log-odds from which probabilities are too close to 1 to order rows
+
+
+class TuningRows(NamedTuple):
+    """The rows on which thresholds are tuned, with their scores."""
+
+    columns: Bools
+    scores: Floats
+    weight: Floats | None  # of each row, or of each of its labels
+
+    @classmethod
+    def of(cls, columns: Bools, scores: Floats, weight: Floats | None) -> Self:
+        """Take the rows that were held out: the scores of others are NaN."""
+        rows = np.flatnonzero(~np.isnan(scores).any(axis=1))
+        return cls(columns[rows], scores[rows], None if weight is None else weight[rows])
+
+    def at(self, prior: TargetPrior, rates: Floats) -> TuningRows:
+        """Return the rows weighted to these rates."""
+        moved = prior.weights(self.columns, rates)
+        return self._replace(weight=moved * ones_unless(self.weight, len(moved))[:, None])
+
+    def labels(self) -> Iterator[TuningRows]:
+        """Yield the rows of each label by itself."""
+        weight = self.weight
+        for j in range(self.columns.shape[1]):
+            own = weight[:, j] if weight is not None and weight.ndim == 2 else weight
+            yield TuningRows(self.columns[:, [j]], self.scores[:, [j]], own)
+
+    def counts(self, threshold: Any) -> tuple[Any, Any, Any, Any]:
+        """Return true positives, predicted and actual positives of each label, and all rows."""
+        selected = self.scores >= threshold
+        weight = ones_unless(self.weight, len(selected))
+        weight = weight if weight.ndim == 2 else weight[:, None]
+        cells = (selected & self.columns, selected, self.columns, np.ones_like(selected))
+        true, predicted, actual, rows = (np.sum(weight * cell, axis=0) for cell in cells)
+        return true, predicted, actual, rows
+
+
+class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
+    """A classifier whose decision threshold is tuned for F_β, exactly (ML^δ in the paper).
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier with `decision_function` or `predict_proba`. A fitted one inside
+        `FrozenEstimator` keeps its model and only gets a threshold.
+    measure : str, Measure or callable, default="f1"
+        What to maximize: a name such as ``"f2"``, an object of `argmaxf.measures`, or a function of
+        counts.
+    average : {"macro", "micro", "samples"}, default="macro"
+        What F of several labels is. `"macro"` gives each label the threshold of its own highest F;
+        `"micro"` and `"samples"` give all labels one threshold, with the highest F of all cells, or
+        the highest mean F of rows. The last two are for multilabel targets, without
+        `confidence_level`.
+    cv : int, float, splitter object, list of splits or None, default=5
+        How rows are held out, on whose scores the threshold is tuned: a number of stratified folds,
+        a splitter (`MultilabelStratifiedKFold(5, random_state=1)` for another seed), or splits. The
+        model that predicts is trained on all rows. A share such as 0.2, or any single split, holds
+        out rows once, and the model is trained on the others only. None tunes on the training
+        scores, as the paper does; that overfits where rows are few for the model. Folds run in
+        parallel inside ``joblib.parallel_config(n_jobs=4)``.
+    min_precision : float, default=None
+        The least precision, on the scores the threshold is tuned on; `fit` fails where no
+        threshold reaches it.
+    min_recall : float, default=None
+        The least recall, on the same scores.
+    max_selected_rate : float, default=None
+        The largest part of the rows to be predicted positive. For a number of rows in each batch
+        use `ExpectedFClassifier(max_selected=…)`.
+    confidence_level : float, default=None
+        The probability with which these hold for new rows (see `maximize_empirical_f`). It is
+        proven where the model was not trained on the rows the threshold is tuned on: with a share
+        as `cv`, or a `FrozenEstimator`. With folds it was measured (docs/promises.md): the
+        threshold comes from other models than the one that predicts.
+    deploy_rate : float, array-like of float, "estimate" or None, default=None
+        The rate of positives where it predicts, if it differs from training: a number, or one for
+        each label; for a multiclass target the share of each class. Held-out rows are weighted to
+        that rate. `"estimate"` takes the most likely rate of each batch, which is then decided as a
+        whole; `freeze(X_reference)` keeps the rate of some rows. Right under prior shift only
+        (docs/shift.md). Not with `confidence_level`, which is about rows as in training.
+    pos_label : scalar, default=None
+        The class F counts in a binary target; by default the last in sorted order.
+
+    Attributes
+    ----------
+    estimators_ : list of estimator
+        The classifier fitted on all rows, or on those not held out; one per label where it cannot
+        hold them all.
+    threshold_ : float or ndarray of shape (n_labels,)
+        The threshold on probabilities: ``predict_proba(X)[:, 1] >= threshold_`` is `predict` for a
+        binary target. On the classifier's decision scores where it has no `predict_proba`. NaN
+        where it lies at probabilities that round to 1, so that `log_odds_threshold_` decides. With
+        ``deploy_rate="estimate"`` the one for the rate of training.
+    log_odds_threshold_ : float, ndarray of shape (n_labels,) or None
+        The same threshold on log-odds; None where the classifier has no such scores.
+    f_ : float or ndarray of shape (n_labels,)
+        The F_β, or the measure, reached there, on the scores the threshold was tuned on.
+    threshold_std_ : float or ndarray of shape (n_labels,)
+        The standard deviation of `threshold_`, estimated from disjoint parts of the data; NaN where
+        there are too few positives, and where labels share a threshold.
+    guarantee_ : Guarantee, list of Guarantee or None
+        What is guaranteed for new rows, and its cost; one per label, or one for a binary target.
+    response_method_ : str
+        The scale of `threshold_`: ``"predict_proba"`` or ``"decision_function"``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_classification(2000, weights=[0.95], class_sep=0.7, random_state=0)
+    >>> tuned = ThresholdFClassifier(LogisticRegression()).fit(X, y)
+    >>> tuned.response_method_, tuned.threshold_ < 0.5
+    ('predict_proba', True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        measure: Any = "f1",
+        average: str = "macro",
+        cv: Any = 5,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+        max_selected_rate: float | None = None,
+        confidence_level: float | None = None,
+        deploy_rate: Any = None,
+        pos_label: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.measure = measure
+        self.average = average
+        self.cv = cv
+        self.min_precision = min_precision
+        self.min_recall = min_recall
+        self.max_selected_rate = max_selected_rate
+        self.confidence_level = confidence_level
+        self.deploy_rate = deploy_rate
+        self.pos_label = pos_label
+
+    def _fit(self, rows: TrainingData) -> None:
+        self._prior = TargetPrior.of(self.deploy_rate, self._labels, rows.columns, rows.weight)
+        limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate)
+        self._limits = limits.given()
+        self._check_limits()
+        if rows.groups is not None and self.confidence_level is not None:
+            refuse_groups()
+        tuning = self._fit_models(rows, self._fit_params(rows.weight, rows.params))
+        if self._prior.by_batch:
+            every = [np.arange(len(tuning.scores))]
+            how = (tuning.scores, tuning.columns, "isotonic", tuning.weight)
+            self._rows, self._curves = tuning, fit_curves([self._scorer], every, *how)
+        self._set_thresholds(self._weighted(tuning))
+        if not is_precomputed(self.estimator):  # a comparison needs it of the chosen method only
+            self._set_spread(self._weighted(tuning))
+
+    def _fit_models(self, rows: TrainingData, params: dict[str, Any]) -> TuningRows:
+        """Fit the classifier; return the rows to tune on, held out where possible."""
+        method = response_method(self.estimator, PREFERRED[self._labels.kind])
+        scorer = LabelScorer(self.estimator, self._labels, method)
+        rare, splits = too_rare(rows.columns), []
+        folds = self.cv is not None and (is_share(self.cv) or not rare.all())
+        if folds and not isinstance(self.estimator, FrozenEstimator):
+            splits = make_splits(self.cv, rows.columns, rows.target, rows.groups)
+        if len(splits) == 1:
+            scores, (model,) = scorer.out_of_fold(rows.X, rows.target, splits, params)
+        else:
+            model = scorer.fit(rows.X, rows.target, **params)
+        self._use(self._on_scale(model, rows))
+        if len(splits) == 1 and self._scorer is not model:
+            scores = np.where(np.isnan(scores), np.nan, self._scorer.predict(rows.X))
+        elif len(splits) > 1:
+            scores, _ = self._scorer.out_of_fold(rows.X, rows.target, splits, params)
+            if rare.any():
+                scores = np.where(rare, self._scorer.predict(rows.X), scores)
+        elif len(splits) != 1:
+            scores = self._scorer.predict(rows.X)
+        return TuningRows.of(rows.columns, scores, rows.weight)
+
+    def _on_scale(self, model: LabelScorer, rows: TrainingData) -> LabelScorer:
+        """Return the model with scores whose threshold is one on probabilities, if it has any."""
+        n = len(rows.columns)
+        self._logistic = model.method != "predict_proba" and model.has_logistic_link(rows.X, n)
+        direct = not self._logistic and hasattr(self.estimator, "predict_proba")
+        return model.reading("predict_proba") if direct else model
+
+    def _weighted(self, rows: TuningRows) -> TuningRows:
+        """Return the rows weighted to the target rates, where they are known."""
+        if self._prior.deploy is None or self._prior.by_batch:
+            return rows
+        return rows.at(self._prior, self._prior.rates(rows.scores))
+
+    def _replace_models(self, held_out: HeldOutScores, *_: HeldOutScores) -> None:
+        super()._replace_models(held_out)
+        scores = held_out.of_kind(self._scorer.method)
+        rows = TuningRows.of(held_out.columns, scores, held_out.weight)
+        self._set_spread(self._weighted(rows))
+
+    def _check_limits(self) -> None:
+        """Refuse constraints on classes that compete for rows, and guarantees at another rate."""
+        check_choice("average", self.average, ("macro", "micro", "samples"))
+        shared = self.average != "macro"
+        if shared and self._labels.kind != "multilabel-indicator":
+            raise ValueError(
+                f"average={self.average!r} is for multilabel targets, got a {self._labels.kind} one"
+            )
+        if shared and self.deploy_rate is not None:
+            raise ValueError(f"deploy_rate is for average='macro', got {self.average!r}")
+        if self.confidence_level is not None and self.deploy_rate is not None:
+            raise ValueError(
+                "confidence_level is about rows as in training and cannot be combined with "
+                f"deploy_rate; got {self.confidence_level:g} and {self.deploy_rate!r}"
+            )
+        if self._limits and self._labels.kind == "multiclass":
+            raise ValueError(
+                "constraints need a binary or multilabel target: where classes compete for rows, "
+                f"a threshold does not decide alone; got {len(self.classes_)} classes"
+            )
+
+    @property
+    def response_method_(self) -> str:
+        """The scale of `threshold_`."""
+        on_proba = self._logistic or self._scorer.method == "predict_proba"
+        return "predict_proba" if on_proba else "decision_function"
+
+    def _set_thresholds(self, rows: TuningRows) -> None:
+        """Store the thresholds, and what they reach on the rows they were tuned on."""
+        threshold, guarantees = self._tune(rows)
+        self._cuts, self._gain = self._scaled(threshold, rows)
+        if self.average == "macro":
+            reached = np.asarray(self._measure().quotient(*rows.counts(threshold)))
+        else:
+            reached = self._best(rows).value
+        self.f_ = self._for_target(reached)
+        self.threshold_ = self._for_target(self._cuts[0])
+        self.log_odds_threshold_ = self._for_target(threshold) if self._logistic else None
+        self.guarantee_ = self._for_target(guarantees)
+
+    def _tune(self, rows: TuningRows) -> tuple[Floats, list[Any] | None]:
+        """Return the best threshold of each label on the scores, and its guarantee."""
+        if self.average != "macro":
+            return np.full(rows.columns.shape[1], self._best(rows).threshold), None
+        if rows.weight is not None and rows.weight.ndim == 2:
+            return np.concatenate([self._tune(label)[0] for label in rows.labels()]), None
+        if self.confidence_level is None and not self._limits:
+            return best_thresholds(rows.columns, rows.scores, self._measure(), rows.weight), None
+        best = self._best(rows)
+        guarantees = None if self.confidence_level is None else best.guarantee.tolist()
+        return np.asarray(best.threshold), guarantees
+
+    def _best(self, rows: TuningRows) -> Threshold:
+        """Return the best threshold of each label, or of all labels, within the limits."""
+        return maximize_empirical_f(
+            rows.columns,
+            rows.scores,
+            measure=self._measure(),
+            average=self.average,
+            sample_weight=rows.weight,
+            confidence_level=self.confidence_level,
+            **self._limits,
+        )
+
+    def _scaled(self, threshold: Floats, rows: TuningRows) -> tuple[tuple[Floats, Floats], Any]:
+        """Return thresholds on the scale of `threshold_` and on scores, and the classes' gains."""
+        gain: Any = 1.0  # what a margin is worth to each class when classes compete for a row
+        if self._labels.kind == "multiclass" and self.response_method_ == "predict_proba":
+            gain = macro_gain(*rows.counts(threshold)[:3], self._measure())
+        if not self._logistic:
+            return (threshold, threshold), gain
+        # A threshold may equal a score, of which the model's probability is right to some digits.
+        some = (rows.scores >= threshold).any(axis=0)
+        proba = expit(threshold) * (1.0 + np.where(some, -1e-15, 1e-15))
+        saturated = (threshold > SATURATED) | (threshold < -700.0)
+        proba = np.where(saturated, np.nan, proba)
+        return (np.where(np.isinf(threshold), threshold, proba), threshold), gain
+
+    def _set_spread(self, rows: TuningRows) -> None:
+        """Store the standard deviation of each threshold on other data of this size."""
+        std = np.full(rows.columns.shape[1], np.nan)
+        if self.average == "macro":
+            if self._logistic:
+                rows = rows._replace(scores=expit(rows.scores))
+            seed = check_random_state(seed_of(self.cv)).randint(2**31)
+            rng, measure = np.random.default_rng(seed), self._measure()
+            for j, (y, score, weight) in enumerate(rows.labels()):
+                std[j] = threshold_std(y[:, 0], score[:, 0], rng, measure=measure, weight=weight)
+        self.threshold_std_ = self._for_target(np.where(np.isnan(self._cuts[0]), np.nan, std))
+
+    def _margin(self, X: Any) -> Floats:
+        (shown, threshold), gain = self._cuts, self._gain
+        if self._prior.by_batch:
+            scores = self._scorer.predict(X)
+            rows = self._rows.at(self._prior, self._prior.rates(self._curves.of([scores])))
+            (shown, threshold), gain = self._scaled(self._tune(rows)[0], rows)
+        saturated = np.isnan(shown)
+        if not self._logistic or saturated.all():
+            return margin(self._scorer.predict(X), threshold, gain)
+        margins = margin(self._proba(X), shown, gain)
+        if saturated.any():
+            margins = np.where(saturated, margin(self._scorer.predict(X), threshold), margins)
+        return margins
+
+    def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
+        frozen = copy(self)
+        if self._prior.by_batch:
+            if X_reference is None:
+                raise ValueError("freeze needs X_reference: rows like those to come show the rate")
+            rates = self._prior.rates(self._curves.of([self._scorer.predict(X_reference)]))
+            frozen._prior = replace(self._prior, deploy=rates)
+            frozen._set_thresholds(self._rows.at(self._prior, rates))
+        return FixedThresholdFClassifier.of(frozen, self._labels)
