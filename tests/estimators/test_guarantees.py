@@ -202,9 +202,9 @@ def test_the_report_shows_the_promise_and_its_cost(rows):
     page = render(found, command=["argmaxf"])
     assert note.replace("'", "&#39;") in page
     assert "precision guaranteed at confidence level 0.9" in page
-    assert "What was promised is left aside here" in page
+    assert "The guarantee is left aside here" in page
     plain = render(compare(X, y, LogisticRegression()), command=["argmaxf"])
-    assert "promised" not in plain
+    assert "guarantee" not in plain
 
 
 @pytest.mark.parametrize("classifier", [ThresholdFClassifier, AutoFClassifier])
