@@ -17,8 +17,9 @@ variance over rows to that of independent cells: labels of one row are dependent
 *Macro.* The labels' own intervals, combined by their distances from the estimates (MOVER, Zou and
 Donner 2008), which keeps them asymmetric, with the labels' correlation over rows. They are the
 exact ones (0 and 1 for the quarters): what evens out for one label does not for a mean of labels.
-So are those of measures that the user defines, which need not be smooth, as the smaller of
-precision and recall is not.
+So are those of measures that the user defines. They need not be smooth, as the smaller of
+precision and recall is not, whose estimates are too low: the ends of their mean are the means of
+the labels' ends.
 
 The dependence of labels is seen in errors, and few errors show little of it. One more error of each
 kind is therefore taken to be correlated as the true labels are.
@@ -143,13 +144,14 @@ def f_interval(
     design = 1.0
     if average == "micro":  # few rows say little about it: n rows count for at most n² of them
         design = max(float(covariance.sum() / np.trace(covariance)), 1.0 / len(truth))
-    share = 0.25 if value.size == 1 and type(chosen) in MEASURES.values() else 0.0
+    smooth = type(chosen) in MEASURES.values()
+    share = 0.25 if value.size == 1 and smooth else 0.0
     ends = [_melded(each, chosen, zero_division, tail, design, share) for each in counts.T]
     low, high = np.array(ends).T
     if value.size == 1:
         return _around(low[0], value[0], high[0], chosen)
     scale = np.sqrt(np.diag(covariance))
-    correlation = covariance / np.outer(scale, scale)
+    correlation = covariance / np.outer(scale, scale) if smooth else np.ones_like(covariance)
     mean = float(value.mean())
     below, above = (
         float(np.sqrt(side @ correlation @ side)) / value.size
@@ -227,16 +229,17 @@ def _melded(
     share: float,
 ) -> tuple[float, float]:
     """Return both ends for the measure at these counts, each missed with probability `tail`."""
-    z, weight = _points(max(1.0, -NormalDist().inv_cdf(tail) / 2.0))
+    scale = max(1.0, -NormalDist().inv_cdf(tail) / 2.0)
+    weight = _points(scale)[1]
     n = counts[3]
     true, predicted, positives, total = counts / design
     negatives = total - positives
     rejected = negatives - predicted + true  # true negatives
-    s = n * _proportion(z[0], positives, total, 0.5)
+    s = n * _proportion(scale, 0, positives, total, 0.5)
     ends = []
     for up in (False, True):
-        recall = _proportion(z[1], true, positives, 1.0 - share if up else share)
-        specificity = _proportion(z[2], rejected, negatives, 1.0 - share if up else share)
+        recall = _proportion(scale, 1, true, positives, 1.0 - share if up else share)
+        specificity = _proportion(scale, 2, rejected, negatives, 1.0 - share if up else share)
         tp = s * recall
         value = measure.quotient(tp, tp + (n - s) * (1.0 - specificity), s, n, zero_division)
         order = np.argsort(-value if up else value)
@@ -259,25 +262,21 @@ def _points(scale: float) -> tuple[Floats, Floats]:
     return scale * normal, weight
 
 
-def _proportion(z: Floats, hits: float, of: float, more: float) -> Floats:
-    """Return a proportion of hits at standard normal quantiles: Beta(hits + more, misses + rest).
+@lru_cache(maxsize=256)
+def _proportion(scale: float, axis: int, hits: float, of: float, more: float) -> Floats:
+    """Return a proportion of hits at one variable of the points: Beta(hits + more, misses + rest).
 
     Interpolated between exact quantiles. For the lower end (`more` below ½) a proportion without
     hits is 0, for the upper end one without misses is 1.
     """
-    if (hits <= 0.0 and more < 0.5) or (hits >= of and more > 0.5):
-        return np.full(z.shape, float(more > 0.5))
-    nodes, quantiles = _beta_quantiles(hits + more, of - hits + 1.0 - more)
-    return np.asarray(np.interp(z, nodes, quantiles))
-
-
-@lru_cache(maxsize=1024)
-def _beta_quantiles(a: float, b: float) -> tuple[Floats, Floats]:
-    """Return quantiles of Beta(a, b), and the standard normal ones they correspond to."""
     from scipy.special import betaincinv, ndtr
 
+    z = _points(scale)[0][axis]
+    if (hits <= 0.0 and more < 0.5) or (hits >= of and more > 0.5):
+        return np.full(z.shape, float(more > 0.5))
     nodes = np.linspace(-8.2, 8.2, 257)
-    return nodes, betaincinv(a, b, ndtr(nodes))
+    quantiles = betaincinv(hits + more, of - hits + 1.0 - more, ndtr(nodes))
+    return np.asarray(np.interp(z, nodes, quantiles))
 
 
 def _counts(truth: Any, guess: Any, weight: Any = None) -> Floats:
