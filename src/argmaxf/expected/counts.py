@@ -114,18 +114,22 @@ def curve_by_counts(descending: Floats, problem: Problem) -> Floats:
     return linear_curve(descending, measure, zero)
 
 
-def value_by_counts(chosen: Floats, left: Floats, problem: Problem) -> ExpectedF:
+def value_by_counts(
+    chosen: Floats, left: Floats, problem: Problem, mean: float | None = None
+) -> ExpectedF:
     """Return mean and standard deviation for any chosen items, given those left out too."""
-    inside, outside = PoissonBinomial.of(chosen), PoissonBinomial.of(left)
+    floor = _negligible(chosen, left)
+    inside, outside = (PoissonBinomial.of(each).trimmed(floor) for each in (chosen, left))
     size = max(1, BLOCK_OF_VALUES // outside.mass.size)
     blocks = [
         PoissonBinomial(inside.first + i, inside.mass[i : i + size])
         for i in range(0, inside.mass.size, size)
     ]
     k, n = chosen.size, chosen.size + left.size
-    mean = variance = 0.0
-    for part in blocks:
-        mean += float(part.mass @ _values(part, outside, k, n, problem) @ outside.mass)
+    if mean is None:
+        means = (part.mass @ _values(part, outside, k, n, problem) for part in blocks)
+        mean = float(sum(each @ outside.mass for each in means))
+    variance = 0.0
     for part in blocks:
         away = _values(part, outside, k, n, problem) - mean
         variance += float(part.mass @ (away * away) @ outside.mass)
@@ -165,7 +169,7 @@ def general_curve(descending: Floats, problem: Problem) -> Floats:
     """Return f_0 … f_n of the top k of sorted items; refuse a measure that falls with tp."""
     n = descending.size
     refuse_many(n, problem.measure)
-    floor = NEGLIGIBLE * min(1.0, float(descending.sum()), float((1.0 - descending).sum()))
+    floor = _negligible(descending)
     above, below = prefix_counts(descending), prefix_counts(descending[::-1].copy())
     f = np.empty(n + 1)
     for k in range(n + 1):
@@ -174,6 +178,13 @@ def general_curve(descending: Floats, problem: Problem) -> Floats:
         _check_rising(values, inside, outside, k, n, problem.measure)
         f[k] = inside.mass @ values @ outside.mass
     return f
+
+
+def _negligible(*items: Floats) -> float:
+    """Return the probability of a count that can be left out, given how many are positive."""
+    positives = sum(float(p.sum()) for p in items)
+    negatives = sum(float((1.0 - p).sum()) for p in items)
+    return NEGLIGIBLE * min(1.0, positives, negatives)
 
 
 def prefix_counts(p: Floats) -> list[PoissonBinomial]:
@@ -286,7 +297,8 @@ def decide_by_counts(
             raise problem.no_set()
         k[r] = best_size(f, allowed, descending, problem)
         expected[r] = f[k[r]]
-        std[r] = value_by_counts(descending[: k[r]], descending[k[r] :], problem).std
+        chosen, left = descending[: k[r]], descending[k[r] :]
+        std[r] = value_by_counts(chosen, left, problem, float(expected[r])).std
     return k, expected, std
 
 
