@@ -117,8 +117,11 @@ def curve_by_counts(descending: Floats, problem: Problem) -> Floats:
 def value_by_counts(
     chosen: Floats, left: Floats, problem: Problem, mean: float | None = None
 ) -> ExpectedF:
-    """Return mean and standard deviation for any chosen items, given those left out too."""
-    floor = _negligible(chosen, left)
+    """Return mean and standard deviation for any chosen items, given those left out too.
+
+    Where the mean is known only the deviation is computed, to an absolute 1e-20.
+    """
+    floor = 0.0 if mean is None else NEGLIGIBLE**2
     inside, outside = (PoissonBinomial.of(each).trimmed(floor) for each in (chosen, left))
     size = max(1, BLOCK_OF_VALUES // outside.mass.size)
     blocks = [
@@ -169,7 +172,7 @@ def general_curve(descending: Floats, problem: Problem) -> Floats:
     """Return f_0 … f_n of the top k of sorted items; refuse a measure that falls with tp."""
     n = descending.size
     refuse_many(n, problem.measure)
-    floor = _negligible(descending)
+    floor = NEGLIGIBLE * min(1.0, float(descending.sum()), float((1.0 - descending).sum()))
     above, below = prefix_counts(descending), prefix_counts(descending[::-1].copy())
     f = np.empty(n + 1)
     for k in range(n + 1):
@@ -178,13 +181,6 @@ def general_curve(descending: Floats, problem: Problem) -> Floats:
         _check_rising(values, inside, outside, k, n, problem.measure)
         f[k] = inside.mass @ values @ outside.mass
     return f
-
-
-def _negligible(*items: Floats) -> float:
-    """Return the probability of a count that can be left out, given how many are positive."""
-    positives = sum(float(p.sum()) for p in items)
-    negatives = sum(float((1.0 - p).sum()) for p in items)
-    return NEGLIGIBLE * min(1.0, positives, negatives)
 
 
 def prefix_counts(p: Floats) -> list[PoissonBinomial]:
