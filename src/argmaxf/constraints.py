@@ -35,26 +35,25 @@ class Constraints:
         return {name: limit for name, limit in named.items() if limit is not None}
 
     def __str__(self) -> str:
-        return ", ".join(f"{name}={said(limit)}" for name, limit in self.given().items())
+        return ", ".join(
+            f"{name}={format_probability(limit)}" for name, limit in self.given().items()
+        )
 
 
-NOTHING = 1e-12  # a cost below this is rounding, and so is this part of a number of rows
-
-
-def most_of(rate: float, n: int) -> int:
+def count_at_rate(rate: float, n: int) -> int:
     """Return how many of n rows are at most a part of them: 29 of 100 for 0.29, not 28."""
-    return math.floor(rate * n * (1.0 + NOTHING))
+    return math.floor(rate * n * (1.0 + 1e-12))  # rounding is no reason to take one less
 
 
-def said(number: float) -> str:
+def format_probability(number: float) -> str:
     """Return a probability in few digits, and in all of them where few would make it 0 or 1."""
     short = f"{number:.12g}"
     return repr(float(number)) if float(short) in (0.0, 1.0) and number != float(short) else short
 
 
-def priced(cost: float) -> str:
+def format_cost(cost: float) -> str:
     """Say what constraints cost, as in "at 0.02 of" F, or that they cost nothing."""
-    return f"at {cost:.4g} of" if cost > NOTHING else "at no cost in"
+    return f"at {cost:.4g} of" if cost > 1e-12 else "at no cost in"
 
 
 def check_strictly_between(name: str, number: float, why: str) -> float:
@@ -65,10 +64,12 @@ def check_strictly_between(name: str, number: float, why: str) -> float:
     return value
 
 
-def sure(name: str, number: float, together: float | None) -> str:
+def format_level(name: str, number: float, joint: float | None) -> str:
     """Return a named confidence, and that of all segments at once where this is one of them."""
-    of_all = "" if together is None else f" ({said(together)} for all segments at once)"
-    return f"{name} {said(number)}{of_all}"
+    alone = f"{name} {format_probability(number)}"
+    if joint is None:
+        return alone
+    return f"{alone} ({format_probability(joint)} for all segments at once)"
 
 
 class ChanceConstraint(NamedTuple):

@@ -21,7 +21,7 @@ from argmaxf.comparison.ranking import (
     Prediction,
     total_error,
 )
-from argmaxf.constraints import priced
+from argmaxf.constraints import format_cost
 from argmaxf.empirical.interval import Interval
 from argmaxf.estimators.shift import Distance
 
@@ -101,7 +101,7 @@ def guarantee_notes(cv: CrossValidation, chosen: str) -> list[str]:
         free = copy(made).set_params(**dict.fromkeys(limits))
         rows = cv.table[cv.held_out]
         cost = np.mean(free.decide(rows).expected - made.decide(rows).expected)
-    said = f"; for the held-out rows {priced(float(cost))} expected {settings.objective.title}"
+    said = f"; for the held-out rows {format_cost(float(cost))} expected {settings.objective.title}"
     known = "" if np.isnan(cost) else said  # unknown where probabilities are known to be wrong
     return [f"guaranteed: {settings.constraints} in each batch{held}{known}"]
 

@@ -21,7 +21,7 @@ from scipy.stats import binom
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.messages import how_many
-from argmaxf.constraints import Constraints, check_strictly_between, priced, sure
+from argmaxf.constraints import Constraints, check_strictly_between, format_cost, format_level
 from argmaxf.empirical.cuts import Cuts, rated
 from argmaxf.empirical.fixed_sequence import (
     MOST_GROWTH,
@@ -70,8 +70,8 @@ class Guarantee:
     joint_confidence_level: float | None = None
 
     def __str__(self) -> str:
-        level = sure("confidence level", self.confidence_level, self.joint_confidence_level)
-        return f"{self.constraints} at {level}, {priced(self.cost)} F"
+        level = format_level("confidence level", self.confidence_level, self.joint_confidence_level)
+        return f"{self.constraints} at {level}, {format_cost(self.cost)} F"
 
 
 def check_can_be_guaranteed(
@@ -167,7 +167,7 @@ def guaranteed_cuts(
     enough = cuts.true >= least_true(steps.positives, constraints.min_recall, share)
     few = cuts.true + cuts.false <= most_selected(steps.n, constraints.max_selected_rate, share)
     if not (enough & few).any():
-        level = sure("confidence level", confidence_level, joint)
+        level = format_level("confidence level", confidence_level, joint)
         rows = rows_needed(steps, constraints, share)
         times = f"and {MOST_GROWTH:,.0f} times as many like these would not do: no cut of them"
         advice = f"{times} meets it clearly"

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import check_unit_interval
-from argmaxf.constraints import most_of
+from argmaxf.constraints import count_at_rate
 from argmaxf.estimators.calibration import (
     CalibrationWarning,
     leaves_as_is,
@@ -200,7 +200,7 @@ class JointDecisionMixin(FreezeMixin, MetaFClassifier):
             return self.max_selected
         sizes = {"samples": proba.shape[1], "micro": proba.size, "macro": len(proba)}
         rate = check_unit_interval("max_selected", self.max_selected)
-        return most_of(rate, sizes[self._average()])
+        return count_at_rate(rate, sizes[self._average()])
 
     def estimate_rate(
         self, X: Any, *, method: str = "likelihood", confidence_level: float = 0.95

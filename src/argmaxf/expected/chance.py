@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from argmaxf._base.arrays import Bools, Floats, contiguous
 from argmaxf._base.messages import how_many
 from argmaxf._base.validation import NotAProbability
-from argmaxf.constraints import ChanceConstraint, Constraints, priced, sure
+from argmaxf.constraints import ChanceConstraint, Constraints, format_cost, format_level
 from argmaxf.expected.counts import PoissonBinomial, best_size, sizes_allowed, value_by_counts
 from argmaxf.expected.decision import Decision, ExpectedF, top_items
 from argmaxf.expected.ties import settle
@@ -62,9 +62,9 @@ class ChanceGuarantee:
     joint_confidence_level: float | None = None
 
     def __str__(self) -> str:
-        cost = f"{priced(self.cost)} expected {self.measure}"
+        cost = f"{format_cost(self.cost)} expected {self.measure}"
         shown = float(f"{self.probability:.4g}")
-        probability = sure("probability", shown, self.joint_confidence_level)
+        probability = format_level("probability", shown, self.joint_confidence_level)
         return f"{self.constraints} with {probability}, {cost}"
 
 
@@ -128,7 +128,7 @@ def _infeasible(descending: Floats, chance: ChanceConstraint, allowed: Bools) ->
     k = int(np.argmax(enough))
     probability = probability_of_top(descending, k, chance.constraints)
     with_recall = " that meets the recall" if chance.constraints.min_recall else ""
-    level = sure("confidence level", chance.confidence_level, chance.joint_confidence_level)
+    level = format_level("confidence level", chance.confidence_level, chance.joint_confidence_level)
     return ValueError(
         f"{chance.constraints} cannot be met at {level}: the smallest allowed set{with_recall} "
         f"has {how_many(k, 'item')} and meets it with probability {probability:.4g}"
