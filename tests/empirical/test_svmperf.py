@@ -93,17 +93,17 @@ def test_with_error_rate_as_loss_it_is_the_ordinary_svm(C):
         wrong = sign * score < 1
         return Violation(wrong.mean(), sign * wrong / n)
 
-    found = lay_planes(Scores(X, False), error_rate, budget=C * n, tol=1e-6, max_iter=2000)
+    best, gap, _ = lay_planes(Scores(X, False), error_rate, budget=C * n, tol=1e-6, max_iter=2000)
 
     def hinge(w):
         return 0.5 * w @ w + C * np.maximum(0, 1 - sign * (X @ w)).sum()
 
-    assert found.best.objective == pytest.approx(hinge(found.best.w), rel=1e-12)
-    assert found.gap <= 1e-6 * found.best.objective
+    assert best.objective == pytest.approx(hinge(best.w), rel=1e-12)
+    assert gap <= 1e-6 * best.objective
     # libsvm has a free intercept; mirrored data pin it to 0 and count every item twice
     svm = SVC(kernel="linear", C=C / 2, tol=1e-8).fit(np.r_[X, -X], np.r_[sign, -sign])
     assert abs(svm.intercept_[0]) < 1e-5
-    assert found.best.objective == pytest.approx(hinge(svm.coef_[0]), rel=1e-5)
+    assert best.objective == pytest.approx(hinge(svm.coef_[0]), rel=1e-5)
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])

@@ -92,7 +92,7 @@ def useful_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division
     """
     if weight is not None or not measure.falls_with_k:
         return every_cut(y, score, weight, measure, zero_division)
-    return _with_empty(*_count(y, score), len(y), measure, zero_division)
+    return _with_empty(*positive_cuts(y, score)[:3], len(y), measure, zero_division)
 
 
 def every_cut(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
@@ -189,14 +189,17 @@ def _with_empty(
     return rated(edge, true, false, true[-1], n, measure, zero_division)
 
 
-def _count(y: Any, score: Any) -> tuple[Any, Any, Any]:
-    """Return each positive score, falling, with the positives and negatives at or above it."""
+def positive_cuts(y: Any, score: Any) -> tuple[Any, Any, Any, Any]:
+    """Return each positive score, falling, with the positives and negatives at or above it.
+
+    And the scores of all negatives, rising. Cost: one sort of the numbers.
+    """
     positive, negative = np.sort(score[y]), np.sort(score[~y])
     first = np.flatnonzero(np.append(True, positive[1:] != positive[:-1])[: len(positive)])
     edge = positive[first]
     true = len(positive) - first
     false = len(negative) - np.searchsorted(negative, edge)
-    return edge[::-1], true[::-1], false[::-1]
+    return edge[::-1], true[::-1], false[::-1], negative
 
 
 def _weigh(y: Any, score: Any, weight: Any) -> tuple[Any, Any, Any]:

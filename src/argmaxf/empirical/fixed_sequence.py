@@ -35,6 +35,7 @@ from scipy.special import betainc, xlogy
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.constraints import Constraints
+from argmaxf.empirical.cuts import positive_cuts
 
 LEVEL_LEFT = 0.3  # of the level not yet spent, what each start leaves for the later ones
 RANK_RATIO = 3  # each start is so many times as far down as the one before
@@ -63,19 +64,9 @@ class Steps:
     @classmethod
     def of(cls, y: Bools, score: NDArray[Any]) -> Steps:
         """Sort the scores. Cost: one sort of the numbers and two searches."""
-        positive, negative = np.sort(score[y]), np.sort(score[~y])
-        new = np.append(True, positive[1:] != positive[:-1])[: positive.size]
-        first = np.flatnonzero(new)[::-1]
-        edge = positive[first]
-        return cls(
-            edge=edge,
-            true=positive.size - first,
-            false=negative.size - np.searchsorted(negative, edge),
-            above=negative.size - np.searchsorted(negative, edge, side="right"),
-            negative=negative,
-            labels=y,
-            score=score,
-        )
+        edge, true, false, negative = positive_cuts(y, score)
+        above = negative.size - np.searchsorted(negative, edge, side="right")
+        return cls(edge, true, false, above, negative, labels=y, score=score)
 
     @property
     def n(self) -> int:

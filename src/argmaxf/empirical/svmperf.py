@@ -84,7 +84,7 @@ def fit_margin_f(
     """
     weight = np.asarray(ones_unless(sample_weight, len(y)), np.float64)
     scores = Scores(X, fit_intercept)
-    found = lay_planes(
+    best, gap, n_iter = lay_planes(
         scores,
         SeparationOracle(np.asarray(y, bool), weight, beta=check_beta(beta)),
         budget=check_positive("C", C) * float(weight.sum()),
@@ -93,11 +93,11 @@ def fit_margin_f(
         verbose=verbose,
     )
     return MarginF(
-        *scores.split(found.best.w),
-        n_iter=found.n_iter,
-        converged=found.gap <= tol * found.best.objective,
-        objective=found.best.objective,
-        gap=found.gap,
+        *scores.split(best.w),
+        n_iter=n_iter,
+        converged=gap <= tol * best.objective,
+        objective=best.objective,
+        gap=gap,
     )
 
 
@@ -111,15 +111,6 @@ class Point:
     objective: float
 
 
-@dataclass(frozen=True)
-class Trained:
-    """The best point, its distance from the planes' lower bound, and how many were laid."""
-
-    best: Point
-    gap: float
-    n_iter: int
-
-
 def lay_planes(
     scores: Scores,
     oracle: Callable[[Vector], Violation],
@@ -128,8 +119,11 @@ def lay_planes(
     tol: float,
     max_iter: int,
     verbose: bool = False,
-) -> Trained:
-    """Minimize ½‖w‖² + budget · max(0, largest violation), for any exact oracle."""
+) -> tuple[Point, float, int]:
+    """Minimize ½‖w‖² + budget · max(0, largest violation), for any exact oracle.
+
+    Returns the best point, its distance from the planes' lower bound, and how many were laid.
+    """
 
     def at(w: Vector, score: Vector) -> Point:
         violation = oracle(score)
@@ -147,7 +141,7 @@ def lay_planes(
         if verbose and n_iter % 50 == 0:
             gap = (best.objective - lower) / best.objective
             print(f"{n_iter} planes: objective {best.objective:.6g}, gap {gap:.2%}", flush=True)
-    return Trained(best, best.objective - lower, n_iter)
+    return best, best.objective - lower, n_iter
 
 
 def _look_along(
