@@ -1,0 +1,356 @@
+r"""Which rows to label, and the F that their labels tell.
+
+To learn the F of a decision from few labels, rows are drawn with probability proportional to the
+root of their expected squared influence on F (Sawade et al. 2010; Marchant & Rubinstein 2017): with
+value F, β² = b and label y, a selected row changes the estimate by (1 + b)(1 - F) if it is positive
+and by -F if it is not, a row left out by -b F if it is positive. A part of the draws is uniform, so
+that rows which the model takes for certain are looked at, too.
+
+Draws are without replacement, by priority sampling (Duffield, Lund & Thorup 2007): row i has the
+priority w_i / u_i, u_i uniform, and the rows of highest priority are drawn. A larger budget only
+adds rows, whatever was drawn before.
+
+`estimate_f` learns from the labels how the probabilities are calibrated (`recalibration`), which
+does not depend on how rows were drawn, since that depends on p alone. The rows without a label then
+have known probabilities, up to the posterior of the calibration, and draws of both give F of all
+rows with an interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logit
+
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.validation import (
+    as_labels,
+    as_probabilities,
+    check_choice,
+    check_count,
+)
+from argmaxf.constraints import check_strictly_between
+from argmaxf.empirical.interval import Interval
+from argmaxf.measures import Measure, MeasureLike, as_measure
+from argmaxf.monitoring.recalibration import CLOSEST_TO_CERTAIN, CalibrationPosterior, calibrated
+
+UNIFORM_SHARE = 0.1  # of the draws
+BINS = 400  # of log-odds; rows of a bin share their probability when the others are summed up
+DRAWS = 4_000  # from the posterior
+
+
+@dataclass(frozen=True, eq=False)
+class LabelPlan:
+    """Rows to label, drawn so that their labels tell most about F.
+
+    Attributes
+    ----------
+    indices : ndarray of int
+        The rows to label, in the order in which they were drawn. Labels that come in this order may
+        end early: the first m rows are the plan for a budget of m.
+    weights : ndarray of float
+        How many rows each of them stands for: one over the probability of being drawn (estimated as
+        in priority sampling). For estimates of your own; `estimate_f` does not need them.
+    n : int
+        How many rows there are in all.
+    measure : Measure
+        What is to be estimated.
+    """
+
+    indices: Ints
+    weights: Floats
+    n: int
+    measure: Measure
+    p: Floats = field(repr=False)
+    selected: Bools = field(repr=False)
+    seed: int = field(repr=False)
+    target: str = field(repr=False)
+    labelled: tuple[Ints, Bools] = field(repr=False)  # rows whose labels were known before
+
+    def extend(self, budget: int) -> LabelPlan:
+        """Return the plan with `budget` rows more; those of this plan come first.
+
+        Parameters
+        ----------
+        budget : int
+            How many rows to add.
+
+        Returns
+        -------
+        LabelPlan
+        """
+        return _drawn(replace(self), self.indices.size + check_count("budget", budget))
+
+    def replan(self, labels: ArrayLike, budget: int) -> LabelPlan:
+        """Return a plan for `budget` further rows that makes use of the labels at hand.
+
+        The probabilities are recalibrated by the labels first, so that the new rows are drawn where
+        they matter now. `estimate_f` of the new plan takes the labels of the new rows alone.
+
+        Parameters
+        ----------
+        labels : array-like of shape (indices.size,)
+            The labels of this plan's rows.
+        budget : int
+            How many rows to add.
+
+        Returns
+        -------
+        LabelPlan
+        """
+        known = self._with(labels)
+        rows = np.concatenate([self.labelled[0], self.indices])
+        found = replace(self, labelled=(rows, known), seed=self.seed + 1)
+        return _drawn(found, check_count("budget", budget))
+
+    def recalibrate(self, labels: ArrayLike) -> Floats:
+        """Return the probabilities of all rows, recalibrated by the labels.
+
+        Parameters
+        ----------
+        labels : array-like of shape (indices.size,)
+            The labels of this plan's rows.
+
+        Returns
+        -------
+        ndarray of float
+            For `maximize_expected_f`, to find the threshold that is best now.
+        """
+        return self._posterior(self._with(labels)).transform(self.p)
+
+    def _with(self, labels: ArrayLike) -> Bools:
+        """Check the labels of this plan and put them behind those known before."""
+        found = as_labels("labels", labels)
+        if found.shape != self.indices.shape:
+            raise ValueError(
+                f"labels must hold one label for each of the {self.indices.size} rows of the plan, "
+                f"got {found.shape[0] if found.ndim == 1 else found.shape}; for fewer labels use "
+                "the plan of a smaller budget"
+            )
+        return np.concatenate([self.labelled[1], found])
+
+    def _posterior(self, known: Bools) -> CalibrationPosterior:
+        """Return what all labels say about the calibration."""
+        rows = np.concatenate([self.labelled[0], self.indices])[: known.size]
+        return CalibrationPosterior.fit(self.p[rows], known)
+
+
+def plan_labels(
+    p: ArrayLike,
+    selected: ArrayLike,
+    budget: int,
+    *,
+    beta: float = 1.0,
+    measure: MeasureLike = "fbeta",
+    target: str = "value",
+    random_state: int | None = None,
+) -> LabelPlan:
+    """Draw the rows whose labels tell most about the F of a decision.
+
+    Parameters
+    ----------
+    p : array-like of shape (n,)
+        Probabilities of being positive, calibrated or not: they say where to look.
+    selected : array-like of shape (n,)
+        Which rows were selected, 0/1 or booleans.
+    budget : int
+        How many rows to label.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    measure : str, Measure or callable, default="fbeta"
+        The measure to estimate.
+    target : {"value", "threshold"}, default="value"
+        ``"value"`` draws rows that tell the value of the decision, ``"threshold"`` rows near the
+        border of the selection, which tell whether another threshold is better.
+    random_state : int, optional
+        Seed of the draw; a plan with the same seed and a larger budget only adds rows.
+
+    Returns
+    -------
+    LabelPlan
+        With `indices` (rows to label) and `weights`.
+
+    Notes
+    -----
+    O(n) time and memory.
+
+    References
+    ----------
+    Sawade, Landwehr & Scheffer, "Active estimation of F-measures", NeurIPS 2010. Marchant &
+    Rubinstein, "In search of an entity resolution OASIS", VLDB 2017. Duffield, Lund & Thorup,
+    "Priority sampling for estimation of arbitrary subset sums", Journal of the ACM 2007.
+
+    Examples
+    --------
+    >>> p = np.linspace(0.001, 0.9, 1000) ** 4
+    >>> plan = plan_labels(p, p >= 0.3, budget=5, random_state=0)
+    >>> plan.indices
+    array([855, 921, 850, 269, 935])
+    """
+    probability = as_probabilities("p", p, ndim=1).astype(np.float64)
+    chosen = as_labels("selected", selected)
+    if chosen.shape != probability.shape:
+        raise ValueError(
+            f"selected must have one entry for each of {probability.size} probabilities, got "
+            f"{chosen.shape}"
+        )
+    check_choice("target", target, ("value", "threshold"))
+    seed = np.random.SeedSequence().entropy if random_state is None else random_state
+    none = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+    plan = LabelPlan(
+        indices=none[0],
+        weights=np.zeros(0),
+        n=probability.size,
+        measure=as_measure(measure, beta),
+        p=probability,
+        selected=chosen,
+        seed=int(seed),  # type: ignore[arg-type]
+        target=target,
+        labelled=none,
+    )
+    return _drawn(plan, check_count("budget", budget))
+
+
+def estimate_f(
+    labels: ArrayLike,
+    plan: LabelPlan,
+    *,
+    zero_division: float = 0.0,
+    confidence_level: float = 0.95,
+) -> Interval:
+    """Return the F of a decision from the labels of a plan, with an interval.
+
+    Parameters
+    ----------
+    labels : array-like of shape (budget,)
+        The labels of the rows ``plan.indices``, 0/1 or booleans.
+    plan : LabelPlan
+        From `plan_labels`.
+    zero_division : float, default=0.0
+        F if nothing is selected and nothing is positive.
+    confidence_level : float, default=0.95
+        Probability that the interval holds the F of all rows.
+
+    Returns
+    -------
+    Interval
+        ``low``, ``value`` and ``high``: the F that the decision has on all rows of the plan.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.beta(0.1, 3, size=20_000)
+    >>> y = rng.random(p.size) < p
+    >>> plan = plan_labels(p, p >= 0.3, budget=200, random_state=0)
+    >>> f = estimate_f(y[plan.indices], plan)
+    >>> print(f"{f.value:.2f} [{f.low:.2f}, {f.high:.2f}]")
+    0.46 [0.36, 0.57]
+    """
+    check_strictly_between("confidence_level", confidence_level, "no interval is certain")
+    known = plan._with(labels)
+    rows = np.concatenate([plan.labelled[0], plan.indices])
+    chosen = plan.selected[rows]
+    rng = np.random.default_rng(0)
+    theta = plan._posterior(known).draw(DRAWS, rng)
+    rest = np.ones(plan.n, np.bool_)
+    rest[rows] = False
+    hit, missed = (
+        np.count_nonzero(known[chosen == side])
+        + _positives(plan.p[rest & (plan.selected == side)], theta, rng)
+        for side in (True, False)
+    )
+    k = np.count_nonzero(plan.selected)
+    value = plan.measure.value(hit, k, hit + missed, plan.n, zero_division=zero_division)
+    tail = (1.0 - confidence_level) / 2.0
+    low, high = np.quantile(value, [tail, 1.0 - tail])
+    return Interval(low=float(low), value=float(np.mean(value)), high=float(high))
+
+
+def _drawn(plan: LabelPlan, size: int) -> LabelPlan:
+    """Return a plan of `size` rows of highest priority among those without a label."""
+    open_rows = np.ones(plan.n, np.bool_)
+    open_rows[plan.labelled[0]] = False
+    rows = np.flatnonzero(open_rows)
+    if size > rows.size:
+        raise ValueError(
+            f"budget must be at most the number of rows without a label, {rows.size}, got {size}"
+        )
+    p = plan.p
+    if plan.labelled[0].size:
+        p = CalibrationPosterior.fit(p[plan.labelled[0]], plan.labelled[1]).transform(p)
+    weight = _influence(p, plan.selected, plan.measure, plan.target)[rows]
+    total = weight.sum()
+    weight = weight / total if total > 0.0 else np.full(rows.size, 1.0 / rows.size)
+    weight = (1.0 - UNIFORM_SHARE) * weight + UNIFORM_SHARE / rows.size
+    priority = weight / np.random.default_rng(plan.seed).random(plan.n)[rows]
+    order = np.argsort(-priority, kind="stable")[: size + 1]
+    drawn = order[:size]
+    # The highest priority that was not drawn is the scale of the probabilities of being drawn
+    scale = priority[order[size]] if order.size > size else 0.0
+    return replace(plan, indices=rows[drawn], weights=np.maximum(1.0, scale / weight[drawn]))
+
+
+def _influence(p: Floats, selected: Bools, measure: Measure, target: str) -> Floats:
+    """Return the root of each row's expected squared influence on the estimate."""
+    k, s, n = float(np.count_nonzero(selected)), float(p.sum()), float(p.size)
+    tp = float(p[selected].sum())
+    inside = _change(measure, tp, k, s, n, selected=True)
+    outside = _change(measure, tp, k, s, n, selected=False)
+    influence = np.where(
+        selected,
+        np.sqrt(p * inside[1] ** 2 + (1.0 - p) * inside[0] ** 2),
+        np.sqrt(p * outside[1] ** 2 + (1.0 - p) * outside[0] ** 2),
+    )
+    if target == "value" or not 0 < k < selected.size:
+        return influence
+    border = 0.5 * (p[selected].min() + p[~selected].max())
+    near = np.exp(-0.5 * (_log_odds(p) - _log_odds(np.array(border))) ** 2)
+    return np.sqrt(p * (1.0 - p)) * near
+
+
+def _change(
+    measure: Measure, tp: float, k: float, s: float, n: float, *, selected: bool
+) -> tuple[float, float]:
+    """Return how a measure changes if a negative or a positive row is counted once more.
+
+    Relative to the number of rows: d/dε of the value where the row's counts weigh 1 + ε.
+    """
+    step = 1e-6 * max(k + s, 1.0)
+    base = float(measure.value(tp, k, s, n))
+    more_k = step if selected else 0.0
+    negative = float(measure.value(tp, k + more_k, s, n + step)) - base
+    positive = float(measure.value(tp + more_k, k + more_k, s + step, n + step)) - base
+    return negative / step, positive / step
+
+
+def _positives(p: Floats, theta: Floats, rng: np.random.Generator) -> Any:
+    """Draw how many of some rows are positive, one number for each draw of the calibration.
+
+    The number is a sum of independent labels; a binomial of the same mean and variance stands for
+    it. Rows are put into bins of their log-odds.
+    """
+    if p.size == 0:
+        return np.zeros(len(theta))
+    place = _log_odds(p)
+    edges = np.linspace(place.min(), place.max(), BINS + 1)
+    which = np.clip(np.searchsorted(edges, place, side="right") - 1, 0, BINS - 1)
+    count = np.bincount(which, minlength=BINS)
+    centre = np.bincount(which, p, BINS)[count > 0] / count[count > 0]
+    size = count[count > 0].astype(np.float64)
+    probability = calibrated(theta, centre)
+    mean, square = probability @ size, probability**2 @ size
+    # mean = N q and mean - variance = Σ p² = N q² say N and q of the binomial
+    q = np.clip(square / np.maximum(mean, 1e-300), 0.0, 1.0)
+    trials = np.maximum(np.rint(mean / np.maximum(q, 1e-300)), 1.0)
+    trials = np.minimum(trials, p.size)
+    return rng.binomial(trials.astype(np.int64), np.clip(mean / trials, 0.0, 1.0))
+
+
+def _log_odds(p: Floats) -> Floats:
+    """Return the log-odds of probabilities, those that are certain moved inside."""
+    inside = np.clip(p, CLOSEST_TO_CERTAIN, 1.0 - CLOSEST_TO_CERTAIN)
+    found: Floats = logit(inside)
+    return found
