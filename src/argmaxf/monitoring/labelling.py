@@ -19,11 +19,9 @@ rows with an interval.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logit
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import (
@@ -35,10 +33,9 @@ from argmaxf._base.validation import (
 from argmaxf.constraints import check_strictly_between
 from argmaxf.empirical.interval import Interval
 from argmaxf.measures import Measure, MeasureLike, as_measure
-from argmaxf.monitoring.recalibration import CLOSEST_TO_CERTAIN, CalibrationPosterior, calibrated
+from argmaxf.monitoring.recalibration import CalibrationPosterior, drawn_positives, log_odds
 
 UNIFORM_SHARE = 0.1  # of the draws
-BINS = 400  # of log-odds; rows of a bin share their probability when the others are summed up
 DRAWS = 4_000  # from the posterior
 
 
@@ -259,7 +256,7 @@ def estimate_f(
     rest[rows] = False
     hit, missed = (
         np.count_nonzero(known[chosen == side])
-        + _positives(plan.p[rest & (plan.selected == side)], theta, rng)
+        + drawn_positives(plan.p[rest & (plan.selected == side)], theta, rng)
         for side in (True, False)
     )
     k = np.count_nonzero(plan.selected)
@@ -307,7 +304,7 @@ def _influence(p: Floats, selected: Bools, measure: Measure, target: str) -> Flo
     if target == "value" or not 0 < k < selected.size:
         return influence
     border = 0.5 * (p[selected].min() + p[~selected].max())
-    near = np.exp(-0.5 * (_log_odds(p) - _log_odds(np.array(border))) ** 2)
+    near = np.exp(-0.5 * (log_odds(p) - log_odds(np.array(border))) ** 2)
     return np.sqrt(p * (1.0 - p)) * near
 
 
@@ -324,33 +321,3 @@ def _change(
     negative = float(measure.value(tp, k + more_k, s, n + step)) - base
     positive = float(measure.value(tp + more_k, k + more_k, s + step, n + step)) - base
     return negative / step, positive / step
-
-
-def _positives(p: Floats, theta: Floats, rng: np.random.Generator) -> Any:
-    """Draw how many of some rows are positive, one number for each draw of the calibration.
-
-    The number is a sum of independent labels; a binomial of the same mean and variance stands for
-    it. Rows are put into bins of their log-odds.
-    """
-    if p.size == 0:
-        return np.zeros(len(theta))
-    place = _log_odds(p)
-    edges = np.linspace(place.min(), place.max(), BINS + 1)
-    which = np.clip(np.searchsorted(edges, place, side="right") - 1, 0, BINS - 1)
-    count = np.bincount(which, minlength=BINS)
-    centre = np.bincount(which, p, BINS)[count > 0] / count[count > 0]
-    size = count[count > 0].astype(np.float64)
-    probability = calibrated(theta, centre)
-    mean, square = probability @ size, probability**2 @ size
-    # mean = N q and mean - variance = Σ p² = N q² say N and q of the binomial
-    q = np.clip(square / np.maximum(mean, 1e-300), 0.0, 1.0)
-    trials = np.maximum(np.rint(mean / np.maximum(q, 1e-300)), 1.0)
-    trials = np.minimum(trials, p.size)
-    return rng.binomial(trials.astype(np.int64), np.clip(mean / trials, 0.0, 1.0))
-
-
-def _log_odds(p: Floats) -> Floats:
-    """Return the log-odds of probabilities, those that are certain moved inside."""
-    inside = np.clip(p, CLOSEST_TO_CERTAIN, 1.0 - CLOSEST_TO_CERTAIN)
-    found: Floats = logit(inside)
-    return found

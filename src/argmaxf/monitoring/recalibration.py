@@ -13,16 +13,17 @@ leave a skewed posterior).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from argmaxf._base.arrays import Bools, Floats
 
 PRIOR_SCALE = (2.0, 1.0, 1.0)  # standard deviations of c, log a and log b before any label
 TAIL_DEGREES = 30.0  # degrees of freedom of the t distribution
 CLOSEST_TO_CERTAIN = 1e-12  # p = 0 and p = 1 are moved here: a label may contradict them
+BINS = 400  # of log-odds; rows of a bin share their probability where they are summed up
 STEPS, TOLERANCE = 100, 1e-9
 
 
@@ -105,3 +106,32 @@ def _derivatives(
     gradient = jacobian @ (p - y) + theta / scale**2
     information = (jacobian * (p * (1.0 - p))) @ jacobian.T + np.diag(scale**-2.0)
     return gradient, information
+
+
+def drawn_positives(p: Floats, theta: Floats, rng: np.random.Generator) -> Any:
+    """Draw how many of some rows are positive, one number for each draw of the calibration.
+
+    The number is a sum of independent labels; a binomial of the same mean and variance stands for
+    it. Rows are put into bins of their log-odds.
+    """
+    if p.size == 0:
+        return np.zeros(len(theta))
+    place = log_odds(p)
+    edges = np.linspace(place.min(), place.max(), BINS + 1)
+    which = np.clip(np.searchsorted(edges, place, side="right") - 1, 0, BINS - 1)
+    count = np.bincount(which, minlength=BINS)
+    centre = np.bincount(which, p, BINS)[count > 0] / count[count > 0]
+    size = count[count > 0].astype(np.float64)
+    probability = calibrated(theta, centre)
+    mean, square = probability @ size, probability**2 @ size
+    # mean = N q and mean - variance = Σ p² = N q² say N and q of the binomial
+    q = np.clip(square / np.maximum(mean, 1e-300), 0.0, 1.0)
+    trials = np.maximum(np.rint(mean / np.maximum(q, 1e-300)), 1.0)
+    trials = np.minimum(trials, p.size)
+    return rng.binomial(trials.astype(np.int64), np.clip(mean / trials, 0.0, 1.0))
+
+
+def log_odds(p: Floats) -> Floats:
+    """Return the log-odds of probabilities, those that are certain moved inside."""
+    found: Floats = logit(np.clip(p, CLOSEST_TO_CERTAIN, 1.0 - CLOSEST_TO_CERTAIN))
+    return found

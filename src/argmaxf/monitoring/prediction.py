@@ -1,0 +1,201 @@
+r"""The F of a decision before its labels are known, with an interval.
+
+Under calibrated probabilities the true positives T of a decision and the positives it misses, R,
+are independent sums of independent labels (Poisson binomial), so the distribution of any measure of
+the counts is known exactly: P(T = t) and P(R = r) come from their characteristic functions by one
+fast Fourier transform each. The ratio of expected counts, which is often reported instead, is too
+high where positives are few: by 20 % for one expected positive.
+
+Labels of a calibration sample add the uncertainty of the calibration itself: draws of its posterior
+(`recalibration`) stand in front of the draws of the counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.validation import as_labels, as_probabilities
+from argmaxf.constraints import check_strictly_between
+from argmaxf.empirical.interval import Interval
+from argmaxf.measures import MeasureLike, as_measure
+from argmaxf.monitoring.recalibration import CalibrationPosterior, drawn_positives
+
+EXACT_ITEMS = 4096  # more probabilities are put into so many bins first
+DEVIATIONS = 9.0  # standard deviations of a count that are kept, and some counts more
+DRAWS = 4000
+
+
+@dataclass(frozen=True)
+class PredictedF:
+    """What a decision is expected to reach on rows whose labels are not known.
+
+    Attributes
+    ----------
+    f : Interval
+        The measure: its expected value between the ends of the interval.
+    precision, recall : Interval
+        The same of precision and recall.
+    positives : Interval
+        The number of positive rows.
+    selected : int
+        How many rows are selected.
+    n : int
+        How many rows there are.
+    """
+
+    f: Interval
+    precision: Interval
+    recall: Interval
+    positives: Interval
+    selected: int
+    n: int
+
+
+def predict_f(
+    p: ArrayLike,
+    selected: ArrayLike | None = None,
+    *,
+    threshold: float | None = None,
+    calibration: tuple[ArrayLike, ArrayLike] | None = None,
+    beta: float = 1.0,
+    measure: MeasureLike = "fbeta",
+    zero_division: float = 0.0,
+    confidence_level: float = 0.95,
+) -> PredictedF:
+    """Predict the F of a decision on rows without labels, with an interval.
+
+    Where the relation between scores and labels has changed since the model was trained, no method
+    without labels can notice, and the prediction is wrong: label some rows (`plan_labels`).
+
+    Parameters
+    ----------
+    p : array-like of shape (n,)
+        Probabilities of being positive.
+    selected : array-like of shape (n,), optional
+        Which rows are selected, 0/1 or booleans.
+    threshold : float, optional
+        Instead of `selected`: rows with ``p >= threshold`` are.
+    calibration : tuple of two array-like, optional
+        ``(p, labels)`` of labelled rows the model was not trained on. The probabilities are
+        recalibrated by them, and the interval includes how well that is known. Without them the
+        probabilities are taken to be calibrated, and the interval is chance in the labels alone.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    measure : str, Measure or callable, default="fbeta"
+        The measure to predict.
+    zero_division : float, default=0.0
+        Value of 0/0, of precision and recall, too.
+    confidence_level : float, default=0.95
+        Probability that the measure lies in its interval.
+
+    Returns
+    -------
+    PredictedF
+
+    Notes
+    -----
+    O(n) time; besides the input it holds some thousand numbers for each of 4,000 draws.
+
+    Examples
+    --------
+    >>> p = [0.9, 0.8, 0.4, 0.1, 0.05, 0.05]
+    >>> predicted = predict_f(p, threshold=0.4)
+    >>> print(f"{predicted.f.value:.3f} [{predicted.f.low:.3f}, {predicted.f.high:.3f}]")
+    0.773 [0.400, 1.000]
+    """
+    probability = as_probabilities("p", p, ndim=1).astype(np.float64)
+    chosen = _chosen(probability, selected, threshold)
+    goal = as_measure(measure, beta)
+    level = check_strictly_between("confidence_level", confidence_level, "no interval is certain")
+    if calibration is None:
+        hits, missed = (Count.of(probability[chosen == side]) for side in (True, False))
+        weight = np.outer(hits.mass, missed.mass).ravel()
+        t, r = (each.ravel() for each in np.meshgrid(hits.values, missed.values, indexing="ij"))
+    else:
+        rng = np.random.default_rng(0)
+        theta = _posterior(calibration).draw(DRAWS, rng)
+        t, r = (drawn_positives(probability[chosen == side], theta, rng) for side in (True, False))
+        weight = np.full(DRAWS, 1.0 / DRAWS)
+    k, n = int(np.count_nonzero(chosen)), probability.size
+    f = goal.value(t, k, t + r, n, zero_division=zero_division)
+    precision = np.full(t.size, zero_division) if k == 0 else t / k
+    recall = np.where(t + r > 0, t / np.maximum(t + r, 1.0), zero_division)
+    intervals = [_interval(each, weight, level) for each in (f, precision, recall, t + r)]
+    return PredictedF(*intervals, selected=k, n=n)  # type: ignore[arg-type, misc]
+
+
+def _chosen(p: Floats, selected: ArrayLike | None, threshold: float | None) -> Bools:
+    """Return which rows are selected."""
+    if selected is None and threshold is not None:
+        return np.asarray(p >= threshold)
+    if selected is None or threshold is not None:
+        raise ValueError("pass either selected or threshold, got both or neither")
+    chosen = as_labels("selected", selected)
+    if chosen.shape != p.shape:
+        raise ValueError(
+            f"selected must have one entry for each of {p.size} rows, got {chosen.shape}"
+        )
+    return chosen
+
+
+def _posterior(calibration: tuple[ArrayLike, ArrayLike]) -> CalibrationPosterior:
+    """Learn the calibration from labelled rows."""
+    p = as_probabilities("calibration[0]", calibration[0], ndim=1).astype(np.float64)
+    labels = as_labels("calibration[1]", calibration[1])
+    if labels.shape != p.shape:
+        raise ValueError(
+            f"calibration must hold one label for each of {p.size} probabilities, got "
+            f"{labels.shape}"
+        )
+    return CalibrationPosterior.fit(p, labels)
+
+
+@dataclass(frozen=True)
+class Count:
+    """The distribution of the number of positives among independent labels."""
+
+    values: Floats
+    mass: Floats
+
+    @classmethod
+    def of(cls, p: Floats) -> Count:
+        """Return it from its characteristic function, but for probabilities below 1e-16."""
+        p, size = _binned(p)
+        mean, spread = float(p @ size), float(np.sqrt((p * (1.0 - p)) @ size))
+        reach = DEVIATIONS * spread + 30.0
+        first, last = max(0.0, np.floor(mean - reach)), min(size.sum(), np.ceil(mean + reach))
+        turns = int(last - first) + 1
+        theta = 2.0 * np.pi * np.arange(turns // 2 + 1) / turns
+        log_phi = np.zeros(theta.size, np.complex128)
+        with np.errstate(divide="ignore"):
+            for block in range(0, p.size, 256):
+                here = p[block : block + 256, None]
+                log_phi += size[block : block + 256] @ np.log1p(here * np.expm1(1j * theta))
+        turned = np.exp(log_phi - 1j * theta * first)
+        mass = np.maximum(np.fft.irfft(turned.conj(), turns), 0.0)
+        return cls(np.arange(first, last + 1.0), mass / mass.sum())
+
+
+def _binned(p: Floats) -> tuple[Floats, Floats]:
+    """Return probabilities and how often each occurs; many are put into bins of equal size."""
+    values, counts = np.unique(p, return_counts=True)
+    size = counts.astype(np.float64)
+    if values.size <= EXACT_ITEMS:
+        return values, size
+    which = np.arange(values.size) * EXACT_ITEMS // values.size
+    total = np.bincount(which, size)
+    return np.bincount(which, values * size) / total, np.asarray(total, np.float64)
+
+
+def _interval(value: Floats, weight: Floats, level: float) -> Interval:
+    """Return the mean and the quantiles of a distribution."""
+    order = np.argsort(value)
+    below = np.cumsum(weight[order])
+    tail = (1.0 - level) / 2.0
+    ends = np.searchsorted(below, [tail, 1.0 - tail - 1e-12])
+    low, high = value[order[np.minimum(ends, order.size - 1)]]
+    return Interval(float(low), float(value @ weight), float(high))
