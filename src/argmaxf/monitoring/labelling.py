@@ -263,7 +263,8 @@ def estimate_f(
     value = plan.measure.value(hit, k, hit + missed, plan.n, zero_division=zero_division)
     tail = (1.0 - confidence_level) / 2.0
     low, high = np.quantile(value, [tail, 1.0 - tail])
-    return Interval(low=float(low), value=float(np.mean(value)), high=float(high))
+    mean = np.clip(np.mean(value), value.min(), value.max())  # rounding aside it lies there
+    return Interval(low=float(low), value=float(mean), high=float(high))
 
 
 def _drawn(plan: LabelPlan, size: int) -> LabelPlan:

@@ -13,6 +13,7 @@ Labels of a calibration sample add the uncertainty of the calibration itself: dr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +22,7 @@ from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import as_labels, as_probabilities
 from argmaxf.constraints import check_strictly_between
 from argmaxf.empirical.interval import Interval
-from argmaxf.measures import MeasureLike, as_measure
+from argmaxf.measures import Measure, MeasureLike, as_measure
 from argmaxf.monitoring.recalibration import CalibrationPosterior, drawn_positives
 
 EXACT_ITEMS = 4096  # more probabilities are put into so many bins first
@@ -111,17 +112,46 @@ def predict_f(
     chosen = _chosen(probability, selected, threshold)
     goal = as_measure(measure, beta)
     level = check_strictly_between("confidence_level", confidence_level, "no interval is certain")
+    sides = probability[chosen], probability[~chosen]
     if calibration is None:
-        hits, missed = (Count.of(probability[chosen == side]) for side in (True, False))
-        weight = np.outer(hits.mass, missed.mass).ravel()
-        t, r = (each.ravel() for each in np.meshgrid(hits.values, missed.values, indexing="ij"))
-    else:
-        rng = np.random.default_rng(0)
-        theta = _posterior(calibration).draw(DRAWS, rng)
-        t, r = (drawn_positives(probability[chosen == side], theta, rng) for side in (True, False))
-        weight = np.full(DRAWS, 1.0 / DRAWS)
-    k, n = int(np.count_nonzero(chosen)), probability.size
-    f = goal.value(t, k, t + r, n, zero_division=zero_division)
+        inside, outside = (np.unique(side, return_counts=True) for side in sides)
+        return predicted_from_counts(inside, outside, goal, zero_division, level)
+    rng = np.random.default_rng(0)
+    theta = _posterior(calibration).draw(DRAWS, rng)
+    hits, missed = (drawn_positives(side, theta, rng) for side in sides)
+    weight = np.full(DRAWS, 1.0 / DRAWS)
+    sizes = sides[0].size, probability.size
+    return _predicted(hits, missed, weight, *sizes, goal, zero_division, level)
+
+
+def predicted_from_counts(
+    inside: tuple[Any, Any],
+    outside: tuple[Any, Any],
+    measure: Measure,
+    zero_division: float,
+    level: float,
+) -> PredictedF:
+    """Predict from probabilities and how many rows have each, of selected rows and of others."""
+    hits, missed = Count.of(*inside), Count.of(*outside)
+    weight = np.outer(hits.mass, missed.mass).ravel()
+    t, r = np.meshgrid(hits.values, missed.values, indexing="ij")
+    k = int(np.sum(inside[1]))
+    n = k + int(np.sum(outside[1]))
+    return _predicted(t.ravel(), r.ravel(), weight, k, n, measure, zero_division, level)
+
+
+def _predicted(
+    t: Floats,
+    r: Floats,
+    weight: Floats,
+    k: int,
+    n: int,
+    measure: Measure,
+    zero_division: float,
+    level: float,
+) -> PredictedF:
+    """Return the mean and the interval of each measure from weighted counts."""
+    f = measure.value(t, k, t + r, n, zero_division=zero_division)
     precision = np.full(t.size, zero_division) if k == 0 else t / k
     recall = np.where(t + r > 0, t / np.maximum(t + r, 1.0), zero_division)
     intervals = [_interval(each, weight, level) for each in (f, precision, recall, t + r)]
@@ -162,9 +192,15 @@ class Count:
     mass: Floats
 
     @classmethod
-    def of(cls, p: Floats) -> Count:
-        """Return it from its characteristic function, but for probabilities below 1e-16."""
-        p, size = _binned(p)
+    def of(cls, p: Floats, size: Floats) -> Count:
+        """Return it from probabilities and how many labels have each, by Fourier transform.
+
+        Numbers of positives with a probability below 1e-16 or so are left out.
+        """
+        if len(p) > EXACT_ITEMS:  # neighbours in so many bins hardly differ
+            which = np.arange(p.size) * EXACT_ITEMS // p.size
+            total = np.asarray(np.bincount(which, size), np.float64)
+            p, size = np.bincount(which, p * size) / total, total
         mean, spread = float(p @ size), float(np.sqrt((p * (1.0 - p)) @ size))
         reach = DEVIATIONS * spread + 30.0
         first, last = max(0.0, np.floor(mean - reach)), min(size.sum(), np.ceil(mean + reach))
@@ -178,17 +214,6 @@ class Count:
         turned = np.exp(log_phi - 1j * theta * first)
         mass = np.maximum(np.fft.irfft(turned.conj(), turns), 0.0)
         return cls(np.arange(first, last + 1.0), mass / mass.sum())
-
-
-def _binned(p: Floats) -> tuple[Floats, Floats]:
-    """Return probabilities and how often each occurs; many are put into bins of equal size."""
-    values, counts = np.unique(p, return_counts=True)
-    size = counts.astype(np.float64)
-    if values.size <= EXACT_ITEMS:
-        return values, size
-    which = np.arange(values.size) * EXACT_ITEMS // values.size
-    total = np.bincount(which, size)
-    return np.bincount(which, values * size) / total, np.asarray(total, np.float64)
 
 
 def _interval(value: Floats, weight: Floats, level: float) -> Interval:

@@ -1,0 +1,115 @@
+"""Label plans: rows that tell most about F, and an interval that holds."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from argmaxf import maximize_expected_f
+from argmaxf.monitoring.labelling import estimate_f, plan_labels
+
+
+def problem(seed, *, slope=1.0, n=8000):
+    """Rare positives with sharp scores; the scores overconfident for slopes above 1."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n) * 5.0 - 12.0
+    y = rng.random(n) < expit(z)
+    p = expit(slope * z)
+    return p, y, maximize_expected_f(p).selected
+
+
+def f1(y, selected):
+    return 2 * np.count_nonzero(y & selected) / (np.count_nonzero(y) + np.count_nonzero(selected))
+
+
+def test_all_labels_give_f_itself():
+    p, y, selected = problem(0, n=300)
+    plan = plan_labels(p, selected, 300, random_state=0)
+    found = estimate_f(y[plan.indices], plan)
+    assert found.low == found.value == found.high == pytest.approx(f1(y, selected))
+    assert sorted(plan.indices) == list(range(300))
+    assert (plan.weights == 1.0).all()
+
+
+@pytest.mark.parametrize("slope", [1.0, 2.0])
+def test_interval_holds_with_few_labels(slope):
+    held, errors = [], []
+    for seed in range(60):
+        p, y, selected = problem(seed, slope=slope)
+        plan = plan_labels(p, selected, 100, random_state=seed)
+        found = estimate_f(y[plan.indices], plan)
+        held.append(found.low <= f1(y, selected) <= found.high)
+        errors.append(found.value - f1(y, selected))
+    assert np.mean(held) >= 0.87  # 95 % but for three standard errors
+    assert np.sqrt(np.mean(np.square(errors))) < 0.09
+
+
+def test_weights_estimate_totals_without_bias():
+    p, y, selected = problem(1)
+    totals = []
+    for seed in range(200):
+        plan = plan_labels(p, selected, 200, random_state=seed)
+        totals.append(plan.weights @ y[plan.indices])
+    error = np.std(totals) / 200**0.5
+    assert abs(np.mean(totals) - y.sum()) < 4 * error
+
+
+def test_a_larger_budget_only_adds_rows():
+    p, _, selected = problem(2)
+    small = plan_labels(p, selected, 50, random_state=5)
+    large = plan_labels(p, selected, 120, random_state=5)
+    assert small.indices.tolist() == large.indices[:50].tolist()
+    assert small.extend(70).indices.tolist() == large.indices.tolist()
+
+
+def test_replanning_goes_on_with_the_labels_at_hand():
+    p, y, selected = problem(3, slope=2.0)
+    first = plan_labels(p, selected, 60, random_state=0)
+    second = first.replan(y[first.indices], 60)
+    assert not set(first.indices) & set(second.indices)
+    both = estimate_f(y[second.indices], second)
+    alone = estimate_f(y[first.indices], first)
+    assert both.high - both.low < alone.high - alone.low
+
+
+def test_recalibrated_probabilities_are_nearer_to_the_truth():
+    p, y, selected = problem(4, slope=2.0)
+    plan = plan_labels(p, selected, 400, random_state=0, target="threshold")
+    better = plan.recalibrate(y[plan.indices])
+    truth = expit(logit(np.clip(p, 1e-15, 1 - 1e-15)) / 2)
+    assert np.abs(better - truth).sum() < 0.5 * np.abs(p - truth).sum()
+
+
+@pytest.mark.parametrize("measure", ["jaccard", "mcc", "kappa"])
+def test_other_measures(measure):
+    p, y, selected = problem(5)
+    plan = plan_labels(p, selected, 300, measure=measure, random_state=0)
+    found = estimate_f(y[plan.indices], plan)
+    k, s = np.count_nonzero(selected), np.count_nonzero(y)
+    truth = plan.measure.value(np.count_nonzero(y & selected), k, s, y.size)
+    assert found.low <= truth <= found.high
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"budget": 0}, "budget"),
+        ({"budget": 11}, "at most the number of rows without a label, 10, got 11"),
+        ({"selected": [1, 0]}, "one entry for each of 10"),
+        ({"p": [0.5] * 9 + [1.5]}, r"got 1.5 at"),
+        ({"p": [], "selected": []}, "at least one"),
+    ],
+)
+def test_bad_plans_are_refused(change, says):
+    given = {"p": [0.5] * 10, "selected": [1, 0] * 5, "budget": 3} | change
+    with pytest.raises(ValueError, match=says):
+        plan_labels(**given)
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [([1, 0], "each of the 3 rows"), ([1, 0, 2], "must hold 0 and 1"), ([1, 0, np.nan], "labels")],
+)
+def test_labels_that_do_not_fit_the_plan(labels, says):
+    plan = plan_labels([0.5] * 10, [1, 0] * 5, 3, random_state=0)
+    with pytest.raises(ValueError, match=says):
+        estimate_f(labels, plan)
