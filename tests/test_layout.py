@@ -15,6 +15,7 @@ LAYERS = [
     {"torch"},
     {"frames"},
     {"files"},
+    {"monitoring"},
     {"estimators"},
     {"comparison"},
     {"displays"},

@@ -50,6 +50,13 @@ from argmaxf.expected.worst_case import maximize_worst_case_f as maximize_worst_
 from argmaxf.frames import TiesWarning as TiesWarning
 from argmaxf.frames import decide as decide
 from argmaxf.frames import summarize as summarize
+from argmaxf.monitoring.labelling import LabelPlan as LabelPlan
+from argmaxf.monitoring.labelling import estimate_f as estimate_f
+from argmaxf.monitoring.labelling import plan_labels as plan_labels
+from argmaxf.monitoring.monitor import Monitor as Monitor
+from argmaxf.monitoring.monitor import Period as Period
+from argmaxf.monitoring.prediction import PredictedF as PredictedF
+from argmaxf.monitoring.prediction import predict_f as predict_f
 from argmaxf.prior import shift_prior as shift_prior
 
 __version__: str

@@ -62,10 +62,10 @@ def test_calibration_rows_correct_wrong_probabilities():
 def test_nothing_changed_raises_hardly_any_alarm():
     rng = np.random.default_rng(1)
     alarms = 0
-    for _ in range(40):
+    for _ in range(20):
         monitor = Monitor(0.3, rows(rng, 0.05, 3000))
         alarms += any(monitor.update(rows(rng, 0.05, 300)).alarms for _ in range(12))
-    assert alarms <= binom(40, 0.05).ppf(0.999)
+    assert alarms <= binom(20, 0.05).ppf(0.999)
 
 
 def test_a_doubled_rate_is_noticed_at_once():

@@ -55,6 +55,16 @@ class LabelPlan:
         How many rows there are in all.
     measure : Measure
         What is to be estimated.
+    p : ndarray of float
+        The probabilities of all rows.
+    selected : ndarray of bool
+        Which rows are selected.
+    seed : int
+        Of the draw.
+    target : str
+        What the labels are to tell: the value or the threshold.
+    labelled : tuple of two ndarray
+        The rows whose labels were known before, and their labels.
     """
 
     indices: Ints
@@ -65,7 +75,7 @@ class LabelPlan:
     selected: Bools = field(repr=False)
     seed: int = field(repr=False)
     target: str = field(repr=False)
-    labelled: tuple[Ints, Bools] = field(repr=False)  # rows whose labels were known before
+    labelled: tuple[Ints, Bools] = field(repr=False)
 
     def extend(self, budget: int) -> LabelPlan:
         """Return the plan with `budget` rows more; those of this plan come first.

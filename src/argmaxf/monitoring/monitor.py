@@ -33,8 +33,8 @@ from argmaxf._base.atomic_write import write_whole
 from argmaxf._base.validation import as_labels, as_probabilities, check_unit_interval
 from argmaxf.constraints import check_strictly_between
 from argmaxf.empirical.interval import Interval, f_interval
-from argmaxf.empirical.rates import most_likely_rate
-from argmaxf.expected.sketch import ProbabilitySketch
+from argmaxf.empirical.label_shift import most_likely_rate
+from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
 from argmaxf.measures import FBeta, MeasureLike, as_measure
 from argmaxf.monitoring.prediction import PredictedF, predicted_from_counts
 
@@ -321,7 +321,7 @@ class Monitor:
 
 def _values(sketch: ProbabilitySketch) -> tuple[Floats, Floats]:
     """Return the mean probability of each group of a sketch and its number of rows."""
-    groups = sketch.groups_with_zeros()
+    groups = groups_of_sketch(sketch)
     return groups.mass / groups.count, groups.count
 
 
@@ -334,7 +334,7 @@ def _fisher(few: int, of: int, reference: int, of_reference: int) -> float:
 def _kolmogorov_smirnov(some: Sequence[ProbabilitySketch], other: ProbabilitySketch) -> float:
     """Bound the p-value of the two-sample test that all probabilities have one distribution."""
     merged = sum(some[1:], some[0])
-    groups = [each.groups_with_zeros() for each in (merged, other)]
+    groups = [groups_of_sketch(each) for each in (merged, other)]
     place = np.unique(np.concatenate([each.centre for each in groups]))
     shares = [
         np.cumsum(np.bincount(np.searchsorted(place, g.centre), g.count, place.size))
