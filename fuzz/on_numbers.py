@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 import argmaxf
+from argmaxf.expected.sketch import bytes_of_table, groups_of_sketch, table_of_bytes
 from argmaxf.frames import decisions
 from fuzz import draw
 from fuzz.asking import error_of
@@ -107,11 +108,11 @@ def sketches(rng, folder):
     sketch = argmaxf.ProbabilitySketch.from_array(
         draw.probabilities(rng, int(rng.integers(1, 2_000)))
     )
-    table = sketch.table.copy()
+    table = table_of_bytes(sketch.to_bytes())
     used = np.flatnonzero(table[:, 0])
     row, column = int(rng.choice(used)), int(rng.integers(8))
     table[row, column] = (table[row, column] + rng.normal()) * 10 ** rng.uniform(-1, 3)
-    data = argmaxf.ProbabilitySketch.from_table(table).to_bytes()
+    data = bytes_of_table(table)
     assert argmaxf.ProbabilitySketch.from_bytes(sketch.to_bytes()).n == sketch.n
     try:
         found = argmaxf.ProbabilitySketch.from_bytes(data).decide()
@@ -121,7 +122,7 @@ def sketches(rng, folder):
     assert 0 <= found.k <= found.n, found
     assert 0 <= found.std <= 0.5 + 1e-9, found
     assert found.n == table[:, 0].sum(), found
-    groups = argmaxf.ProbabilitySketch.from_bytes(data).groups_with_zeros()
+    groups = groups_of_sketch(argmaxf.ProbabilitySketch.from_bytes(data))
     slack = 1e-9 * groups.count * groups.high
     assert (groups.mass >= groups.count * groups.low - slack).all(), "items below their group"
     assert (groups.mass <= groups.count * groups.high + slack).all(), "items above their group"
