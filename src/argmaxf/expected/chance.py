@@ -22,10 +22,10 @@ from argmaxf._base.arrays import Bools, Floats, contiguous
 from argmaxf._base.messages import how_many
 from argmaxf._base.validation import NotAProbability
 from argmaxf.constraints import ChanceConstraint, Constraints, format_cost, format_level
-from argmaxf.expected.counts import PoissonBinomial, best_size, sizes_allowed, value_by_counts
-from argmaxf.expected.decision import Decision, ExpectedF, top_items
+from argmaxf.expected.counts import PoissonBinomial, best_size, sizes_allowed
+from argmaxf.expected.decision import Decision, top_items
 from argmaxf.expected.ties import settle
-from argmaxf.expected.values import groups_of_items, top_curve, value_of_sets
+from argmaxf.expected.values import top_curve, value_of_selected
 from argmaxf.problem import Problem
 
 WINDOW = 512  # sizes whose probabilities are found together
@@ -88,7 +88,7 @@ def decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
     k = _best(f, feasible, descending, problem)
     threshold = float(descending[k - 1]) if k else math.inf
     selected = top_items(p, threshold, k)
-    value = _value(p[selected], p[~selected], problem)
+    value = value_of_selected(p, selected, problem)
     guarantee = ChanceGuarantee(
         chance.constraints,
         chance.confidence_level,
@@ -100,13 +100,6 @@ def decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
     return Decision(
         selected, k, threshold, float(f[k]), value.std, problem.beta, p.size, guarantee=guarantee
     )
-
-
-def _value(chosen: NDArray[Any], left: NDArray[Any], problem: Problem) -> ExpectedF:
-    """Return mean and standard deviation of the measure for a chosen set."""
-    if problem.ratio is None:
-        return value_by_counts(chosen.astype(float), left.astype(float), problem)
-    return value_of_sets(groups_of_items(chosen), groups_of_items(left), problem)
 
 
 def _best(f: Floats, feasible: Bools, descending: Floats, problem: Problem) -> int:

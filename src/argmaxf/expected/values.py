@@ -71,13 +71,13 @@ def expected_f(
         on_device: ExpectedF = tensors.evaluate(p, selected, problem)
         return on_device
     items = as_probabilities("p", p, ndim=1)
-    value = _value(items, _mask(selected, items.size), problem)
+    value = value_of_selected(items, _mask(selected, items.size), problem)
     if tensors is not None:
         value = tensors.in_kind(value, p)
     return value
 
 
-def _value(p: NDArray[Any], chosen: NDArray[np.bool_], problem: Problem) -> ExpectedF:
+def value_of_selected(p: NDArray[Any], chosen: NDArray[np.bool_], problem: Problem) -> ExpectedF:
     """Return mean and standard deviation of the measure for any chosen set."""
     if problem.ratio is None:
         return _by_counts(p.astype(np.float64), chosen, problem)
@@ -175,7 +175,7 @@ def top_spreads(
     n = ascending.size
     if n > SMALL or problem.ratio is None:
         rank = np.arange(n, 0, -1)
-        return np.array([_value(ascending, rank <= k, problem).std for k in sizes])
+        return np.array([value_of_selected(ascending, rank <= k, problem).std for k in sizes])
     from argmaxf.expected import small_set_kernels
 
     f, std = np.empty(n + 1), np.zeros(len(sizes))
