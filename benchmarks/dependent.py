@@ -13,8 +13,8 @@ from argmaxf import (
     maximize_expected_f_from_mixture,
     maximize_expected_f_from_samples,
 )
-from argmaxf.expected.references import dembczynski_2011
 from benchmarks.harness import Row, best, best_pair
+from reproduction.references import dembczynski_2011
 
 
 def rows() -> Iterator[Row]:

@@ -15,8 +15,8 @@ import numpy as np
 
 import argmaxf
 from argmaxf import expected_f_curve, maximize_expected_f
-from argmaxf.expected.references import ye_2012
 from benchmarks.harness import Row, best, best_pair
+from reproduction.references import ye_2012
 
 SETS = "Beta(.5, 5)"
 

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf.expected.references import descending, ye_2012
 from benchmarks.harness import Row, best, figure
+from reproduction.references import descending, ye_2012
 
 ON_REQUEST = True
 SETS = 50  # sets of each family

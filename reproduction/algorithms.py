@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.expected.references import chai_2005, jansche_2007, ye_2012
+from reproduction.references import chai_2005, jansche_2007, ye_2012
 from reproduction.report import Record, Report, markdown_table, published, rows
 from reproduction.run import Cell, Experiment, Outcome, Plan
 

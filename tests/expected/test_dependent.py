@@ -17,7 +17,7 @@ from argmaxf import (
     maximize_expected_f_from_mixture,
     maximize_expected_f_from_samples,
 )
-from argmaxf.expected.references import dembczynski_2011, label_counts
+from reproduction.references import dembczynski_2011, label_counts
 from tests.judges import BETAS, all_label_vectors, every_set, families, joint_parameters
 
 

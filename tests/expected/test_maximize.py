@@ -14,10 +14,10 @@ from scipy.signal import fftconvolve
 from argmaxf import expected_f, maximize_expected_f
 from argmaxf.expected import maximize, refine
 from argmaxf.expected.grouped.sources import ArraySource, Cut
-from argmaxf.expected.references import ye_2012
 from argmaxf.expected.route import decide_by_search, decide_large
 from argmaxf.measures import FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem
+from reproduction.references import ye_2012
 from tests.judges import BETAS, best_k, curve_40_digits, families
 
 probabilities = st.one_of(
@@ -328,7 +328,7 @@ def test_what_is_no_array_is_refused(p, message):
         ({"measure": FBeta(2), "beta": 3}, "not both; got .* and beta=3"),
         ({"ties": "random"}, "ties must be one of 'split', 'together'"),
         ({"zero_division": 2}, r"zero_division must lie in \[0, 1\], got 2"),
-        ({"average": "macro"}, "average is for two-dimensional proba"),
+        ({"average": "macro"}, "average is for two-dimensional p"),
     ],
 )
 def test_bad_options_are_named(options, message):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from argmaxf import expected_f_curve
-from argmaxf.expected.references import chai_2005, jansche_2007, lewis_1995, ye_2012
+from reproduction.references import chai_2005, jansche_2007, lewis_1995, ye_2012
 from tests.judges import curve_40_digits, definition
 
 EXACT = {

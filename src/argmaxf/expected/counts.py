@@ -36,7 +36,7 @@ from argmaxf.expected.count_distribution import CountDistribution, needs_values
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.grouped.sources import ArraySource
-from argmaxf.expected.ties import DIGITS, EQUAL, label_counts
+from argmaxf.expected.ties import DIGITS, EXACT_TIE, label_counts
 from argmaxf.measures import GMean, Linear, Measure, UserDefined
 from argmaxf.problem import Problem
 
@@ -326,7 +326,7 @@ def settle_by_counts(descending: Floats, rivals: list[int], problem: Problem) ->
     with localcontext(prec=DIGITS):
         for k in rivals:
             value, size = _in_decimals(descending, k, problem.measure, problem.zero_division)
-            if best < 0 or value - highest > EQUAL * max(size, terms):
+            if best < 0 or value - highest > EXACT_TIE * max(size, terms):
                 best, highest, terms = k, value, size
     return best
 

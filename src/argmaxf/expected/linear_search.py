@@ -32,7 +32,7 @@ from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.count_distribution import CountDistribution, needs_values
 from argmaxf.expected.counts import value_by_counts
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.grouped.bounds import BOUND_SLACK, Interval, Path, Start
+from argmaxf.expected.grouped.group_bounds import BOUND_SLACK, Interval, Path, Start
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.grouped.search import BestBorder, Search, run
 from argmaxf.expected.grouped.sources import ArraySource, Cut

@@ -16,11 +16,11 @@ from argmaxf.expected.quadrature import plausible_positives, reciprocal_nodes
 from argmaxf.expected.small_set_kernels import top_spread
 from argmaxf.expected.tilt_kernels import (
     INSIDE,
+    NODE_SUMS,
     PITCH,
     RULE,
     SIZE,
     WEIGHT,
-    WORK,
     G,
     U,
     factor,
@@ -76,7 +76,7 @@ def count_nodes(first, p, b, size):
 @kernel
 def fill_columns(columns, c):
     """Fill the nodes of each column, and log a = log(c ω G)."""
-    rule, work = np.empty(RULE), np.empty(WORK)
+    rule, work = np.empty(RULE), np.empty(NODE_SUMS)
     for column in range(columns.shift.size):
         p = np.sort(columns.p[columns.first[column] : columns.first[column + 1]])
         low, high, columns.shift[column] = column_range(p, c.b_in)
@@ -92,7 +92,7 @@ def fill_columns(columns, c):
 @kernel
 def spreads(columns, chosen, value, c, out):
     """Fill the standard deviation of each column's measure; `value` is its expectation."""
-    rule, work = np.empty(RULE), np.empty(WORK)
+    rule, work = np.empty(RULE), np.empty(NODE_SUMS)
     for column in range(value.size):
         cells = slice(columns.first[column], columns.first[column + 1])
         p, marks = columns.p[cells], chosen[cells]

@@ -233,7 +233,7 @@ def _with_bound(decision: Decision, problem: Problem) -> Decision:
 
 def _decide_segments(p: NDArray[Any], problem: Problem, by: ArrayLike) -> Decision:
     """Decide each segment of a set of items."""
-    from argmaxf.expected.segments import decide_by  # which knows chance constraints
+    from argmaxf.expected.by_segment import decide_by  # which knows chance constraints
 
     if p.size == 0:
         raise ValueError("p must hold at least one probability, got none")

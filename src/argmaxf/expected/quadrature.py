@@ -25,17 +25,19 @@ from argmaxf.measures.ratio import Coefficients
 STEP = 0.27
 FIRST = -3.45
 TAIL = 39.0  # e^{-TAIL} is dropped
-WIDEST = 80.0  # log(TAIL · high / low) at most
+WIDEST_LOG = 80.0  # log(TAIL · high / low) at most
 RATIO = 160.0  # the short rule holds for high/low up to this
-LANES = 8  # nodes come in multiples of this, the width of a vector register
+VECTOR_LANES = 8  # nodes come in multiples of this, the width of a vector register
 
-_V = FIRST + STEP * np.arange(LANES * math.ceil((WIDEST - FIRST) / (STEP * LANES)))
+_V = FIRST + STEP * np.arange(
+    VECTOR_LANES * math.ceil((WIDEST_LOG - FIRST) / (STEP * VECTOR_LANES))
+)
 SHAPE = np.exp(_V - np.exp(-_V))
 SHAPE_WEIGHT = STEP * SHAPE * (1.0 + np.exp(-_V))
 
 # The best sum of 24 exponentials for x in [1, RATIO], found by tools/short_rule.py: the error is
 # below 4e-15 for 1/x and 2e-12 for 1/x². Half as many nodes as the trapezoid rule takes there.
-SHORT = np.array(
+SHORT_NODES = np.array(
     [
         0.0014877562433618632,
         0.007897792407582278,
@@ -109,9 +111,9 @@ def reciprocal_nodes(low: float, high: float) -> Nodes:
     True
     """
     if high <= RATIO * low:
-        return Nodes(SHORT / low, SHORT_WEIGHT / low)
-    needed = (math.log(TAIL * high / low) - FIRST) / (STEP * LANES)
-    size = LANES * math.ceil(needed + 1.0 / LANES)
+        return Nodes(SHORT_NODES / low, SHORT_WEIGHT / low)
+    needed = (math.log(TAIL * high / low) - FIRST) / (STEP * VECTOR_LANES)
+    size = VECTOR_LANES * math.ceil(needed + 1.0 / VECTOR_LANES)
     return Nodes(SHAPE[:size] / high, SHAPE_WEIGHT[:size] / high)
 
 

@@ -24,7 +24,7 @@ from argmaxf._base.validation import (
 )
 from argmaxf.expected import refine
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.grouped import groups as layout
+from argmaxf.expected.grouped import group_kernels as layout
 from argmaxf.expected.grouped.groups import Groups, empty_table, groups_of_table
 from argmaxf.expected.grouped.search import Search
 from argmaxf.expected.grouped.sources import ArraySource

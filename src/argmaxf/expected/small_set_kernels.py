@@ -1,8 +1,8 @@
 r"""Compiled decisions about sets of sorted items, every k looked at: rows, columns, segments.
 
-The value of the top k is f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k with A_k = c Σ_{i≤k} π_i + s0 (form.py
-has the formulas; `c` are the coefficients of the measure). Values nearer than their error are told
-apart by steps from one set to the next. For measures with one tilt (F_β, Dice) let
+The value of the top k is f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k with A_k = c Σ_{i≤k} π_i + s0;
+integrand.py has the formulas, `c` are the coefficients of the measure. Values nearer than their
+error are told apart by steps from one set to the next. For measures with one tilt (F_β, Dice) let
 x_k = k + s1 + b S. One more item changes f by
 
     f_k - f_{k-1} = c E[(y_k x_{k-1} - T_{k-1} - s0/c) / (x_{k-1} x_k)]
@@ -31,6 +31,7 @@ from argmaxf.expected.tilt_kernels import (
     INSIDE,
     LOW,
     MORE,
+    NODE_SUMS,
     OUT,
     OUTER,
     OUTSIDE,
@@ -38,7 +39,6 @@ from argmaxf.expected.tilt_kernels import (
     RULE,
     SIZE,
     WEIGHT,
-    WORK,
     G,
     U,
     factor,
@@ -57,13 +57,13 @@ from argmaxf.expected.tilt_kernels import (
 
 # Values of f nearer than this are told apart by steps, then in higher precision (see ties.py): it
 # is twice their error and more, 1e-14 and half a unit of rounding for each of 16,384 factors.
-DOUBT = 4e-12
+NEAR_TIE = 4e-12
 # A step's parts are known to 2e-12 by the nodes, and to 2e-12 by rounding of 16,384 factors of G.
 STEP_ERROR = 1e-11
 GONE = -500.0  # log of what is nothing beside other terms, and still far from underflow
 # A running sum at the nodes, what rounding drops of it, and the part of the block at hand.
-SUM, LOST, PART = WORK, WORK + PITCH, WORK + 2 * PITCH
-ROOM = WORK + 3 * PITCH
+SUM, LOST, PART = NODE_SUMS, NODE_SUMS + PITCH, NODE_SUMS + 2 * PITCH
+WORKSPACE = NODE_SUMS + 3 * PITCH
 
 
 @kernel
@@ -453,7 +453,7 @@ def is_allowed(ascending, k, limits, split_ties):
 @kernel
 def near_ties(ascending, c, split_ties, limits, first, last, rule, work, best, f):
     """Leave in f the values of the sets that may be the best, elsewhere -1; return the best k."""
-    least = f[best] * (1.0 - DOUBT)
+    least = f[best] * (1.0 - NEAR_TIE)
     for j in range(ascending.size + 1):
         known = j == 0 or first <= j <= last
         if not (known and f[j] >= least and is_allowed(ascending, j, limits, split_ties)):
@@ -492,7 +492,7 @@ def decide_set(ascending, c, zero_division, split_ties, limits, rule, work, f):
                 second = f[j]
     if top < 0.0:
         return 0, -1.0, 0.0, 1
-    if second >= top * (1.0 - DOUBT):
+    if second >= top * (1.0 - NEAR_TIE):
         k = near_ties(ascending, c, split_ties, limits, first, last, rule, work, k, f)
         rivals = np.sum(f[: ascending.size + 1] > -1.0)
     if k > 0:
@@ -503,7 +503,7 @@ def decide_set(ascending, c, zero_division, split_ties, limits, rule, work, f):
 @kernel
 def decide_sets(ascending, offsets, c, zero_division, split_ties, limits, k, expected, std, rivals):
     """Decide sets of items that lie one after another, each sorted, set r from offsets[r] on."""
-    f, rule, work = np.empty(longest(offsets) + 1), np.zeros(RULE), np.empty(ROOM)
+    f, rule, work = np.empty(longest(offsets) + 1), np.zeros(RULE), np.empty(WORKSPACE)
     for r in range(k.size):
         items = ascending[offsets[r] : offsets[r + 1]]
         k[r], expected[r], std[r], rivals[r] = decide_set(
@@ -524,7 +524,7 @@ def curve(ascending, c, zero_division, rule, work, f):
 @kernel
 def spreads(ascending, c, zero_division, sizes, f, std):
     """Fill f as `curve` does, and the standard deviation of the top k for each k ≥ 1 of `sizes`."""
-    rule, work = np.zeros(RULE), np.empty(ROOM)
+    rule, work = np.zeros(RULE), np.empty(WORKSPACE)
     curve(ascending, c, zero_division, rule, work, f)
     for i in range(sizes.size):
         std[i] = top_spread(ascending, sizes[i], f[sizes[i]], c, rule, work)

@@ -1,12 +1,15 @@
-"""Small sets of items, each sorted and looked at item by item: arrays, rows, columns, segments.
+"""Small sets of items, each sorted and every k looked at: rows, columns, segments, sparse rows.
 
-Many sets of any sizes lie one after another in one array, set r from offsets[r] to offsets[r+1];
-one compiled kernel decides them all, sets shared out among threads.
+One compiled kernel decides sorted sets that lie one after another (small_set_kernels.py). The rows
+of a matrix are sorted by NumPy; sets of any sizes are put into matrices of like width first.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -16,54 +19,12 @@ from argmaxf.expected import refine
 from argmaxf.expected.counts import decide_by_counts
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.sources import ArraySource
-from argmaxf.expected.threads import in_threads, sets_in_threads, threads_for
+from argmaxf.expected.route import decide_large
+from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.expected.ties import settle
 from argmaxf.problem import Problem
 
 SMALL = 1 << 14  # sets of up to so many items are decided here
-DECIMALS = 4_000  # operations on decimals that take no longer than a search
-WORK = 32  # an item costs about as much as so many in a pass over an array
-CACHED = 1 << 17  # items sorted and decided together, while they are in the cache
-
-
-class Sets(NamedTuple):
-    """Sets of probabilities, one after another, each in ascending order."""
-
-    ascending: Floats
-    offsets: Ints
-
-    @classmethod
-    def of_rows(cls, p: Floats) -> Sets:
-        """Sort the rows of a matrix; raise NotAProbability if a value is none."""
-        rows, n = p.shape
-        ascending = np.sort(p, axis=1)
-        if not (ascending[:, 0].min() >= 0.0 and ascending[:, -1].max() <= 1.0):
-            raise NotAProbability
-        return cls(readonly(ascending.reshape(-1)), readonly(np.arange(rows + 1) * n))
-
-    @classmethod
-    def of_values(cls, sets: int, which: Ints, values: Floats, counts: Ints) -> Sets:
-        """Put together sets from how often each value occurs in which of them."""
-        order = np.lexsort([values, which])
-        counts = counts[order]
-        sizes = np.bincount(which[order], weights=counts, minlength=sets).astype(np.int64)
-        ascending = np.repeat(values[order], counts)
-        return cls(ascending, np.concatenate([[0], np.cumsum(sizes)]))
-
-
-class Decided(NamedTuple):
-    """The decisions about many sets: one entry of each array for each set."""
-
-    k: Ints
-    threshold: Floats
-    expected: Floats
-    std: Floats
-    ties: Ints  # how many of the items equal to the threshold are chosen, if not all of them
-
-    def decision(self, r: int, n: int, beta: float) -> Decision:
-        """Return the decision about one set of n items as a record, without labels."""
-        k, threshold, expected, std = (array[r].item() for array in self[:4])
-        return Decision(None, k, threshold, expected, std, beta, n)
 
 
 def decide_rows(p: Floats, problem: Problem) -> Decision:
@@ -79,64 +40,95 @@ def decide_rows(p: Floats, problem: Problem) -> Decision:
     k, ties = np.empty(rows, np.int64), np.empty(rows, np.int64)
     selected = np.empty(p.shape, np.bool_)
     threshold, expected, std = np.empty(rows), np.empty(rows), np.empty(rows)
-    step = max(1, CACHED // n)
+    cached = 1 << 17  # items sorted and decided together, while they are in the cache
+    step = max(1, cached // n)
 
     def work(part: slice) -> None:
         for start in range(part.start, part.stop, step):
             here = slice(start, min(start + step, part.stop))
-            sets = Sets.of_rows(p[here])
-            k[here], expected[here], std[here] = _best_sizes(sets, problem)
-            marking_kernels.thresholds(*sets, k[here], threshold[here], ties[here])
+            ascending = np.sort(p[here], axis=1)
+            if not (ascending[:, 0].min() >= 0.0 and ascending[:, -1].max() <= 1.0):
+                raise NotAProbability
+            flat, offsets = readonly(ascending.reshape(-1)), np.arange(len(ascending) + 1) * n
+            k[here], expected[here], std[here] = _best_sizes(flat, readonly(offsets), problem)
+            marking_kernels.thresholds(flat, offsets, k[here], threshold[here], ties[here])
             np.greater_equal(p[here], threshold[here, None], out=selected[here])
             if (ties[here] < n).any():
-                flat, marks = readonly(p[here].reshape(-1)), selected[here].reshape(-1)
-                marking_kernels.select_sets(flat, sets.offsets, threshold[here], ties[here], marks)
+                items, marks = readonly(p[here].reshape(-1)), selected[here].reshape(-1)
+                marking_kernels.select_sets(items, offsets, threshold[here], ties[here], marks)
 
-    in_threads(work, rows, threads_for(WORK * p.size))
+    costs = 32  # an item is about as much work as so many in a pass over an array
+    in_threads(work, rows, threads_for(costs * p.size))
     return Decision(selected, k, threshold, expected, std, problem.beta, n)
 
 
-def decide_sets(sets: Sets, problem: Problem) -> Decided:
-    """Return the best top k of each set, near ties settled; sets must not be empty."""
-    from argmaxf.expected import marking_kernels
+def decide_sets(values: Floats, offsets: Ints, problem: Problem) -> Decision:
+    """Decide sets of any sizes, set r from offsets[r] on; of equal items the first are chosen.
 
-    ascending, offsets = readonly(sets.ascending), readonly(sets.offsets)
-    if problem.least > 0 and offsets.size > 1:
-        positive = np.add.reduceat((ascending > 0.0).astype(np.int64), offsets[:-1])
-        problem.check_reachable(int(positive.min()))
-    size = offsets.size - 1
-    k, expected, std = np.empty(size, np.int64), np.empty(size), np.empty(size)
+    The labels lie as the values do. For a ratio of counts an item with p = 0 changes nothing: sets
+    of like size are filled up with them. Sets of more than SMALL items are decided one by one.
+    """
+    sizes = np.diff(offsets)
+    selected, names = np.empty(values.size, np.bool_), ("k", "threshold", "expected", "std")
+    found: dict[str, Any] = {name: np.empty(sizes.size) for name in names}
+    found["k"] = np.empty(sizes.size, np.int64)
+    if problem.least and sizes.size:
+        positive = np.add.reduceat(np.append(values > 0.0, False).astype(np.int64), offsets[:-1])
+        problem.check_reachable(int(np.where(sizes > 0, positive, 0).min()))
+    for which, width in _batches(sizes, problem):
+        if width > SMALL:
+            here = slice(offsets[which[0]], offsets[which[0] + 1])
+            decided = decide_large(values[here], problem)
+            selected[here] = decided.selected
+        else:
+            place, p = offsets[which, None] + np.arange(width), np.zeros((which.size, width))
+            there = np.arange(width) < sizes[which, None]
+            p[there] = values[place[there]]
+            decided = decide_rows(p, problem)
+            selected[place[there]] = decided.selected[there]
+        for name in names:
+            found[name][which] = getattr(decided, name)
+    return Decision(selected, beta=problem.beta, n=sizes, **found)
 
-    def work(part: slice) -> None:
-        places = offsets[part.start : part.stop + 1]
-        k[part], expected[part], std[part] = _best_sizes(Sets(ascending, places), problem)
 
-    sets_in_threads(work, offsets, threads_for(WORK * ascending.size))
-    threshold, ties = np.empty(size), np.empty(size, np.int64)
-    marking_kernels.thresholds(ascending, offsets, k, threshold, ties)
-    return Decided(k, threshold, expected, std, ties)
+def _batches(sizes: Ints, problem: Problem) -> Iterator[tuple[Ints, int]]:
+    """Yield sets that fit in matrices of some width, about a million items at a time.
+
+    Each width is at most a quarter more than the one before, or one more; where items with p = 0
+    count, each size has its own.
+    """
+    steps = np.unique(np.append(np.ceil(1.25 ** np.arange(44)), SMALL)).astype(np.int64)
+    width = np.maximum(steps[np.minimum(np.searchsorted(steps, sizes), steps.size - 1)], sizes)
+    if problem.ratio is None:
+        width = np.maximum(sizes, 1)
+    order = np.argsort(width, kind="stable")
+    edges = np.flatnonzero(np.diff(width[order], prepend=0, append=0))
+    for start, stop in pairwise(edges.tolist()):
+        each = int(width[order[start]])
+        step = 1 if each > SMALL else max(1, (1 << 20) // each)
+        for first in range(start, stop, step):
+            yield order[first : min(first + step, stop)], each
 
 
-def _best_sizes(sets: Sets, problem: Problem) -> tuple[Ints, Floats, Floats]:
-    """Return k, the expected value and its spread of each set, near ties settled."""
+def _best_sizes(ascending: Floats, offsets: Ints, problem: Problem) -> tuple[Ints, Floats, Floats]:
+    """Return k, the expected value and its spread of each sorted set, near ties settled."""
     from argmaxf.expected import small_set_kernels
 
-    ascending, offsets = sets
     if problem.ratio is None:
         return decide_by_counts(ascending, offsets, problem)
     size = offsets.size - 1
     k, rivals = np.empty(size, np.int64), np.empty(size, np.int64)
     expected, std = np.empty(size), np.empty(size)
     results = k, expected, std, rivals
-    small_set_kernels.decide_sets(ascending, offsets, *options_of(problem), *results)
+    small_set_kernels.decide_sets(ascending, offsets, *_options(problem), *results)
     if size and expected.min() < 0.0:
         raise problem.no_set()
     for r in np.flatnonzero(rivals > 1).tolist():
-        k[r], expected[r], std[r] = settled(ascending[offsets[r] : offsets[r + 1]], problem)
+        k[r], expected[r], std[r] = _settled(ascending[offsets[r] : offsets[r + 1]], problem)
     return k, expected, std
 
 
-def settled(ascending: Floats, problem: Problem) -> tuple[int, float, float]:
+def _settled(ascending: Floats, problem: Problem) -> tuple[int, float, float]:
     """Decide a set in which several k are nearer than their error.
 
     Where there are two tilts and decimals of all of them would take long, the search by exact
@@ -145,22 +137,22 @@ def settled(ascending: Floats, problem: Problem) -> tuple[int, float, float]:
     from argmaxf.expected import small_set_kernels as kernels
     from argmaxf.expected import tilt_kernels as tilts
 
-    f, rule, work = np.empty(ascending.size + 1), np.zeros(tilts.RULE), np.empty(kernels.ROOM)
-    kernels.decide_set(ascending, *options_of(problem), rule, work, f)
+    f, rule, work = np.empty(ascending.size + 1), np.zeros(tilts.RULE), np.empty(kernels.WORKSPACE)
+    kernels.decide_set(ascending, *_options(problem), rule, work, f)
     rivals = np.flatnonzero(f > -1.0).tolist()
     c, zero = problem.coefficients, problem.zero_division
-    if c.b_in != c.b_out and len(rivals) * ascending.size**2 > DECIMALS:
+    slow = len(rivals) * ascending.size**2 > 4_000  # decimals would take longer than a search
+    if c.b_in != c.b_out and slow:
         rivals = refine.decide(ArraySource(ascending), problem)[()].rivals()
     k = settle(ascending[::-1], rivals, problem) if len(rivals) > 1 else rivals[0]
     if k == 0:
-        mean, std = kernels.nothing_selected(ascending, ascending.sum(), c, zero, work)
-        return 0, mean, std
+        return 0, *kernels.nothing_selected(ascending, math.fsum(ascending), c, zero, work)
     deviation = np.empty(1)
     kernels.spreads(ascending, c, zero, np.array([k]), f, deviation)
-    return k, f[k], deviation[0]
+    return k, float(f[k]), float(deviation[0])
 
 
-def options_of(problem: Problem) -> tuple[object, ...]:
+def _options(problem: Problem) -> tuple[object, ...]:
     """Return a problem as the kernels take it."""
     limits = problem.least, problem.most
     return problem.coefficients, problem.zero_division, problem.split_ties, limits

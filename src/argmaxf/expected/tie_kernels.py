@@ -1,7 +1,7 @@
 """Compiled arithmetic with 32 digits, for near ties: a number is an unevaluated sum of two doubles.
 
 The building blocks are those of Dekker (1971) and Knuth: the rounding error of a sum or product of
-doubles is a double itself. See ties.py for what is computed, kernels.py for the conventions.
+doubles is a double itself. See ties.py for what is computed, tilt_kernels.py for the conventions.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import math
 
 from argmaxf._base.compiled import kernel
 
-SPLITTER = 2.0**27 + 1.0
-# A product is kept between SMALL and 1 by powers of two; no factor is smaller (`ties.LEAST_X`).
-SMALL, RESCALE, EXPONENT = 2.0**-300, 2.0**300, -300
+DEKKER_SPLITTER = 2.0**27 + 1.0
+# A product is kept between LEAST_PRODUCT_OF_PAIRS and 1 by powers of two; no factor is smaller
+# (ties.py).
+LEAST_PRODUCT_OF_PAIRS, RESCALE_PAIR, EXPONENT = 2.0**-300, 2.0**300, -300
 
 
 @kernel
@@ -27,10 +28,10 @@ def two_sum(a, b):
 def two_product(a, b):
     """a b as a double and its rounding error."""
     p = a * b
-    t = SPLITTER * a
+    t = DEKKER_SPLITTER * a
     a1 = t - (t - a)
     a2 = a - a1
-    t = SPLITTER * b
+    t = DEKKER_SPLITTER * b
     b1 = t - (t - b)
     b2 = b - b1
     return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
@@ -78,10 +79,10 @@ def factor(p, w, w_low, x, x_low):
 @kernel
 def rescaled(q, q_low, scale):
     """Return a product that neither underflows nor overflows, and the power of two it lacks."""
-    if q < SMALL:
-        return q * RESCALE, q_low * RESCALE, scale + EXPONENT
+    if q < LEAST_PRODUCT_OF_PAIRS:
+        return q * RESCALE_PAIR, q_low * RESCALE_PAIR, scale + EXPONENT
     if q > 1.0:
-        return q * SMALL, q_low * SMALL, scale - EXPONENT
+        return q * LEAST_PRODUCT_OF_PAIRS, q_low * LEAST_PRODUCT_OF_PAIRS, scale - EXPONENT
     return q, q_low, scale
 
 
@@ -89,8 +90,8 @@ def rescaled(q, q_low, scale):
 def top_values(ascending, sizes, nodes, one_tilt, c, c_low, s0, f):
     """Fill f[:, j] = f_k of the top k = sizes[j], rising, in two doubles each.
 
-    f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k, A_k = c Σ_{i≤k} π_i + s0 (see form.py). `nodes` has for each m
-    the pairs ω e^{-u s1}, e^{-u}, w and x inside, w and x outside.
+    f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k, A_k = c Σ_{i≤k} π_i + s0 (integrand.py). For each m, `nodes`
+    has the pairs ω e^{-u s1}, e^{-u}, w and x inside, w and x outside.
     """
     n = ascending.size
     f[:] = 0.0
@@ -131,6 +132,6 @@ def none_positive(ascending, result):
     for p in ascending:
         a, e = two_sum(1.0, -p)
         q, q_low = times(q, q_low, a, e)
-        if q < SMALL and q > 0.0:
-            q, q_low, scale = q * RESCALE, q_low * RESCALE, scale + EXPONENT
+        if q < LEAST_PRODUCT_OF_PAIRS and q > 0.0:
+            q, q_low, scale = q * RESCALE_PAIR, q_low * RESCALE_PAIR, scale + EXPONENT
     result[0], result[1] = math.ldexp(q, scale), math.ldexp(q_low, scale)

@@ -1,16 +1,16 @@
 """Near ties: which of a few k has the highest expected value, beyond what doubles can tell.
 
 One rule for every path: an exact tie goes to the smallest k. Sets whose values in double precision
-are nearer than their error (`DOUBT`), and the steps between them too (`small_set_kernels.py`), are
-compared again:
+are nearer than their error, and the steps between them too (`small_set_kernels.py`), are compared
+again:
 
 * up to 300 items that can be positive, by the definition in 60-digit decimals;
 * up to 16,384, in numbers of two doubles (32 digits): what agrees to 24 digits is a tie;
 * above, where no path sees all items at once, values whose difference is below 1e-13 of the terms
-  in which the sets differ count as tied (`search.py`).
+  in which the sets differ count as tied (`grouped/search.py`).
 
 Arrays, rows, columns, segments of frames and files of up to 16,384 items are all decided by
-`rows.py`, and so agree. Segments too many to be brought there are, if the summary is in doubt.
+`small_sets.py`, and so agree. Segments too many to be brought there are, if a sketch is in doubt.
 """
 
 from __future__ import annotations
@@ -28,21 +28,23 @@ from argmaxf.measures import Coefficients, Measure, Ratio
 from argmaxf.problem import Problem
 
 DIGITS = 60
-EQUAL = Decimal(10) ** -50  # two values this close, relative to their size, are an exact tie
+EXACT_TIE = Decimal(10) ** -50  # two values this close, relative to their size, are an exact tie
 LARGEST = 300  # items; a value costs about n² decimal operations, tens of milliseconds here
-MANY = 20  # rivals, of which two doubles leave fewer
-TWO_DOUBLES = Decimal(10) ** -24  # above, two values this close are one
+FEW_RIVALS = 20  # rivals, of which two doubles leave fewer
+AGREEMENT = Decimal(10) ** -24  # above, two values this close are one
 
 # The trapezoid rule of nodes.py with a step that gives 31 digits, tail and all.
 STEP, FIRST, TAIL = Decimal("0.13"), Decimal("-4.2"), Decimal(75)
-LEAST_X = Decimal(10) ** -90  # nothing beside other terms, even times β⁴; keeps 0/0 away
+LEAST_TILT_IN_DECIMALS = (
+    Decimal(10) ** -90
+)  # nothing beside other terms, even times β⁴; keeps 0/0 away
 
 
 def settle(descending: Floats, rivals: Iterable[int], problem: Problem) -> int:
     """Return the best of the rivals; exact ties go to the smallest."""
     candidates = sorted(rivals)
     positive = descending[: int(np.count_nonzero(descending))]  # others change nothing but k
-    if positive.size > LARGEST or len(candidates) > MANY:
+    if positive.size > LARGEST or len(candidates) > FEW_RIVALS:
         values = dict(zip(candidates, _two_doubles(descending, candidates, problem), strict=True))
         best = max(values.values())
         candidates = [k for k in candidates if agrees(values[k], best)]
@@ -64,7 +66,7 @@ def exact_coefficients(measure: Measure) -> Coefficients:
 
 def agrees(value: Decimal, best: Decimal) -> bool:
     """Whether a value in two doubles is as good as the best: one with it to 24 digits."""
-    return value >= best * (1 - TWO_DOUBLES)
+    return value >= best * (1 - AGREEMENT)
 
 
 def value_in_two_doubles(items: Floats, k: int, problem: Problem) -> Decimal:
@@ -78,7 +80,7 @@ def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) ->
     with localcontext(prec=DIGITS):
         for k in candidates:
             challenger = value(k)
-            if challenger - highest > EQUAL * abs(highest):
+            if challenger - highest > EXACT_TIE * abs(highest):
                 best, highest = k, challenger
     return best
 
@@ -155,7 +157,7 @@ def _nodes(low: Decimal, high: Decimal, b_in: Any, b_out: Any, s1: Any) -> Float
         u = (v - decay).exp() / high
         row = [STEP * u * (1 + decay) * (-u * s1).exp(), (-u).exp()]
         for b in (b_in, b_out):
-            x = max((-b * u).exp(), LEAST_X)
+            x = max((-b * u).exp(), LEAST_TILT_IN_DECIMALS)
             row += [1 - x, x]
         rows.append([part for number in row for part in _pair(number)])
     return readonly(np.array(rows))

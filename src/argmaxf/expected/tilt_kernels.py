@@ -17,14 +17,15 @@ import numpy as np
 from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.quadrature import reciprocal_nodes
 
-LEAST_X = math.exp(-120.0)  # below this a tilted term is lost even times β⁴; keeps 0/0 away
+LEAST_TILT = math.exp(-120.0)  # below this a tilted term is lost even times β⁴; keeps 0/0 away
 BLOCK = 64  # items between two looks at products, or two fresh evaluations of e^{-uk}
-# A product is multiplied by RESCALE once it is below SMALL: three more factors cannot underflow.
-SMALL = 2.0**-400
+# A product is multiplied by RESCALE once it is below LEAST_PRODUCT: three factors more cannot make
+# it underflow.
+LEAST_PRODUCT = 2.0**-400
 RESCALE = 2.0**540
 LOG_RESCALE = 540.0 * math.log(2.0)
 RARE = 0.2  # sums over items below this are power series
-POWERS = 16  # of so many terms: the rest is below (0.2 w)^16
+SERIES_TERMS = 16  # of so many terms: the rest is below (0.2 w)^16
 FOURFOLD = 0.25  # four items below this make one factor of a product
 
 # What is known at the nodes lies in one array, each quantity PITCH numbers after the one before:
@@ -38,7 +39,7 @@ RULE = 7 * PITCH + 3
 # items inside, and of those outside; room for the rest; G, and a logarithm to be added to its own.
 OUTER, IN, OUT, MORE, G = 0, PITCH, 4 * PITCH, 7 * PITCH, 11 * PITCH
 REST, VARIANCE = PITCH, 2 * PITCH
-WORK = 13 * PITCH
+NODE_SUMS = 13 * PITCH
 
 
 @kernel
@@ -52,7 +53,7 @@ def tilt(u, b):
             w[m] = -math.expm1(-t)
             x[m] = 1.0 - w[m]
         else:
-            x[m] = max(math.exp(-t), LEAST_X)
+            x[m] = max(math.exp(-t), LEAST_TILT)
             w[m] = 1.0 - x[m]
     return w, x
 
@@ -89,7 +90,7 @@ def set_rule(rule, low, high, c):
 def rescale(out, size):
     """Multiply products that are nearly lost, exactly; their logarithms take note of it."""
     for m in range(size):
-        if out[m] < SMALL:
+        if out[m] < LEAST_PRODUCT:
             out[m] *= RESCALE
             out[PITCH + m] -= LOG_RESCALE
 
@@ -195,7 +196,7 @@ def add_rare(p, tilts, size, out):
     """
     sums = out[3 * PITCH :]
     power_sums(p, sums)
-    for j in range(POWERS - 4, -1, -4):
+    for j in range(SERIES_TERMS - 4, -1, -4):
         s0, s1, s2, s3 = sums[j], sums[j + 1], sums[j + 2], sums[j + 3]
         for m in range(size):
             w, a, b = tilts[m], out[m], out[VARIANCE + m]
@@ -235,7 +236,7 @@ def add_pair(p1, q1, p2, q2, tilts, size, out):
 def tilted_sums(items, start, stop, tilts, size, out):
     """Fill Σ π, Σ (1 - π) and Σ π (1 - π) over some items, at each node; the rare ones come first.
 
-    `out` needs room for POWERS numbers after them.
+    `out` needs room for SERIES_TERMS numbers after them.
     """
     rare = start
     while rare < stop and items[rare] < RARE:

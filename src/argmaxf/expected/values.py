@@ -161,7 +161,7 @@ def top_curve(ascending: Floats, problem: Problem) -> Floats:
         f[0] = value_of_nothing(groups_of_items(ascending), problem).mean
         f[1:] = problem.measure.value(0.0, np.arange(1.0, f.size), 0.0)
         return f
-    rule, work = np.zeros(tilts.RULE), np.empty(kernels.ROOM)
+    rule, work = np.zeros(tilts.RULE), np.empty(kernels.WORKSPACE)
     kernels.curve(ascending, problem.coefficients, problem.zero_division, rule, work, f)
     return f
 

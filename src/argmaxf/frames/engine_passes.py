@@ -17,13 +17,13 @@ import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected import refine
+from argmaxf.expected.by_segment import decide_by
 from argmaxf.expected.chance import ChanceGuarantee
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.grouped import groups as layout
+from argmaxf.expected.grouped import group_kernels as layout
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.maximize import decide_one
-from argmaxf.expected.segments import decide_by
-from argmaxf.expected.small_sets import SMALL, Sets, decide_sets
+from argmaxf.expected.small_sets import SMALL, decide_sets
 from argmaxf.frames.engines import CHANGED, Frame
 from argmaxf.frames.grouping import (
     GroupedRows,
@@ -39,7 +39,7 @@ from argmaxf.frames.grouping import (
 from argmaxf.frames.table import Table
 from argmaxf.problem import Problem
 
-BITS, LEAST = layout.BITS, layout.TINY  # of the first pass: the groups of the sketch
+BITS, LEAST = layout.BITS, layout.LEAST_KEYED  # of the first pass: the groups of the sketch
 LEAST_FINER = 2.0**-960  # probabilities below are one group, in the later passes
 FINEST = 40  # beyond so many bits, values are counted one by one
 GATHER = 1 << 17  # so many items are counted one by one
@@ -148,13 +148,16 @@ def _items_of(table: Table, which: Bools) -> Frame:
     return table.items if which.all() else table.within(-high, high)
 
 
-def _brought(table: Table, which: Bools) -> Sets:
+def _brought(table: Table, which: Bools) -> tuple[Floats, Ints]:
     """Bring the items of some segments into this process, each value once with its count."""
     rows = counted(_items_of(table, which), table.by)
     place = np.cumsum(which) - 1
     known = (rows.segment >= 0) & (rows.segment < table.segments)
     which_set, count = place[rows.segment[known]], rows.table[known, 0].astype(np.int64)
-    return Sets.of_values(int(which.sum()), which_set, rows.key[known], count)
+    sizes = np.bincount(which_set, weights=count, minlength=int(which.sum())).astype(np.int64)
+    order = np.argsort(which_set, kind="stable")
+    values = np.repeat(rows.key[known][order], count[order])
+    return values, np.concatenate([[0], np.cumsum(sizes)])
 
 
 def decide_segments(table: Table, problem: Problem) -> Answers:
@@ -207,10 +210,10 @@ def _decide_in_memory(table: Table, problem: Problem) -> Answers:
 def _decide_constrained(table: Table, problem: Problem) -> Answers:
     """Bring all items here and decide each segment; the constraints hold in all at once."""
     checked(summarized(table.items, table.by, BITS, LEAST))
-    sets, m = _brought(table, np.ones(table.segments, np.bool_)), len(table.columns)
-    sizes = np.diff(sets.offsets)
+    values, offsets = _brought(table, np.ones(table.segments, np.bool_))
+    sizes, m = np.diff(offsets), len(table.columns)
     _check_all_there(sizes)
-    parts = np.split(sets.ascending, sets.offsets[1:-1])
+    parts = np.split(values, offsets[1:-1])
     numbers = np.arange(table.segments // m)
     columns = [(np.concatenate(parts[j::m]), np.repeat(numbers, sizes[j::m])) for j in range(m)]
     return _decide_arrays(table, problem, columns)
@@ -255,11 +258,11 @@ def _decide_small(answers: Answers, table: Table, which: Bools, problem: Problem
     """Bring some segments here, decide them item by item and note the answers."""
     if not which.any():
         return
-    sets = _brought(table, which)
-    sizes = np.diff(sets.offsets)
+    values, offsets = _brought(table, which)
+    sizes = np.diff(offsets)
     if sizes.min() == 0:
         raise ValueError(f"{CHANGED}, got none of a segment's rows the second time")
-    found = decide_sets(sets, problem)
+    found = decide_sets(values, offsets, problem)
     answers.note(which, found.k, found.threshold, found.expected, found.std, sizes)
 
 

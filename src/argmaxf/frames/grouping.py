@@ -16,8 +16,8 @@ import numpy as np
 
 from argmaxf._base.arrays import Floats, Ints
 from argmaxf._base.messages import how_many
-from argmaxf.expected.grouped import groups as layout
-from argmaxf.expected.grouped.groups import Groups, table_groups, tiny_group
+from argmaxf.expected.grouped import group_kernels as layout
+from argmaxf.expected.grouped.groups import Groups, empty_table, table_groups, tiny_group
 from argmaxf.frames.engines import Frame, engine_of
 
 P, SEGMENT = "argmaxf_p", "argmaxf_segment"
@@ -223,11 +223,11 @@ def sketch_table(rows: GroupedRows) -> Floats:
     """Return the rows of a first pass as the table of a sketch."""
     rows = added(rows)
     key = np.abs(rows.key).view(np.int64) >> layout.SHIFT
-    place = np.where(rows.key < 0.0, layout.upper_row(key), layout.lower_row(key))
+    place = np.where(rows.key < 0.0, layout.upper_row.py_func(key), layout.lower_row.py_func(key))
     codes = {ONE: layout.ONE_ROW, TINY: layout.TINY_ROW, ZERO: layout.ZERO_ROW}
     special = np.isin(rows.key, list(codes))
     place[special] = [codes[float(code)] for code in rows.key[special]]
-    table = layout.empty_table()
+    table = empty_table()
     table[place] = rows.table
     table[layout.TINY_ROW, 1] += table[layout.TINY_ROW, 2]
     table[layout.TINY_ROW, 2:] = 0.0

@@ -8,14 +8,36 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxf._base.compiled import kernel
-from argmaxf.expected.grouped import groups
-from argmaxf.expected.grouped.groups import HIGH_BASE, LOW_BASE, SHIFT, TINY, TINY_ROW, ZERO_ROW
 from argmaxf.expected.tilt_kernels import factor, log_factor
 
-ROOM = 1024  # items looked at together
+MANTISSA = 52
+BITS = 6  # 64 groups for each power of two
+SHIFT = MANTISSA - BITS
+LEAST_KEYED = 2.0**-64
+HALF_KEY = 1022 << BITS  # the key of t = 1/2
+HIGH_BASE = 970 << BITS  # t = 1 - p is at least 2^-53 unless p = 1
+LOW_BASE = 959 << BITS  # t = p is at least 2^-64 unless p is tiny
+HIGH_ROWS = HALF_KEY - HIGH_BASE + 1
+LOW_ROWS = HALF_KEY - LOW_BASE
+ONE_ROW = 0
+TINY_ROW = 1 + HIGH_ROWS + LOW_ROWS
+ZERO_ROW = TINY_ROW + 1
+ROWS = ZERO_ROW + 1
+COLUMNS = 8  # count, Σy in two parts, Σy² … Σy⁶: one cache line
+AT_ONCE = 1024  # items looked at together
 FEW_TERMS = 2.0**-10  # p w below this: seven terms of log(1 - p w) are exact to the last digit
 
-upper_row, lower_row = kernel(groups.upper_row), kernel(groups.lower_row)
+
+@kernel
+def upper_row(key):
+    """The row of a key of t = 1 - p, for p in [1/2, 1)."""
+    return 1 + key - HIGH_BASE
+
+
+@kernel
+def lower_row(key):
+    """The row of a key of t = p, for p in [2^-64, 1/2)."""
+    return HIGH_ROWS + HALF_KEY - key
 
 
 @kernel
@@ -40,13 +62,13 @@ def add_powers(row, remainder, half):
 @kernel
 def summarize(p, table):
     """Add items to the table of ROWS groups; return False at a value that is no probability."""
-    t = np.empty(ROOM)
+    t = np.empty(AT_ONCE)
     bits = t.view(np.int64)
-    high = np.empty(ROOM, np.bool_)
+    high = np.empty(AT_ONCE, np.bool_)
     half = 1 << (SHIFT - 1)
     mask = (1 << SHIFT) - 1
-    for start in range(0, p.size, ROOM):
-        size = min(ROOM, p.size - start)
+    for start in range(0, p.size, AT_ONCE):
+        size = min(AT_ONCE, p.size - start)
         valid = True
         for i in range(size):
             v = p[start + i]
@@ -66,7 +88,7 @@ def summarize(p, table):
                 add_powers(table[lower_row(key)], (bits[i] & mask) - half, half)
             elif t[i] > 0.0:
                 table[TINY_ROW, 0] += 1.0
-                table[TINY_ROW, 1] += t[i] / TINY  # higher powers are below rounding
+                table[TINY_ROW, 1] += t[i] / LEAST_KEYED  # higher powers are below rounding
             else:
                 table[ZERO_ROW, 0] += 1.0
     return True
@@ -110,11 +132,11 @@ def near(p, low, high, out):
 @kernel
 def gather_window(p, low, high, upper, shift, first, rows, out):
     """Copy the items of one window of keys to the start of `out`; return how many there are."""
-    some, t = np.empty(ROOM), np.empty(1)
+    some, t = np.empty(AT_ONCE), np.empty(1)
     bits = t.view(np.int64)
     filled = 0
-    for start in range(0, p.size, ROOM):
-        found = near(p[start : start + ROOM], low, high, some)
+    for start in range(0, p.size, AT_ONCE):
+        found = near(p[start : start + AT_ONCE], low, high, some)
         for v in some[:found]:
             t[0] = 1.0 - v if upper else v
             if 0 <= (bits[0] >> shift) - first < rows:

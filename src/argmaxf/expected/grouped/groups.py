@@ -15,39 +15,29 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf.expected.grouped import group_kernels
+from argmaxf.expected.grouped.group_kernels import (
+    COLUMNS,
+    HALF_KEY,
+    HIGH_BASE,
+    HIGH_ROWS,
+    LEAST_KEYED,
+    LOW_BASE,
+    ONE_ROW,
+    ROWS,
+    SHIFT,
+    TINY_ROW,
+    ZERO_ROW,
+)
 
 MOMENTS = 6
-MANTISSA = 52
-BITS = 6  # 64 groups for each power of two
-SHIFT = MANTISSA - BITS
-TINY = 2.0**-64
-HALF_KEY = 1022 << BITS  # the key of t = 1/2
-HIGH_BASE = 970 << BITS  # t = 1 - p is at least 2^-53 unless p = 1
-LOW_BASE = 959 << BITS  # t = p is at least 2^-64 unless p is tiny
-HIGH_ROWS = HALF_KEY - HIGH_BASE + 1
-LOW_ROWS = HALF_KEY - LOW_BASE
-ONE_ROW = 0
-TINY_ROW = 1 + HIGH_ROWS + LOW_ROWS
-ZERO_ROW = TINY_ROW + 1
-ROWS = ZERO_ROW + 1
-COLUMNS = 8  # count, Σy in two parts, Σy² … Σy⁶: one cache line
 MAX_ROWS = 1 << 10  # rows of one table of groups
 SORTED = 1 << 9  # so few items are sorted instead of grouped again
-
-
-def upper_row(key: Any) -> Any:
-    """The row of a key of t = 1 - p, for p in [1/2, 1)."""
-    return 1 + key - HIGH_BASE
-
-
-def lower_row(key: Any) -> Any:
-    """The row of a key of t = p, for p in [2^-64, 1/2)."""
-    return HIGH_ROWS + HALF_KEY - key
 
 
 def key_of(row: Ints) -> tuple[Bools, Ints]:
@@ -133,21 +123,17 @@ class Groups:
 
 def group_sums(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, Floats]:
     """Return Σ log(1 - p w) and Σ π of each group at each node."""
-    from argmaxf.expected.grouped import group_kernels as kernels
-
     shape = (len(groups), w.size)
     log_terms, pi = np.empty(shape), np.empty(shape)
-    kernels.group_terms(*_arguments(groups), w, x, log_terms, pi)
+    group_kernels.group_terms(*_arguments(groups), w, x, log_terms, pi)
     return log_terms, pi
 
 
 def group_variances(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, Floats]:
     """Return Σ π (1 - π) and Σ (1 - π) of each group at each node."""
-    from argmaxf.expected.grouped import group_kernels as kernels
-
     shape = (len(groups), w.size)
     variance, negative = np.empty(shape), np.empty(shape)
-    kernels.group_variances(*_arguments(groups), w, x, variance, negative)
+    group_kernels.group_variances(*_arguments(groups), w, x, variance, negative)
     return variance, negative
 
 
@@ -166,7 +152,7 @@ def groups_of_table(table: Floats, *, zeros: bool = False) -> Groups:
     if ones:
         groups = Groups.joined([Groups.of_values(np.ones(1), np.array([ones])), groups])
     if tiny[0]:
-        groups = Groups.joined([groups, tiny_group(tiny, TINY)])
+        groups = Groups.joined([groups, tiny_group(tiny, LEAST_KEYED)])
     none = table[ZERO_ROW, :1]
     if zeros and none[0]:
         groups = Groups.joined([groups, Groups.of_values(np.zeros(1), none)])

@@ -41,7 +41,7 @@ from argmaxf.expected.quadrature import (
 from argmaxf.measures import Coefficients
 from argmaxf.problem import Problem
 
-MARGIN = 1e-12  # of bounds on f, for their rounding
+ROUNDING_MARGIN = 1e-12  # of bounds on f, for their rounding
 LEAST_PART = -60.0  # log of the part of f below which a node is dropped
 
 
@@ -132,7 +132,7 @@ class Integrand:
         c, (u, weight), k = self.coefficients, self.nodes, float(chosen.count.sum())
         log_in, *inside = self.inside.totals(chosen)
         log_out, *outside = self.outside.totals(rest)
-        sums = np.zeros(at.WORK)
+        sums = np.zeros(at.NODE_SUMS)
         table = sums.reshape(-1, at.PITCH)[:7, : u.size]
         table[0] = weight * np.exp(log_in + log_out - u * (k + c.s1))
         table[1:4], table[4:7] = inside, outside
@@ -198,7 +198,7 @@ def useful_sizes(groups: Groups, coefficients: Coefficients, best: float) -> tup
     first, mass = np.cumsum(groups.count) - groups.count + 1.0, np.cumsum(groups.mass)
     size = np.maximum(first + b_in * mass, first + min(b_in, b_out) * fewest)
     denominator = s1 + np.maximum(size, min(1.0 + b_in, b_out) * fewest)
-    useful = np.flatnonzero(c * mass + s0 >= best * (1.0 - MARGIN) * denominator)
+    useful = np.flatnonzero(c * mass + s0 >= best * (1.0 - ROUNDING_MARGIN) * denominator)
     reach = tilt_kernels.largest_size.py_func(best, mean, coefficients)
     last = first[useful[-1]] + groups.count[useful[-1]] - 1.0
     return float(first[useful[0]]), float(min(reach, last))

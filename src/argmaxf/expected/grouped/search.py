@@ -27,8 +27,8 @@ import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.grouped.bounds import (
-    PIECES,
+from argmaxf.expected.grouped.group_bounds import (
+    RUN_PIECES,
     Interval,
     Path,
     Start,
@@ -48,9 +48,9 @@ from argmaxf.expected.grouped.objectives import Gain, Loss, Objective
 from argmaxf.expected.grouped.sources import Cut, Key, Source
 from argmaxf.problem import Problem
 
-TIED = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
-DOUBT = 1e-12  # below this part of them, and a few units of rounding, it is in doubt (ties.py)
-ROUNDING = 4e-15
+TIE_PART = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
+IN_DOUBT = 1e-12  # below this part of them, and a few units of rounding, it is in doubt (ties.py)
+VALUE_ROUNDING = 4e-15
 NEAR_ONE = 0.5  # above this the loss is searched
 
 
@@ -128,7 +128,7 @@ class Search:
             for first, stop in open_intervals(is_open):
                 interval = Interval(path, first, stop)
                 if interval.groups.runs.all():
-                    paths.append(self._inner(interval, interval.groups.split_runs(PIECES)))
+                    paths.append(self._inner(interval, interval.groups.split_runs(RUN_PIECES)))
                 else:
                     self._intervals.append(interval)
 
@@ -211,10 +211,12 @@ class Search:
         k, f, allowed, top = self._borders()
         if not allowed.any():
             return self._no_border(nothing)
-        tied = allowed & (f >= f[top] - TIED * self._differing(k, k[top], self._size_of(f[top])))
+        tied = allowed & (
+            f >= f[top] - TIE_PART * self._differing(k, k[top], self._size_of(f[top]))
+        )
         ambiguous = len(self.rivals()) > 1
         value = self._value_of(f[top])
-        if self.problem.least == 0 and value - self.nothing.mean <= TIED * self._terms(value):
+        if self.problem.least == 0 and value - self.nothing.mean <= TIE_PART * self._terms(value):
             return nothing._replace(ambiguous=ambiguous)
         chosen = int(np.flatnonzero(tied)[np.argmin(k[tied])])
         above, below = self._sides(chosen)
@@ -244,12 +246,12 @@ class Search:
             return [0]
         size = self._size_of(f[top])
         terms = size if self._offset else self._differing(k, k[top], size)
-        near = allowed & (f >= f[top] - DOUBT * terms - ROUNDING * size)
+        near = allowed & (f >= f[top] - IN_DOUBT * terms - VALUE_ROUNDING * size)
         close: list[int] = np.unique(k[near]).astype(int).tolist()
         best = self._value_of(f[top])
-        if self.problem.least > 0 or self.nothing.mean < best * (1.0 - DOUBT):
+        if self.problem.least > 0 or self.nothing.mean < best * (1.0 - IN_DOUBT):
             return close
-        return [0, *close] if self.nothing.mean <= best * (1.0 + DOUBT) else [0]
+        return [0, *close] if self.nothing.mean <= best * (1.0 + IN_DOUBT) else [0]
 
     def _borders(self) -> tuple[Floats, Floats, Bools, int]:
         """Return k and f at the borders of all paths, which are allowed, and the best of them."""

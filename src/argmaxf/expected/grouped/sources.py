@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from argmaxf._base.arrays import Bools, Floats, contiguous
 from argmaxf._base.validation import NotAProbability
 from argmaxf.expected.decision import top_items
+from argmaxf.expected.grouped import group_kernels as kernels
 from argmaxf.expected.grouped.groups import (
-    COLUMNS,
     SORTED,
     Groups,
     Window,
@@ -32,7 +32,7 @@ from argmaxf.expected.grouped.groups import (
 )
 from argmaxf.expected.threads import CHUNK, threads_for
 
-HELD = 16  # items are copied out once they are fewer than 1/HELD of all
+HELD_PART = 16  # items are copied out once they are fewer than 1/HELD_PART of all
 
 T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)
@@ -78,8 +78,6 @@ def add_items(table: Floats, items: Floats) -> Floats:
 
     Their sums are added apart, so that rounding cannot build up over many calls.
     """
-    from argmaxf.expected.grouped import group_kernels as kernels
-
     part = empty_table()
     if not kernels.summarize(items, part):
         raise NotAProbability
@@ -103,7 +101,7 @@ class ArraySource:
     ) -> None:
         self.p: NDArray[Any] | Items = p.reshape(-1) if isinstance(p, np.ndarray) else p
         self.chunk = chunk
-        self.most_held = self.p.size // HELD if most_held is None else most_held
+        self.most_held = self.p.size // HELD_PART if most_held is None else most_held
         self.threads = threads_for(self.p.size) if threads is None else threads
         self._held: list[tuple[Window, Floats]] = []
 
@@ -138,13 +136,11 @@ class ArraySource:
 
     def _summarize(self, window: Window) -> Groups:
         """Return the groups of one window, in one pass."""
-        from argmaxf.expected.grouped import group_kernels as kernels
-
         low, high = window.bounds
         rows = window.keys
 
         def start() -> tuple[Floats, Floats, Floats]:
-            return np.zeros((rows, COLUMNS)), np.full(rows, np.inf), np.full(rows, -np.inf)
+            return np.zeros((rows, kernels.COLUMNS)), np.full(rows, np.inf), np.full(rows, -np.inf)
 
         def add(total: tuple[Floats, ...], chunk: Floats) -> tuple[Floats, ...]:
             upper, shift, first, _ = window
@@ -162,8 +158,6 @@ class ArraySource:
 
     def _gather(self, window: Window) -> Floats:
         """Copy out the items of one window."""
-        from argmaxf.expected.grouped import group_kernels as kernels
-
         low, high = window.bounds
 
         def add(found: list[Floats], chunk: Floats) -> list[Floats]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf._base.arrays import Bools, Floats, Ints, readonly
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.segments import Segments
 from argmaxf._base.validation import NotAProbability
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained, probability_of_parts
 from argmaxf.expected.counts import refuse_many
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.route import decide_large
-from argmaxf.expected.small_sets import SMALL, Sets, decide_sets
+from argmaxf.expected.small_sets import SMALL, decide_sets
 from argmaxf.expected.values import groups_of_items, value_of_sets
 from argmaxf.problem import Problem
 
@@ -64,19 +64,19 @@ def _overall_guarantee(
 def _decide_each(
     p: NDArray[Any], problem: Problem, segments: Segments, called: Callable[[int], Any]
 ) -> Decision:
-    """Decide each segment: small ones together, large ones and constrained ones alone."""
-    items, offsets = p[segments.order], segments.offsets
+    """Decide each segment: all together, or one by one where something may not hold for one."""
+    items, offsets = p[segments.order].astype(np.float64), segments.offsets
     if problem.needs_items:
         refuse_many(int(np.diff(offsets).max()), problem.measure)
-    small = (np.diff(offsets) <= SMALL) & (problem.chance is None)
-    found = {
-        i: _decide_alone(items[offsets[i] : offsets[i + 1]], problem, partial(called, i))
-        for i in _where(~small)
-    }
-    if small.any():
-        found |= _decide_small(items, problem, offsets, small)
-    each = [found[i] for i in range(small.size)]
     selected = np.empty(p.size, np.bool_)
+    if problem.chance is None and not (problem.least and np.diff(offsets).max() > SMALL):
+        decided = decide_sets(items, offsets, problem)
+        selected[segments.order] = decided.selected
+        return replace(decided, selected=selected, segment=segments.names)
+    each = [
+        _decide_alone(items[start:stop], problem, partial(called, i))
+        for i, (start, stop) in enumerate(pairwise(offsets.tolist()))
+    ]
     selected[segments.order] = np.concatenate([d.selected for d in each])
     columns: dict[str, Any] = {
         name: np.array([getattr(d, name) for d in each])
@@ -88,41 +88,15 @@ def _decide_each(
     )
 
 
-def _decide_alone(items: NDArray[Any], problem: Problem, called: Callable[[], Any]) -> Decision:
+def _decide_alone(items: Floats, problem: Problem, called: Callable[[], Any]) -> Decision:
     """Decide one segment; what cannot be done is said with its name."""
-    decide = decide_large if problem.chance is None else decide_constrained
     try:
-        return decide(items, problem)
+        if problem.chance is not None:
+            return decide_constrained(items, problem)
+        found = decide_sets(items, np.array([0, items.size]), problem)
     except ValueError as error:
         raise ValueError(f"segment {called()!r}: {error}") from None
-
-
-def _decide_small(
-    items: NDArray[Any], problem: Problem, offsets: Ints, small: Bools
-) -> dict[int, Decision]:
-    """Decide the small segments in one call; of equal items the first are chosen."""
-    from argmaxf.expected import marking_kernels
-
-    sizes = np.diff(offsets)
-    flat = items[np.repeat(small, sizes)].astype(np.float64)
-    ends = np.append(0, np.cumsum(sizes[small]))
-    decided = decide_sets(_sorted_sets(flat, ends), problem)
-    selected = np.empty(flat.size, np.bool_)
-    marking_kernels.select_sets(
-        readonly(flat), readonly(ends), decided.threshold, decided.ties, selected
+    k, threshold, expected, std = (
+        each[0] for each in (found.k, found.threshold, found.expected, found.std)
     )
-    chosen = np.split(selected, ends[1:-1])
-    return {
-        i: replace(decided.decision(r, int(sizes[i]), problem.beta), selected=chosen[r])
-        for r, i in enumerate(_where(small))
-    }
-
-
-def _sorted_sets(flat: Floats, ends: Ints) -> Sets:
-    """Sort each of several sets that lie one after another."""
-    which = np.repeat(np.arange(ends.size - 1), np.diff(ends))
-    return Sets(flat[np.lexsort([flat, which])], ends)
-
-
-def _where(mask: Bools) -> Iterable[int]:
-    return np.flatnonzero(mask).tolist()
+    return Decision(found.selected, k, threshold, expected, std, found.beta, items.size)

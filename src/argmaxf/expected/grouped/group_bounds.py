@@ -15,7 +15,7 @@ from argmaxf.expected.grouped.objectives import Objective
 from argmaxf.problem import Problem
 
 BOUND_SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
-PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
+RUN_PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
 
 
 class Start(NamedTuple):
@@ -79,7 +79,9 @@ class Interval(NamedTuple):
 
     def joined(self, finer: Iterator[Groups]) -> Groups:
         """Put finer groups in the place of parts; runs are cut by arithmetic."""
-        pieces = (part.split_runs(PIECES) if part.runs[0] else next(finer) for part in self.parts())
+        pieces = (
+            part.split_runs(RUN_PIECES) if part.runs[0] else next(finer) for part in self.parts()
+        )
         return Groups.joined(list(pieces))
 
 
