@@ -83,7 +83,7 @@ REFUSED = {
 @pytest.fixture
 def compiled_kernels(monkeypatch):
     """Compile from the first number on: run as Python, sums may differ in their last digit."""
-    monkeypatch.setattr(compiled._work, "numbers", compiled.ENOUGH + 1)
+    monkeypatch.setattr(compiled._work, "numbers", compiled.NUMBERS_IN_PYTHON + 1)
 
 
 @pytest.mark.usefixtures("compiled_kernels")

@@ -1,48 +1,55 @@
-"""python -m tests.without_numba: the small half of the suite where numba cannot be imported.
+"""python -m tests.without_numba [FILE …]: the small half of the suite where numba is missing.
 
-All kernels run as Python, where coverage counts them; those that no test called are printed. Run
-by `tests/base/test_without_numba.py`, and by hand with other files or options of pytest.
+Of each test the first parameters run, as long as they take no more than half a second; hypothesis
+tries five examples.
 """
 
-import importlib
-import pkgutil
+import math
 import sys
+import time
 
 import pytest
 
-sys.modules["numba"] = None
-
-import argmaxf  # noqa: E402
-from argmaxf._base.compiled import Kernel  # noqa: E402
-
-FILES = ["tests/measures", "tests/theory", "tests/expected", "tests/test_prior.py"]
+EXPECTED = ("chance_constraints", "structured_sets", "top_sets", "worst_case")
+FILES = [
+    *("tests/measures", "tests/theory", "tests/test_validation.py"),
+    *(f"tests/expected/test_{name}.py" for name in EXPECTED),
+]
 OPTIONS = ["-q", "-p", "no:cacheprovider", "-W", "ignore:numba cannot be imported"]
+SECONDS = 0.5  # of the processor, for one test
 
 
-def all_kernels():
-    """Return every kernel of the library by its name."""
-    names = [m.name for m in pkgutil.walk_packages(argmaxf.__path__, "argmaxf.")]
-    modules = [importlib.import_module(name) for name in names if "triton" not in name]
-    found = {v for module in modules for v in vars(module).values() if isinstance(v, Kernel)}
-    return {f"{kernel.__module__}.{kernel.__name__}": kernel for kernel in found}
+class SmallHalf:
+    """A plugin of pytest that leaves out what is large: a kernel may be the end of a test."""
 
+    ends = math.inf
 
-def main(arguments):
-    ran = set()
+    def pytest_sessionstart(self):
+        from argmaxf._base.compiled import Kernel
 
-    def noted(method):
-        def run(self, arguments):
-            ran.add(self)
-            return method(self, arguments)
+        def stopping(method):
+            def run(kernel, arguments):
+                if time.process_time() > self.ends:
+                    pytest.skip("large")
+                return method(kernel, arguments)
 
-        return run
+            return run
 
-    Kernel._in_python, Kernel._as_python = map(noted, (Kernel._in_python, Kernel._as_python))
-    code = pytest.main([*OPTIONS, *(arguments or FILES)])
-    missing = sorted(name for name, kernel in all_kernels().items() if kernel not in ran)
-    print("kernels that did not run:", *missing)
-    return code
+        Kernel._in_python, Kernel._as_python = map(stopping, (Kernel._in_python, Kernel._as_python))
+
+    def pytest_collection_modifyitems(self, items):
+        from hypothesis import settings
+
+        settings.register_profile("small", settings.default, max_examples=5)
+        settings.load_profile("small")
+        first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+        items[:] = reversed(first.values())
+
+    def pytest_runtest_call(self, item):
+        by_hypothesis = getattr(item.obj, "is_hypothesis_test", False)  # and not to be stopped
+        self.ends = math.inf if by_hypothesis else time.process_time() + SECONDS
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.modules["numba"] = None
+    sys.exit(pytest.main([*OPTIONS, *(sys.argv[1:] or FILES)], plugins=[SmallHalf()]))

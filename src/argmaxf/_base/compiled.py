@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 
 from argmaxf._base import numba_cache
 
-ENOUGH = 20_000  # numbers that a process takes through Python before it compiles; under a second
+NUMBERS_IN_PYTHON = (
+    20_000  # numbers that a process takes through Python before it compiles; under a second
+)
 
 
 def kernel(function: Callable[..., Any]) -> Kernel:
@@ -219,9 +221,9 @@ class _Work(threading.local):
     def affords(self, arguments: tuple[Any, ...]) -> bool:
         """Whether the arguments may go through Python, too; if so, they count."""
         numbers = self.numbers + sum(a.size for a in _arrays(arguments))
-        if numbers <= ENOUGH:
+        if numbers <= NUMBERS_IN_PYTHON:
             self.numbers = numbers
-        return numbers <= ENOUGH
+        return numbers <= NUMBERS_IN_PYTHON
 
 
 _work = _Work()
