@@ -36,6 +36,7 @@ def rows() -> Iterator[Row]:
         ours, sort = best_pair(lambda p=p: maximize_expected_f(p), lambda p=p: np.sort(p), repeat)
         times[n] = ours
         yield Row(f"n = {n:,}, decision with mask", ours, "np.sort", sort, at_most, aim)
+    yield from few_positives()
     p = draw(0.5, 5, 100)
     ours, other = best_pair(lambda: maximize_expected_f(p), lambda: ye_2012(p), 300)
     yield Row("n = 100, one call", ours, "Algorithm 1 in NumPy", other, 0.15, 0.05)
@@ -61,6 +62,15 @@ def rows() -> Iterator[Row]:
     )
     yield Row("Jaccard, n = 1,000,000", ours, "np.sort", sort)
     yield from extreme_beta()
+
+
+def few_positives() -> Iterator[Row]:
+    """p = e^(z - 9), z standard normal: 13 to 200 positives."""
+    normal = np.random.RandomState(1).normal
+    for n, at_most, aim in ((10**6, 0.6, 0.4), (262_144, 0.8, 0.5), (65_536, 1.5, 1.0)):
+        p = np.exp(normal(size=n) - 9)
+        ours, sort = best_pair(lambda p=p: maximize_expected_f(p), lambda p=p: np.sort(p), 20)
+        yield Row(f"n = {n:,}, few positives", ours, "np.sort", sort, at_most, aim)
 
 
 def extreme_beta() -> Iterator[Row]:

@@ -25,20 +25,21 @@ def in_batches(p, size=997):
 
 def in_torch(p):
     torch = pytest.importorskip("torch")
-    from argmaxf.torch.passes import TorchPasses
+    from argmaxf.torch.passes import TensorPasses
 
-    return TorchPasses(torch.from_numpy(np.ascontiguousarray(p))[None])
+    return TensorPasses(torch.from_numpy(np.ascontiguousarray(p))[None])
 
 
 def in_triton(p):
-    torch = pytest.importorskip("torch")
+    passes = in_torch(p)
     if "triton" not in sys.modules:
         os.environ.setdefault("TRITON_INTERPRET", "1")  # read where kernels are defined
     if not pytest.importorskip("triton").knobs.runtime.interpret:
         pytest.skip("triton was imported before its interpreter was asked for")
-    from argmaxf.torch.triton_passes import TritonPasses
+    from argmaxf.torch import triton_passes
 
-    return TritonPasses(torch.from_numpy(np.ascontiguousarray(p))[None])
+    passes.by = triton_passes
+    return passes
 
 
 @pytest.fixture(params=["array", "chunks", "batches", "torch", "triton"])
@@ -144,7 +145,7 @@ def test_rows_are_decided_each_alone(kind):
     )
     make = {"torch": in_torch, "triton": in_triton}[kind]
     passes = make(rows[0])
-    passes.__init__(passes.p.new_tensor(rows))
+    passes.p, passes.rows = passes.p.new_tensor(rows), len(rows)
     for problem in (Problem.of(), Problem.of(measure="jaccard", zero_division=1.0)):
         for found, row in zip(band.decide(passes, problem), rows, strict=True):
             (alone,) = band.decide(ArrayPasses(row), problem)

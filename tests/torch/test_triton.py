@@ -118,7 +118,7 @@ def test_reciprocals_are_those_of_plain_torch():
     tilt = passes.NodeTilt(-torch.expm1(-u), (-u).exp())
     scale = torch.from_numpy(rng.random((2, 24)))
     found = triton_passes.reciprocals(p, scale, tilt.x)
-    truth = torch.cat([(scale[:, None] / each).sum(2) for _, each in passes.factors(p, tilt)], 1)
+    truth = torch.cat([(scale[:, None] / each).sum(2) for _, each in passes.factors(p, tilt.x)], 1)
     np.testing.assert_allclose(found, truth, rtol=1e-14)
     assert triton_passes.reciprocals(p[:, :0], scale, tilt.x).shape == (2, 0)
 

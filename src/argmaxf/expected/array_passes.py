@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import pass_kernels
-from argmaxf.expected.band import BINS, Around, Counts
+from argmaxf.expected.band import Around, Counts
 from argmaxf.expected.threads import CHUNK, threads_for
 
 T = TypeVar("T")
@@ -24,8 +24,8 @@ T = TypeVar("T")
 class BatchPasses:
     """The passes over one set of items that is read in batches, from the start for each pass.
 
-    `read` yields one-dimensional arrays, the same each time it is called; one of them is held at a
-    time, and the items of a band. The number of items is known after the first pass.
+    `read` yields one-dimensional arrays, at least one, the same each time it is called; one of them
+    is held at a time, and the items of a band. The number of items is known after the first pass.
     """
 
     rows = 1
@@ -108,7 +108,7 @@ class ArrayPasses(BatchPasses):
 
 def _counted(p: Floats) -> Ints:
     """Count items in bins; raise NotAProbability if a value is none."""
-    counts = np.zeros(BINS, np.int64)
+    counts = np.zeros(pass_kernels.BINS, np.int64)
     if pass_kernels.add_counts.compiled(p, p.view(np.int64), counts):
         raise NotAProbability
     return counts

@@ -56,12 +56,11 @@ import numpy as np
 
 from argmaxf._base.arrays import Floats, Ints
 from argmaxf.expected import quadrature
+from argmaxf.expected.pass_kernels import BINS, ONE
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import Coefficients
 from argmaxf.problem import Problem
 
-BINS = 1024  # 16 for each power of two, from the one of p = 1 alone down to 2^-64
-ONE = 0x3FF0  # the first 16 bits of 1 as a double: sign, exponent, and four bits of the fraction
 # Eight powers of p w are enough where that is at most FLAT at the node u = STEEPEST / x, x the
 # least denominator: at nodes before it w is smaller, and those after it have no weight to speak of.
 # Of μ positives the terms left out are some 10⁵ μ (FLAT / STEEPEST)⁹, less than 1e-14.

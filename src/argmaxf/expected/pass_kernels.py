@@ -15,10 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.band import BINS, ONE
 
 POWERS = 8
 SUMS = 1 + POWERS  # S, then V_0 … V_7
+BINS = 1024  # 16 for each power of two, from the one of p = 1 alone down to 2^-64
+ONE = 0x3FF0  # the first 16 bits of 1 as a double: sign, exponent, and four bits of the fraction
 
 
 @reordering_kernel

@@ -67,7 +67,7 @@ class Classes(NamedTuple):
 def pi_sums(p: Tensor, tilt: NodeTilt) -> Tensor:
     """Σ π = Σ p x / (1 - p w) over the pixels of one row, at each node."""
     total = torch.zeros_like(tilt.w)
-    for some, each in factors(p, tilt):
+    for some, each in factors(p, tilt.x):
         total += (some / each).sum(1)
     return total * tilt.x
 

@@ -2,13 +2,15 @@ r"""The band's passes over rows of a tensor, in plain torch, and sums over rows 
 
 See `expected/band.py` for what the passes are for. `triton_passes` has the same for NVIDIA GPUs,
 where Triton is installed. Sums are in double precision and in a fixed order, so that two runs agree
-bit for bit.
+bit for bit. The host waits for counts, for sums above a threshold (once or twice), and for sums and
+pixels of a band. Two waits would do: with Σ p in each bin the threshold needs no sums of its own,
+and pixels can be copied by the launch that sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,8 +20,8 @@ from torch import Tensor
 from argmaxf._base.arrays import Floats, contiguous, readonly
 from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import band
-from argmaxf.expected.band import BINS, ONE, Around, Counts
-from argmaxf.expected.pass_kernels import SUMS
+from argmaxf.expected.band import Around, Counts
+from argmaxf.expected.pass_kernels import BINS, ONE, SUMS
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import Coefficients
 
@@ -42,44 +44,45 @@ def has_triton(p: Tensor) -> bool:
     return True
 
 
-def passes_for(p: Tensor, absent: Floats | float = 0.0) -> TorchPasses:
-    """Return the passes that suit the device of a tensor; so many pixels of a row are absent."""
+def kernels_for(p: Tensor) -> Any:
+    """Return what counts, sums up and gathers pixels: Triton's kernels, or plain torch."""
     if has_triton(p):
-        from argmaxf.torch.triton_passes import TritonPasses
+        from argmaxf.torch import triton_passes
 
-        return TritonPasses(p, absent)
-    return TorchPasses(p, absent)
+        return triton_passes
+    return PlainTorch
 
 
-class TorchPasses:
-    """The passes over rows of probabilities (`band.Passes`)."""
+class TensorPasses:
+    """The passes over rows of a contiguous tensor (`band.Passes`); so many pixels are ABSENT."""
 
     def __init__(self, p: Tensor, absent: Floats | float = 0.0) -> None:
-        self.p, self.absent = p, absent
+        self.p, self.absent, self.by = p, absent, kernels_for(p)
         self.rows, self.n = p.shape
 
     def counts(self, sampled: bool = False) -> Counts:
         """Count the pixels in bins; raise NotAProbability if a value is none."""
-        table = self.bins().cpu().numpy()
+        table = self.by.bins(self.p).cpu().numpy()
         if (table.sum(1) != self.n).any():
             raise NotAProbability
         return Counts(table, 1.0)
 
     def above(self, cut: Floats) -> Floats:
         """Return Σ p, how many pixels are above a threshold, and their Σ p."""
-        sums = self.powers(*on_device(self.p, np.nextafter(cut, 2.0), cut)).cpu().numpy()
+        ends = on_device(self.p, np.nextafter(cut, 2.0), cut)
+        sums = self.by.powers(self.p, *ends).cpu().numpy()
         return np.stack([sums[:, :, 0].sum(1), np.rint(sums[:, 1, :2].sum(1)), sums[:, 1, 0]], 1)
 
     def around(self, low: Floats, high: Floats, room: int) -> Around:
         """Return the sums around a band, and its pixels in ascending order."""
-        sums = self.powers(*on_device(self.p, low, high)).cpu().numpy()
+        sums = self.by.powers(self.p, *on_device(self.p, low, high)).cpu().numpy()
         size = (self.n - np.rint(sums[:, :, :2].sum((1, 2))) - self.absent).astype(np.int64)
         fits = size <= room
         size = np.where(fits, size, 0)
         items = np.split(np.empty(0), [0] * (self.rows - 1))
         if size.any():
             first, last = on_device(self.p, np.where(size, low, 2.0), np.where(size, high, 2.0))
-            flat = self.gather(first, last, size).double().cpu().numpy()
+            flat = self.by.gather(self.p, first, last, size).double().cpu().numpy()
             items = np.split(flat, np.cumsum(size)[:-1])
         pairs = zip(items, fits, strict=True)
         return Around(sums, [np.sort(each) if fit else None for each, fit in pairs])
@@ -88,34 +91,34 @@ class TorchPasses:
         """Return the least pixel of each row above its threshold."""
         (high,) = on_device(self.p, cut)
         least = torch.full_like(high, torch.inf)
-        for d in self.parts():
+        for d in parts_of(self.p):
             least = torch.minimum(least, torch.where(d > high[:, None], d, torch.inf).amin(1))
         found: Floats = least.cpu().numpy()
         return found
 
-    def parts(self) -> Iterator[Tensor]:
-        """Yield some pixels of all rows after others, in double precision."""
-        at_once = 1 << 21
-        for part in torch.split(self.p, max(1, at_once // max(self.rows, 1)), 1):
-            yield part.double()
 
-    def bins(self) -> Tensor:
+class PlainTorch:
+    """What `triton_passes` has, in plain torch."""
+
+    @staticmethod
+    def bins(p: Tensor) -> Tensor:
         """Count the pixels of each row in the bins; what is no probability is in none."""
-        counts = torch.zeros(self.rows * (BINS + 1), dtype=torch.int64, device=self.p.device)
-        first = (BINS + 1) * torch.arange(self.rows, device=self.p.device)[:, None]
-        for d in self.parts():
+        counts = torch.zeros(len(p) * (BINS + 1), dtype=torch.int64, device=p.device)
+        first = (BINS + 1) * torch.arange(len(p), device=p.device)[:, None]
+        for d in parts_of(p):
             place = (ONE - (d.abs().view(torch.int64) >> 48)).clamp(0, BINS - 1)
             place.masked_fill_(~((d >= 0.0) & (d <= 1.0)), BINS)
             counts += torch.bincount((place + first).view(-1), minlength=counts.numel())
-        return counts.view(self.rows, BINS + 1)[:, :BINS]
+        return counts.view(len(p), BINS + 1)[:, :BINS]
 
-    def powers(self, low: Tensor, high: Tensor) -> Tensor:
+    @staticmethod
+    def powers(p: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Σ p and Σ p^j (1 - p), j = 0 … 7, over the pixels below `low` and above `high`.
 
         Rows × 2 × 9. What is no probability counts nowhere.
         """
-        out = torch.zeros(self.rows, 2, SUMS, dtype=torch.float64, device=self.p.device)
-        for d in self.parts():
+        out = torch.zeros(len(p), 2, SUMS, dtype=torch.float64, device=p.device)
+        for d in parts_of(p):
             below, above = (d >= 0.0) & (d < low[:, None]), (d > high[:, None]) & (d <= 1.0)
             for side, there in enumerate((below, above)):
                 out[:, side, 0] += torch.where(there, d, 0.0).sum(1)
@@ -125,13 +128,26 @@ class TorchPasses:
                     term *= d
         return out
 
-    def gather(self, low: Tensor, high: Tensor, size: NDArray[np.int64]) -> Tensor:
+    @staticmethod
+    def gather(p: Tensor, low: Tensor, high: Tensor, size: NDArray[np.int64]) -> Tensor:
         """Return the pixels from `low` to `high`, row after row; `size` says how many."""
         found = []
         for r in np.flatnonzero(size).tolist():
-            d = self.p[r].double()
-            found.append(self.p[r][(d >= low[r]) & (d <= high[r])])
+            d = p[r].double()
+            found.append(p[r][(d >= low[r]) & (d <= high[r])])
         return torch.cat(found)
+
+    @staticmethod
+    def reciprocals(p: Tensor, scale: Tensor, x: Tensor) -> Tensor:
+        """Σ_m scale_m / (1 - p w_m) for each pixel of each row, x = 1 - w."""
+        return torch.cat([(scale[:, None] / each).sum(2) for _, each in factors(p, x)], 1)
+
+
+def parts_of(p: Tensor) -> Iterator[Tensor]:
+    """Yield some pixels of all rows after others, in double precision."""
+    at_once = 1 << 21
+    for part in torch.split(p, max(1, at_once // max(len(p), 1)), 1):
+        yield part.double()
 
 
 def on_device(p: Tensor, *numbers: Floats) -> tuple[Tensor, ...]:
@@ -186,7 +202,7 @@ def node_sums(p: Tensor, w: Floats, x: Floats, absent: Floats | float = 0.0) -> 
 
     small = 2.0**-6  # p w at most, of which eight powers are a double's digits
     cut = small / np.maximum(w.max(1), small / 2.0)  # 2 where all pixels are below
-    sums, items = passes_for(p, absent).around(cut, np.full_like(cut, 2.0), p.shape[1])
+    sums, items = TensorPasses(p, absent).around(cut, np.full_like(cut, 2.0), p.shape[1])
     out = np.empty((len(p), 4, w.shape[1]))
 
     def work(part: slice) -> None:
@@ -205,24 +221,20 @@ def pixel_logs(p: Tensor, nodes: RowNodes) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(found)).to(p.device)
 
 
-def factors(p: Tensor, tilt: NodeTilt) -> Iterator[tuple[Tensor, Tensor]]:
+def factors(p: Tensor, x: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield p and 1 - p w for some pixels of all rows after others: rows × pixels × nodes."""
     at_once = 1 << 20
-    for part in torch.split(p, max(1, at_once // max(tilt.w.numel(), 1)), 1):
+    for part in torch.split(p, max(1, at_once // max(x.numel(), 1)), 1):
         d = part.double()[:, :, None]
-        yield d, torch.addcmul(1.0 - d, d, tilt.x[:, None])
+        yield d, torch.addcmul(1.0 - d, d, x[:, None])
 
 
 def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
     """Σ_m scale_m / (1 - p w_m) for each pixel of each row."""
     if is_on_cpu(p):
         return _reciprocals_on_cpu(p, scale, tilt)
-    if has_triton(p):
-        from argmaxf.torch import triton_passes
-
-        found: Tensor = triton_passes.reciprocals(p, scale, tilt.x)
-        return found
-    return torch.cat([(scale[:, None] / each).sum(2) for _, each in factors(p, tilt)], 1)
+    found: Tensor = kernels_for(p).reciprocals(p, scale, tilt.x)
+    return found
 
 
 def _reciprocals_on_cpu(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
@@ -245,6 +257,6 @@ def _reciprocals_on_cpu(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
 def none_there(p: Tensor) -> Tensor:
     """P(S = 0) = Π (1 - p) of each row."""
     log = torch.zeros(len(p), dtype=torch.float64, device=p.device)
-    for d in TorchPasses(p).parts():
+    for d in parts_of(p):
         log += torch.log1p(-d).sum(1)
     return log.exp()

@@ -22,7 +22,7 @@ from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.maximize import decide_each_row
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
-from argmaxf.torch.passes import ABSENT, RowNodes, node_sums, none_there, passes_for
+from argmaxf.torch.passes import ABSENT, RowNodes, TensorPasses, node_sums, none_there
 from argmaxf.torch.pixels import as_floats, check_range
 
 SHORT = 1 << 11  # rows of so few items are decided on the CPU
@@ -83,7 +83,7 @@ def _decide(p: Tensor, problem: Problem) -> Floats:
     """Return k, threshold, mean and spread of each row."""
     found: list[Any] = [None] * len(p)
     if p.shape[1] > SHORT and band.knows(problem):
-        found = band.decide(passes_for(p), problem)
+        found = band.decide(TensorPasses(p), problem)
     rest = [r for r, each in enumerate(found) if each is None]
     if rest:
         others: Any = decide_each_row(as_array(p[rest].cpu()), problem)

@@ -1,5 +1,6 @@
-"""The passes over pixels as Triton kernels, for NVIDIA GPUs: see `passes` for what they return.
+"""Passes over pixels as Triton kernels, for NVIDIA GPUs: see `passes.PlainTorch`.
 
+Tensors are contiguous, of at most 65,535 rows.
 Counts are whole numbers, added in any order, and the pixels of a band are sorted afterwards. Sums
 are made by one program for each part of a row, and the parts are added up in a fixed order.
 """
@@ -13,9 +14,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 from torch import Tensor
 
-from argmaxf.expected.band import BINS, ONE
-from argmaxf.expected.pass_kernels import SUMS
-from argmaxf.torch.passes import TorchPasses
+from argmaxf.expected.pass_kernels import BINS, ONE, SUMS
 
 LANES = 2048  # pixels read at a time
 PART = LANES * 8  # pixels of one program
@@ -25,32 +24,32 @@ SUM_PART = SUM_LANES * 64
 NODE_LANES = 512  # pixels of a program that has one node after another
 
 
-class TritonPasses(TorchPasses):
-    """The passes over rows of a contiguous tensor, at most 65,535 of them."""
+def bins(p: Tensor) -> Tensor:
+    """Count the pixels of each row in the bins; what is no probability is in none."""
+    rows, n = p.shape
+    counts = torch.zeros(rows, BINS, dtype=torch.int64, device=p.device)
+    _count[(_parts(n, PART), rows)](p, n, counts, BINS, ONE, PART, LANES)
+    return counts
 
-    def bins(self) -> Tensor:
-        """Count the pixels of each row in the bins; what is no probability is in none."""
-        counts = torch.zeros(self.rows, BINS, dtype=torch.int64, device=self.p.device)
-        _count[(_parts(self.n, PART), self.rows)](self.p, self.n, counts, BINS, ONE, PART, LANES)
-        return counts
 
-    def powers(self, low: Tensor, high: Tensor) -> Tensor:
-        """Return power sums over the pixels of each row below `low` and above `high`."""
-        grid = _parts(self.n, SUM_PART), self.rows, 2
-        out = torch.empty(self.rows, grid[0], 2, SUMS, dtype=torch.float64, device=self.p.device)
-        _around[grid](self.p, self.n, low, high, out, SUMS, SUM_PART, SUM_LANES)
-        total: Tensor = out.sum(1)
-        return total
+def powers(p: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Return power sums over the pixels of each row below `low` and above `high`."""
+    rows, n = p.shape
+    grid = _parts(n, SUM_PART), rows, 2
+    out = torch.empty(rows, grid[0], 2, SUMS, dtype=torch.float64, device=p.device)
+    _around[grid](p, n, low, high, out, SUMS, SUM_PART, SUM_LANES)
+    total: Tensor = out.sum(1)
+    return total
 
-    def gather(self, low: Tensor, high: Tensor, size: NDArray[np.int64]) -> Tensor:
-        """Return the pixels from `low` to `high`, row after row, of each in any order."""
-        out = torch.empty(int(size.sum()), dtype=self.p.dtype, device=self.p.device)
-        first = torch.from_numpy(np.cumsum(size) - size).to(self.p.device)
-        filled = torch.zeros_like(first)
-        _gather[(_parts(self.n, PART), self.rows)](
-            *(self.p, self.n, low, high, out, first, filled, PART, LANES)
-        )
-        return out
+
+def gather(p: Tensor, low: Tensor, high: Tensor, size: NDArray[np.int64]) -> Tensor:
+    """Return the pixels from `low` to `high`, row after row, of each in any order."""
+    rows, n = p.shape
+    out = torch.empty(int(size.sum()), dtype=p.dtype, device=p.device)
+    first = torch.from_numpy(np.cumsum(size) - size).to(p.device)
+    filled = torch.zeros_like(first)
+    _gather[(_parts(n, PART), rows)](p, n, low, high, out, first, filled, PART, LANES)
+    return out
 
 
 def reciprocals(p: Tensor, scale: Tensor, x: Tensor) -> Tensor:
