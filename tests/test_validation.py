@@ -73,7 +73,7 @@ REFUSED = {
     "dates": (np.array(["2026-01-01"], "M8[D]"), "real numbers, got ndarray of dtype datetime64"),
     "structures": (np.zeros(2, [("p", float)]), "real numbers, got ndarray of dtype"),
     "ragged": ([[0.5], [0.5, 0.1]], "must be an array of numbers"),
-    "predict_proba": (np.array([[0.3, 0.7], [0.5, 0.5]]), r"give proba\[:, 1\]"),
+    "predict_proba": (np.array([[0.3, 0.7], [0.5, 0.5]]), r"give p\[:, 1\]"),
     "generator": ((p for p in P), "real numbers, got generator of dtype object"),
     "beyond all doubles": ([0, 10**400], "must hold numbers up to 1.8e308, got a larger one"),
     "beyond double": (np.array([1.0, 1.0 + 1e-9], np.longdouble), "got 1.000000001 at position 1"),
