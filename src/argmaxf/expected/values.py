@@ -13,9 +13,9 @@ from argmaxf.expected.count_distribution import needs_values
 from argmaxf.expected.counts import MOST_ITEMS, curve_by_counts, value_by_counts, value_of_groups
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.grouped.groups import Groups, groups_of_table
-from argmaxf.expected.grouped.integrand import Integrand, value_of_nothing
+from argmaxf.expected.grouped.integrand import Integrand, Tilt, value_of_nothing
 from argmaxf.expected.grouped.sources import ArraySource
-from argmaxf.expected.quadrature import reciprocal_nodes
+from argmaxf.expected.quadrature import Nodes, reciprocal_nodes
 from argmaxf.expected.small_sets import SMALL
 from argmaxf.measures import MeasureLike
 from argmaxf.measures.base import divided
@@ -241,12 +241,13 @@ def recall_shares(p: ArrayLike) -> Floats:
     array([0.375, 0.375])
     """
     items = as_probabilities("p", p).astype(np.float64)
-    u, weight = reciprocal_nodes(1.0, max(1.0, float(items.size)))
-    w, x = -np.expm1(-u), np.exp(-u)
-    blocks = [items[i : i + AT_A_TIME, None] for i in range(0, items.size, AT_A_TIME)]
-    g = np.exp(sum(np.log(_factor(block, w, x)).sum(axis=0) for block in blocks))
-    shares = [(block * x / _factor(block, w, x)) @ (weight * g) for block in blocks]
-    return np.concatenate([np.zeros(0), *shares])
+    nodes = Nodes(*reciprocal_nodes(1.0, max(1.0, float(items.size))))
+    tilt, starts = Tilt.of(nodes, 1.0), range(0, items.size, AT_A_TIME)
+    blocks = [items[i : i + AT_A_TIME] for i in starts]
+    g = np.exp(sum(np.log(tilt.factor(block)).sum(axis=0) for block in blocks))
+    return np.concatenate(
+        [np.zeros(0), *(tilt.share(b) @ (nodes.weight * g * tilt.x) for b in blocks)]
+    )
 
 
 class TopSets:
@@ -269,8 +270,3 @@ class TopSets:
         }
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-def _factor(p: Floats, w: Floats, x: Floats) -> Floats:
-    """1 - p w, without cancellation."""
-    return np.where(p < 0.5, 1.0 - p * w, x + (1.0 - p) * w)

@@ -73,14 +73,15 @@ class Tilt(NamedTuple):
 
     def share(self, p: Floats) -> Floats:
         """p / (1 - p w), which grows with p."""
-        return p[:, None] / self._factor(p[:, None])
+        return p[:, None] / self.factor(p)
 
     def rest(self, p: Floats) -> Floats:
         """(1 - p) / (1 - p w), which falls as p grows."""
-        return (1.0 - p[:, None]) / self._factor(p[:, None])
+        return (1.0 - p[:, None]) / self.factor(p)
 
-    def _factor(self, p: Floats) -> Floats:
+    def factor(self, p: Floats) -> Floats:
         """1 - p w, without cancellation."""
+        p = p[:, None]
         return np.where(p < 0.5, 1.0 - p * self.w, self.x + (1.0 - p) * self.w)
 
 
