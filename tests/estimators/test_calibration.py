@@ -78,7 +78,7 @@ def test_reweighted_models_are_repaired(rare, model):
     assert found > f1_score(y[2000:], tuned.predict(X[2000:])) - 0.03
 
 
-def test_without_calibration_a_reweighted_model_is_doubted_and_promises_nothing(rare):
+def test_without_calibration_a_reweighted_model_is_flagged_and_has_no_expected_f(rare):
     X, y = rare
     with pytest.warns(
         CalibrationWarning,
@@ -92,7 +92,7 @@ def test_without_calibration_a_reweighted_model_is_doubted_and_promises_nothing(
     assert decision.k == fitted.predict(X).sum()
 
 
-def test_a_frozen_reweighted_model_is_doubted_by_its_total_and_repaired_when_asked(rare):
+def test_a_frozen_reweighted_model_is_flagged_by_its_total_and_repaired_when_asked(rare):
     X, y = rare
     model = FrozenEstimator(BALANCED.fit(X[:2000], y[:2000]))
     with pytest.warns(CalibrationWarning, match="expect"):
@@ -102,7 +102,7 @@ def test_a_frozen_reweighted_model_is_doubted_by_its_total_and_repaired_when_ask
     assert abs(f1_score(y[3000:], decision.selected) - decision.expected) < 3 * decision.std
 
 
-def test_plain_models_are_not_doubted(rare):
+def test_plain_models_are_not_flagged(rare):
     X, y = rare
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -135,7 +135,7 @@ def test_a_reweighted_model_is_accused_only_where_its_total_is_off(rare):
         ExpectedFClassifier(forest, calibration=None).fit(X, y)
 
 
-BY_HEART = [
+OVERFITTED = [
     DecisionTreeClassifier(class_weight="balanced", random_state=0),
     make_pipeline(StandardScaler(), DecisionTreeClassifier(class_weight={0: 1, 1: 20})),
     resampling_pipeline(RandomOverSampler(random_state=0), DecisionTreeClassifier()),
@@ -145,9 +145,9 @@ BY_HEART = [
 ]
 
 
-@pytest.mark.parametrize("model", BY_HEART, ids=range(len(BY_HEART)))
-def test_a_model_that_knows_its_rows_by_heart_promises_nothing(rare, model):
-    """Its total is right on the rows it was trained on, and its promise would be F = 1."""
+@pytest.mark.parametrize("model", OVERFITTED, ids=range(len(OVERFITTED)))
+def test_a_model_that_knows_its_rows_from_memory_has_no_expected_f(rare, model):
+    """Its total is right on the rows it was trained on, and its expected F would be F = 1."""
     X, y = rare
     plain = ExpectedFClassifier(model, calibration=None)
     with pytest.warns(CalibrationWarning, match=r"(training rows|trained on).*calibrate them"):
@@ -173,7 +173,7 @@ def test_a_frozen_model_is_judged_by_rows_it_may_not_have_seen(rare):
 
 
 @pytest.mark.parametrize("kind", [ExpectedFClassifier, AutoFClassifier])
-def test_balanced_rows_are_said_to_promise_the_f_of_balanced_rows(rare, kind):
+def test_balanced_rows_predict_the_f_of_balanced_rows(rare, kind):
     X, y = rare
     weight = compute_sample_weight("balanced", y)
     said = (
@@ -191,7 +191,7 @@ def test_a_blend_says_it_once(rare):
     assert ["sample_weight moves" in str(each.message) for each in found] == [True]
 
 
-def test_weights_with_their_rate_known_or_kept_are_not_doubted(rare):
+def test_weights_with_their_rate_known_or_kept_are_not_flagged(rare):
     X, y = rare
     weight = compute_sample_weight("balanced", y)[:2000]
     fitted = ExpectedFClassifier(LogisticRegression(), deploy_rate=y[:2000].mean())
@@ -392,7 +392,7 @@ def test_venn_abers_says_which_package_it_needs(monkeypatch):
 
 
 @pytest.mark.parametrize(("k", "said"), [(1, "1 positive in"), (7, "7 positives in"), (10, "")])
-def test_a_promise_that_rests_on_few_positives_says_so(rare, k, said):
+def test_a_forecast_that_rests_on_few_positives_says_so(rare, k, said):
     X, y = rare
     rows = np.r_[np.flatnonzero(y == 1)[:k], np.flatnonzero(y == 0)[:300]]
     fitted = ExpectedFClassifier(LogisticRegression()).fit(X[rows], y[rows])
@@ -402,3 +402,13 @@ def test_a_promise_that_rests_on_few_positives_says_so(rare, k, said):
             ask(X)
         told = [f"the F predicted rests on {said}" in str(each.message) for each in found]
         assert told == [True] * (k < 10)
+
+
+def test_a_blend_takes_another_model(rare):
+    X, y = rare
+    forest = RandomForestClassifier(20, random_state=0)
+    blend = BlendFClassifier(LogisticRegression(), other=forest, cv=2).fit(X, y)
+    each = [ExpectedFClassifier(model, cv=2).fit(X, y) for model in (LogisticRegression(), forest)]
+    want = np.mean([model.predict_proba(X) for model in each], axis=0)
+    np.testing.assert_allclose(blend.predict_proba(X), want, rtol=1e-12)
+    assert type(blend.members_[1].estimator) is RandomForestClassifier

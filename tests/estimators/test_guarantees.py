@@ -1,4 +1,4 @@
-"""Constraints and promises of the classifiers."""
+"""Constraints and guarantees of the classifiers."""
 
 import re
 
@@ -21,7 +21,7 @@ from argmaxf.comparison.compare import compare_methods
 from argmaxf.comparison.methods import Settings
 from argmaxf.constraints import Constraints
 
-PROMISE = {"min_precision": 0.8, "confidence_level": 0.9}
+LIMITS = {"min_precision": 0.8, "confidence_level": 0.9}
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +30,11 @@ def rows():
     return X[:2000], y[:2000], X[2000:], y[2000:]
 
 
-def test_a_frozen_model_gets_the_threshold_that_is_promised(rows):
+def test_a_frozen_model_gets_the_threshold_that_is_guaranteed(rows):
     X, y, X_new, y_new = rows
     model = LogisticRegression().fit(X[:1000], y[:1000])
-    tuned = ThresholdFClassifier(FrozenEstimator(model), **PROMISE).fit(X[1000:], y[1000:])
-    alone = maximize_empirical_f(y[1000:], model.decision_function(X[1000:]), **PROMISE)
+    tuned = ThresholdFClassifier(FrozenEstimator(model), **LIMITS).fit(X[1000:], y[1000:])
+    alone = maximize_empirical_f(y[1000:], model.decision_function(X[1000:]), **LIMITS)
     assert tuned.log_odds_threshold_ == alone.threshold
     assert tuned.guarantee_ == alone.guarantee
     predicted = tuned.predict(X_new)
@@ -52,51 +52,51 @@ def test_a_binary_target_has_no_label_to_name(rows):
 
 def test_held_out_rows_are_unseen_by_the_model_that_predicts(rows):
     X, y, X_new, _ = rows
-    tuned = ThresholdFClassifier(LogisticRegression(), cv=0.4, **PROMISE).fit(X, y)
+    tuned = ThresholdFClassifier(LogisticRegression(), cv=0.4, **LIMITS).fit(X, y)
     (model,) = tuned.estimators_
     rng = np.random.RandomState(0)
     held_out = rng.permutation(2000)[:800]
     trained = np.setdiff1d(np.arange(2000), held_out)
     assert np.allclose(model.coef_, LogisticRegression().fit(X[trained], y[trained]).coef_)
     score = model.decision_function(X[held_out])
-    alone = maximize_empirical_f(y[held_out], score, **PROMISE)
+    alone = maximize_empirical_f(y[held_out], score, **LIMITS)
     assert tuned.log_odds_threshold_ == alone.threshold
     assert np.array_equal(
         tuned.predict(X_new) == 1, model.decision_function(X_new) >= alone.threshold
     )
 
 
-def test_folds_promise_too_and_plain_constraints_do_not(rows):
+def test_folds_guarantee_too_and_plain_constraints_do_not(rows):
     X, y, *_ = rows
-    promised = ThresholdFClassifier(LogisticRegression(), **PROMISE).fit(X, y)
+    guaranteed = ThresholdFClassifier(LogisticRegression(), **LIMITS).fit(X, y)
     plain = ThresholdFClassifier(LogisticRegression(), min_precision=0.8).fit(X, y)
     free = ThresholdFClassifier(LogisticRegression()).fit(X, y)
-    assert promised.guarantee_.constraints.min_precision == 0.8
-    assert promised.threshold_ >= plain.threshold_
-    assert promised.f_ <= plain.f_ <= free.f_
+    assert guaranteed.guarantee_.constraints.min_precision == 0.8
+    assert guaranteed.threshold_ >= plain.threshold_
+    assert guaranteed.f_ <= plain.f_ <= free.f_
     assert plain.guarantee_ is None
     assert free.guarantee_ is None
 
 
-def test_labels_have_promises_of_their_own():
+def test_labels_have_guarantees_of_their_own():
     X, Y = make_multilabel_classification(2000, n_classes=3, random_state=0)
     tuned = ThresholdFClassifier(LogisticRegression(), min_recall=0.8, confidence_level=0.9).fit(
         X, Y
     )
     assert len(tuned.guarantee_) == 3
-    assert all(promise.recall_low >= 0.8 for promise in tuned.guarantee_)
+    assert all(guarantee.recall_low >= 0.8 for guarantee in tuned.guarantee_)
 
 
-def test_what_cannot_be_promised_says_so(rows):
+def test_what_cannot_be_guaranteed_says_so(rows):
     X, y, *_ = rows
     few = ThresholdFClassifier(LogisticRegression(), min_precision=0.99, confidence_level=0.99)
     with pytest.raises(GuaranteeError, match="labelled rows"):
         few.fit(X[:60], y[:60])
     with pytest.raises(ValueError, match=r"cv as a part of the rows .* got 1.5"):
-        ThresholdFClassifier(LogisticRegression(), cv=1.5, **PROMISE).fit(X, y)
+        ThresholdFClassifier(LogisticRegression(), cv=1.5, **LIMITS).fit(X, y)
     classes = np.arange(len(y)) % 3
     for model in (
-        ThresholdFClassifier(LogisticRegression(), **PROMISE),
+        ThresholdFClassifier(LogisticRegression(), **LIMITS),
         ExpectedFClassifier(LogisticRegression(), min_precision=0.8, confidence_level=0.9),
     ):
         with pytest.raises(ValueError, match=r"binary or multilabel target.*got 3 classes"):
@@ -117,13 +117,13 @@ def test_expected_f_meets_its_constraint_in_the_batch(rows):
     assert decision.guarantee.probability >= 0.95
 
 
-def test_the_comparison_takes_only_methods_that_promise(rows):
+def test_the_comparison_takes_only_methods_that_guarantee(rows):
     X, y, *_ = rows
-    found = compare(X, y, LogisticRegression(), **PROMISE)
+    found = compare(X, y, LogisticRegression(), **LIMITS)
     assert {standing.name for standing in found.methods} == {"tuned threshold", "expected F"}
     (note,) = [note for note in found.notes if note.startswith("guaranteed:")]
     assert "min_precision=0.8" in note
-    auto = AutoFClassifier(LogisticRegression(), **PROMISE).fit(X, y)
+    auto = AutoFClassifier(LogisticRegression(), **LIMITS).fit(X, y)
     assert any(note.startswith("guaranteed: min_precision=0.8") for note in auto.report_.notes)
     chosen = auto.classifier_
     assert chosen.min_precision == 0.8
@@ -134,11 +134,11 @@ def test_the_comparison_takes_only_methods_that_promise(rows):
 
 
 @pytest.mark.parametrize(("methods", "set_size"), [(["plain", "soft"], None), (["expected"], 1)])
-def test_methods_that_cannot_promise_are_named(rows, methods, set_size):
+def test_methods_that_cannot_guarantee_are_named(rows, methods, set_size):
     X, y, *_ = rows
     told = f"no method can guarantee min_precision=0.8 here, got '{methods[0]}'"
     with pytest.raises(ValueError, match=told):
-        AutoFClassifier(LogisticRegression(), methods=methods, set_size=set_size, **PROMISE).fit(
+        AutoFClassifier(LogisticRegression(), methods=methods, set_size=set_size, **LIMITS).fit(
             X, y
         )
 
@@ -162,7 +162,7 @@ def test_a_rate_is_kept_by_every_method_that_takes_part(rows):
 def test_online_predictions_are_guaranteed_by_a_threshold(rows):
     """Expected F guarantees for a batch, and single rows are none."""
     X, y, *_ = rows
-    auto = AutoFClassifier(LogisticRegression(), set_size=1, **PROMISE).fit(X, y)
+    auto = AutoFClassifier(LogisticRegression(), set_size=1, **LIMITS).fit(X, y)
     assert auto.chosen_ == "tuned threshold"
     assert any(note.startswith("expected F was left out") for note in auto.report_.notes)
 
@@ -192,11 +192,11 @@ def test_the_part_of_a_batch_is_of_what_is_decided():
         ExpectedFClassifier(LogisticRegression(), max_selected=2.0).fit(X, Y)
 
 
-def test_the_report_shows_the_promise_and_its_cost(rows):
+def test_the_report_shows_the_guarantee_and_its_cost(rows):
     from argmaxf.report.page import render
 
     X, y, *_ = rows
-    found = compare(X, y, LogisticRegression(), **PROMISE)
+    found = compare(X, y, LogisticRegression(), **LIMITS)
     (note,) = [note for note in found.notes if note.startswith("guaranteed:")]
     assert re.search(r"at (no cost in|0\.\d+ of) (expected )?F", note)
     page = render(found, command=["argmaxf"])
@@ -214,5 +214,5 @@ def test_rows_in_groups_have_no_guarantee(rows, classifier):
     with pytest.raises(
         ValueError, match=r"needs independent rows, .* fit on one row of each group"
     ):
-        classifier(LogisticRegression(), **PROMISE).fit(X, y, groups=np.arange(len(y)) // 20)
+        classifier(LogisticRegression(), **LIMITS).fit(X, y, groups=np.arange(len(y)) // 20)
     classifier(LogisticRegression()).fit(X[:300], y[:300], groups=np.arange(300) // 20)

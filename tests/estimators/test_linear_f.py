@@ -189,3 +189,9 @@ def test_sparse_rows_stay_sparse(rare, monkeypatch):
     )
     SoftFClassifier().fit(sparse.csr_array(X), y)
     assert seen == [True]
+
+
+def test_a_missing_solver_is_named(rare, monkeypatch):
+    monkeypatch.setattr("argmaxf.estimators.linear_f.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="MarginFClassifier needs clarabel: pip install clarabel"):
+        MarginFClassifier().fit(*rare)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from argmaxf.comparison.methods import METHODS, Settings, methods_for
 from argmaxf.comparison.result import Comparison, rank
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.calibration import warn_about_weights
-from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier, FreezeMixin
+from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier, FreezeMixin, fix_threshold
 from argmaxf.estimators.joint_decision import JointDecisionMixin
 from argmaxf.estimators.labels import Labels, constants_silenced
 from argmaxf.estimators.meta import FClassifier, MetaFClassifier, TrainingData
@@ -24,6 +24,7 @@ from argmaxf.estimators.shift import DriftDetector, check_deploy_rate
 from argmaxf.measures import MeasureLike
 
 
+@dataclass(eq=False, repr=False)
 class AutoFClassifier(FreezeMixin, MetaFClassifier):
     """A classifier that finds out which method gives the highest F_β on the data at hand.
 
@@ -93,32 +94,17 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
     True
     """
 
-    _drift: DriftDetector | None
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        measure: MeasureLike = "f1",
-        methods: Any = None,
-        cv: Any = 5,
-        set_size: int | None = None,
-        min_precision: float | None = None,
-        min_recall: float | None = None,
-        confidence_level: float | None = None,
-        deploy_rate: Any = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.measure = measure
-        self.methods = methods
-        self.cv = cv
-        self.set_size = set_size
-        self.min_precision = min_precision
-        self.min_recall = min_recall
-        self.confidence_level = confidence_level
-        self.deploy_rate = deploy_rate
-        self.pos_label = pos_label
+    estimator: Any
+    _: KW_ONLY
+    measure: MeasureLike = "f1"
+    methods: Any = None
+    cv: Any = 5
+    set_size: int | None = None
+    min_precision: float | None = None
+    min_recall: float | None = None
+    confidence_level: float | None = None
+    deploy_rate: Any = None
+    pos_label: Any = None
 
     def settings(self) -> Settings:
         """Return what every method is made with.
@@ -162,7 +148,7 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
         if cv.online and hasattr(self.classifier_, "freeze"):
             with advice_silenced():
                 self.classifier_ = self.classifier_.freeze()
-        self._drift = cv.drift_detector
+        self._drift: DriftDetector | None = cv.drift_detector
         self._use(cv.model)
 
     def _check_rate(self) -> None:
@@ -219,9 +205,8 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
         if isinstance(chosen, FixedThresholdFClassifier):
             return chosen
         own = isinstance(last_step(chosen), FClassifier)  # decides each row alone already
-        frozen = FixedThresholdFClassifier.of(chosen if own else self, self._labels)
-        frozen.threshold_ = getattr(last_step(chosen), "threshold_", None) if own else None
-        return frozen
+        threshold = getattr(last_step(chosen), "threshold_", None) if own else None
+        return fix_threshold(chosen if own else self, self._labels, threshold_=threshold)
 
     def _margin(self, X: Any) -> Floats:
         """Return the chosen method's margins, or else 1 and -1 by its predictions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from argmaxf.estimators.scores import HeldOutScores, is_precomputed, requesting_
 from argmaxf.estimators.shift import TargetPrior
 
 
+@dataclass(eq=False, repr=False)
 class BlendFClassifier(JointDecisionMixin):
     """A classifier with the highest expected F_β by the mean of two models; experimental.
 
@@ -53,28 +54,22 @@ class BlendFClassifier(JointDecisionMixin):
         The classifier and the linear model, calibrated.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        other: Any = None,
-        measure: Any = "f1",
-        cv: Any = 5,
-        deploy_rate: Any = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.other = other
-        self.measure = measure
-        self.cv = cv
-        self.deploy_rate = deploy_rate
-        self.pos_label = pos_label
+    estimator: Any
+    _: KW_ONLY
+    other: Any = None
+    measure: Any = "f1"
+    cv: Any = 5
+    deploy_rate: Any = None
+    pos_label: Any = None
 
     def _fit(self, rows: TrainingData) -> None:
         models: list[tuple[Any, dict[str, Any]]] = [(self.estimator, rows.params)]
         if not too_rare(rows.columns).all():  # calibration needs rows of both classes
-            linear = SoftFClassifier(measure=self.measure, pos_label=self.pos_label)
-            models.append((self.other or in_place_of_last(self.estimator, linear), {}))
+            other = self.other
+            if other is None:
+                linear = SoftFClassifier(measure=self.measure, pos_label=self.pos_label)
+                other = in_place_of_last(self.estimator, linear)
+            models.append((other, {}))
         if not is_precomputed(self.estimator):  # a comparison warns once
             warn_about_weights(rows.columns, rows.weight, self.deploy_rate)
         self._prior = TargetPrior.of(self.deploy_rate, self._labels, rows.columns, rows.weight)

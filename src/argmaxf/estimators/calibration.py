@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,16 +40,6 @@ NEUTRAL_WEIGHTS = {  # options that weight classes, and their values that do not
 }
 CALIBRATE = "calibrate them (calibration='isotonic', on rows the model was not trained on)"
 REMEDY = f"{CALIBRATE}, or train without weights: the decision needs none"
-
-
-class ProbabilityCurve(Protocol):
-    """A curve from scores to probabilities: any regressor of one feature."""
-
-    def fit(self, score: Floats, y: Floats, sample_weight: Floats | None = None) -> Any:
-        """Learn how often each score is positive."""
-
-    def predict(self, score: Floats) -> Floats:
-        """Return the probability of each score."""
 
 
 class Sigmoid:
@@ -113,7 +103,7 @@ class Calibrated:
     """
 
     models: list[LabelScorer]
-    curves: list[list[ProbabilityCurve | None]]
+    curves: list[list[Any]]
     held_out: Floats
 
     def predict(self, X: Any) -> Floats:
@@ -194,7 +184,7 @@ def _held_out(scorer: LabelScorer, scores: Floats, parts: list[Ints], curves: li
     return np.asarray(proba[np.sort(np.concatenate(parts))])
 
 
-def average_curves(curves: list[ProbabilityCurve | None], scores: Any, method: str) -> Floats:
+def average_curves(curves: list[Any], scores: Any, method: str) -> Floats:
     """Return the mean over folds of one label's probabilities, ties in the order of the scores."""
     pairs = [(c, s) for c, s in zip(curves, scores, strict=True) if c is not None]
     if not pairs:
@@ -210,7 +200,7 @@ def break_ties(proba: Floats, score: Floats) -> Floats:
     return np.asarray(proba * (1.0 - 1e-9 * (1.0 - place)))
 
 
-def _curve(form: Any, score: Floats, y: Bools, weight: Floats | None) -> ProbabilityCurve | None:
+def _curve(form: Any, score: Floats, y: Bools, weight: Floats | None) -> Any:
     seen = y if weight is None else y[weight > 0]
     if seen.all() or not seen.any():
         return None
@@ -220,7 +210,7 @@ def _curve(form: Any, score: Floats, y: Bools, weight: Floats | None) -> Probabi
     else:
         curve = named[form]() if isinstance(form, str) else clone(form, safe=False)
     curve.fit(score, y.astype(np.float64), **({} if weight is None else {"sample_weight": weight}))
-    return curve  # type: ignore[no-any-return]
+    return curve
 
 
 def _finite(scores: Any) -> Floats:

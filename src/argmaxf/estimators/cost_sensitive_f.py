@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from argmaxf.estimators.scores import last_step, weight_parameter
 from argmaxf.estimators.threshold_f import ThresholdFClassifier
 
 
+@dataclass(eq=False, repr=False)
 class CostSensitiveFClassifier(MetaFClassifier):
     """A classifier trained with the error costs that give the highest F_β; experimental.
 
@@ -67,20 +69,12 @@ class CostSensitiveFClassifier(MetaFClassifier):
     (1, 4)
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        measure: Any = "f1",
-        n_costs: int = 8,
-        cv: Any = 5,
-        pos_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.measure = measure
-        self.n_costs = n_costs
-        self.cv = cv
-        self.pos_label = pos_label
+    estimator: Any
+    _: KW_ONLY
+    measure: Any = "f1"
+    n_costs: int = 8
+    cv: Any = 5
+    pos_label: Any = None
 
     def _fit(self, rows: TrainingData) -> None:
         check_count("n_costs", self.n_costs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from sklearn.frozen import FrozenEstimator
@@ -34,6 +34,7 @@ from argmaxf.estimators.shift import TargetPrior
 from argmaxf.problem import Problem
 
 
+@dataclass(eq=False, repr=False)
 class ExpectedFClassifier(JointDecisionMixin):
     """A classifier that predicts the labels with the highest expected F_β (ML^E in the paper).
 
@@ -120,34 +121,19 @@ class ExpectedFClassifier(JointDecisionMixin):
     (0.75, 0.02)
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        measure: Any = "f1",
-        average: str = "macro",
-        calibration: Any = "auto",
-        cv: Any = 5,
-        deploy_rate: Any = None,
-        min_precision: float | None = None,
-        min_recall: float | None = None,
-        confidence_level: float | None = None,
-        min_selected: int | None = None,
-        max_selected: int | float | None = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.measure = measure
-        self.average = average
-        self.calibration = calibration
-        self.cv = cv
-        self.deploy_rate = deploy_rate
-        self.min_precision = min_precision
-        self.min_recall = min_recall
-        self.confidence_level = confidence_level
-        self.min_selected = min_selected
-        self.max_selected = max_selected
-        self.pos_label = pos_label
+    estimator: Any
+    _: KW_ONLY
+    measure: Any = "f1"
+    average: str = "macro"
+    calibration: Any = "auto"
+    cv: Any = 5
+    deploy_rate: Any = None
+    min_precision: float | None = None
+    min_recall: float | None = None
+    confidence_level: float | None = None
+    min_selected: int | None = None
+    max_selected: int | float | None = None
+    pos_label: Any = None
 
     def _fit(self, rows: TrainingData) -> None:
         self._check_limits(rows)

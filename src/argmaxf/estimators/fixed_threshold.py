@@ -47,55 +47,11 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
     threshold_: Any = None
     expected_: Any = np.nan
     std_: Any = np.nan
-    _by_probability: bool = False  # whether threshold_ decides, and not the classifier itself
-    _gain: Any = 1.0  # what a margin is worth to each class, where classes compete for a row
+    # What a margin on probabilities is worth to each class; None where the classifier decides.
+    gain_: Any = None
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
-
-    @classmethod
-    def of(cls, fitted: Any, labels: Labels, *, expected: Any = np.nan, std: Any = np.nan) -> Self:
-        """Return a classifier that decides as `fitted` does, which looks at single rows already.
-
-        Parameters
-        ----------
-        fitted : classifier
-            A fitted classifier.
-        labels : Labels
-            Its labels.
-        expected : float or ndarray, default=nan
-            The F to expect.
-        std : float or ndarray, default=nan
-            Its standard deviation.
-
-        Returns
-        -------
-        FixedThresholdFClassifier
-            The frozen classifier.
-        """
-        frozen = cls(fitted)
-        frozen._labels, frozen.classes_ = labels, labels.classes
-        frozen.expected_, frozen.std_ = expected, std
-        frozen.threshold_ = getattr(fitted, "threshold_", None)
-        return frozen
-
-    def at(self, threshold: Any, gain: Any) -> Self:
-        """Decide by these thresholds on probabilities.
-
-        Parameters
-        ----------
-        threshold : float or ndarray
-            One for all labels, or one for each.
-        gain : float or ndarray
-            What a margin is worth to each class of a multiclass target.
-
-        Returns
-        -------
-        FixedThresholdFClassifier
-            The classifier itself.
-        """
-        self.threshold_, self._gain, self._by_probability = threshold, gain, True
-        return self
 
     def fit(self, X: Any, y: Any) -> Self:
         """Do nothing: the classifier is fitted, and its thresholds are fixed.
@@ -115,10 +71,10 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
         return self
 
     def _margin(self, X: Any) -> Floats:
-        if not self._by_probability:
+        if self.gain_ is None:
             return self._labels.margins(self.estimator.decision_function(X))
         proba = self._labels.one(self.estimator.predict_proba(X))
-        return margin(proba, self.threshold_, self._gain)
+        return margin(proba, self.threshold_, self.gain_)
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -142,6 +98,17 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")
+
+
+def fix_threshold(fitted: Any, labels: Labels, **attributes: Any) -> FixedThresholdFClassifier:
+    """Return a fitted classifier that decides each row as `fitted` does, or by `threshold_`.
+
+    `attributes` are those of `FixedThresholdFClassifier`; a `threshold_` is one on probabilities.
+    """
+    frozen = FixedThresholdFClassifier(fitted)
+    frozen.threshold_ = getattr(fitted, "threshold_", None)
+    frozen.__dict__.update(_labels=labels, classes_=labels.classes, **attributes)
+    return frozen
 
 
 class FreezeMixin:

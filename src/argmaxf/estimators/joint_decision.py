@@ -18,7 +18,7 @@ from argmaxf.estimators.calibration import (
     leaves_as_is,
     warn_about_few_positives,
 )
-from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier, FreezeMixin
+from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier, FreezeMixin, fix_threshold
 from argmaxf.estimators.margins import decided_gain, midpoint, signed
 from argmaxf.estimators.meta import MetaFClassifier
 from argmaxf.estimators.shift import TargetPrior
@@ -165,17 +165,21 @@ class JointDecisionMixin(FreezeMixin, MetaFClassifier):
         average = self._average()
         if average == "samples":  # each row is decided alone already
             mean, std = float(np.mean(decision.expected)), float(np.mean(decision.std))
-            return FixedThresholdFClassifier.of(self, self._labels, expected=mean, std=std)
+            return fix_threshold(self, self._labels, expected_=mean, std_=std)
         selected = np.asarray(decision.selected).reshape(reference.shape)
         middle = np.squeeze(midpoint(reference, selected, average), axis=0)
         threshold = np.where(selected.any(axis=None if average == "micro" else 0), middle, np.inf)
         one = self._labels.is_binary or average == "micro"
         multiclass = self._labels.kind == "multiclass"
         gain = decided_gain(reference, selected, self._measure()) if multiclass else 1.0
-        frozen = FixedThresholdFClassifier.of(
-            self, self._labels, expected=decision.expected, std=decision.std
+        return fix_threshold(
+            self,
+            self._labels,
+            threshold_=float(threshold[0]) if one else threshold,
+            gain_=gain,
+            expected_=decision.expected,
+            std_=decision.std,
         )
-        return frozen.at(float(threshold[0]) if one else threshold, gain)
 
     def _decide(self, proba: Floats, *, one_vs_rest: bool = False) -> Decision:
         """Decide a batch; the classes of a multiclass target share its rows by default."""

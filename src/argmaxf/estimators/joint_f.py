@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from argmaxf.expected.joint_models import JointParameters
 from argmaxf.problem import Problem
 
 
+@dataclass(eq=False, repr=False)
 class JointFClassifier(MetaFClassifier):
     """A multilabel classifier with the highest expected F_β of each row, for dependent labels.
 
@@ -65,18 +67,11 @@ class JointFClassifier(MetaFClassifier):
     2013.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        measure: Any = "f1",
-        zero_division: float = 0.0,
-        pos_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.measure = measure
-        self.zero_division = zero_division
-        self.pos_label = pos_label
+    estimator: Any
+    _: KW_ONLY
+    measure: Any = "f1"
+    zero_division: float = 0.0
+    pos_label: Any = None
 
     def _fit(self, rows: TrainingData) -> None:
         check_fbeta(self._measure())

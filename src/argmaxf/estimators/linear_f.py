@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -117,6 +117,7 @@ def check_fbeta(measure: Measure) -> float:
     return measure.beta
 
 
+@dataclass(eq=False, repr=False)
 class SoftFClassifier(LinearFClassifier):
     """A linear classifier trained to maximize F_β itself (Jansche 2005; F^δ in the paper).
 
@@ -169,28 +170,16 @@ class SoftFClassifier(LinearFClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        measure: Any = "f1",
-        standardize: bool = True,
-        alpha: float | None = None,
-        sharpness: float | None = None,
-        fit_intercept: bool = True,
-        penalize_intercept: bool = False,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        pos_label: Any = None,
-    ) -> None:
-        self.measure = measure
-        self.standardize = standardize
-        self.alpha = alpha
-        self.sharpness = sharpness
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pos_label = pos_label
+    _: KW_ONLY
+    measure: Any = "f1"
+    standardize: bool = True
+    alpha: float | None = None
+    sharpness: float | None = None
+    fit_intercept: bool = True
+    penalize_intercept: bool = False
+    tol: float = 1e-4
+    max_iter: int = 1000
+    pos_label: Any = None
 
     def _scale(self, X: Any, weight: Any) -> StandardScaler | None:
         if not self.standardize:
@@ -213,6 +202,7 @@ class SoftFClassifier(LinearFClassifier):
         )
 
 
+@dataclass(eq=False, repr=False)
 class MarginFClassifier(LinearFClassifier):
     """A linear support vector machine for F_β (Joachims 2005, "SVMperf"); experimental.
 
@@ -263,24 +253,14 @@ class MarginFClassifier(LinearFClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        measure: Any = "f1",
-        C: float = 1.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 5000,
-        verbose: bool = False,
-        pos_label: Any = None,
-    ) -> None:
-        self.measure = measure
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.pos_label = pos_label
+    _: KW_ONLY
+    measure: Any = "f1"
+    C: float = 1.0
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 5000
+    verbose: bool = False
+    pos_label: Any = None
 
     def _problems(self) -> list[tuple[list[bool], str, type[Warning]]]:
         zero = [isinstance(m, MarginF) and m.converged and not m.coef.any() for m in self.models_]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from argmaxf.empirical.cuts import threshold_std
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
 from argmaxf.estimators.calibration import fit_curves
-from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier, FreezeMixin
+from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier, FreezeMixin, fix_threshold
 from argmaxf.estimators.folds import is_share, make_splits, seed_of, too_rare
 from argmaxf.estimators.margins import best_thresholds, macro_gain, margin
 from argmaxf.estimators.meta import MetaFClassifier, TrainingData
@@ -70,6 +70,7 @@ class TuningRows(NamedTuple):
         return true, predicted, actual, rows
 
 
+@dataclass(eq=False, repr=False)
 class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
     """A classifier whose decision threshold is tuned for F_β, exactly (ML^δ in the paper).
 
@@ -147,30 +148,17 @@ class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
     ('predict_proba', True)
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        measure: Any = "f1",
-        average: str = "macro",
-        cv: Any = 5,
-        min_precision: float | None = None,
-        min_recall: float | None = None,
-        max_selected_rate: float | None = None,
-        confidence_level: float | None = None,
-        deploy_rate: Any = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.measure = measure
-        self.average = average
-        self.cv = cv
-        self.min_precision = min_precision
-        self.min_recall = min_recall
-        self.max_selected_rate = max_selected_rate
-        self.confidence_level = confidence_level
-        self.deploy_rate = deploy_rate
-        self.pos_label = pos_label
+    estimator: Any
+    _: KW_ONLY
+    measure: Any = "f1"
+    average: str = "macro"
+    cv: Any = 5
+    min_precision: float | None = None
+    min_recall: float | None = None
+    max_selected_rate: float | None = None
+    confidence_level: float | None = None
+    deploy_rate: Any = None
+    pos_label: Any = None
 
     def _fit(self, rows: TrainingData) -> None:
         self._prior = TargetPrior.of(self.deploy_rate, self._labels, rows.columns, rows.weight)
@@ -342,4 +330,4 @@ class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
             rates = self._prior.rates(self._curves.of([self._scorer.predict(X_reference)]))
             frozen._prior = replace(self._prior, deploy=rates)
             frozen._set_thresholds(self._rows.at(self._prior, rates))
-        return FixedThresholdFClassifier.of(frozen, self._labels)
+        return fix_threshold(frozen, self._labels)
