@@ -4,10 +4,17 @@ Each is made by `from_predictions` or `from_estimator`, which draw at once, and 
 `plot(ax=...)`. matplotlib is imported when something is drawn.
 """
 
-from argmaxf.displays.empirical import EmpiricalFDisplay, ReliabilityDisplay
-from argmaxf.displays.expected import BetaDisplay, ExpectedFDisplay
-from argmaxf.displays.methods import MethodComparisonDisplay
-from argmaxf.displays.sensitivity import PriorSensitivityDisplay, WorstCaseDisplay
+from argmaxf.displays.empirical import (
+    EmpiricalFDisplay,
+    MethodComparisonDisplay,
+    ReliabilityDisplay,
+)
+from argmaxf.displays.expected import (
+    BetaDisplay,
+    ExpectedFDisplay,
+    PriorSensitivityDisplay,
+    WorstCaseDisplay,
+)
 
 __all__ = [
     "BetaDisplay",

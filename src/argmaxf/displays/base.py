@@ -33,6 +33,7 @@ class Display:
     _draw: ClassVar[Any]
     from_predictions: ClassVar[Any]
     _width: ClassVar[float] = 6.4  # of a new figure, in inches
+    _takes_scores: ClassVar[bool] = False  # whether decision scores do for probabilities
 
     ax_: Axes
     figure_: Figure
@@ -55,6 +56,37 @@ class Display:
         """
         found: Self = cls.from_predictions(*data, ax=False, **options)
         return found
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any = None, *, pos_label: Any = None, **options: Any
+    ) -> Self:
+        """Draw it for the rows of X, with a fitted classifier's probabilities or scores.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier.
+        X : array-like or sparse matrix of shape (n, features)
+            The rows.
+        y : array-like of shape (n,), optional
+            Their true labels, for displays that show labels.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+        **options : object
+            Further options of `from_predictions`.
+
+        Returns
+        -------
+        Display
+            The display, with what was drawn.
+        """
+        scores = positive_proba(estimator, X, pos_label, or_score=cls._takes_scores)
+        labels = {} if y is None else {"pos_label": pos_label}
+        drawn: Self = cls.from_predictions(
+            *(() if y is None else (y,)), scores, **labels, **options
+        )
+        return drawn
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the display.
@@ -82,8 +114,16 @@ class Display:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Measured:
-    """The measure of a display that shows one."""
+class MeasuredDisplay(Display):
+    """A display of one measure.
+
+    Attributes
+    ----------
+    beta : float
+        The β of F_β.
+    measure : Measure
+        What is shown.
+    """
 
     beta: float = 1.0
     measure: Any = "fbeta"
@@ -91,69 +131,6 @@ class Measured:
     def __post_init__(self) -> None:
         """Replace the name of a measure by the measure."""
         self.measure = as_measure(self.measure, self.beta)
-
-
-class ProbabilityDisplay(Display):
-    """A display of probabilities, without labels."""
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, *, pos_label: Any = None, **options: Any
-    ) -> Self:
-        """Draw it for the rows of X, with a fitted classifier's probabilities.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier.
-        X : array-like or sparse matrix of shape (n, features)
-            The rows.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-        **options : object
-            Further options of `from_predictions`.
-
-        Returns
-        -------
-        Display
-            The display, with what was drawn.
-        """
-        drawn: Self = cls.from_predictions(positive_proba(estimator, X, pos_label), **options)
-        return drawn
-
-
-class LabelledDisplay(Display):
-    """A display of labelled scores, or of labelled probabilities."""
-
-    _takes_scores: ClassVar[bool] = False  # whether decision scores do for probabilities
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
-    ) -> Self:
-        """Draw it for labelled rows, with a fitted classifier's probabilities or scores.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier.
-        X : array-like or sparse matrix of shape (n, features)
-            The rows.
-        y : array-like of shape (n,)
-            Their true labels.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-        **options : object
-            Further options of `from_predictions`.
-
-        Returns
-        -------
-        Display
-            The display, with what was drawn.
-        """
-        scores = positive_proba(estimator, X, pos_label, or_score=cls._takes_scores)
-        drawn: Self = cls.from_predictions(y, scores, pos_label=pos_label, **options)
-        return drawn
 
 
 def positive_proba(

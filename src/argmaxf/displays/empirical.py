@@ -1,12 +1,14 @@
-"""Displays of labelled scores: every threshold with its F, and whether probabilities hold."""
+"""Displays of labelled rows: every threshold with its F, calibration, methods side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import binomtest
 
 from argmaxf._base.arrays import Floats, Ints
 from argmaxf._base.validation import as_real_array
@@ -15,21 +17,22 @@ from argmaxf.displays.base import (
     BLUE,
     GREEN,
     GREY,
-    MOST_POINTS,
     ORANGE,
     VIOLET,
-    LabelledDisplay,
-    Measured,
+    MeasuredDisplay,
     positives,
+    thinned,
     tidy,
 )
 from argmaxf.empirical.guarantees import Limits
+from argmaxf.empirical.interval import Interval, f_difference, f_interval
 from argmaxf.empirical.threshold import (
     Curve,
     Threshold,
     empirical_f_curve,
     maximize_empirical_f,
 )
+from argmaxf.estimators.labels import Labels
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import MeasureLike, as_measure
 
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EmpiricalFDisplay(Measured, LabelledDisplay):
+class EmpiricalFDisplay(MeasuredDisplay):
     """Precision, recall and F_β for every threshold on labelled scores, and the best threshold.
 
     Attributes
@@ -156,7 +159,9 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         if self.max_selected_rate is not None and self.rate is not None:
             lines.append(("part selected", self.rate, VIOLET, 1.2))
         lines.append((f, self.fbeta, BLUE, 2.0))
-        shown = self._shown()
+        last = len(self.score) - 1
+        best_step = min(int(np.searchsorted(self.score, best.threshold)), last)
+        shown = last - thinned(last + 1, last - best_step)[::-1]  # dense where scores are high
         self.lines_ = [
             ax.step(self.score[shown], y[shown], where="pre", color=color, lw=width, label=name)[0]
             for name, y, color, width in lines
@@ -177,17 +182,6 @@ class EmpiricalFDisplay(Measured, LabelledDisplay):
         if len(ax.get_legend_handles_labels()[1]) > 4:  # there is no room among the curves
             below: dict[str, Any] = {"bbox_to_anchor": (0.5, 0.0), "borderaxespad": 3.6}
             ax.legend(frameon=False, ncols=2, loc="upper center", **below)
-
-    def _shown(self) -> Ints:
-        """Return the steps to draw: all, or as many as fit, even in rank and in score."""
-        n = len(self.score)
-        if n <= MOST_POINTS:
-            return np.arange(n)
-        by_score = np.linspace(self.score[0], self.score[-1], MOST_POINTS // 2)
-        by_rank = np.linspace(0, n - 1, MOST_POINTS // 2).astype(np.int64)
-        ends = np.searchsorted(self.score, by_score).clip(max=n - 1)
-        best = np.searchsorted(self.score, self.best.threshold).clip(max=n - 1)
-        return np.unique(np.concatenate([by_rank, ends, [best]]))
 
     def _constraints(self) -> list[_Constraint]:
         """Return the constraints that were given, with what is found and guaranteed of each."""
@@ -255,7 +249,7 @@ class _Constraint(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ReliabilityDisplay(Measured, LabelledDisplay):
+class ReliabilityDisplay(MeasuredDisplay):
     """Share of positives against predicted probability, with what miscalibration costs in F.
 
     Attributes
@@ -344,14 +338,20 @@ class ReliabilityDisplay(Measured, LabelledDisplay):
         count = np.bincount(which, minlength=n_bins)
         hits, mass = (np.bincount(which, weights=a, minlength=n_bins) for a in (y, p))
         counts = np.sum(y & chosen), np.sum(chosen), np.sum(y), len(y)
-        low, high = _wilson(_share(hits, count), np.maximum(count, 1))
+        pairs = zip(hits.astype(int), count, strict=True)
+        limits = [
+            binomtest(*pair).proportion_ci(method="wilson") if pair[1] else (np.nan, np.nan)
+            for pair in pairs
+        ]
+        with np.errstate(invalid="ignore"):  # of empty bins
+            predicted, observed = mass / count, hits / count
         return cls(
             edges=edges,
             count=count,
-            predicted=_share(mass, count),
-            observed=_share(hits, count),
-            low=low,
-            high=high,
+            predicted=predicted,
+            observed=observed,
+            low=np.array([low for low, _ in limits]),
+            high=np.array([high for _, high in limits]),
             expected=decision.expected,
             achieved=float(as_measure(measure, beta).value(*counts)),
             best=best.value,
@@ -395,17 +395,165 @@ class ReliabilityDisplay(Measured, LabelledDisplay):
         ax.text(0.995, -0.03, "rows in each bin", ha="right", va="bottom", fontsize=7)
 
 
-def _wilson(share: Any, count: Any) -> tuple[Any, Any]:
-    """Return Wilson's 95 % score limits for a share of `count` draws."""
-    z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
-    centre = count * share + z**2 / 2
-    half = z * np.sqrt(count * share * (1 - share) + z**2 / 4)
-    low, high = (np.clip((centre + sign * half) / (count + z**2), 0, 1) for sign in (-1, 1))
-    return low, high
+@dataclass(kw_only=True, eq=False, repr=False)
+class MethodComparisonDisplay(MeasuredDisplay):
+    """F of several methods on the same rows, with intervals, and how far each is from one of them.
 
+    Attributes
+    ----------
+    scores : mapping of str to Interval
+        For each method its F and interval.
+    differences : mapping of str to Interval
+        For each method its F minus that of `reference`, paired over the rows.
+    reference : str
+        The method the others are compared with.
+    beta : float
+        The β of F_β.
+    measure : Measure
+        What is shown.
+    confidence_level : float
+        How often intervals shall hold.
+    ax_, figure_ : Axes, Figure
+        What was drawn.
+    """
 
-def _share(part: Any, count: Any) -> Floats:
-    return np.asarray(np.divide(part, count, out=np.full(len(count), np.nan), where=count > 0))
+    scores: Mapping[str, Interval]
+    differences: Mapping[str, Interval]
+    reference: str
+    confidence_level: float = 0.95
+
+    _width = 7.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.scores, self.differences = dict(self.scores), dict(self.differences)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        predictions: Mapping[str, ArrayLike],
+        *,
+        beta: float = 1.0,
+        measure: MeasureLike = "fbeta",
+        confidence_level: float = 0.95,
+        reference: str | None = None,
+        pos_label: Any = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw it for the predictions of several methods, given by name.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,) or (n, labels)
+            True labels.
+        predictions : mapping of str to array-like
+            The predicted labels of each method, by its name.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
+        confidence_level : float, default=0.95
+            How often intervals shall hold.
+        reference : str, optional
+            The method the others are compared with; by default the best.
+        pos_label : scalar, optional
+            The class that counts as positive; by default the last in sorted order.
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        MethodComparisonDisplay
+            The display, with what was drawn.
+        """
+        if not predictions:
+            raise ValueError("predictions must hold at least one method, got none")
+        if reference is not None and reference not in predictions:
+            raise ValueError(f"reference must be one of {list(predictions)}, got {reference!r}")
+        labels = Labels.of(y_true, pos_label)
+        truth = labels.columns(y_true)
+        tables = {name: labels.columns(y) for name, y in predictions.items()}
+        options: dict[str, Any] = {"beta": beta, "measure": measure}
+        options["confidence_level"] = confidence_level
+        scores = {
+            name: f_interval(truth, table, average="macro", **options)
+            for name, table in tables.items()
+        }
+        best = reference or max(scores, key=lambda name: scores[name].value)
+        differences = {
+            name: f_difference(truth, table, tables[best], **options)
+            for name, table in tables.items()
+        }
+        found = cls(scores=scores, differences=differences, reference=best, **options)
+        return found._drawn(ax)
+
+    @classmethod
+    def from_estimator(  # type: ignore[override]  # several classifiers, by name
+        cls, estimators: Mapping[str, Any], X: Any, y: ArrayLike, **options: Any
+    ) -> Self:
+        """Draw it for fitted classifiers, given by name, on labelled rows.
+
+        Parameters
+        ----------
+        estimators : mapping of str to estimator
+            Fitted classifiers by name.
+        X : array-like or sparse matrix of shape (n, features)
+            The rows.
+        y : array-like of shape (n,)
+            Their true labels.
+        **options : dict
+            Further options of `from_predictions`.
+
+        Returns
+        -------
+        MethodComparisonDisplay
+            The display, with what was drawn.
+        """
+        predictions = {name: estimator.predict(X) for name, estimator in estimators.items()}
+        return cls.from_predictions(y, predictions, **options)
+
+    def _draw(self, ax: Axes) -> None:
+        """Draw each method's F and interval, its paired difference written beside it."""
+        f = self.measure.title
+        for row, (name, score) in enumerate(self.scores.items()):
+            color = ORANGE if name == self.reference else BLUE
+            ax.plot([score.low, score.high], [row, row], color=color, lw=2.2, alpha=0.75)
+            ax.plot([score.value], [row], "o", color=color)
+            ax.text(score.value, row - 0.16, f"{score.value:.3f}", ha="center", va="bottom")
+            ax.text(1.02, row, self._beside(name), transform=ax.get_yaxis_transform(), va="center")
+        ax.text(
+            1.02,
+            -0.62,
+            f"minus {_plain(self.reference)}, paired",
+            transform=ax.get_yaxis_transform(),
+            va="center",
+            fontsize="small",
+            style="italic",
+        )
+        ax.set_yticks(range(len(self.scores)), [_plain(name) for name in self.scores])
+        ax.set_ylim(len(self.scores) - 0.5, -0.75)
+        tidy(
+            ax,
+            xlabel=f"{f} on rows not trained on, with {100 * self.confidence_level:g} % interval",
+            ylabel="",
+            title=self._title(f),
+            legend=None,
+        )
+        ax.grid(visible=False, axis="y")
+
+    def _beside(self, name: str) -> str:
+        if name == self.reference:
+            return "—"
+        d = self.differences[name]
+        return f"{d.value:+.3f}  [{d.low:+.3f}, {d.high:+.3f}]".replace("-", "−")
+
+    def _title(self, f: str) -> str:
+        behind = [_plain(n) for n, d in self.differences.items() if d.high < 0]
+        reference = _plain(self.reference)
+        if not behind:
+            return f"Nothing is clearly worse than {reference} in {f}"
+        return f"Clearly worse than {reference} in {f}: {', '.join(behind)}"
 
 
 def _short(count: int) -> str:
@@ -418,3 +566,8 @@ def _short(count: int) -> str:
         if count >= 10 * size:
             return f"{count / size:.0f}{suffix}"
     return str(count)
+
+
+def _plain(name: str) -> str:
+    """Return a name as matplotlib must get it to show it as it is: $ begins mathematics."""
+    return name.replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""Displays of expected F: against how much is selected, and against β."""
+"""Displays of probabilities: expected F by size, by β, under wrong rates and in the worst case."""
 
 from __future__ import annotations
 
@@ -7,29 +7,34 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit, logit
 
 from argmaxf._base.arrays import Floats, Ints
-from argmaxf._base.validation import as_real_array, check_choice
+from argmaxf._base.validation import as_probabilities, as_real_array, check_choice
 from argmaxf.displays.base import (
     BLUE,
     GREEN,
     GREY,
     ORANGE,
-    ProbabilityDisplay,
+    Display,
+    MeasuredDisplay,
     thinned,
     tidy,
 )
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.expected.values import TopSets, expected_f_curve, top_spreads
-from argmaxf.measures import MeasureLike, as_measure
+from argmaxf.expected.values import TopSets, expected_f, expected_f_curve, top_spreads
+from argmaxf.expected.worst_case import maximize_worst_case_f
+from argmaxf.measures import MeasureLike
+from argmaxf.prior import move_odds, odds_factor
+from argmaxf.theory import mean_kl_of_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ExpectedFDisplay(ProbabilityDisplay):
+class ExpectedFDisplay(MeasuredDisplay):
     """Expected F_β of every top-k set, its standard deviation, and the best set.
 
     Attributes
@@ -44,6 +49,8 @@ class ExpectedFDisplay(ProbabilityDisplay):
         Sizes at which the standard deviation of F is known, and its values.
     decision : Decision
         The best set.
+    beta : float
+        The β of F_β.
     measure : Measure
         The measure whose expectation is shown.
     ax_, figure_, line_ : Axes, Figure, Line2D
@@ -56,10 +63,6 @@ class ExpectedFDisplay(ProbabilityDisplay):
     band_k: Ints
     band_std: Floats
     decision: Decision
-    measure: Any = "fbeta"
-
-    def __post_init__(self) -> None:
-        self.measure = as_measure(self.measure, self.decision.beta)
 
     @classmethod
     def from_predictions(
@@ -106,6 +109,7 @@ class ExpectedFDisplay(ProbabilityDisplay):
             band_k=band_k,
             band_std=top_spreads(falling, band_k, beta=beta, measure=measure),
             decision=decision,
+            beta=beta,
             measure=measure,
         ).plot(ax, x=x, **line)
 
@@ -161,7 +165,7 @@ class ExpectedFDisplay(ProbabilityDisplay):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BetaDisplay(ProbabilityDisplay):
+class BetaDisplay(Display):
     """The best set as β varies: its threshold, expected precision, recall and F_β.
 
     Attributes
@@ -268,3 +272,206 @@ class BetaDisplay(ProbabilityDisplay):
             ylabel="value for the best set",
             title="What each β chooses" + "\n" * (beta is not None),
         )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PriorSensitivityDisplay(MeasuredDisplay):
+    """Loss of deciding with a wrong positive rate: 1 - E[F] and KL against the rate assumed.
+
+    The probabilities given are taken for true. A model that assumes another positive rate
+    (`shift_prior`) decides, and its set is judged by the true ones (section 4.1.1 of the paper).
+
+    Attributes
+    ----------
+    assumed : ndarray
+        The positive rates assumed, rising.
+    loss : ndarray
+        1 - E[F] of the set decided with each.
+    kl : ndarray
+        Mean Kullback–Leibler divergence from the true to the assumed probabilities.
+    positive_rate : float
+        The rate of the probabilities given.
+    beta : float
+        The β of F_β.
+    measure : Measure
+        What is shown.
+    ax_, figure_, lines_ : Axes, Figure, list
+        What was drawn.
+    """
+
+    assumed: Floats
+    loss: Floats
+    kl: Floats
+    positive_rate: float
+
+    @classmethod
+    def from_predictions(
+        cls,
+        p: ArrayLike,
+        *,
+        beta: float = 1.0,
+        measure: MeasureLike = "fbeta",
+        assumed: ArrayLike | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw it for probabilities, without labels: one decision for each rate assumed.
+
+        Parameters
+        ----------
+        p : array-like of shape (n,)
+            Probabilities of being positive.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        measure : str, Measure or callable, default="fbeta"
+            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
+        assumed : array-like, optional
+            The positive rates to try; by default from a twentieth to twenty times the odds.
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        PriorSensitivityDisplay
+            The display, with what was drawn.
+        """
+        true = as_real_array("p", p).astype(np.float64)
+        decision = maximize_expected_f(true, beta=beta, measure=measure)  # checks p and beta
+        rate = float(true.mean())
+        if not 0 < rate < 1:
+            raise ValueError(f"p must not be all 0 or all 1, got a mean of {rate:g}")
+        around = expit(logit(rate) + np.linspace(-3.0, 3.0, 41))
+        rates = around if assumed is None else np.sort(np.asarray(assumed, dtype=float))
+        shifted = move_odds(true[:, None], odds_factor(rate, rates)).T
+        # A shift keeps the order of the items: its best set is a top-k set of the true p, too.
+        best = maximize_expected_f(shifted, beta=beta, measure=measure, average="samples")
+        return cls(
+            assumed=rates,
+            loss=1 - expected_f_curve(true, beta=beta, measure=measure)[best.k],
+            kl=mean_kl_of_rows(true, shifted),
+            positive_rate=rate,
+            beta=decision.beta,
+            measure=measure,
+        )._drawn(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        """Draw 1 - E[F] on the left scale and KL on the right."""
+        from matplotlib.ticker import NullLocator
+
+        right, f = ax.twinx(), self.measure.title
+        (loss,) = ax.plot(self.assumed, self.loss, color=BLUE, lw=2, label=f"1 − expected {f}")
+        (kl,) = right.plot(self.assumed, self.kl, color=ORANGE, ls="--", label="KL (right scale)")
+        label = f"rate of these probabilities: {self.positive_rate:.3g}"
+        rate = ax.axvline(self.positive_rate, color=GREY, ls=":", label=label)
+        ax.set_xscale("logit")
+        ticks = (0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
+        shown = [t for t in ticks if self.assumed[0] <= t <= self.assumed[-1]]
+        ax.set_xticks(shown, [f"{t:g}" for t in shown])
+        ax.xaxis.set_minor_locator(NullLocator())
+        tidy(
+            ax,
+            xlabel="positive rate assumed by the model",
+            ylabel=f"1 − expected {f}",
+            title=f"A wrong positive rate costs up to {np.ptp(self.loss):.3f} {f} here",
+            legend=None,
+        )
+        right.set_ylabel("KL divergence, nats")
+        right.spines["top"].set_visible(False)
+        right.set_ylim(bottom=0)
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high + 0.3 * (high - low))  # room for the legend
+        ax.legend(handles=[loss, kl, rate], frameon=False, loc="upper left", fontsize="small")
+        self.lines_ = [loss, kl]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class WorstCaseDisplay(MeasuredDisplay):
+    """Expected F and its worst case, against how far the odds may be off.
+
+    At factor r every probability may have odds between 1/r and r times those given. Two sets are
+    shown: the one with the highest expected F for the probabilities as they are, and for each
+    factor the one with the best worst case (`maximize_worst_case_f`).
+
+    Attributes
+    ----------
+    factors : ndarray
+        The odds factors, rising from 1.
+    expected : float
+        Expected F of the decision for the probabilities as they are.
+    worst : ndarray
+        Its worst case within each band.
+    best_worst : ndarray
+        The best worst case that any set has.
+    beta : float
+        The β of F_β.
+    measure : Measure
+        F_β.
+    ax_, figure_, lines_ : Axes, Figure, list
+        What was drawn.
+    """
+
+    factors: Floats
+    expected: float
+    worst: Floats
+    best_worst: Floats
+
+    @classmethod
+    def from_predictions(
+        cls,
+        p: ArrayLike,
+        *,
+        beta: float = 1.0,
+        factors: ArrayLike | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw it for probabilities: one decision for each factor.
+
+        Parameters
+        ----------
+        p : array-like of float
+            Probabilities of being positive.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        factors : array-like of float, default=None
+            The odds factors, at least 1; by default 1 … 4.
+        ax : Axes, default=None
+            Where to draw; by default new axes.
+
+        Returns
+        -------
+        WorstCaseDisplay
+            The display, with what was drawn.
+        """
+        given = as_probabilities("p", p, ndim=1).astype(np.float64)
+        widths = np.geomspace(1.0, 4.0, 13) if factors is None else np.sort(factors)
+        if widths[0] < 1.0:
+            raise ValueError(f"factors must be at least 1, got {widths[0]:g}")
+        plain = maximize_expected_f(given, beta=beta)
+        bands = [(move_odds(given, 1.0 / r), move_odds(given, r)) for r in widths]
+        chosen = plain.selected
+        worst = [expected_f(np.where(chosen, *ends), chosen, beta=beta).mean for ends in bands]
+        best_worst = [maximize_worst_case_f(*ends, beta=beta).expected for ends in bands]
+        return cls(
+            factors=widths,
+            expected=plain.expected,
+            worst=np.array(worst),
+            best_worst=np.array(best_worst),
+            beta=plain.beta,
+        )._drawn(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        """Draw both worst cases below the expected F."""
+        f = self.measure.title
+        (best,) = ax.plot(self.factors, self.best_worst, color=BLUE, lw=2, label="best worst case")
+        (worst,) = ax.plot(
+            self.factors, self.worst, color=ORANGE, ls="--", label="worst case of the usual set"
+        )
+        label = f"expected as they are: {self.expected:.3f}"
+        ax.axhline(self.expected, color=GREY, ls=":", label=label)
+        gain = float(np.max(self.best_worst - self.worst))
+        tidy(
+            ax,
+            xlabel="odds may be off by this factor, either way",
+            ylabel=f"expected {f}",
+            title=f"Deciding for the worst case saves up to {gain:.3f} {f} here",
+        )
+        self.lines_ = [best, worst]
