@@ -45,6 +45,10 @@ from argmaxf.expected.maximize import maximize_expected_f as maximize_expected_f
 from argmaxf.expected.sketch import ProbabilitySketch as ProbabilitySketch
 from argmaxf.expected.values import expected_f as expected_f
 from argmaxf.expected.values import expected_f_curve as expected_f_curve
+from argmaxf.expected.weighted import WeightedDecision as WeightedDecision
+from argmaxf.expected.weighted import (
+    maximize_expected_weighted_f as maximize_expected_weighted_f,
+)
 from argmaxf.expected.worst_case import WorstCase as WorstCase
 from argmaxf.expected.worst_case import maximize_worst_case_f as maximize_worst_case_f
 from argmaxf.frames import TiesWarning as TiesWarning
