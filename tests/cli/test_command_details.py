@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from argmaxf.cli.app import COMMANDS, run
+from argmaxf.cli.app import EXAMPLES, run
+from argmaxf.cli.common import print_table
 from argmaxf.cli.models import behind_preprocessing, make_classifier
-from argmaxf.cli.output import print_table
 from argmaxf.cli.tables import class_taken, read_table, split_like, split_table
 
 N = 300
@@ -159,13 +159,23 @@ def test_help_by_a_letter_and_options_meant(capsys):
     assert "did you mean --target" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [None, *COMMANDS], ids=lambda c: getattr(c, "__name__", "all"))
+def test_every_help_has_groups_an_example_and_flags_without_values(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    for command, example in EXAMPLES.items():
+        assert run([command.__name__, "--help"]) == 0
+        text = capsys.readouterr().out
+        assert f"Example: {example}" in text
+        assert "bool" not in text
+        assert "Output" in text
+
+
+@pytest.mark.parametrize("command", [None, *EXAMPLES], ids=lambda c: getattr(c, "__name__", "all"))
 def test_help_cuts_nothing_off_on_a_narrow_terminal(command, capsys, monkeypatch):
     shown = {}
     for width in (60, 200):
         monkeypatch.setenv("COLUMNS", str(width))
         assert run([*([command.__name__] if command else []), "--help"]) == 0
-        shown[width] = capsys.readouterr().out
+        shown[width] = re.sub(r"╭─.*", "", capsys.readouterr().out)  # without titles of boxes
     assert max(map(len, shown[60].splitlines())) <= 60
     said = {width: set(re.findall(r"[-\w]+", text)) for width, text in shown.items()}
     together = "".join(shown[60].split())  # words are parted at their hyphens
@@ -247,12 +257,9 @@ def test_what_has_a_pipeline_inside_brings_its_own_preprocessing(frame, tmp_path
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 def test_no_number_is_cut_off_on_a_narrow_terminal(width):
-    from rich.table import Table
-
-    table = Table("method", "F 95 %", "found")
-    table.add_row("tuned threshold", ".630 [.558, .696]", "1,234,567")
     out = Console(file=io.StringIO(), width=width)
-    print_table(out, table)
+    row = ("tuned threshold", ".630 [.558, .696]", "1,234,567")
+    print_table(out, ("method", "F 95 %", "found"), [row])
     text = out.file.getvalue()
     assert "tuned threshold" in text
     assert ".630 [.558, .696]" in text

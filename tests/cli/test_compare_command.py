@@ -21,12 +21,13 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import argmaxf
 from argmaxf.cli.app import run
-from argmaxf.cli.compare_output import Request, nines
+from argmaxf.cli.compare import compare_tables
+from argmaxf.cli.demo import nines
 from argmaxf.cli.models import ESTIMATORS, make_classifier
 from argmaxf.cli.tables import read_table, split_like, split_table
 from argmaxf.comparison import METHODS
 from argmaxf.comparison.methods import Settings
-from argmaxf.report.code import code
+from argmaxf.report.page import code
 
 N = 400
 
@@ -59,7 +60,7 @@ def rows(frame):
 
 @pytest.fixture(scope="module")
 def found(rows):
-    return Request(rows).compare()
+    return compare_tables(rows)
 
 
 @pytest.fixture
@@ -96,14 +97,14 @@ def test_out_of_fold_means_out_of_fold():
     """A feature that tells each training row apart helps nobody on other rows."""
     y = np.arange(120) % 4 == 0
     frame = pl.DataFrame({"id": [f"row {i}" for i in range(120)], "y": y.astype(int)})
-    found = Request(split_table(frame, ["y"], "t"), estimator="forest", folds=3).compare()
+    found = compare_tables(split_table(frame, ["y"], "t"), estimator="forest", folds=3)
     assert max(m.score.value for m in found.methods) <= 0.45  # all positive gives 0.4
 
 
 def test_a_test_table_is_what_counts_where_there_is_one(frame):
     train = split_table(frame[:250].drop("second"), ["y"], "train")
     test = split_like(frame[250:], train, "test")
-    found = Request(train, test).compare()
+    found = compare_tables(train, test)
     assert found.rated_on == "test"
     assert found.evidence.truth[:, 0].tolist() == (frame[250:]["y"] == 1).to_list()
     model = found.estimator.fit(train.X, train.y)
@@ -115,14 +116,14 @@ def test_a_test_table_is_what_counts_where_there_is_one(frame):
 def test_shift_between_tables_is_noted(frame):
     train = split_table(frame[:250].drop("second"), ["y"], "train")
     moved = frame[250:].with_columns(pl.col("age") + 2.0)
-    found = Request(train, split_like(moved, train, "test")).compare()
+    found = compare_tables(train, split_like(moved, train, "test"))
     assert any("unlike the training data" in note for note in found.notes)
-    calm = Request(train, split_like(frame[250:], train, "test")).compare()
+    calm = compare_tables(train, split_like(frame[250:], train, "test"))
     assert not any("unlike" in note for note in calm.notes)
 
 
 def test_larger_beta_finds_more(rows, found):
-    eager = Request(rows, beta=3.0).compare()
+    eager = compare_tables(rows, beta=3.0)
     assert (
         eager.evidence.predictions["expected F"].sum()
         > found.evidence.predictions["expected F"].sum()
@@ -134,11 +135,11 @@ def test_larger_beta_finds_more(rows, found):
 
 @pytest.mark.parametrize("estimator", ["forest", "boosting", "nb"])
 def test_other_classifiers(estimator, rows):
-    assert Request(rows, estimator=estimator, folds=2).compare().chosen
+    assert compare_tables(rows, estimator=estimator, folds=2).chosen
 
 
 def test_svmperf_and_costs_on_request(rows):
-    found = Request(rows, methods=("margin", "cost"), folds=2).compare()
+    found = compare_tables(rows, methods=("margin", "cost"), folds=2)
     assert list(found.evidence.predictions)[-2:] == [
         "trained for F by margin",
         "trained with costs",
@@ -146,7 +147,7 @@ def test_svmperf_and_costs_on_request(rows):
 
 
 def test_several_targets_are_compared_by_macro_f(frame):
-    found = Request(split_table(frame, ["y", "second"], "t")).compare()
+    found = compare_tables(split_table(frame, ["y", "second"], "t"))
     assert found.labels == ("y", "second")
     for m in found.methods:
         table = found.evidence.predictions[m.name]
@@ -157,7 +158,7 @@ def test_several_targets_are_compared_by_macro_f(frame):
 def test_classes_of_text_are_one_against_the_rest(frame):
     kinds = frame.with_columns(kind=pl.col("colour").fill_null("none")).drop("colour")
     kinds = kinds.filter(pl.col("kind") != "none")
-    found = Request(split_table(kinds, ["kind"], "t")).compare()
+    found = compare_tables(split_table(kinds, ["kind"], "t"))
     assert found.labels == ("blue", "green", "red")
     assert (found.evidence.predictions["cut at 0.5"].sum(axis=1) == 1).all()
 
@@ -168,12 +169,12 @@ def test_the_positive_class_can_be_chosen(frame):
     )
     rows = split_table(words, ["y"], "t")
     assert (
-        Request(rows, positive="bad", folds=2).compare().evidence.truth.sum()
+        compare_tables(rows, positive="bad", folds=2).evidence.truth.sum()
         == (rows.y == "bad").sum()
     )
-    assert Request(rows, folds=2).compare().evidence.truth.sum() == (rows.y == "good").sum()
+    assert compare_tables(rows, folds=2).evidence.truth.sum() == (rows.y == "good").sum()
     with pytest.raises(ValueError, match="positive must be one of two classes, bad, good; got 'x'"):
-        Request(rows, positive="x").compare()
+        compare_tables(rows, positive="x")
 
 
 def test_the_sentence_promises_only_what_the_method_rests_on(found):
@@ -220,7 +221,7 @@ def test_the_code_runs_with_every_classifier(found, name):
 
 
 def test_the_same_seed_gives_the_same_comparison(rows, found):
-    again = Request(rows).compare()
+    again = compare_tables(rows)
     assert [m.score for m in again.methods] == [m.score for m in found.methods]
 
 
@@ -415,7 +416,7 @@ def test_infinite_numbers_are_named(frame, tmp_path):
 
 def test_dates_are_left_out_and_named(frame):
     dated = frame.drop("second").with_columns(when=pl.date(2026, 1, 1))
-    found = Request(split_table(dated, ["y"], "t")).compare()
+    found = compare_tables(split_table(dated, ["y"], "t"))
     assert any("left out: when" in note for note in found.notes)
 
 

@@ -37,7 +37,7 @@ from argmaxf import (
     maximize_worst_case_f,
 )
 from argmaxf.cli.app import app
-from argmaxf.cli.output import measure_named
+from argmaxf.cli.common import measure_named
 from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
 from argmaxf.expected.counts import MOST_ITEMS, general_curve, linear_curve, value_by_counts
 from argmaxf.expected.linear_search import decide_gmean

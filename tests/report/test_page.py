@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 
 import argmaxf
 from argmaxf.cli.app import run
-from argmaxf.cli.compare_output import Request
+from argmaxf.cli.compare import compare_tables
 from argmaxf.cli.tables import read_table, split_table
 from argmaxf.expected.values import operating_point
 from argmaxf.measures import GMean
@@ -66,7 +66,7 @@ def two_labels(table):
 
 @pytest.fixture(scope="module")
 def compared(table):
-    return Request(split_table(read_table(table), [SCRIPT], table.name)).compare()
+    return compare_tables(split_table(read_table(table), [SCRIPT], table.name))
 
 
 def page_for(found, chosen, path):
@@ -227,7 +227,7 @@ def test_the_sliders_move_the_model_that_is_recommended(browser, compared, tmp_p
 def test_each_label_has_its_own_numbers(browser, table, tmp_path):
     targets = [SCRIPT, "<b>second</b>"]
     rows = split_table(read_table(table), targets, table.name)
-    found = Request(rows, beta=2.0).compare()
+    found = compare_tables(rows, beta=2.0)
     browser.open(page_for(found, "expected F", tmp_path / "page.html"))
     assert browser.script("return document.getElementById('label').options[1].text") == targets[1]
     for i in (0, 1, 0):
@@ -328,7 +328,7 @@ def test_many_rows_and_labels_still_fit_in_the_page(n):
     names = [f"label {i}" for i in range(labels)]
     y = rng.random((n, labels)) < 1 / (1 + np.exp(np.arange(1, labels + 1) / 2 - x[:, :1]))
     frame = pl.DataFrame(x, schema=["a", "b"]).hstack(pl.DataFrame(y * 1, schema=names))
-    found = Request(split_table(frame, names, "t"), folds=2).compare()
+    found = compare_tables(split_table(frame, names, "t"), folds=2)
     page = render(found, command=["argmaxf"])
     assert len(page.encode()) < 3_000_000
     assert "Shown are the 6 rarest labels; 2 more took part" in page

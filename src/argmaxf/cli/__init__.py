@@ -18,6 +18,4 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal may know fewer letters than we print
             stream.reconfigure(errors="replace")
-    if not {"decide", "sketch", "compare"} & {*sys.argv[1:2]}:  # which read files of users
-        sys.exit(run())
     sys.exit(without_panics(run))

@@ -1,20 +1,44 @@
-"""argmaxf compare and demo: methods on a table of data, which to use, and why."""
+"""argmaxf compare: methods on a table of data, which to use, and why."""
 
 from __future__ import annotations
 
+import re
 import sys
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from argmaxf.cli.output import JSON_OPTION, MEASURES, console, measure_named, without_folder
-
-STORY = (
-    "[bold]Which of these handwritten digits are a 9?[/bold] {n:,} scans, {rate:.1%} of them "
-    "a 9, and naive Bayes.\nWays to label them, each judged on digits that its model was not "
-    "trained on:"
+from argmaxf.cli.common import (
+    GUARANTEE,
+    OBJECTIVE,
+    OUTPUT,
+    Beta,
+    ConfidenceLevel,
+    Json,
+    Measure,
+    MinPrecision,
+    MinRecall,
+    Seed,
+    console,
+    measure_named,
+    option,
+    print_json,
+    print_table,
+    progress_bar,
+    shown,
+    working,
 )
+
+if TYPE_CHECKING:
+    from argmaxf.cli.tables import LabelledTable
+    from argmaxf.comparison.result import Comparison
+    from argmaxf.measures import MeasureLike
+
+DATA, MODELS, EVALUATION = "Data", "Models", "Evaluation"
 
 
 def compare(
@@ -27,64 +51,51 @@ def compare(
     ],
     target: Annotated[
         list[str],
-        typer.Option(
-            help="The column to predict; repeated for several labels (0/1).", metavar="COLUMN"
-        ),
+        option(DATA, "The column to predict; repeated for several labels (0/1).", metavar="COLUMN"),
     ],
-    test: Annotated[
-        Path | None, typer.Option(help="Rows to compare on; without it, cross-validation.")
-    ] = None,
     drop: Annotated[
-        list[str] | None,
-        typer.Option(help="A column to leave out; may be repeated.", metavar="COLUMN"),
+        list[str] | None, option(DATA, "A column to leave out; may be repeated.", metavar="COLUMN")
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A column to learn from, and no others; may be repeated.", metavar="COLUMN"
-        ),
+        option(DATA, "A column to learn from, and no others; may be repeated.", metavar="COLUMN"),
     ] = None,
     estimator: Annotated[
         str,
-        typer.Option(
-            help="The classifier: logistic, forest, boosting, nb, lightgbm, xgboost, or a file "
-            "model.skops with one of your own, which is trained anew."
+        option(
+            MODELS,
+            "The classifier: logistic, forest, boosting, nb, lightgbm, xgboost, or a file "
+            "model.skops with one of your own, which is trained anew.",
         ),
     ] = "logistic",
-    beta: Annotated[float, typer.Option(help="How much recall counts against precision.")] = 1.0,
-    measure: Annotated[str, typer.Option(help=f"What to compare by: {MEASURES}.")] = "fbeta",
-    positive: Annotated[
-        str | None, typer.Option(help="The class that F counts; else the last one in order.")
-    ] = None,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    min_precision: Annotated[
-        float | None,
-        typer.Option(help="The least precision to guarantee, with --confidence-level."),
-    ] = None,
-    min_recall: Annotated[
-        float | None, typer.Option(help="The least recall to guarantee, with --confidence-level.")
-    ] = None,
-    max_selected_rate: Annotated[
-        float | None,
-        typer.Option(help="The largest part of the rows to select, with --confidence-level."),
-    ] = None,
-    confidence_level: Annotated[
-        float | None, typer.Option(help="Confidence level of the guarantee, such as 0.95.")
-    ] = None,
-    svmperf: Annotated[bool, typer.Option("--svmperf", help="Also train SVMperf.")] = False,
+    svmperf: Annotated[bool, option(MODELS, "Also train SVMperf.", "--svmperf")] = False,
     cost: Annotated[
-        bool, typer.Option("--cost-sensitive", help="Also train with a cost for each class.")
+        bool, option(MODELS, "Also train with a cost for each class.", "--cost-sensitive")
     ] = False,
-    report: Annotated[Path | None, typer.Option(help="Write an HTML report here.")] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Save the chosen model here, fitted on all training rows.")
+    beta: Beta = 1.0,
+    measure: Measure = "fbeta",
+    positive: Annotated[
+        str | None, option(OBJECTIVE, "The class that F counts; else the last one in order.")
     ] = None,
-    as_json: Annotated[bool, JSON_OPTION] = False,
+    min_precision: MinPrecision = None,
+    min_recall: MinRecall = None,
+    max_selected_rate: Annotated[
+        float | None, option(GUARANTEE, "Largest part of the rows to select, guaranteed too.")
+    ] = None,
+    confidence_level: ConfidenceLevel = None,
+    test: Annotated[
+        Path | None, option(EVALUATION, "Rows to compare on; without it, cross-validation.")
+    ] = None,
+    folds: Annotated[int, option(EVALUATION, "Folds of the cross-validation.")] = 5,
+    seed: Seed = 0,
+    report: Annotated[Path | None, option(OUTPUT, "Write an HTML report here.")] = None,
+    save: Annotated[
+        Path | None, option(OUTPUT, "Save the chosen model here, fitted on all training rows.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Compare both approaches on your data, and say which to use and why."""
+    """Compare ways to decide on your data, and say which to use and why."""
     from argmaxf._base.atomic_write import refuse_inputs
-    from argmaxf.cli.compare_output import Request, answer
     from argmaxf.cli.tables import read_table, split_like, split_table
     from argmaxf.constraints import Constraints
 
@@ -92,43 +103,177 @@ def compare(
     inside = [path for folder in inputs if folder.is_dir() for path in folder.rglob("*")]
     refuse_inputs([report, save], [*inputs, *inside])
     rows = split_table(read_table(train), target, train.name, drop=drop or (), only=only or ())
-    test_rows = None if test is None else split_like(read_table(test), rows, test.name)
-    methods = ("margin",) * svmperf + ("cost",) * cost
-    request = Request(
-        rows,
-        test_rows,
-        estimator,
-        beta,
-        positive,
-        folds,
-        seed,
-        methods,
-        measure_named(measure),
-        constraints=Constraints(min_precision, min_recall, max_selected_rate),
-        confidence_level=confidence_level,
+    asked: dict[str, Any] = {
+        "test": None if test is None else split_like(read_table(test), rows, test.name),
+        "estimator": estimator,
+        "beta": beta,
+        "measure": measure_named(measure),
+        "positive": positive,
+        "folds": folds,
+        "seed": seed,
+        "methods": ("margin",) * svmperf + ("cost",) * cost,
+        "constraints": Constraints(min_precision, min_recall, max_selected_rate),
+        "confidence_level": confidence_level,
+    }
+    made_with = f"Seed {seed}, {folds} folds, {estimator} classifier"
+    command = ["argmaxf", *map(_without_folder, sys.argv[1:])]
+    how: dict[str, Any] = {"report": report, "save": save, "as_json": as_json}
+    answer(
+        lambda show: compare_tables(rows, **asked, progress=show), rows, command, made_with, **how
     )
-    command = ["argmaxf", *(without_folder(word) for word in sys.argv[1:])]
-    answer(request, command, report=report, save=save, as_json=as_json)
 
 
-def demo(
-    report: Annotated[Path, typer.Option(help="Where to write the report.")] = Path(
-        "argmaxf-demo.html"
-    ),
-    beta: Annotated[float, typer.Option(help="How much recall counts against precision.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    as_json: Annotated[bool, JSON_OPTION] = False,
+def compare_tables(
+    train: LabelledTable,
+    test: LabelledTable | None = None,
+    *,
+    estimator: str = "logistic",
+    beta: float = 1.0,
+    measure: MeasureLike = "fbeta",
+    positive: str | None = None,
+    folds: int = 5,
+    seed: int = 0,
+    methods: Sequence[str] = (),
+    constraints: Any = None,
+    confidence_level: float | None = None,
+    progress: Any = False,
+) -> Comparison:
+    """Compare methods on tables; `methods` are keys besides those that always take part."""
+    from argmaxf.cli.models import behind_preprocessing, make_classifier
+    from argmaxf.cli.tables import class_named, class_taken
+    from argmaxf.comparison.compare import compare_methods
+    from argmaxf.comparison.methods import Settings, methods_for
+    from argmaxf.constraints import Constraints
+    from argmaxf.estimators.folds import MultilabelStratifiedKFold
+    from argmaxf.measures import as_measure
+
+    if folds < 2:
+        raise ValueError(f"folds must be at least 2, got {folds}")
+    as_measure(measure, beta)
+    if measure == "fbeta":  # its name keeps the Python code of the report short
+        measure = "f1" if beta == 1.0 else f"f{beta!r}"
+    settings = Settings(
+        measure,
+        class_named(train, positive),
+        folds if seed == 0 else MultilabelStratifiedKFold(folds, random_state=seed),
+        constraints or Constraints(),
+        confidence_level,
+    )
+    usual = [method.key for method in methods_for(None, settings.objective)]
+    show = progress and (lambda done, total, name: progress(f"fitting {name}", done, total))
+    found = compare_methods(
+        train.X,
+        train.y,
+        behind_preprocessing(train.X, make_classifier(estimator, seed)),
+        settings,
+        methods=[*usual, *methods] if methods else None,
+        test_set=None if test is None else (test.X, test.y),
+        names=(train.name, "" if test is None else test.name),
+        progress=show,
+    )
+    notes = (*class_taken(train, positive), *train.notes, *(() if test is None else test.notes))
+    return replace(found, notes=(*notes, *found.notes))
+
+
+def answer(
+    compared: Callable[[Any], Comparison],
+    rows: LabelledTable,
+    command: Sequence[str],
+    made_with: str,
+    *,
+    report: Path | None = None,
+    save: Path | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Compare both approaches on bundled real data with rare positives, and write a report."""
-    from argmaxf.cli.compare_output import Request, answer, nines
-    from argmaxf.cli.tables import split_like, split_table
+    """Compare, print the result, and write what was asked for."""
+    from argmaxf._base.atomic_write import writing, written_whole
+    from argmaxf.cli.models import save_classifier, skops_io
 
-    digits = nines(seed)
-    half = digits.height // 2
-    rows = split_table(digits[:half], ["is_9"], "digits")
-    apart = split_like(digits[half:], rows, "digits kept apart")
-    if not as_json:
-        console().print(STORY.format(rate=rows.y.mean(), n=len(rows.y)))
-    command = ["argmaxf", "demo", "--beta", f"{beta:g}", "--seed", str(seed)]
-    request = Request(rows, estimator="nb", beta=beta, seed=seed, apart=apart)
-    answer(request, command, report=report, as_json=as_json)
+    if save is not None:
+        skops_io("--save")
+    render = None if report is None else _renderer()
+    with ExitStack() as stack:  # every output is begun before the work, and none is left half done
+        outputs = {p: stack.enter_context(written_whole(p)) for p in (report, save) if p}
+        with progress_bar() as show:
+            comparison = compared(show)
+        if as_json:
+            print_json(as_record(comparison, report, save))
+        else:
+            _print(comparison)
+        saved = None
+        if save is not None:
+            with working(f"fitting {comparison.chosen} on all rows"), writing(save):
+                model = comparison.estimator.fit(rows.X, rows.y)
+                saved = save.name, save_classifier(model, outputs[save])
+        if report is not None and render is not None:
+            with working("writing the report"), writing(report):
+                page = render(comparison, command=command, made_with=made_with, saved=saved)
+                outputs[report].write_text(page, encoding="utf-8")
+    for what, path in (("report", report), ("model", save)):
+        if path is not None and not as_json:
+            where = shown(str(path.resolve()))
+            console().print(f"The {what} is in [bold]{where}[/bold]", soft_wrap=True)
+
+
+def _renderer() -> Callable[..., str]:
+    try:
+        from argmaxf.report.page import render
+    except ModuleNotFoundError as error:
+        raise ValueError(f"--report needs {error.name}: pip install 'argmaxf[report]'") from None
+    return render
+
+
+def as_record(comparison: Comparison, report: Path | None, save: Path | None) -> dict[str, Any]:
+    """Return the comparison for programs."""
+    names = ("chosen", "verdict", "reason", "notes", "beta", "rated_on", "labels")
+    return {
+        **{name: getattr(comparison, name) for name in names},
+        "measure": str(comparison.measure),
+        "methods": [
+            {
+                "key": each.method.key,
+                "name": each.name,
+                "symbol": each.method.symbol,
+                "score": asdict(each.score),
+                "difference": asdict(each.difference),
+                **(each.counts or {}),
+            }
+            for each in comparison.methods
+        ],
+        "report": None if report is None else str(report),
+        "saved": None if save is None else str(save),
+    }
+
+
+def _print(comparison: Comparison) -> None:
+    from argmaxf.comparison import messages
+
+    def cells(each: Any) -> tuple[str, ...]:
+        """Return a method with numbers no wider than they must be: .630 [.558, .696]."""
+        used, d, counts = each.name == comparison.chosen, each.difference, each.counts or {}
+        paired = "" if used else f"{d.value:+.3f} ± {d.high - d.value:.3f}"
+        numbers = (re.sub(r"\b0\.", ".", text) for text in (messages.shown(each.score), paired))
+        found = (f"{counts[cell]:,}" if counts else "" for cell in ("tp", "fp", "fn"))
+        return (f"{each.name}{' *' if used else ''}", *numbers, *found)
+
+    out = console()
+    minus = f"minus {comparison.chosen},\n± 95 %"  # two lines: 80 columns are enough
+    head = ("method", f"{comparison.score_name} 95 %", minus, "found", "false", "missed")
+    rows = [cells(each) for each in comparison.methods]
+    print_table(out, head, rows, bold=lambda row: row[0].endswith(" *"))
+    assert comparison.evidence is not None
+    rate = comparison.evidence.truth.mean(axis=0)
+    rarest = " in the rarest label" if len(rate) > 1 else ""
+    rated = f"{comparison.n_rows:,} rows rated ({comparison.rated_on})"
+    seen = f"{rated}, {rate.min():.1%} positive{rarest}."
+    named = [m for m in comparison.methods if m.method.symbol]
+    symbols = ", ".join(f"{m.method.symbol} is {m.name}" for m in named)
+    paper = (f"In the paper {symbols}.",) if named else ()
+    for line in (comparison.verdict, comparison.reason, seen, *comparison.notes, *paper):
+        out.print(shown(line))
+
+
+def _without_folder(word: str) -> str:
+    """Return a word of the command line without the folders of an absolute path in it."""
+    option, equals, value = word.rpartition("=") if word.startswith("-") else ("", "", word)
+    return option + equals + (PurePath(value).name if PurePath(value).is_absolute() else value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import sys
 import time
@@ -15,21 +14,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from argmaxf.cli.output import (
-    JSON_OPTION,
-    MEASURES,
+from argmaxf.cli.common import (
+    OBJECTIVE,
+    OUTPUT,
+    Beta,
+    ConfidenceLevel,
+    Json,
+    Measure,
+    MinPrecision,
+    MinRecall,
     console,
     measure_named,
+    option,
     plain,
     print_json,
     print_table,
-    rows_bar,
+    progress_bar,
     shown,
-    spread,
 )
 
 if TYPE_CHECKING:
-    from argmaxf.expected.chance import ChanceGuarantee
     from argmaxf.expected.decision import Decision
     from argmaxf.expected.sketch import ProbabilitySketch
     from argmaxf.frames.decide import Decisions
@@ -38,70 +42,78 @@ if TYPE_CHECKING:
 SKETCH = ".argmaxf"
 PIPE = Path("-")
 LONG = 2.0  # seconds from which rows per second say more than how long it takes to begin
-
+INPUT, LIMITS, RATE = "Input", "Limits", "Another rate of positives"
 KINDS = "CSV, TSV, Parquet or Arrow files, folders, patterns, or - for the standard input"
-FILES = typer.Argument(help=f"{KINDS}.", metavar="FILE")
-COLUMN = typer.Option("-p", "--probability", help="The column of probabilities.", metavar="COLUMN")
-NULLS = typer.Option("--nulls", help="Rows without a probability: raise, or drop.")
-BY = typer.Option(
-    "--by", help="Decide each segment of this column on its own; may be repeated.", metavar="COLUMN"
-)
-OUT = typer.Option(
-    "-o", "--output", help="Write the rows with their labels to this file; - prints them as CSV."
-)
-TIES = typer.Option(
-    "--ties", help="Equal probabilities: split by order of rows where that is better, or together."
-)
-LEVEL = typer.Option(
-    "--confidence-level", help="How likely these shall hold, if the probabilities are right."
-)
-DEPLOY = typer.Option(
-    "--deploy-rate",
-    help="Rate of positives among these rows, if another; or estimate, the most likely one.",
-    metavar="RATE",
-)
-SKETCH_OUT = typer.Option("-o", "--output", help=f"The sketch to write, a file {SKETCH}.")
 
-Key = tuple[Any, ...]
+Files = Annotated[list[str], typer.Argument(help=f"{KINDS}.", metavar="FILE")]
+Probability = option(INPUT, "The column of probabilities.", "-p", "--probability", metavar="COLUMN")
+Nulls = Annotated[str, option(INPUT, "Rows without a probability: raise, or drop.")]
+SketchFile = Annotated[
+    Path, option(OUTPUT, f"The sketch to write, a file {SKETCH}.", "-o", "--output")
+]
 
 
 def decide(
     files: Annotated[list[str], typer.Argument(help=f"{KINDS}; or one sketch.", metavar="FILE")],
-    probability: Annotated[str | None, COLUMN] = None,
-    beta: Annotated[float, typer.Option(help="Weight of recall against precision.")] = 1.0,
-    output: Annotated[Path | None, OUT] = None,
-    by: Annotated[list[str] | None, BY] = None,
-    label: Annotated[str, typer.Option(help="Name of the column of labels.")] = "label",
-    measure: Annotated[str, typer.Option(help=f"What to maximize: {MEASURES}.")] = "fbeta",
+    probability: Annotated[str | None, Probability] = None,
+    by: Annotated[
+        list[str] | None,
+        option(
+            INPUT,
+            "Decide each segment of this column on its own; may be repeated.",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    nulls: Nulls = "raise",
+    beta: Beta = 1.0,
+    measure: Measure = "fbeta",
     zero_division: Annotated[
-        float, typer.Option(help="Value of F if nothing is positive nor predicted.")
+        float, option(OBJECTIVE, "Value of F if nothing is positive nor predicted.")
     ] = 0.0,
-    ties: Annotated[str, TIES] = "split",
-    nulls: Annotated[str, NULLS] = "raise",
+    ties: Annotated[
+        str,
+        option(
+            OBJECTIVE,
+            "Equal probabilities: split by order of rows where that is better, or together.",
+        ),
+    ] = "split",
+    threshold: Annotated[
+        float | None, option(OBJECTIVE, "Use this threshold instead of finding the best one.")
+    ] = None,
     min_selected: Annotated[
-        int | None, typer.Option(help="Select at least so many rows, of each segment.")
+        int | None, option(LIMITS, "Select at least so many rows, of each segment.")
     ] = None,
     max_selected: Annotated[
-        int | None, typer.Option(help="Select at most so many rows, of each segment.")
+        int | None, option(LIMITS, "Select at most so many rows, of each segment.")
     ] = None,
-    min_precision: Annotated[
-        float | None, typer.Option(help="The least precision, kept with --confidence-level.")
-    ] = None,
-    min_recall: Annotated[
-        float | None, typer.Option(help="The least recall, kept with --confidence-level.")
-    ] = None,
-    confidence_level: Annotated[float | None, LEVEL] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Use this threshold instead of finding the best one.")
-    ] = None,
+    min_precision: MinPrecision = None,
+    min_recall: MinRecall = None,
+    confidence_level: ConfidenceLevel = None,
     train_rate: Annotated[
-        float | None, typer.Option(help="Rate of positives where the model was trained.")
+        float | None, option(RATE, "Rate of positives where the model was trained.")
     ] = None,
-    deploy_rate: Annotated[str | None, DEPLOY] = None,
+    deploy_rate: Annotated[
+        str | None,
+        option(
+            RATE,
+            "Rate of positives among these rows, if another; or estimate, the most likely one.",
+            metavar="RATE",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        option(
+            OUTPUT,
+            "Write the rows with their labels to this file; - prints them as CSV.",
+            "-o",
+            "--output",
+        ),
+    ] = None,
+    label: Annotated[str, option(OUTPUT, "Name of the column of labels.")] = "label",
     threshold_only: Annotated[
-        bool, typer.Option("--threshold-only", help="Print the threshold and nothing else.")
+        bool, option(OUTPUT, "Print the threshold and nothing else.", "--threshold-only")
     ] = False,
-    as_json: Annotated[bool, JSON_OPTION] = False,
+    as_json: Json = False,
 ) -> None:
     """Label the rows of files so that the expected F is the highest."""
     from argmaxf.constraints import ChanceConstraint
@@ -110,39 +122,38 @@ def decide(
     from argmaxf.prior import is_estimated
     from argmaxf.problem import Problem
 
-    start, segments = time.perf_counter(), tuple(by or ())
-    rates = _rates(train_rate, deploy_rate)
+    start, segments, rates = time.perf_counter(), tuple(by or ()), _rates(train_rate, deploy_rate)
     chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
-    limits = min_selected, max_selected
-    problem = Problem.of(beta, measure_named(measure), zero_division, ties, *limits, chance)
-    if threshold is not None and chance:
-        raise ValueError("give either --threshold or a guarantee, got both")
-    if threshold is not None and not problem.is_free:
-        raise ValueError("give either --threshold or a budget (--min-selected, --max-selected)")
-    piped = output == PIPE
-    if piped and (as_json or threshold_only):
-        raise ValueError("-o - prints the rows: give either it or --json or --threshold-only")
+    what = beta, measure_named(measure), zero_division, ties
+    problem = Problem.of(*what, min_selected, max_selected, chance)
     is_sketch = any(name.endswith(SKETCH) for name in files)
+    fixed, piped = threshold is not None, output == PIPE
+    for is_wrong, message in (
+        (fixed and chance, "give either --threshold or a guarantee, got both"),
+        (fixed and not problem.is_free, "give either --threshold or a budget, got both"),
+        (fixed and segments and not is_sketch, "give either --threshold or --by, got both"),
+        (piped and as_json, "give either -o - or --json, got both"),
+        (piped and threshold_only, "give either -o - or --threshold-only, got both"),
+        (is_sketch and rates, "a sketch holds no rows to move to another rate; move them before"),
+    ):
+        if is_wrong:
+            raise ValueError(message)
     found = None
     with ExitStack() as stack:
         path = stack.enter_context(_printed_at_the_end()) if piped else output
-        where: dict[str, Any] = {"nulls": nulls, "progress": stack.enter_context(rows_bar())}
+        where: dict[str, Any] = {"progress": stack.enter_context(progress_bar("rows"))}
         if is_sketch:
-            if rates:
-                raise ValueError("a sketch holds no rows to move to another rate; move them before")
-            on_rows = bool(output or segments or threshold is not None)
+            on_rows = bool(output or segments or fixed)
             decisions = Decisions({(): _decide_sketch(files, problem, on_rows)})
         elif probability is None:
             raise ValueError("name the column of probabilities with -p")
         else:
             if rates is not None and is_estimated(rates):
-                found = estimate_files(files, probability, rates[0], **where)
+                found = estimate_files(files, probability, rates[0], nulls=nulls, **where)
                 rates = rates[0], found.value
-            where |= {"output": path, "label": label, "prior": rates}
+            where |= {"nulls": nulls, "output": path, "label": label, "prior": rates}
             if threshold is None:
                 decisions = decide_files(files, probability, problem, by=segments, **where)
-            elif segments:
-                raise ValueError("give either --threshold or --by, got both")
             else:
                 labelled = label_files(files, probability, threshold, problem, **where)
                 decisions = Decisions({(): labelled})
@@ -151,28 +162,34 @@ def decide(
         for key, decision in _sorted(decisions):
             typer.echo("\t".join([*map(plain, key), repr(decision.threshold)]))
     elif as_json:
-        rest: dict[str, Any] = {"measure": str(problem.measure)}
+        rest: dict[str, Any] = {"seconds": round(seconds, 3), "measure": str(problem.measure)}
+        rest["output"] = None if output is None else str(output)
         rest |= {} if found is None else {"deploy_rate": asdict(found)}
-        print_json(_as_json(decisions, segments, seconds, output) | rest)
+        print_json(_record(decisions, segments) | rest)
     else:
+        out = console(stderr=piped)
         if found is not None:
-            span = f"{found.value:.4g} [{found.low:.4g}, {found.high:.4g}]"
-            console(stderr=piped).print(shown(f"Most likely rate of positives here: {span}."))
-        _print(decisions, segments, seconds, output, problem.word, read=not is_sketch)
+            rate = f"{found.value:.4g} [{found.low:.4g}, {found.high:.4g}]"
+            out.print(shown(f"Most likely rate of positives here: {rate}."))
+        _print(out, decisions, segments, problem.word)
+        done = f"Labels in {shown(output)}. " if output and not piped else ""
+        speed = sum(decision.n for decision in decisions.values()) / seconds
+        fast = f", {speed:,.0f} rows/s" if not is_sketch and seconds >= LONG else ""
+        out.print(f"{done}{seconds:.2f} s{fast}.", soft_wrap=True)
 
 
 def sketch(
-    files: Annotated[list[str], FILES],
-    probability: Annotated[str, COLUMN],
-    output: Annotated[Path, SKETCH_OUT],
-    nulls: Annotated[str, NULLS] = "raise",
-    as_json: Annotated[bool, JSON_OPTION] = False,
+    files: Files,
+    probability: Annotated[str, Probability],
+    output: SketchFile,
+    nulls: Nulls = "raise",
+    as_json: Json = False,
 ) -> None:
     """Summarize the probabilities of files, to be merged and decided elsewhere."""
     from argmaxf.files import summarize_files
 
     _check_name(output)
-    with rows_bar() as progress:
+    with progress_bar("rows") as progress:
         where: dict[str, Any] = {"nulls": nulls, "output": output, "progress": progress}
         made = summarize_files(files, probability, **where)
     _write_sketch(made, output, as_json)
@@ -182,8 +199,8 @@ def merge(
     sketches: Annotated[
         list[Path], typer.Argument(help="Sketches of disjoint rows.", metavar="SKETCH")
     ],
-    output: Annotated[Path, SKETCH_OUT],
-    as_json: Annotated[bool, JSON_OPTION] = False,
+    output: SketchFile,
+    as_json: Json = False,
 ) -> None:
     """Merge summaries of disjoint rows into one."""
     from argmaxf._base.atomic_write import refuse_inputs, refuse_twice
@@ -217,10 +234,8 @@ def _rates(train: float | None, deploy: str | None) -> tuple[float, Any] | None:
         return None
     if train is None or deploy is None:
         raise ValueError("give both --train-rate and --deploy-rate, got one of them")
-    if deploy == ESTIMATE:
-        return train, deploy
     try:
-        return train, float(deploy)
+        return train, deploy if deploy == ESTIMATE else float(deploy)
     except ValueError:
         raise ValueError(f"--deploy-rate must be a number or {ESTIMATE}, got {deploy!r}") from None
 
@@ -275,78 +290,56 @@ def _write_sketch(made: ProbabilitySketch, output: Path, as_json: bool) -> None:
     if as_json:
         print_json(fields | {"output": str(output)})
     else:
-        rows = how_many(made.n, "row")
         expected = f"{made.mean_positives:,.6g} of them expected to be positive"
-        console().print(f"{rows}, {expected}: {len(data):,} bytes.", soft_wrap=True)
+        text = f"{how_many(made.n, 'row')}, {expected}: {len(data):,} bytes."
+        console().print(text, soft_wrap=True)
 
 
-def _sorted(decisions: Decisions) -> list[tuple[Key, Decision]]:
+def _sorted(decisions: Decisions) -> list[tuple[tuple[Any, ...], Decision]]:
     return sorted(decisions.items(), key=lambda item: tuple(map(str, item[0])))
 
 
-def _as_json(
-    decisions: Decisions, by: tuple[str, ...], seconds: float, output: Path | None
-) -> dict[str, Any]:
-    rest = {"seconds": round(seconds, 3), "output": None if output is None else str(output)}
+def _record(decisions: Decisions, by: tuple[str, ...]) -> dict[str, Any]:
+    """Return decisions for programs."""
     if not by:
-        return _fields(decisions[()]) | rest
+        return _fields(decisions[()])
     segments = [
         {"segment": dict(zip(by, map(str, key), strict=True))} | _fields(decision)
         for key, decision in _sorted(decisions)
     ]
     overall = {} if decisions.overall is None else {"overall": _fields(decisions.overall)}
-    return {"segments": segments} | overall | rest
+    return {"segments": segments} | overall
 
 
 def _fields(decision: Decision) -> dict[str, Any]:
-    """Return a decision for programs; JSON has no infinity, so no threshold is null."""
-    fields = {
+    fields: dict[str, Any] = {
         "rows": decision.n,
         "k": decision.k,
-        "threshold": _finite(decision.threshold),
+        "threshold": decision.threshold,
         "expected": decision.expected,
         "std": max(0.0, decision.std),
         "beta": decision.beta,
     }
-    if decision.guarantee:
-        fields["guarantee"] = _guarantee_fields(decision.guarantee)
-    if decision.bracket:
-        fields["bracket"] = [_finite(end) for end in decision.bracket]
-    return fields
+    if guarantee := decision.guarantee:
+        names = ("confidence_level", "probability", "cost", "joint_confidence_level")
+        values = {name: getattr(guarantee, name) for name in names}
+        given = {name: value for name, value in values.items() if value is not None}
+        fields["guarantee"] = guarantee.constraints.given() | given
+    return fields | ({"bracket": decision.bracket} if decision.bracket else {})
 
 
-def _finite(number: float | None) -> float | None:
-    return number if number is not None and math.isfinite(number) else None
+def spread(std: float) -> str:
+    """Write a standard deviation in two digits; rounding below 0 is 0."""
+    return f"{max(0.0, std):.2g}"
 
 
-def _guarantee_fields(guarantee: ChanceGuarantee) -> dict[str, float]:
-    names = ("confidence_level", "probability", "cost", "joint_confidence_level")
-    fields = {name: getattr(guarantee, name) for name in names}
-    given = {name: value for name, value in fields.items() if value is not None}
-    return guarantee.constraints.given() | given
-
-
-def _print(
-    decisions: Decisions,
-    by: tuple[str, ...],
-    seconds: float,
-    output: Path | None,
-    word: str,
-    *,
-    read: bool,
-) -> None:
-    from rich.table import Table
-
-    out = console(stderr=output == PIPE)
-    table = Table(box=None, pad_edge=False)
-    for name in by:
-        table.add_column(shown(name))
-    for name in ("rows", "k", "threshold", f"E[{word}] ± std"):
-        table.add_column(shown(name), justify="right")
-    for key, d in _sorted(decisions):
-        value = f"{d.expected:.6g} ± {spread(d.std)}"
-        table.add_row(*map(shown, key), f"{d.n:,}", f"{d.k:,}", repr(d.threshold), value)
-    print_table(out, table)
+def _print(out: Any, decisions: Decisions, by: tuple[str, ...], word: str) -> None:
+    head = (*by, "rows", "k", "threshold", f"E[{word}] ± std")
+    rows = [
+        (*key, f"{d.n:,}", f"{d.k:,}", repr(d.threshold), f"{d.expected:.6g} ± {spread(d.std)}")
+        for key, d in _sorted(decisions)
+    ]
+    print_table(out, head, rows, texts=len(by))
     for key, decision in _sorted(decisions):
         if decision.bracket:
             low, high = decision.bracket
@@ -354,11 +347,7 @@ def _print(
         if decision.guarantee:
             name = f"{', '.join(map(str, key))}: " if key else ""
             out.print(shown(f"{name}guaranteed: {decision.guarantee}"), soft_wrap=True)
-    if all_rows := decisions.overall:
-        value = f"E[{word}] {all_rows.expected:.6g} ± {spread(all_rows.std)}"
-        text = f"All segments together: {value}, guaranteed: {all_rows.guarantee}"
+    if together := decisions.overall:
+        value = f"E[{word}] {together.expected:.6g} ± {spread(together.std)}"
+        text = f"All segments together: {value}, guaranteed: {together.guarantee}"
         out.print(shown(text), soft_wrap=True)
-    rows = sum(decision.n for decision in decisions.values())
-    done = f"Labels in {shown(output)}. " if output and output != PIPE else ""
-    fast = f", {rows / seconds:,.0f} rows/s" if read and seconds >= LONG else ""
-    out.print(f"{done}{seconds:.2f} s{fast}.", soft_wrap=True)

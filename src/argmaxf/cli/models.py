@@ -1,4 +1,4 @@
-"""The models that `compare` can train: named ones, those of model files, and preprocessing.
+"""The models of `compare`: by name, in model files that are read and written, preprocessing.
 
 A skops file names the classes and functions that it is made of, and whoever wrote the file chose
 them. So a file is loaded only if every name in it stands on the list below, and the model is used
@@ -81,15 +81,10 @@ def make_classifier(name: str, seed: int) -> ClassifierMixin:
         return RandomForestClassifier(300, min_samples_leaf=2, n_jobs=-1, random_state=seed)
     if name == "boosting":
         return HistGradientBoostingClassifier(random_state=seed)
-    if name in ("lightgbm", "xgboost"):
-        return _boosted_elsewhere(name, seed)
-    return LogisticRegression(max_iter=1000) if name == "logistic" else GaussianNB()
-
-
-def _boosted_elsewhere(name: str, seed: int) -> Any:
-    """Return the classifier of another package, where it is installed."""
+    if name not in ("lightgbm", "xgboost"):
+        return LogisticRegression(max_iter=1000) if name == "logistic" else GaussianNB()
     try:
-        package = import_module(name)
+        package: Any = import_module(name)
     except ModuleNotFoundError:
         raise ValueError(f"--estimator {name} needs it: pip install {name}") from None
     if name == "lightgbm":
@@ -110,15 +105,8 @@ def behind_preprocessing(X: pl.DataFrame, classifier: Any) -> Pipeline:
         return classifier
     numbers = X.select(selectors.numeric()).columns
     categories = [column for column in X.columns if column not in numbers]
-    scaled = Pipeline(
-        [
-            (
-                "fill",
-                SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True),
-            ),
-            ("scale", StandardScaler()),
-        ]
-    )
+    fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    scaled = Pipeline([("fill", fill), ("scale", StandardScaler())])
     one_hot = OneHotEncoder(
         handle_unknown="infrequent_if_exist",
         min_frequency=2,
@@ -127,6 +115,21 @@ def behind_preprocessing(X: pl.DataFrame, classifier: Any) -> Pipeline:
     )
     columns = ColumnTransformer([("numbers", scaled, numbers), ("categories", one_hot, categories)])
     return Pipeline([("columns", columns), ("classifier", classifier)])
+
+
+def skops_io(option: str) -> Any:
+    """Return the module that reads and writes models, or say which option needs it."""
+    try:
+        return import_module("skops.io")
+    except ModuleNotFoundError:
+        raise ValueError(f"{option} needs skops: pip install 'argmaxf[save]'") from None
+
+
+def save_classifier(model: Any, path: Path) -> list[str]:
+    """Write a fitted model; return the types to trust when it is loaded."""
+    skops = skops_io("--save")
+    skops.dump(model, path)
+    return list(skops.get_untrusted_types(file=path))
 
 
 def load_classifier(path: Path) -> Any:
@@ -140,19 +143,14 @@ def load_classifier(path: Path) -> Any:
     ValueError
         If there is no such file, or if something in it cannot be trusted.
     """
-    try:
-        import skops.io
-    except ModuleNotFoundError:
-        raise ValueError(
-            "--estimator with a file needs skops: pip install 'argmaxf[save]'"
-        ) from None
+    skops = skops_io("--estimator with a file")
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     try:
         content = path.read_bytes()  # once: what is checked is what is loaded
-        asked = skops.io.get_untrusted_types(data=content)
+        asked = skops.get_untrusted_types(data=content)
         others = sorted(set(asked) - trusted_types())
-        model = None if others else skops.io.loads(content, trusted=asked)
+        model = None if others else skops.loads(content, trusted=asked)
     except Exception as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
     if others:

@@ -115,7 +115,14 @@ def split_table(
     if not usable.width:
         raise ValueError(f"{name} has no column besides the target that can be learned from")
     y = _target(frame, targets, name)
-    notes = (*notes, *_left_out(empty, others, same), *_as_text(X))
+    left_out = {
+        "Columns without values were left out: {}.": empty,
+        "Columns that are neither numbers nor categories were left out: {}.": others,
+        "Columns that only number or name the rows were left out: {}; --only names the columns to "
+        "learn from.": same,
+    }
+    said = [text.format(", ".join(names)) for text, names in left_out.items() if names]
+    notes = (*notes, *said, *_as_text(X))
     return LabelledTable(name, usable, y, tuple(targets), notes)
 
 
@@ -137,22 +144,6 @@ def _identifies(values: pl.Series) -> bool:
     if values.dtype.is_integer():
         return int(values.max()) - int(values.min()) == n - 1  # type: ignore[arg-type]
     return values.dtype == pl.String
-
-
-def _left_out(empty: Sequence[str], others: Sequence[str], same: Sequence[str]) -> tuple[str, ...]:
-    notes = []
-    if empty:
-        notes.append(f"Columns without values were left out: {', '.join(empty)}.")
-    if others:
-        columns = ", ".join(others)
-        notes.append(f"Columns that are neither numbers nor categories were left out: {columns}.")
-    if same:
-        columns = ", ".join(same)
-        notes.append(
-            f"Columns that only number or name the rows were left out: {columns}; "
-            "--only names the columns to learn from."
-        )
-    return tuple(notes)
 
 
 def _as_text(X: pl.DataFrame) -> tuple[str, ...]:
