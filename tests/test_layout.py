@@ -10,6 +10,7 @@ LAYERS = [
     {"measures"},
     {"constraints", "problem", "prior"},
     {"expected", "empirical", "theory"},
+    {"objectives"},
     {"torch"},
     {"frames"},
     {"files"},

@@ -121,3 +121,143 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path):
     (tmp_path / "m.json").write_text(json.dumps(state | {"version": 99}))
     with pytest.raises(ValueError, match=r"newer argmaxf .* upgrade"):
         Monitor.load(tmp_path / "m.json")
+
+
+def test_every_look_at_a_period_counts_for_the_false_alarm_rate():
+    rng = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(30):
+        monitor = Monitor(0.3, rows(rng, 0.05, 3000), false_alarm_rate=0.2)
+        looks = (monitor.update(rows(rng, 0.05, 40), period="day").alarms for _ in range(12))
+        alarms += any(looks)
+    assert alarms <= binom(30, 0.2).ppf(0.999)
+
+
+def test_batches_of_an_iterator_are_one_look():
+    rng = np.random.default_rng(6)
+    reference, p = rows(rng, 0.05, 2000), rows(rng, 0.2, 1000)
+    one, other = Monitor(0.3, reference), Monitor(0.3, reference)
+    assert one.update(iter(np.array_split(p, 7)), period="a") == other.update(p, period="a")
+
+
+def test_monitors_of_two_places_merge():
+    rng = np.random.default_rng(7)
+    reference, p = rows(rng, 0.05, 2000), rows(rng, 0.05, 900)
+    whole, here, there = (Monitor(0.3, reference) for _ in range(3))
+    whole.update(p, period="Monday")
+    here.update(p[:300], period="Monday")
+    there.update(p[300:], period="Monday")
+    there.update(p, period="Tuesday")
+    merged = here + there
+    assert [each.name for each in merged.periods] == ["Monday", "Tuesday"]
+    monday = merged["Monday"]
+    assert (monday.n, monday.selected) == (900, whole["Monday"].selected)
+    assert monday.predicted.f.value == pytest.approx(whole["Monday"].predicted.f.value, rel=1e-12)
+    assert here["Monday"].n == 300
+    with pytest.raises(ValueError, match="same reference, threshold"):
+        here + Monitor(0.4, reference)
+
+
+def drawn(rng, rate, n):
+    """Scores with P(x | y) that never changes, as calibrated probabilities for a rate of 5 %."""
+    y = rng.random(n) < rate
+    x = rng.normal(np.where(y, 1.5, -0.5))
+    density = np.exp(-0.5 * (x - 1.5) ** 2) * 0.05, np.exp(-0.5 * (x + 0.5) ** 2) * 0.95
+    return density[0] / (density[0] + density[1]), y
+
+
+def f1(y, selected):
+    return 2 * np.count_nonzero(y & selected) / (y.sum() + selected.sum())
+
+
+def test_prior_shift_is_corrected_and_covariate_shift_needs_no_correction():
+    rng = np.random.default_rng(8)
+    reference, _ = drawn(rng, 0.05, 20_000)
+    monitor = Monitor(0.3, reference)
+    p, y = drawn(rng, 0.25, 20_000)
+    period = monitor.update(p, period="prior shift")
+    found = f1(y, p >= 0.3)
+    after = period.predicted_after_shift.f
+    assert after.low <= found <= after.high
+    assert not period.predicted.f.low <= found <= period.predicted.f.high
+    assert period.rate.low <= 0.25 <= period.rate.high
+    assert period.alarms
+    p = rng.beta(0.5, 3, 20_000)  # other rows, whose probabilities are right
+    y = rng.random(p.size) < p
+    predicted = monitor.update(p, period="covariate shift").predicted.f
+    assert predicted.low <= f1(y, p >= 0.3) <= predicted.high
+
+
+def test_a_changed_relation_is_seen_by_labels_only():
+    rng = np.random.default_rng(9)
+    p, _ = drawn(rng, 0.05, 20_000)
+    monitor = Monitor(0.3, p[:10_000])
+    now = p[10_000:]
+    y = rng.random(now.size) < 0.3 * now  # a third as many positives at every probability
+    assert monitor.update(now, period="now").alarms == ()
+    period = monitor.add_labels(now[:3000], y[:3000], period="now")
+    assert period.alarms == ("labels against probabilities",)
+    assert period.found.high < period.predicted.f.low
+
+
+def test_labels_that_fit_raise_hardly_any_alarm():
+    rng = np.random.default_rng(10)
+    alarms = 0
+    for _ in range(40):
+        p = rows(rng, 0.05, 2000)
+        monitor = Monitor(0.3, p)
+        monitor.update(p, period="a")
+        y = rng.random(p.size) < p
+        alarms += bool(monitor.add_labels(p, y, period="a").alarms)
+    assert alarms <= binom(40, 0.05).ppf(0.999)
+
+
+def test_labels_of_the_reference_recalibrate_the_prediction(tmp_path):
+    rng = np.random.default_rng(11)
+    truth = rows(rng, 0.05, 26_000)
+    y, p = rng.random(truth.size) < truth, truth**0.5
+    monitor = Monitor(0.5, p[:6000], labels=y[:6000])
+    predicted = monitor.update(p[6000:], period="a").predicted.f
+    found = f1(y[6000:], p[6000:] >= 0.5)
+    assert predicted.low <= found <= predicted.high
+    monitor.save(tmp_path / "m.json")
+    assert Monitor.load(tmp_path / "m.json").periods == monitor.periods
+
+
+@pytest.mark.parametrize("measure", ["f1", "jaccard", "dice", "f2"])
+def test_monitors_of_every_named_measure_are_saved(measure, tmp_path):
+    monitor = Monitor(0.3, rows(np.random.default_rng(12), 0.05, 500), measure=measure)
+    monitor.update(rows(np.random.default_rng(13), 0.05, 200))
+    monitor.save(tmp_path / "m.json")
+    assert Monitor.load(tmp_path / "m.json").periods == monitor.periods
+
+
+def test_a_monitor_of_a_frozen_classifier():
+    from sklearn.datasets import make_classification
+    from sklearn.linear_model import LogisticRegression
+
+    from argmaxf import ExpectedFClassifier
+
+    X, y = make_classification(3000, weights=[0.9], random_state=0)
+    names = np.where(y, "yes", "no")
+    frozen = ExpectedFClassifier(LogisticRegression()).fit(X[:1000], names[:1000]).freeze()
+    monitor = Monitor.of_classifier(frozen, X[1000:2000], names[1000:2000])
+    period = monitor.update(frozen.predict_proba(X[2000:])[:, 1])
+    assert period.selected == np.count_nonzero(frozen.predict(X[2000:]) == "yes")
+    found = f1(y[2000:] == 1, frozen.predict(X[2000:]) == "yes")
+    assert period.predicted.f.low <= found <= period.predicted.f.high
+    with pytest.raises(ValueError, match="predict_proba and one threshold_, got LogisticRegr"):
+        Monitor.of_classifier(LogisticRegression().fit(X, y), X)
+
+
+@pytest.mark.parametrize("p", [[], iter([])])
+def test_a_period_without_rows_is_refused(p):
+    monitor = Monitor(0.5, [0.2, 0.7])
+    with pytest.raises(ValueError, match=r"at least one|must have rows, got none"):
+        monitor.update(p)
+    assert monitor.periods == []
+
+
+def test_measures_that_a_sketch_cannot_decide_are_refused():
+    with pytest.raises(ValueError, match="measure of a monitor must be F, Dice"):
+        Monitor(0.5, [0.2, 0.7], measure="mcc")

@@ -266,7 +266,7 @@ def estimate_f(
     rest[rows] = False
     hit, missed = (
         np.count_nonzero(known[chosen == side])
-        + drawn_positives(plan.p[rest & (plan.selected == side)], theta, rng)
+        + drawn_positives(plan.p[rest & (plan.selected == side)], 1, theta, rng)
         for side in (True, False)
     )
     k = np.count_nonzero(plan.selected)

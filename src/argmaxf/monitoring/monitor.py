@@ -7,19 +7,26 @@ raised, until labels arrive (`Monitor.add_labels`).
 
 Alarms
 ------
-In period t four tests compare the period, and the last four periods together, with the reference:
-Fisher's exact test of the share of selected rows, and the two-sample Kolmogorov–Smirnov test of all
-probabilities, whose p-value is bounded by e exp(-2 D² n m / (n + m)) (Wei & Dudley 2012, after
-Dvoretzky, Kiefer & Wolfowitz). Each has the level α / (4 t (t + 1)). Since Σ_t 1 / (t (t + 1)) = 1,
-the probability of any false alarm over the whole run, however long, is at most α (union bound):
-reusing the reference and overlapping windows make the tests dependent, which the bound allows.
+Each look at the data, the t-th of the run, is tested at the level α / (t (t + 1)), divided among
+its tests. Since Σ_t 1 / (t (t + 1)) = 1, the probability of any false alarm over the whole run,
+however long, is at most α (union bound): reusing the reference and overlapping windows make the
+tests dependent, which the bound allows.
+
+New rows are a look with four tests, of the period and of the last four periods together: Fisher's
+exact test that the share of selected rows is that of the reference, and the two-sample
+Kolmogorov–Smirnov test of all probabilities, whose p-value is bounded by
+e exp(-2 D² n m / (n + m)) (Wei & Dudley 2012, after Dvoretzky, Kiefer & Wolfowitz).
+
+New labels are a look with two tests, of the labelled rows that are selected and of the others: that
+the number of positives among them is a sum of labels with their probabilities (Poisson binomial).
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,15 +35,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import hypergeom
 
-from argmaxf._base.arrays import Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.atomic_write import write_whole
 from argmaxf._base.validation import as_labels, as_probabilities, check_unit_interval
 from argmaxf.constraints import check_strictly_between
 from argmaxf.empirical.interval import Interval, f_interval
 from argmaxf.empirical.label_shift import most_likely_rate
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
-from argmaxf.measures import FBeta, MeasureLike, as_measure
-from argmaxf.monitoring.prediction import PredictedF, predicted_from_counts
+from argmaxf.measures import MEASURES, MeasureLike, Ratio, as_measure
+from argmaxf.monitoring.prediction import (
+    Count,
+    PredictedF,
+    learned_calibration,
+    predicted_from_counts,
+)
+from argmaxf.monitoring.recalibration import CalibrationPosterior
+from argmaxf.prior import move_odds, odds_factor
 
 WINDOWS = (1, 4)  # periods that are tested together
 FORMAT = "argmaxf monitor"
@@ -54,9 +68,13 @@ class Period:
     n, selected : int
         How many rows there are and how many are selected by the deployed threshold.
     predicted : PredictedF
-        F, precision, recall and positives of the deployed threshold, with intervals.
+        F, precision, recall and positives of the deployed threshold, with intervals, if the
+        probabilities are still right: nothing has changed, or only which rows come (covariate
+        shift).
     rate : Interval
-        The rate of positives if only that rate has changed since deployment.
+        The rate of positives if only that rate has changed since deployment (prior shift).
+    predicted_after_shift : PredictedF
+        The same as `predicted` under prior shift, the probabilities being moved to `rate`.
     best_threshold : float
         The threshold with the highest expected F in this period.
     loss : float
@@ -72,6 +90,7 @@ class Period:
     selected: int
     predicted: PredictedF
     rate: Interval
+    predicted_after_shift: PredictedF
     best_threshold: float
     loss: float
     alarms: tuple[str, ...] = ()
@@ -89,6 +108,11 @@ class _Rows:
     def update(self, p: Floats, threshold: float) -> None:
         self.selected.update(p[p >= threshold])
         self.others.update(p[p < threshold])
+
+    def __add__(self, other: _Rows) -> _Rows:
+        labelled = [a + b for a, b in zip(self.labelled, other.labelled, strict=True)]
+        sketches = self.selected + other.selected, self.others + other.others
+        return _Rows(*sketches, (labelled[0], labelled[1]))
 
     @property
     def all(self) -> ProbabilitySketch:
@@ -108,12 +132,14 @@ class Monitor:
         Rows with a probability of at least this are selected.
     reference : array-like of shape (n,)
         Probabilities at deployment that the threshold was chosen for, not used in training.
-    rate : float, optional
-        The rate of positives there; by default the mean of `reference`.
+    labels : array-like of shape (n,), optional
+        The labels of the reference rows, 0/1 or booleans. Predictions are then recalibrated by
+        them, and the intervals include how well the calibration is known. Without them the
+        probabilities are taken to be calibrated.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : str, Measure or callable, default="fbeta"
-        The measure to watch.
+    measure : str or Measure, default="fbeta"
+        The measure to watch: F, Dice, Jaccard or Tversky.
     confidence_level : float, default=0.95
         Of the intervals.
     false_alarm_rate : float, default=0.05
@@ -134,7 +160,7 @@ class Monitor:
         threshold: float,
         reference: ArrayLike,
         *,
-        rate: float | None = None,
+        labels: ArrayLike | None = None,
         beta: float = 1.0,
         measure: MeasureLike = "fbeta",
         confidence_level: float = 0.95,
@@ -142,23 +168,65 @@ class Monitor:
     ) -> None:
         self.threshold = check_unit_interval("threshold", threshold)
         self.measure = as_measure(measure, beta)
+        if not isinstance(self.measure, Ratio):
+            raise ValueError(
+                "measure of a monitor must be F, Dice, Jaccard or Tversky, whose best threshold "
+                f"a sketch can tell, got {self.measure}; predict_f predicts any measure"
+            )
         why = "neither is a level that a test can have"
         self.confidence_level = check_strictly_between("confidence_level", confidence_level, why)
         self.false_alarm_rate = check_strictly_between("false_alarm_rate", false_alarm_rate, why)
         p = as_probabilities("reference", reference, ndim=1).astype(np.float64)
-        self.rate = float(p.mean()) if rate is None else check_unit_interval("rate", rate)
+        self._posterior = None if labels is None else learned_calibration((p, labels))
+        self.rate = float(np.mean(p if labels is None else as_labels("labels", labels)))
         self._reference = _Rows()
         self._reference.update(p, self.threshold)
         self._rows: dict[str, _Rows] = {}
-        self._alarms: dict[str, tuple[str, ...]] = {}
+        self._alarms: dict[str, list[str]] = {}
+        self._looks = 0
 
-    def update(self, p: ArrayLike, *, period: Any = None) -> Period:
-        """Take in the probabilities of a period, or more of the last one.
+    @classmethod
+    def of_classifier(
+        cls, classifier: Any, X_reference: Any, y_reference: Any = None, **options: Any
+    ) -> Monitor:
+        """Return a monitor of a fitted classifier that decides each row by one threshold.
 
         Parameters
         ----------
-        p : array-like of shape (n,)
-            Probabilities of its rows.
+        classifier : classifier
+            With `predict_proba` of two classes and a number as `threshold_`: what `freeze` returns.
+        X_reference : array-like
+            Rows at deployment, not used in training.
+        y_reference : array-like, optional
+            Their labels; predictions are then recalibrated by them.
+        **options
+            Further options of `Monitor`.
+
+        Returns
+        -------
+        Monitor
+            Pass ``classifier.predict_proba(X)[:, 1]`` of each period to `update`.
+        """
+        threshold: Any = getattr(classifier, "threshold_", None)
+        if np.ndim(threshold) or threshold is None or not hasattr(classifier, "predict_proba"):
+            raise ValueError(
+                "classifier must have predict_proba and one threshold_, got "
+                f"{type(classifier).__name__}; freeze() returns such a classifier"
+            )
+        labels = None if y_reference is None else np.asarray(y_reference) == classifier.classes_[1]
+        reference = classifier.predict_proba(X_reference)[:, 1]
+        return cls(float(threshold), reference, labels=labels, **options)
+
+    def update(self, p: Any, *, period: Any = None) -> Period:
+        """Take in the probabilities of a period, or more of the last one, and look at it.
+
+        Each call is a look that the false-alarm rate covers; the more looks, the more an alarm
+        takes. Rows that arrive in many batches can be passed at once, as an iterator.
+
+        Parameters
+        ----------
+        p : array-like of shape (n,), or iterator of such
+            Probabilities of its rows, or batches of them.
         period : object, optional
             Its name; by default the number of the period. The same name as the last one adds rows
             to it.
@@ -168,15 +236,20 @@ class Monitor:
         Period
             What is known of it so far.
         """
-        probability = as_probabilities("p", p, ndim=1).astype(np.float64)
         name = str(len(self._rows) + 1 if period is None else period)
         if name in self._rows and name != next(reversed(self._rows)):
             raise ValueError(
                 f"period {name!r} has ended: rows can be added to the last period, "
                 f"{next(reversed(self._rows))!r}, or to a new one"
             )
-        self._rows.setdefault(name, _Rows()).update(probability, self.threshold)
-        self._alarms[name] = self._tested(len(self._rows))
+        rows = _Rows()
+        for batch in p if isinstance(p, Iterator) else [p]:
+            probability = as_probabilities("p", batch, ndim=1).astype(np.float64)
+            rows.update(probability, self.threshold)
+        if rows.n == 0:
+            raise ValueError(f"period {name!r} must have rows, got none")
+        self._rows[name] = self._rows[name] + rows if name in self._rows else rows
+        self._raise(name, self._tested())
         return self[name]
 
     def add_labels(self, p: ArrayLike, labels: ArrayLike, *, period: Any) -> Period:
@@ -194,8 +267,9 @@ class Monitor:
         Returns
         -------
         Period
-            With `found`, the F of the labelled rows and its interval. The labels must be of rows
-            drawn at random; for planned ones use `estimate_f`.
+            With `found`, the F of the labelled rows and its interval, and an alarm where the labels
+            contradict the probabilities. The labels must be of rows drawn at random; for planned
+            ones use `estimate_f`.
         """
         name = str(period)
         if name not in self._rows:
@@ -207,9 +281,14 @@ class Monitor:
                 f"labels must hold one label for each of {probability.size} rows, got "
                 f"{positive.shape}"
             )
-        rows = self._rows[name]
+        rows, chosen = self._rows[name], probability >= self.threshold
         rows.labelled[0].extend(positive.tolist())
-        rows.labelled[1].extend((probability >= self.threshold).tolist())
+        rows.labelled[1].extend(chosen.tolist())
+        expected = probability.astype(np.float64)
+        if self._posterior is not None:
+            expected = self._posterior.transform(expected)
+        tails = [_tail(expected[side], positive[side]) for side in (chosen, ~chosen)]
+        self._raise(name, [("labels against probabilities", tail) for tail in tails])
         return self[name]
 
     @property
@@ -225,40 +304,84 @@ class Monitor:
     def __getitem__(self, name: str) -> Period:
         return self._described(name, self._rows[name], self._alarms[name])
 
-    def _described(self, name: str, rows: _Rows, alarms: tuple[str, ...]) -> Period:
+    def __add__(self, other: Monitor) -> Monitor:
+        """Merge two monitors of one deployed threshold, from different places or times."""
+        if not isinstance(other, Monitor):
+            return NotImplemented
+        if self._settings() != other._settings():
+            raise ValueError(
+                "monitors can be merged if they have the same reference, threshold, measure and "
+                "levels, got different ones"
+            )
+        merged = copy(self)
+        names = [*self._rows, *(name for name in other._rows if name not in self._rows)]
+        none = _Rows()
+        merged._rows = {n: self._rows.get(n, none) + other._rows.get(n, none) for n in names}
+        merged._alarms = {
+            name: list(dict.fromkeys([*self._alarms.get(name, []), *other._alarms.get(name, [])]))
+            for name in names
+        }
+        merged._looks = self._looks + other._looks
+        return merged
+
+    def _described(self, name: str, rows: _Rows, alarms: Sequence[str]) -> Period:
         """Put together what is known of some rows."""
         chosen, others = _values(rows.selected), _values(rows.others)
-        predicted = predicted_from_counts(chosen, others, self.measure, 0.0, self.confidence_level)
         values, counts = (np.concatenate(each) for each in zip(chosen, others, strict=True))
         rate = most_likely_rate(values, counts, self.rate, self.confidence_level)
         best = rows.all.decide(measure=self.measure)
         truth, guess = rows.labelled
-        found = (
-            f_interval(truth, guess, measure=self.measure, confidence_level=self.confidence_level)
-            if truth
-            else None
-        )
-        loss = max(0.0, float(best.expected) - predicted.f.value)
-        threshold = float(best.threshold)
+        options: Any = {"measure": self.measure, "confidence_level": self.confidence_level}
+        predicted = self._predicted(chosen, others)
+        factor = odds_factor(self.rate, rate.value)
+        moved = [(move_odds(p, factor), count) for p, count in (chosen, others)]
         return Period(
-            name, rows.n, rows.selected.n, predicted, rate, threshold, loss, alarms, found
+            name=name,
+            n=rows.n,
+            selected=rows.selected.n,
+            predicted=predicted,
+            rate=rate,
+            predicted_after_shift=self._predicted(moved[0], moved[1]),
+            best_threshold=float(best.threshold),
+            loss=max(0.0, float(best.expected) - float(self._kept(chosen, others))),
+            alarms=tuple(alarms),
+            found=f_interval(truth, guess, **options) if truth else None,
         )
 
-    def _tested(self, t: int) -> tuple[str, ...]:
-        """Return the alarms of the last of t periods."""
-        level = self.false_alarm_rate / (2 * len(WINDOWS) * t * (t + 1))
+    def _predicted(self, chosen: Any, others: Any) -> PredictedF:
+        return predicted_from_counts(
+            chosen, others, self._posterior, self.measure, 0.0, self.confidence_level
+        )
+
+    def _kept(self, chosen: Any, others: Any) -> float:
+        """Return the expected F of the deployed threshold, by the probabilities as they are."""
+        options = (self.measure, 0.0, self.confidence_level)
+        return predicted_from_counts(chosen, others, None, *options).f.value
+
+    def _tested(self) -> list[tuple[str, float]]:
+        """Return the tests of the last period and their p-values."""
         rows = list(self._rows.values())
-        said: dict[str, None] = {}
-        for size in WINDOWS:
-            window = rows[-size:]
-            if len(window) < size:
-                continue
-            few, of = sum(each.selected.n for each in window), sum(each.n for each in window)
-            if _fisher(few, of, self._reference.selected.n, self._reference.n) <= level:
-                said["share of selected rows"] = None
-            if _kolmogorov_smirnov([each.all for each in window], self._reference.all) <= level:
-                said["distribution of probabilities"] = None
-        return tuple(said)
+        found = []
+        for size in (size for size in WINDOWS if size <= len(rows)):
+            window, reference = _Rows(), self._reference
+            for each in rows[-size:]:
+                window += each
+            share = _fisher(window.selected.n, window.n, reference.selected.n, reference.n)
+            distance = _kolmogorov_smirnov(window.all, reference.all)
+            found += [
+                ("share of selected rows", share),
+                ("distribution of probabilities", distance),
+            ]
+        return found
+
+    def _raise(self, name: str, tests: list[tuple[str, float]]) -> None:
+        """Count a look, and raise an alarm for each of its tests that fails at its level."""
+        self._looks += 1
+        level = self.false_alarm_rate / (len(tests) * self._looks * (self._looks + 1))
+        said = self._alarms.setdefault(name, [])
+        for what, p_value in tests:
+            if p_value <= level and what not in said:
+                said.append(what)
 
     def save(self, path: str | Path) -> None:
         """Write the monitor to a JSON file: numbers and sketches, no code.
@@ -268,23 +391,31 @@ class Monitor:
         path : str or Path
             The file, written whole or not at all.
         """
-        if not isinstance(self.measure, FBeta):
-            raise ValueError(f"only monitors of F can be saved, got {self.measure}")
-        state = {
+        if type(self.measure) not in MEASURES.values():
+            raise ValueError(
+                f"measure must be one of argmaxf.measures for a saved monitor, got {self.measure}"
+            )
+        periods = [
+            {"name": name, "alarms": self._alarms[name], **_packed(rows)}
+            for name, rows in self._rows.items()
+        ]
+        state = {**self._settings(), "looks": self._looks, "periods": periods}
+        write_whole(Path(path), json.dumps(state, indent=1))
+
+    def _settings(self) -> dict[str, Any]:
+        """Return what was set at the start, as JSON has it."""
+        posterior = self._posterior
+        return {
             "format": FORMAT,
             "version": VERSION,
             "threshold": self.threshold,
-            "rate": self.rate,
-            "beta": self.measure.beta,
+            "measure": {"name": self.measure.name, **vars(self.measure)},
             "confidence_level": self.confidence_level,
             "false_alarm_rate": self.false_alarm_rate,
+            "rate": self.rate,
+            "calibration": None if posterior is None else [each.tolist() for each in posterior],
             "reference": _packed(self._reference),
-            "periods": [
-                {"name": name, "alarms": self._alarms[name], **_packed(rows)}
-                for name, rows in self._rows.items()
-            ],
         }
-        write_whole(Path(path), json.dumps(state, indent=1))
 
     @classmethod
     def load(cls, path: str | Path) -> Monitor:
@@ -308,12 +439,17 @@ class Monitor:
                     f"{path} was written by a newer argmaxf (format {state['version']}, known "
                     f"{VERSION}); upgrade argmaxf to read it"
                 )
-            options = {key: state[key] for key in ("confidence_level", "false_alarm_rate", "rate")}
-            found = cls(state["threshold"], [0.5], beta=state["beta"], **options)
+            options = {key: state[key] for key in ("confidence_level", "false_alarm_rate")}
+            measure = dict(state["measure"])
+            goal = MEASURES[measure.pop("name")](**measure)
+            found = cls(state["threshold"], [0.5], measure=goal, **options)
+            found.rate, found._looks = float(state["rate"]), int(state["looks"])
+            if state["calibration"] is not None:
+                found._posterior = CalibrationPosterior(*map(np.array, state["calibration"]))
             found._reference = _unpacked(state["reference"])
             for period in state["periods"]:
                 found._rows[period["name"]] = _unpacked(period)
-                found._alarms[period["name"]] = tuple(period["alarms"])
+                found._alarms[period["name"]] = list(period["alarms"])
         except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a monitor of argmaxf: {error}") from None
         return found
@@ -331,10 +467,18 @@ def _fisher(few: int, of: int, reference: int, of_reference: int) -> float:
     return min(1.0, 2.0 * float(min(both.cdf(few), both.sf(few - 1))))
 
 
-def _kolmogorov_smirnov(some: Sequence[ProbabilitySketch], other: ProbabilitySketch) -> float:
+def _tail(p: Floats, positive: Bools) -> float:
+    """Return the two-sided p-value of a number of positives, labels having probabilities p."""
+    if p.size == 0:
+        return 1.0
+    count, found = Count.of(p, np.ones(p.size)), np.count_nonzero(positive)
+    below, above = (count.mass[count.values <= found], count.mass[count.values >= found])
+    return min(1.0, 2.0 * float(min(below.sum(), above.sum())))
+
+
+def _kolmogorov_smirnov(one: ProbabilitySketch, other: ProbabilitySketch) -> float:
     """Bound the p-value of the two-sample test that all probabilities have one distribution."""
-    merged = sum(some[1:], some[0])
-    groups = [groups_of_sketch(each) for each in (merged, other)]
+    groups = [groups_of_sketch(each) for each in (one, other)]
     place = np.unique(np.concatenate([each.centre for each in groups]))
     shares = [
         np.cumsum(np.bincount(np.searchsorted(place, g.centre), g.count, place.size))

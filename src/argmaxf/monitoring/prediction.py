@@ -113,49 +113,42 @@ def predict_f(
     goal = as_measure(measure, beta)
     level = check_strictly_between("confidence_level", confidence_level, "no interval is certain")
     sides = probability[chosen], probability[~chosen]
-    if calibration is None:
-        inside, outside = (np.unique(side, return_counts=True) for side in sides)
-        return predicted_from_counts(inside, outside, goal, zero_division, level)
-    rng = np.random.default_rng(0)
-    theta = _posterior(calibration).draw(DRAWS, rng)
-    hits, missed = (drawn_positives(side, theta, rng) for side in sides)
-    weight = np.full(DRAWS, 1.0 / DRAWS)
-    sizes = sides[0].size, probability.size
-    return _predicted(hits, missed, weight, *sizes, goal, zero_division, level)
+    inside, outside = (np.unique(side, return_counts=True) for side in sides)
+    posterior = None if calibration is None else learned_calibration(calibration)
+    return predicted_from_counts(inside, outside, posterior, goal, zero_division, level)
 
 
 def predicted_from_counts(
     inside: tuple[Any, Any],
     outside: tuple[Any, Any],
+    posterior: CalibrationPosterior | None,
     measure: Measure,
     zero_division: float,
     level: float,
 ) -> PredictedF:
     """Predict from probabilities and how many rows have each, of selected rows and of others."""
-    hits, missed = Count.of(*inside), Count.of(*outside)
-    weight = np.outer(hits.mass, missed.mass).ravel()
-    t, r = np.meshgrid(hits.values, missed.values, indexing="ij")
     k = int(np.sum(inside[1]))
     n = k + int(np.sum(outside[1]))
-    return _predicted(t.ravel(), r.ravel(), weight, k, n, measure, zero_division, level)
-
-
-def _predicted(
-    t: Floats,
-    r: Floats,
-    weight: Floats,
-    k: int,
-    n: int,
-    measure: Measure,
-    zero_division: float,
-    level: float,
-) -> PredictedF:
-    """Return the mean and the interval of each measure from weighted counts."""
+    t, r, weight = _counts(inside, outside, posterior)
     f = measure.value(t, k, t + r, n, zero_division=zero_division)
     precision = np.full(t.size, zero_division) if k == 0 else t / k
     recall = np.where(t + r > 0, t / np.maximum(t + r, 1.0), zero_division)
     intervals = [_interval(each, weight, level) for each in (f, precision, recall, t + r)]
     return PredictedF(*intervals, selected=k, n=n)  # type: ignore[arg-type, misc]
+
+
+def _counts(
+    inside: tuple[Any, Any], outside: tuple[Any, Any], posterior: CalibrationPosterior | None
+) -> tuple[Floats, Floats, Floats]:
+    """Return true positives and missed positives, with the probability of each pair of them."""
+    if posterior is not None:
+        rng = np.random.default_rng(0)
+        theta = posterior.draw(DRAWS, rng)
+        t, r = (drawn_positives(*side, theta, rng) for side in (inside, outside))
+        return t, r, np.full(DRAWS, 1.0 / DRAWS)
+    hits, missed = Count.of(*inside), Count.of(*outside)
+    t, r = np.meshgrid(hits.values, missed.values, indexing="ij")
+    return t.ravel(), r.ravel(), np.outer(hits.mass, missed.mass).ravel()
 
 
 def _chosen(p: Floats, selected: ArrayLike | None, threshold: float | None) -> Bools:
@@ -172,7 +165,7 @@ def _chosen(p: Floats, selected: ArrayLike | None, threshold: float | None) -> B
     return chosen
 
 
-def _posterior(calibration: tuple[ArrayLike, ArrayLike]) -> CalibrationPosterior:
+def learned_calibration(calibration: tuple[ArrayLike, ArrayLike]) -> CalibrationPosterior:
     """Learn the calibration from labelled rows."""
     p = as_probabilities("calibration[0]", calibration[0], ndim=1).astype(np.float64)
     labels = as_labels("calibration[1]", calibration[1])

@@ -108,8 +108,10 @@ def _derivatives(
     return gradient, information
 
 
-def drawn_positives(p: Floats, theta: Floats, rng: np.random.Generator) -> Any:
+def drawn_positives(p: Floats, count: Any, theta: Floats, rng: np.random.Generator) -> Any:
     """Draw how many of some rows are positive, one number for each draw of the calibration.
+
+    `count` says how many rows have each probability; 1 stands for one of each.
 
     The number is a sum of independent labels; a binomial of the same mean and variance stands for
     it. Rows are put into bins of their log-odds.
@@ -119,15 +121,15 @@ def drawn_positives(p: Floats, theta: Floats, rng: np.random.Generator) -> Any:
     place = log_odds(p)
     edges = np.linspace(place.min(), place.max(), BINS + 1)
     which = np.clip(np.searchsorted(edges, place, side="right") - 1, 0, BINS - 1)
-    count = np.bincount(which, minlength=BINS)
-    centre = np.bincount(which, p, BINS)[count > 0] / count[count > 0]
-    size = count[count > 0].astype(np.float64)
+    rows = np.bincount(which, np.broadcast_to(count, p.shape), BINS)
+    centre = np.bincount(which, p * count, BINS)[rows > 0] / rows[rows > 0]
+    size = rows[rows > 0]
     probability = calibrated(theta, centre)
     mean, square = probability @ size, probability**2 @ size
     # mean = N q and mean - variance = Σ p² = N q² say N and q of the binomial
     q = np.clip(square / np.maximum(mean, 1e-300), 0.0, 1.0)
     trials = np.maximum(np.rint(mean / np.maximum(q, 1e-300)), 1.0)
-    trials = np.minimum(trials, p.size)
+    trials = np.minimum(trials, size.sum())
     return rng.binomial(trials.astype(np.int64), np.clip(mean / trials, 0.0, 1.0))
 
 
