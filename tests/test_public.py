@@ -55,6 +55,7 @@ NAMES = [
     "maximize_expected_weighted_f",
     "maximize_worst_case_f",
     "measures",
+    "objectives",
     "plan_labels",
     "predict_f",
     "shift_prior",

@@ -3,6 +3,7 @@
 
 from argmaxf import displays as displays
 from argmaxf import measures as measures
+from argmaxf import objectives as objectives
 from argmaxf import theory as theory
 from argmaxf import torch as torch
 from argmaxf.comparison.auto_f import AutoFClassifier as AutoFClassifier

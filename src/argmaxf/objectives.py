@@ -31,6 +31,8 @@ from argmaxf.empirical.soft_f import soft_f
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.measures import MeasureLike, Ratio, as_measure
 
+__all__ = ["BestFMetric", "BoostedFScorer", "SoftFObjective"]
+
 
 class SoftFObjective:
     """Soft F as the objective of LightGBM or XGBoost.

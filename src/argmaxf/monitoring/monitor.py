@@ -199,7 +199,7 @@ class Monitor:
             Rows at deployment, not used in training.
         y_reference : array-like, optional
             Their labels; predictions are then recalibrated by them.
-        **options
+        **options : object
             Further options of `Monitor`.
 
         Returns
