@@ -194,7 +194,7 @@ def refusals(device: str) -> Iterator[tuple[str, bool, str]]:
         try:
             maximize_expected_f(torch.rand(10, device=device), max_selected=3)
         except ValueError as error:
-            yield "refuses limits", "give proba.cpu()" in str(error), str(error)
+            yield "refuses limits", "give p.cpu()" in str(error), str(error)
         else:
             yield "refuses limits", False, "no error"
     for bad in (float("nan"), float("inf"), -1e-6, 3.0):

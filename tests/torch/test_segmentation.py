@@ -23,7 +23,7 @@ from tests.judges import curve_40_digits, definition, families, jaccard
 torch = pytest.importorskip("torch")
 
 from argmaxf.torch import passes, segment, tensors  # noqa: E402
-from argmaxf.torch.passes import NodeTilt, node_sums, reciprocals  # noqa: E402
+from argmaxf.torch.passes import node_sums, reciprocals  # noqa: E402
 from argmaxf.torch.tensors import best_masks, mask_values  # noqa: E402
 
 torch.set_num_threads(1)  # the maps are small, and threads of a busy machine wait for each other
@@ -261,13 +261,13 @@ def test_gradients_volumes_and_strides():
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (float("nan"), r"in \[0, 1\], got nan at \(0, 1, 7\)$"),
-        (3.5, r"got 3.5 at \(0, 1, 7\); are these logits"),
+        (float("nan"), r"in \[0, 1\], got nan at position \(0, 1, 7\)$"),
+        (3.5, r"got 3.5 at position \(0, 1, 7\); are these logits"),
         (-1e-3, "got -0.001"),
         (float("inf"), "got inf"),
         (
             1.0 + 1e-6,
-            r"got 1\.000.* at \(0, 1, 7\); if that is rounding, use probs\.clamp\(0, 1\)$",
+            r"got 1\.000.* at position \(0, 1, 7\); if that is rounding, use probs\.clamp\(0, 1\)$",
         ),
     ],
 )
@@ -293,17 +293,21 @@ def test_what_is_no_probability_is_named(bad, message):
             {"exclusive": True, "ignore": torch.tensor([[[True] * 3, [False] * 3]])},
             "ignore must be the same for all classes where exclusive=True",
         ),
-        (torch.ones(1, 1, 3).to_sparse(), {}, "a dense tensor, got one of layout torch.sparse_coo"),
+        (
+            torch.ones(1, 1, 3).to_sparse(),
+            {},
+            "a dense tensor of real numbers, got one of layout torch.sparse_coo",
+        ),
         (torch.ones(2, 3), {}, r"batch × classes × pixels, none empty; got shape \(2, 3\)"),
         (torch.ones(2, 0, 3), {}, r"got shape \(2, 0, 3\)"),
         (
             torch.ones(1, 1, 3),
-            {"measure": "f2"},
-            "measure must be one of 'dice', 'iou'.*; got 'f2'",
+            {"measure": "accuracy"},
+            "measure must be one of .*'dice', 'iou'.*; got 'accuracy'",
         ),
         (torch.ones(1, 1, 3), {"exclusive": True, "smooth": 1.0}, "is for Dice without smoothing"),
-        (torch.ones(1, 1, 3), {"measure": "mcc"}, "'tversky', or a Ratio; got 'mcc'"),
-        (torch.ones(1, 1, 3), {"measure": MCC()}, "'tversky', or a Ratio; got MCC"),
+        (torch.ones(1, 1, 3), {"measure": "mcc"}, "measure must be a ratio .* got MCC"),
+        (torch.ones(1, 1, 3), {"measure": MCC()}, "measure must be a ratio .* got MCC"),
         (torch.ones(1, 1, 3), {"measure": Tversky(2, 1)}, r"Tversky: a of at most 1\), got Tv"),
         (torch.ones(1, 1, 3, device="meta"), {}, "must hold numbers, got a tensor of the meta"),
         (torch.ones(1, 1, 1, 3, device="meta"), {"ensemble": True}, "must hold numbers"),
@@ -311,12 +315,12 @@ def test_what_is_no_probability_is_named(bad, message):
         (
             torch.tensor([[[torch.nan] * 3, [0.5, 1.5, 0.5]]]),
             {"include_background": False},
-            r"got 1.5 at \(0, 1, 1\)",
+            r"got 1.5 at position \(0, 1, 1\)",
         ),
         (
             torch.tensor([[[[torch.nan] * 3, [0.5, 1.5, 0.5]]]]),
             {"include_background": False, "ensemble": True},
-            r"got 1.5 at \(0, 0, 1, 1\)",
+            r"got 1.5 at position \(0, 0, 1, 1\)",
         ),
         (
             torch.ones(1, 1, 3),
@@ -331,7 +335,7 @@ def test_what_is_no_probability_is_named(bad, message):
         (torch.ones(1, 1, 3), {"weights": [1]}, "give ensemble=True"),
         (torch.ones(1, 1, 3), {"include_background": False}, "needs a class beside class 0, got 1"),
         (torch.ones(1, 1, 3), {"ensemble": True}, "members × batch × classes × pixels, none empty"),
-        (2 * torch.ones(1, 1, 1, 3), {"ensemble": True}, r"got 2.0 at \(0, 0, 0, 0\)"),
+        (2 * torch.ones(1, 1, 1, 3), {"ensemble": True}, r"got 2.0 at position \(0, 0, 0, 0\)"),
         (
             torch.ones(1, 1, 1, 3),
             {"ensemble": True, "smooth": 1.0},
@@ -409,7 +413,7 @@ def test_every_way_names_the_first_bad_pixel(options):
     place = r"\(1, 2, 3, 4\)"
     if "ensemble" in options:
         p, place = torch.stack([p.nan_to_num(0.5), p]), r"\(1, 1, 2, 3, 4\)"
-    with pytest.raises(ValueError, match=f"got nan at {place}$"):
+    with pytest.raises(ValueError, match=f"got nan at position {place}$"):
         segment(p, **options)
 
 
@@ -438,7 +442,7 @@ def test_what_only_the_cpu_can_do_is_refused_elsewhere(monkeypatch, options):
 
 def tilt_of(*w):
     w = torch.tensor(w, dtype=torch.float64)
-    return NodeTilt(w, 1 - w)
+    return w, 1 - w
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
@@ -463,11 +467,11 @@ def test_sums_at_the_nodes_are_those_of_each_pixel(dtype):
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_compiled_reciprocals_are_those_of_plain_torch(monkeypatch, dtype):
     p = torch.from_numpy(np.random.default_rng(5).beta(0.1, 1, (2, 900))).to(dtype)
-    tilt = tilt_of([1e-6, 0.01, 0.5, 0.999], [0.2, 0.3, 0.75, 1 - 2**-20])
+    _, x = tilt_of([1e-6, 0.01, 0.5, 0.999], [0.2, 0.3, 0.75, 1 - 2**-20])
     scale = torch.rand(2, 4, dtype=torch.float64)
-    plain = reciprocals(p, scale, tilt)
+    plain = reciprocals(p, scale, x)
     monkeypatch.setattr(passes, "is_on_cpu", lambda pixels: True)
-    np.testing.assert_allclose(reciprocals(p, scale, tilt), plain, rtol=1e-13)
+    np.testing.assert_allclose(reciprocals(p, scale, x), plain, rtol=1e-13)
 
 
 def test_rows_in_parts(monkeypatch):
@@ -502,10 +506,10 @@ def test_long_runs_of_equal_pixels(name, measure):
     p = torch.from_numpy(flat_maps()[name]).float()
     for ties in ("split", "together"):
         problem = Problem.of(1.0, NAMES.get(measure, measure), 0.0, ties)
-        values, masks = best_masks(p, problem)
+        found = best_masks(p, problem)
         truth = by_numpy(p[None], measure, ties=ties)
-        assert values.k.tolist() == truth.k.tolist()
-        np.testing.assert_array_equal(masks.numpy(), truth.selected)
+        assert found.k.tolist() == truth.k.tolist()
+        np.testing.assert_array_equal(found.chosen.numpy(), truth.selected)
 
 
 def many_positives():

@@ -1,8 +1,8 @@
 """Image segmentation: torch tensors in, torch tensors out, on the tensor's own device.
 
-torch is imported when something here is first asked for. `segmentation` has the entry point,
-`pixels` the images as they are given and returned, `tensors` the decision about rows of pixels: by
-the band (`expected/band.py`), whose passes over tensors are in `passes` and, for NVIDIA GPUs, in
+torch is imported when something here is first asked for. `segmentation` has the entry point, images
+as they are given and returned, `tensors` the decision about rows of pixels: by the band
+(`expected/band.py`), whose passes over tensors are in `passes` and, for NVIDIA GPUs, in
 `triton_passes`. `exclusive` gives each pixel one class, `ensembles` decides under a mixture; both
 use the searches in `sizes`.
 """

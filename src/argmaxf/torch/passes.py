@@ -10,6 +10,8 @@ and pixels can be copied by the launch that sums.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,22 +37,12 @@ def is_on_cpu(p: Tensor) -> bool:
 
 def has_triton(p: Tensor) -> bool:
     """Whether the pixels are on an NVIDIA GPU, and Triton is there."""
-    if not p.is_cuda:
-        return False
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return p.is_cuda and find_spec("triton") is not None
 
 
 def kernels_for(p: Tensor) -> Any:
     """Return what counts, sums up and gathers pixels: Triton's kernels, or plain torch."""
-    if has_triton(p):
-        from argmaxf.torch import triton_passes
-
-        return triton_passes
-    return PlainTorch
+    return import_module("argmaxf.torch.triton_passes") if has_triton(p) else PlainTorch
 
 
 class TensorPasses:
@@ -140,7 +132,12 @@ class PlainTorch:
     @staticmethod
     def reciprocals(p: Tensor, scale: Tensor, x: Tensor) -> Tensor:
         """Σ_m scale_m / (1 - p w_m) for each pixel of each row, x = 1 - w."""
-        return torch.cat([(scale[:, None] / each).sum(2) for _, each in factors(p, x)], 1)
+        at_once = max(1, (1 << 20) // max(x.numel(), 1))
+        found = []
+        for part in torch.split(p, at_once, 1):
+            d = part.double()[:, :, None]
+            found.append((scale[:, None] / torch.addcmul(1.0 - d, d, x[:, None])).sum(2))
+        return torch.cat(found, 1)
 
 
 def parts_of(p: Tensor) -> Iterator[Tensor]:
@@ -155,22 +152,17 @@ def on_device(p: Tensor, *numbers: Floats) -> tuple[Tensor, ...]:
     return torch.from_numpy(np.stack(numbers)).to(p.device).unbind()
 
 
-class NodeTilt(NamedTuple):
-    """w = 1 - e^{-bu} and x = e^{-bu} at the nodes u of each row."""
-
-    w: Tensor
-    x: Tensor
-
-
 class RowNodes(NamedTuple):
-    """The nodes for the denominators of sets of each row, and a measure at them."""
+    """The nodes for the denominators of sets of each row, and the tilts of a measure at them."""
 
-    table: Floats  # rows × (u, ω, and w and x inside and outside) × nodes, on the host
+    table: Floats  # rows × (the six below) × nodes, on the host
     most: Floats  # positives that each row plausibly has
     u: Tensor
     weight: Tensor
-    inside: NodeTilt
-    outside: NodeTilt
+    w_in: Tensor  # 1 - e^{-bu}
+    x_in: Tensor  # e^{-bu}
+    w_out: Tensor
+    x_out: Tensor
 
     @classmethod
     def of(cls, p: Tensor, least: Floats, most: Floats, c: Coefficients) -> RowNodes:
@@ -186,9 +178,7 @@ class RowNodes(NamedTuple):
         table[:, 3::2] = 1.0
         for row, each in zip(table, found, strict=True):
             row[:, : each.shape[1]] = each
-        u, weight, *tilts = torch.from_numpy(table).to(p.device).unbind(1)
-        inside, outside = NodeTilt(*tilts[:2]), NodeTilt(*tilts[2:])
-        return cls(table, np.array(positives), u, weight, inside, outside)
+        return cls(table, np.array(positives), *torch.from_numpy(table).to(p.device).unbind(1))
 
 
 def node_sums(p: Tensor, w: Floats, x: Floats, absent: Floats | float = 0.0) -> Floats:
@@ -221,34 +211,20 @@ def pixel_logs(p: Tensor, nodes: RowNodes) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(found)).to(p.device)
 
 
-def factors(p: Tensor, x: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield p and 1 - p w for some pixels of all rows after others: rows × pixels × nodes."""
-    at_once = 1 << 20
-    for part in torch.split(p, max(1, at_once // max(x.numel(), 1)), 1):
-        d = part.double()[:, :, None]
-        yield d, torch.addcmul(1.0 - d, d, x[:, None])
-
-
-def reciprocals(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
-    """Σ_m scale_m / (1 - p w_m) for each pixel of each row."""
-    if is_on_cpu(p):
-        return _reciprocals_on_cpu(p, scale, tilt)
-    found: Tensor = kernels_for(p).reciprocals(p, scale, tilt.x)
-    return found
-
-
-def _reciprocals_on_cpu(p: Tensor, scale: Tensor, tilt: NodeTilt) -> Tensor:
-    """Do the same by a compiled loop, rows shared out among threads."""
+def reciprocals(p: Tensor, scale: Tensor, x: Tensor) -> Tensor:
+    """Σ_m scale_m / (1 - p w_m) for each pixel of each row, x = 1 - w."""
+    if not is_on_cpu(p):
+        return kernels_for(p).reciprocals(p, scale, x)  # type: ignore[no-any-return]
     from argmaxf.expected import dependent_kernels
 
     work = 16  # a pixel costs about as much as so many in a pass over an array
     out = torch.empty(p.shape, dtype=torch.float64)
-    given = [readonly(each.contiguous().numpy()) for each in (scale, *tilt)]
+    nodes = [readonly(each.contiguous().numpy()) for each in (scale, 1.0 - x, x)]
 
     def rows(part: slice) -> None:
         for r in range(part.start, part.stop):
             items = contiguous(p[r].double().numpy())
-            dependent_kernels.reciprocals(items, *(each[r] for each in given), out[r].numpy())
+            dependent_kernels.reciprocals(items, *(each[r] for each in nodes), out[r].numpy())
 
     in_threads(rows, len(p), threads_for(work * p.numel()))
     return out

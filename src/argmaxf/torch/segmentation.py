@@ -3,23 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from argmaxf._base.validation import NotAProbability, check_not_negative, check_zero_division
-from argmaxf.measures import MEASURES, Dice, IoU, Measure, Ratio
+from argmaxf._base.validation import (
+    NotAProbability,
+    as_weights,
+    check_not_negative,
+    first_bad_probability,
+    ones_unless,
+)
+from argmaxf.measures import Dice, IoU, Measure, Ratio
 from argmaxf.problem import Problem
-from argmaxf.torch.ensembles import segment_ensemble
-from argmaxf.torch.exclusive import segment_exclusively
-from argmaxf.torch.pixels import Segmentation, first_bad, kept_of, pixels_of, shaped
-from argmaxf.torch.tensors import best_masks
-
-__all__ = ["Segmentation", "segment"]
-
+from argmaxf.torch.ensembles import mixture_masks
+from argmaxf.torch.exclusive import assign_classes
+from argmaxf.torch.tensors import Rows, as_array, as_floats, best_masks
 
 DICE, IOU = Dice().coefficients(), IoU().coefficients()
 SMOOTHED: dict[str, Callable[[float], Ratio]] = {"dice": Dice, "iou": IoU, "jaccard": IoU}
+
+
+@dataclass(frozen=True, eq=False)
+class Segmentation:
+    """Masks for a batch of images, and what to expect of them.
+
+    Attributes
+    ----------
+    masks : Tensor
+        Booleans in the shape of the probabilities: the pixels of each class.
+    labels : Tensor
+        With `exclusive`: the class of each pixel, -1 where it is ignored; None otherwise. Without
+        background, 0 is a pixel of no class, and `masks` has it in none.
+    expected : Tensor
+        The expected measure of each image × class, in double precision: an estimate of quality that
+        needs no labels, as good as the probabilities are calibrated. NaN for a class left out.
+    std : Tensor
+        The standard deviation of the measure of each image × class under the model.
+    k : Tensor
+        How many pixels are chosen for each image × class.
+    threshold : Tensor
+        The lowest chosen probability of each image × class; of pixels equal to it only the first
+        ones may be chosen. Infinite if no pixel is chosen. Of an ensemble, with Dice the lowest
+        contribution (see `JointDecision`), with IoU the lowest mean over the members.
+    bound : Tensor
+        With `exclusive`: no labels of an image have a higher `mean`. With an ensemble and
+        IoU: no mask of an image × class has a higher expected IoU. None otherwise.
+    """
+
+    masks: Tensor
+    expected: Tensor
+    std: Tensor
+    k: Tensor
+    threshold: Tensor
+    labels: Tensor | None = None
+    bound: Tensor | None = None
+
+    @property
+    def mean(self) -> Tensor:
+        """The expected mean over the classes of each image."""
+        return self.expected.nanmean(1)
 
 
 def segment(
@@ -52,7 +97,7 @@ def segment(
         floating type. A single image needs its batch axis: ``probs[None]``.
     measure : str or Measure, default="dice"
         What is to be high in each image and class: Dice, which is F1, ``"iou"``, intersection over
-        union, or a ratio of `argmaxf.measures` by its name or as an object, such as ``FBeta(2)``.
+        union, or a ratio of `argmaxf.measures` by its name or as an object, such as ``"f2"``.
     exclusive : bool, default=False
         Give each pixel to one class, for the highest mean of the classes' expected Dice (and no
         other measure), with a proven bound: the decision of
@@ -98,50 +143,138 @@ def segment(
     >>> round(found.expected.item(), 4), found.k.item()
     (0.4634, 3)
     """
-    zero = check_zero_division(zero_division)
-    problem = Problem.of(1.0, _measure(measure, smooth), zero)
+    problem = _problem(measure, smooth, zero_division)
     given = f"without smoothing, got measure={measure!r}, smooth={smooth!r}"
-    coefficients = problem.coefficients
-    if exclusive and coefficients != DICE:
+    if exclusive and ensemble:
+        raise ValueError("exclusive=True and ensemble=True cannot be had together")
+    if exclusive and problem.coefficients != DICE:
         raise ValueError(f"exclusive=True is for Dice {given}")
-    if ensemble:
-        if exclusive:
-            raise ValueError("exclusive=True and ensemble=True cannot be had together")
-        if coefficients not in (DICE, IOU):
-            raise ValueError(f"ensemble=True is for Dice and IoU {given}")
-        return segment_ensemble(probs, ignore, weights, include_background, problem)
-    if weights is not None:
+    if ensemble and problem.coefficients not in (DICE, IOU):
+        raise ValueError(f"ensemble=True is for Dice and IoU {given}")
+    if weights is not None and not ensemble:
         raise ValueError("weights are for the members of an ensemble: give ensemble=True, too")
-    pixels = pixels_of(probs, ignore)
-    if exclusive:
-        return segment_exclusively(probs, pixels, ignore, include_background, zero)
-    kept = kept_of(pixels, include_background)
-    rows = kept.reshape(-1, kept.shape[2])
+    p = _maps(probs, ensemble)
+    ignored = None if ignore is None else _ignored(ignore, p[0])
+    pixels = (p if ignored is None else p.masked_fill(ignored, 0.0)).flatten(3).contiguous()
+    kept = pixels if include_background else pixels[:, :, 1:]
+    if kept.shape[2] == 0:
+        raise ValueError("include_background=False needs a class beside class 0, got 1 class")
+    labels = bound = None
     try:
-        values, masks = best_masks(rows, problem)
+        if ensemble:
+            weight = ones_unless(as_weights(weights, len(p), "weights"), len(p))
+            found, bound = mixture_masks(kept.flatten(1, 2), weight, problem)
+        elif exclusive:
+            counted = None if ignored is None else _counted(ignored)
+            found, labels, bound = assign_classes(
+                kept[0], counted, problem.zero_division, include_background
+            )
+        else:
+            found = best_masks(kept.reshape(-1, kept.shape[3]), problem)
     except NotAProbability:
-        raise first_bad(probs, ignore, None if include_background else 1) from None
-    return shaped(probs, kept, masks, *values)
+        raise _first_bad(kept, probs.shape) from None
+    if labels is not None and not include_background:
+        labels = labels + 1 if ignored is None else torch.where(_counted(ignored), labels + 1, -1)
+    return _shaped(
+        found, p[0], labels, None if problem.coefficients == DICE and ensemble else bound
+    )
 
 
-def _measure(measure: str | Measure, smooth: float) -> str | Measure:
-    """Return a measure with its smoothing constant."""
+def _maps(probs: Tensor, ensemble: bool) -> Tensor:
+    """Return members × batch × classes × pixels, one member where there is no ensemble."""
+    if not isinstance(probs, Tensor) or not probs.dtype.is_floating_point:
+        kind = probs.dtype if isinstance(probs, Tensor) else type(probs).__name__
+        raise ValueError(f"probs must be a tensor of floating-point probabilities, got {kind}")
+    p = as_floats("probs", probs)
+    if p.dim() < 3 + ensemble or p.numel() == 0:
+        axes = "members × batch × classes × pixels" if ensemble else "batch × classes × pixels"
+        raise ValueError(f"probs must be {axes}, none empty; got shape {tuple(p.shape)}")
+    return p if ensemble else p[None]
+
+
+def _ignored(ignore: Tensor, p: Tensor) -> Tensor:
+    """Return the ignored pixels in a shape that broadcasts to that of the probabilities."""
+    if not isinstance(ignore, Tensor) or ignore.dtype != torch.bool:
+        kind = ignore.dtype if isinstance(ignore, Tensor) else type(ignore).__name__
+        raise ValueError(f"ignore must be a tensor of booleans, got {kind}")
+    if ignore.layout != torch.strided or ignore.device != p.device:
+        where = f"{ignore.layout} on {ignore.device}"
+        raise ValueError(
+            f"ignore must be dense and on the device of probs, {p.device}; got {where}"
+        )
+    shapes = tuple(p.shape), (p.shape[0], *p.shape[2:]), (p.shape[0], 1, *p.shape[2:])
+    if tuple(ignore.shape) not in shapes:
+        raise ValueError(
+            f"ignore must have shape {shapes[0]}, {shapes[1]} or {shapes[2]}, "
+            f"got {tuple(ignore.shape)}"
+        )
+    mask = ignore.as_subclass(Tensor)
+    return mask.unsqueeze(1) if mask.dim() < p.dim() else mask
+
+
+def _counted(ignored: Tensor) -> Tensor:
+    """Return the pixels that count, batch × pixels, where classes share them."""
+    mask = ignored.flatten(2)
+    if bool((mask != mask[:, :1]).any()):
+        raise ValueError("ignore must be the same for all classes where exclusive=True")
+    return ~mask[:, 0]
+
+
+def _first_bad(kept: Tensor, shape: torch.Size) -> ValueError:
+    """Describe the first value that is no probability; called once one is known to exist.
+
+    Class 0 may have been left out of what is kept; its place counts.
+    """
+    bad = kept[~((kept >= 0.0) & (kept <= 1.0))]
+    rounding = 1e-2  # of sums of weighted ones, in half precision
+    hint = "; are these logits? Use sigmoid or softmax first"
+    if bad[0].isnan():
+        hint = ""
+    elif bool(((bad >= -rounding) & (bad <= 1.0 + rounding)).all()):
+        hint = "; if that is rounding, use probs.clamp(0, 1)"
+    left_out = shape.numel() // kept[:, :, 0].numel() - kept.shape[2]
+    whole = torch.nn.functional.pad(kept, (0, 0, left_out, 0)).view(shape)
+    return ValueError(f"{first_bad_probability('probs', as_array(whole.cpu()))}{hint}")
+
+
+def _shaped(found: Rows, p: Tensor, labels: Tensor | None, bound: Tensor | None) -> Segmentation:
+    """Put the rows back into the shape of the images; a class left out has no value."""
+    batch, classes, *space = p.shape
+    kept = found.k.numel() // batch
+
+    def table(rows: Tensor, nothing: float) -> Tensor:
+        values = rows.view(batch, kept, *rows.shape[1:])
+        if kept == classes:
+            return values
+        return torch.cat([torch.full_like(values[:, :1], nothing), values], 1)
+
+    answer = Segmentation(
+        masks=table(found.chosen, False).view(p.shape),
+        expected=table(found.expected, torch.nan),
+        std=table(found.std, torch.nan),
+        k=table(found.k, 0),
+        threshold=table(found.threshold, torch.inf),
+        labels=None if labels is None else labels.view(batch, *space),
+    )
+    if labels is not None and bound is not None:  # no rounding puts it below the value
+        return replace(answer, bound=torch.maximum(bound, answer.mean))
+    return answer if bound is None else replace(answer, bound=table(bound, torch.nan))
+
+
+def _problem(measure: str | Measure, smooth: float, zero_division: float) -> Problem:
+    """Return what to maximize: a ratio of counts, with its smoothing constant."""
     s = check_not_negative("smooth", smooth)
-    if isinstance(measure, str) and measure in SMOOTHED:
-        return SMOOTHED[measure](s)
-    kind = MEASURES.get(measure) if isinstance(measure, str) else type(measure)
-    if kind is None or not issubclass(kind, Ratio):
-        ratios = (name for name, each in MEASURES.items() if issubclass(each, Ratio))
-        names = ", ".join(map(repr, dict.fromkeys([*SMOOTHED, *ratios])))
-        raise ValueError(f"measure must be one of {names}, or a Ratio; got {measure!r}")
-    if isinstance(measure, Ratio) and measure.tilts_up:
+    if s > 0.0:
+        if not isinstance(measure, str) or measure not in SMOOTHED:
+            raise ValueError(
+                f"smooth is for the names 'dice' and 'iou', got smooth={smooth!r} for {measure!r}; "
+                "Dice(smooth=…) and IoU(smooth=…) have their own"
+            )
+        measure = SMOOTHED[measure](s)
+    problem = Problem.of(1.0, measure, zero_division)
+    if getattr(problem.measure, "tilts_up", False):
         raise ValueError(
             "a true positive must not lower the denominator of the measure (Tversky: a of at most "
             f"1), got {measure!r}"
         )
-    if s > 0.0:
-        raise ValueError(
-            f"smooth is for the names 'dice' and 'iou', got smooth={smooth!r} for {measure!r}; "
-            "Dice(smooth=…) and IoU(smooth=…) have their own"
-        )
-    return measure
+    return problem

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,24 +19,22 @@ from torch import Tensor
 Additions = Callable[[float], Tensor]  # t -> Δ_i(t) of every item
 
 
-class BestSize(NamedTuple):
-    """The best value of a set, its size, and a bound on all sets."""
-
-    value: float
-    size: int
-    bound: float
-
-
-class Known(NamedTuple):
-    """V(k, size) for k = low, low + 1, …"""
+class TopSums(NamedTuple):
+    """V(k, size) for k = low, low + 1, …, high."""
 
     size: int
     low: int
     sums: Tensor
 
-    def at(self, k: int) -> float:
-        """One of them."""
-        return float(self.sums[k - self.low])
+    @classmethod
+    def of(cls, additions: Additions, size: int, low: int, high: int) -> TopSums:
+        """Sort what each item adds to a set of this size."""
+        top = additions(float(size)).sort(descending=True).values[:high]
+        return cls(size, low, running_sums(top)[low - 1 :])
+
+    def own(self) -> tuple[float, int]:
+        """V(size, size), and minus the size: the larger of two is the better, or smaller, set."""
+        return float(self.sums[self.size - self.low]), -self.size
 
 
 def running_sums(x: Tensor) -> Tensor:
@@ -51,12 +49,6 @@ def running_sums(x: Tensor) -> Tensor:
     return rows.reshape(-1)[: len(x)]
 
 
-def top_sums(additions: Additions, size: int, low: int, high: int) -> Known:
-    """Return V(k, size) for k = low … high."""
-    top = additions(float(size)).sort(descending=True).values[:high]
-    return Known(size, low, running_sums(top)[low - 1 :])
-
-
 def best_size(
     additions: Additions,
     n: int,
@@ -65,62 +57,39 @@ def best_size(
     nothing: float,
     slack: float,
     part: float,
-) -> BestSize:
-    """Find the best size by cutting ranges until their chords are low enough.
+) -> tuple[int, float]:
+    """Return the size of the best set, and a bound on the value of all sets.
 
-    Low enough is below (1 - part) of the best value plus `slack`. `guess` is where to look first,
-    `nothing` what the empty set is worth.
+    Ranges of sizes are cut until their chords are low enough: below (1 - part) of the best value
+    plus `slack`. `guess` is where to look first, `nothing` what the empty set is worth.
     """
-    guess = min(max(guess, 1), n)
-    value = top_sums(additions, guess, guess, guess).at(guess)
-    best, size = max((nothing, 0), (value, guess), key=_by_value)
-    reach, bound = _far_side(additions, n, guess, best)
     parts = 8  # a range is cut at least such a part of its length from its ends
-    left, rights = top_sums(additions, 1, 1, reach), [top_sums(additions, reach, 1, reach)]
-    best, size = max((best, size), (left.at(1), 1), (rights[0].at(reach), reach), key=_by_value)
+    left, rights = TopSums.of(additions, 1, 1, n), [TopSums.of(additions, n, 1, n)]
+    best, bound = max((nothing, 0), left.own(), rights[0].own()), -math.inf
     while rights:
         right = rights[-1]
-        high, k = _ceiling(left, right, shift)
-        if right.size - left.size < 2 or high <= best * (1.0 - part) + slack:
+        length = right.size - left.size
+        high, k = _highest_chord(left, right, shift)
+        if length < 2 or high <= best[0] * (1.0 - part) + slack:
             bound, left = max(bound, high), rights.pop()
             continue
-        margin = max(1, (right.size - left.size) // parts)
+        margin = max(1, length // parts)
         k = min(max(k, left.size + margin), right.size - margin)
         k = guess if left.size < guess < right.size else k
-        rights.append(top_sums(additions, k, left.size, right.size))
-        best, size = max((best, size), (rights[-1].at(k), k), key=_by_value)
-    return BestSize(best, size, max(bound, best))
+        rights.append(TopSums.of(additions, k, left.size, right.size))
+        best = max(best, rights[-1].own())
+    return -best[1], max(bound, best[0])
 
 
-def _by_value(found: tuple[float, int]) -> tuple[float, int]:
-    """Higher values first; of equal ones smaller sets."""
-    return found[0], -found[1]
-
-
-def _far_side(additions: Additions, n: int, guess: int, best: float) -> tuple[int, float]:
-    """Return a size beyond which no set is better, and the bound on sets beyond it.
-
-    Δ falls with the size, so that a set of t items or more has at most Σ max(0, Δ_i(t)).
-    """
-    reach = guess
-    while 2 * reach < n:
-        reach *= 2
-        most = float(additions(float(reach)).clamp(min=0.0).sum())
-        if most <= best:
-            return reach, most
-    return n, -math.inf
-
-
-def _ceiling(left: Known, right: Known, shift: float) -> tuple[float, int]:
+def _highest_chord(left: TopSums, right: TopSums, shift: float) -> tuple[float, int]:
     """Return the highest chord strictly between two sizes, and where it is."""
     first, length = left.size + 1, right.size - left.size - 1
     if length < 1:
         return -math.inf, left.size
     k = torch.arange(first, right.size, device=left.sums.device, dtype=torch.float64)
     share = (k - left.size) * (right.size + shift) / ((length + 1) * (k + shift))
-    chord = torch.lerp(
-        left.sums[first - left.low :][:length], right.sums[first - right.low :][:length], share
-    )
+    low, high = (each.sums[first - each.low :][:length] for each in (left, right))
+    chord = torch.lerp(low, high, share)
     place = int(chord.argmax())
     return float(chord[place]), first + place
 
@@ -131,31 +100,18 @@ def mark_top(delta: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if k == 0:
         return torch.zeros_like(delta, dtype=torch.bool), delta.new_tensor(math.inf)
     cut = delta.sort(descending=True).values[k - 1]
-    above, tied = delta > cut * (1.0 + tie), delta >= cut * (1.0 - tie)
-    tied &= ~above
+    above, tied = delta > cut + tie * cut.abs(), (delta - cut).abs() <= tie * cut.abs()
     chosen = above | (tied & (tied.long().cumsum(0) <= k - above.sum()))
     return chosen, torch.where(chosen, delta, math.inf).amin()
 
 
-class Valued(Protocol):
-    """What is climbed: some choice, and what it is worth."""
-
-    @property
-    def value(self) -> float:
-        """Its expected value."""
-        ...
-
-
-Choice = TypeVar("Choice", bound=Valued)
-
-
 def ascend(
-    state: Choice,
-    gains: Callable[[Choice], Tensor],
-    move: Callable[[Choice, Tensor], Choice],
+    state: Any,
+    gains: Callable[[Any], Tensor],
+    move: Callable[[Any, Tensor], Any],
     enough: float,
-) -> Choice:
-    """Return a state from which no move gains, or all together less than a part of the value.
+) -> Any:
+    """Return a state from which no move gains, or all together less than a part of its `value`.
 
     `gains` says what each pixel would gain by its best move, all others as they are; `move` makes
     the moves of some pixels. Those that gain most go first, twice as many as last time, and half of

@@ -16,22 +16,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from argmaxf._base.arrays import Floats
-from argmaxf._base.validation import NotAProbability
+from argmaxf._base.validation import NotAProbability, first_bad_probability
 from argmaxf.expected import band
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.maximize import decide_each_row
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
 from argmaxf.torch.passes import ABSENT, RowNodes, TensorPasses, node_sums, none_there
-from argmaxf.torch.pixels import as_floats, check_range
 
+KINDS = torch.float64, torch.float32, torch.float16, torch.bfloat16  # that the passes take
 SHORT = 1 << 11  # rows of so few items are decided on the CPU
 MOST_ROWS = 1 << 15  # at a time: a grid of programs has room for twice as many
 
 
-class MaskValues(NamedTuple):
-    """What each row gets besides its mask."""
+class Rows(NamedTuple):
+    """The decision about each row: its mask, and what to expect of it."""
 
+    chosen: Tensor
     k: Tensor
     expected: Tensor
     std: Tensor
@@ -40,9 +41,8 @@ class MaskValues(NamedTuple):
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
     """Return a tensor of the CPU as an array: a view, but for types that NumPy does not have."""
-    numpys = torch.float64, torch.float32, torch.float16
     known = tensor.detach().resolve_neg()
-    other = known.dtype.is_floating_point and known.dtype not in numpys
+    other = known.dtype.is_floating_point and known.dtype not in KINDS[:3]
     return (known.float() if other else known).numpy()
 
 
@@ -65,18 +65,41 @@ def _tensor(value: Any, like: Tensor) -> Any:
     return torch.as_tensor(np.asarray(value), device=like.device)
 
 
-def best_masks(p: Tensor, problem: Problem) -> tuple[MaskValues, Tensor]:
-    """Return the decision about each row (rows × n, contiguous), and its mask.
+def as_floats(name: str, given: Tensor) -> Tensor:
+    """Return a dense tensor as plain numbers that the passes take: bfloat16 has all of 8 bits."""
+    if given.is_complex() or given.layout != torch.strided or given.is_nested:
+        odd = f"dtype {given.dtype}" if given.is_complex() else f"layout {given.layout}"
+        kind = "a nested one" if given.is_nested else f"one of {odd}"
+        raise ValueError(f"{name} must be a dense tensor of real numbers, got {kind}")
+    if given.is_meta:
+        raise ValueError(f"{name} must hold numbers, got a tensor of the meta device")
+    p = given.detach().as_subclass(Tensor).resolve_neg()
+    if p.dtype in KINDS:
+        return p
+    try:
+        return p.to(torch.bfloat16 if p.dtype.is_floating_point else torch.float64)
+    except (RuntimeError, NotImplementedError):  # two numbers in a byte, say
+        raise ValueError(f"{name} must hold numbers of 8 to 64 bits, got {p.dtype}") from None
+
+
+def check_range(p: Tensor) -> None:
+    """Raise NotAProbability if there is one that is none; NaN is the least and the largest."""
+    low, high = p.aminmax()
+    if not bool((low >= 0.0) & (high <= 1.0)):
+        raise NotAProbability
+
+
+def best_masks(p: Tensor, problem: Problem) -> Rows:
+    """Return the decision about each row (rows × n, contiguous).
 
     Raises NotAProbability if a value is none.
     """
     if passes.is_on_cpu(p):
         found: Any = in_kind(decide_each_row(as_array(p), problem), p)
-        return MaskValues(found.k, found.expected, found.std, found.threshold), found.selected
+        return Rows(found.selected, found.k, found.expected, found.std, found.threshold)
     decided = np.concatenate([_decide(part, problem) for part in torch.split(p, MOST_ROWS)])
     k, threshold, expected, std = torch.from_numpy(decided).to(p.device).unbind(1)
-    values = MaskValues(k.long(), expected, std, threshold)
-    return values, mark(p, values)
+    return Rows(_mark(p, k, threshold.to(p.dtype)), k.long(), expected, std, threshold)
 
 
 def _decide(p: Tensor, problem: Problem) -> Floats:
@@ -93,11 +116,10 @@ def _decide(p: Tensor, problem: Problem) -> Floats:
     return np.array(found, np.float64)
 
 
-def mark(p: Tensor, values: MaskValues) -> Tensor:
+def _mark(p: Tensor, k: Tensor, threshold: Tensor) -> Tensor:
     """Mark the top k of each row: what is above its threshold, and the first ones equal to it."""
-    threshold = values.threshold.to(p.dtype)
     chosen: Tensor = p >= threshold[:, None]
-    extra = (chosen.sum(1) - values.k).tolist()
+    extra = (chosen.sum(1) - k).long().tolist()
     for r in np.flatnonzero(extra).tolist():
         equal = (p[r] == threshold[r]).nonzero()[:, 0]
         chosen[r, equal[len(equal) - extra[r] :]] = False
@@ -117,75 +139,53 @@ def mask_values(p: Tensor, chosen: Tensor, problem: Problem) -> tuple[Tensor, Te
 
     check_range(p)
     c, k = problem.coefficients, chosen.sum(1).cpu().numpy().astype(np.float64)
-    nodes = RowNodes.of(p, k if c.s1 > 0.0 else np.maximum(k, 1.0), k, c)
-    _, _, w_in, x_in, w_out, x_out = np.ascontiguousarray(nodes.table.swapaxes(0, 1))
+    table = RowNodes.of(p, k if c.s1 > 0.0 else np.maximum(k, 1.0), k, c).table
+    _, _, w_in, x_in, w_out, x_out = np.ascontiguousarray(table.swapaxes(0, 1))
     inside = node_sums(p.masked_fill(~chosen, ABSENT), w_in, x_in, p.shape[1] - k)
     outside = node_sums(p.masked_fill(chosen, ABSENT), w_out, x_out, k)
     ratio = type(c)(*map(float, c))
-    found = np.array(
-        [
-            band_kernels.value_and_spread.compiled(*given, 0.0, table, ratio)
-            for *given, table in zip(k.tolist(), inside, outside, nodes.table, strict=True)
-        ]
-    )
-    mean, std = torch.from_numpy(found).to(p.device).unbind(1)
-    if c.s1 > 0.0 or k.all():
-        return mean, std
-    # The empty set is worth 0/0 if there is no positive, or none that counts, and else 0
-    zero, empty = problem.zero_division, torch.from_numpy(k == 0.0).to(p.device)
-    none = torch.ones_like(mean) if c.b_out == 0.0 else none_there(p)
-    return (
-        torch.where(empty, zero * none, mean),
-        torch.where(empty, zero * (none * (1.0 - none)).sqrt(), std),
-    )
+    each_row = zip(k.tolist(), inside, outside, table, strict=True)
+    value = band_kernels.value_and_spread.compiled
+    found = [value(*sums, 0.0, nodes, ratio) for *sums, nodes in each_row]
+    mean, std = torch.tensor(found, dtype=torch.float64, device=p.device).unbind(1)
+    if c.s1 == 0.0 and not k.all():
+        # The empty set is worth 0/0 if there is no positive, or none that counts, and else 0
+        empty = torch.from_numpy(k == 0.0).to(p.device)
+        none = torch.ones_like(mean[empty]) if c.b_out == 0.0 else none_there(p[empty])
+        mean[empty] = problem.zero_division * none
+        std[empty] = problem.zero_division * (none * (1.0 - none)).sqrt()
+    return mean, std
 
 
 def maximize(proba: Tensor, average: str | None, problem: Problem) -> Decision:
     """Decide the tensor, its rows, its columns, or all of its cells, on its own device."""
-    p = _numbers(proba)
+    p = as_floats("p", proba)
     rows = p.T if average == "macro" else p if average == "samples" else p.reshape(1, -1)
     if rows.numel() == 0:
-        raise ValueError("proba must hold at least one probability, got none")
+        raise ValueError("p must hold at least one probability, got none")
     try:
-        values, selected = best_masks(rows.contiguous(), problem)
+        found = best_masks(rows.contiguous(), problem)
     except NotAProbability:
-        raise _first_bad(p) from None
-    selected = selected.T if average == "macro" else selected.view(p.shape)
+        raise first_bad_probability("p", as_array(p.cpu())) from None
+    selected = found.chosen.T if average == "macro" else found.chosen.view(p.shape)
     one_set = average in (None, "micro")
-    k, expected, std, threshold = (each[0] if one_set else each for each in values)
+    k, expected, std, threshold = (each[0] if one_set else each for each in found[1:])
     decided: Any = selected, k, threshold, expected, std, problem.beta, rows.shape[1]
     return Decision(*decided)
 
 
 def evaluate(proba: Tensor, selected: Any, problem: Problem) -> ExpectedF:
     """Return mean and standard deviation of the measure for any chosen set."""
-    p, chosen = _numbers(proba), torch.as_tensor(selected, device=proba.device)
+    p, chosen = as_floats("p", proba), torch.as_tensor(selected, device=proba.device)
     if p.numel() == 0:
-        raise ValueError("proba must hold at least one probability, got none")
+        raise ValueError("p must hold at least one probability, got none")
     if p.dim() != 1 or chosen.shape != p.shape:
         shapes = tuple(p.shape), tuple(chosen.shape)
-        raise ValueError(f"proba and selected must be of one length, got shapes {shapes}")
+        raise ValueError(f"p and selected must be of one length, got shapes {shapes}")
     if chosen.dtype != torch.bool and not bool(((chosen == 0) | (chosen == 1)).all()):
         raise ValueError("selected must be booleans, or zeros and ones")
     try:
         mean, std = mask_values(p[None], chosen.bool()[None], problem)
     except NotAProbability:
-        raise _first_bad(p) from None
+        raise first_bad_probability("p", as_array(p.cpu())) from None
     return ExpectedF(mean[0], std[0])  # type: ignore[arg-type]
-
-
-def _numbers(proba: Tensor) -> Tensor:
-    """Return floating-point numbers that the passes take."""
-    if proba.is_complex() or proba.layout != torch.strided:
-        kind = proba.dtype if proba.is_complex() else proba.layout
-        raise ValueError(f"proba must be a dense tensor of real numbers, got {kind}")
-    return as_floats("proba", proba if proba.dtype.is_floating_point else proba.double())
-
-
-def _first_bad(p: Tensor) -> ValueError:
-    """Describe the first value that is no probability; called once one is known to exist."""
-    place = tuple((~((p >= 0.0) & (p <= 1.0))).nonzero()[0].tolist())
-    at = place if len(place) > 1 else place[0]
-    return ValueError(
-        f"proba must be finite and in [0, 1], got {float(p[place])!r} at position {at}"
-    )
