@@ -13,7 +13,8 @@ from scipy.signal import fftconvolve
 
 from argmaxf import expected_f, maximize_expected_f
 from argmaxf.expected import maximize, refine
-from argmaxf.expected.grouped.sources import ArraySource, Cut
+from argmaxf.expected.decision import top_items
+from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.expected.route import decide_by_search, decide_large
 from argmaxf.measures import FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem
@@ -181,7 +182,7 @@ def test_ties_together_is_the_best_cut_between_different_values(p, repeats, beta
 
 def test_of_equal_items_the_first_are_selected():
     p = np.array([0.2, 0.9, 0.2, 0.1, 0.2])
-    selected = ArraySource(p).select({(): Cut(threshold=0.2, k=3)})
+    selected = top_items(p, threshold=0.2, k=3)
     assert selected.tolist() == [True, True, True, False, False]
 
 

@@ -20,9 +20,9 @@ does: where the best set jumps from one to another as c grows, a size between th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -31,15 +31,24 @@ from numpy.typing import NDArray
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.count_distribution import CountDistribution, needs_values
 from argmaxf.expected.counts import value_by_counts
-from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.grouped.group_bounds import BOUND_SLACK, Interval, Path, Start
+from argmaxf.expected.decision import Decision, ExpectedF, top_items
 from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.grouped.search import BestBorder, Search, run
-from argmaxf.expected.grouped.sources import ArraySource, Cut
+from argmaxf.expected.grouped.search import (
+    BOUND_SLACK,
+    BestBorder,
+    Cut,
+    Path,
+    Search,
+    best_of,
+    run,
+    summed_around,
+)
+from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.measures import Linear
 from argmaxf.measures.base import others
 from argmaxf.problem import Problem
 
+NEAR = 1e-6  # values nearer to the best than this part of their terms are compared in more digits
 PARTS = 4, 64  # ranges of sizes that a group is bounded in, first and then
 FAINT = 1e-4  # of smaller values the rounding of waves, 1e-16 or so, is a part that may matter
 ROUNDS = 8  # c settles in three or four
@@ -51,90 +60,78 @@ SCARCE = 200.0  # positives or negatives; of fewer the sizes between two sets ar
 class LinearSearch(Search):
     """The search for the best set, for a `Linear` measure; the last group are items with p = 0."""
 
-    def __init__(self, groups: Groups, problem: Problem) -> None:
-        self.n = float(groups.count.sum())
-        self._sharp = False
-        super().__init__(groups, problem)
+    counts: CountDistribution | None = None
 
-    def _value_of_nothing(self) -> ExpectedF:
-        """Prepare the distribution of S; the empty set is a set like others."""
-        measure = self.problem.measure
-        assert isinstance(measure, Linear)
-        if needs_values(self.groups).any():
-            return ExpectedF(0.0, 0.0)  # not known before the items near one half are
-        self._sharp = True
-        self.counts = CountDistribution.of(self.groups, self.n, measure, self.problem.zero_division)
-        none = np.zeros((1, self.counts.nodes.size))
-        mean = float(self.counts.values(np.zeros(1), none)[0])
-        return ExpectedF(mean, self.counts.spread(self.groups[:0], mean))
+    @cached_property
+    def nothing(self) -> ExpectedF:
+        """The value of the empty set, which is a set like others."""
+        none = np.zeros((1, self._distribution.nodes.size))
+        mean = float(self._distribution.values(np.zeros(1), none)[0])
+        return ExpectedF(mean, self._distribution.spread(self.groups[:0], mean))
 
-    def _start(self) -> None:
-        """Evaluate all groups; ask for items near one half where S is too narrow for groups."""
-        if not self._sharp:
-            self._intervals = [self._blurred()]
-            return
-        start = np.zeros(self.counts.nodes.size)
-        self._take_in([self._evaluated(Start(self.groups, 0.0, None, (start, start)))])
-
-    def _blurred(self) -> Interval:
-        """Return the groups that must be seen as single values, and what lies between them."""
-        which = np.flatnonzero(needs_values(self.groups))
-        nothing = np.zeros((len(self.groups) + 1, 0))
-        k = Start(self.groups, 0.0, None, (nothing, nothing)).borders()
-        path = Path(self.groups, k, 0.0 * k, nothing, nothing, nothing, (), ())
-        return Interval(path, int(which[0]), int(which[-1]) + 1)
-
-    def refine(self, finer: Sequence[Groups]) -> None:
-        """Take in the items of what was wanted in finer groups, part by part."""
-        if self._sharp:
-            super().refine(finer)
-            return
-        (interval,), self._intervals = self._intervals, []
-        parts = iter(list(finer) or [each[:0] for each in self.wanted])
-        whole = interval.path.groups
-        found = interval.joined(parts)
-        self.groups = Groups.joined([whole[: interval.first], found, whole[interval.stop :]])
-        self.nothing = self._value_of_nothing()
-        self._start()
-        self._ask()
-
-    def best_border(self) -> BestBorder:
-        """Compare all borders; a summary must be sharp enough for that."""
-        if not self._sharp:
+    @property
+    def _distribution(self) -> CountDistribution:
+        """The distribution of S; a summary must be sharp enough for it."""
+        if self.counts is None:
             raise ValueError(
                 f"{self.problem.measure} of so few uncertain items needs the items, got a summary"
             )
-        found = super().best_border()
-        return found._replace(ambiguous=found.ambiguous or abs(found.f) < FAINT)
+        return self.counts
 
-    def _evaluated(self, start: Start) -> Path:
-        """Evaluate groups from a border on at which f is known, as is the state there."""
-        first, k = start.ends[0], start.borders()
-        steps = self.counts.found(start.groups).cumsum(axis=0)
-        states = first + np.vstack([np.zeros_like(first), steps])
-        f: Any  # in extended precision
-        if start.f is None:
-            f = self.counts.values(k, states).astype(np.longdouble)
-        else:
-            f = np.concatenate([[start.f], start.f + self.counts.rises(k, first, steps)])
-        bound = self.counts.ceilings(np.minimum(k[:-1] + 1.0, k[1:]), k[1:], states[1:])
-        return Path(start.groups, k, f, states, bound, bound, start.before, start.after)
-
-    def _open(self, path: Path) -> Bools:
-        """Mark the groups that the bounds do not close: they may hold a better value."""
-        self._note_best(path)
-        problem, k = self.problem, path.k
-        least = self._best - BOUND_SLACK * self._size
+    def _evaluate(self) -> Bools:
+        """Evaluate all groups; where S is too narrow for groups, those near one half are open."""
+        measure, problem = self.problem.measure, self.problem
+        assert isinstance(measure, Linear)
+        blurred = needs_values(self.groups)
+        if blurred.any():
+            return blurred
+        if self.counts is None:
+            self.counts = CountDistribution.of(self.groups, self.n, measure, problem.zero_division)
+        if not len(self.groups):
+            return blurred
+        path = self._evaluated(self.counts)
+        self.path = path
+        least = self._best(path) - BOUND_SLACK * self._size
         is_open = (path.groups.count > 1) & (path.high > least)
-        is_open &= (k[1:] > problem.least) & (k[:-1] < problem.most)
+        is_open &= (path.k[1:] > problem.least) & (path.k[:-1] < problem.most)
         # Nothing inside of a run of equal items is better than both its ends, if those may be.
-        settled = (k[:-1] >= problem.least) & (k[1:] <= problem.most) | (not problem.split_ties)
-        is_open &= ~(path.groups.runs & settled)
+        settled = (path.k[:-1] >= problem.least) & (path.k[1:] <= problem.most)
+        is_open &= ~(path.groups.runs & (settled | (not problem.split_ties)))
         for parts in PARTS:
             i = np.flatnonzero(is_open)
             if i.size:
                 is_open[i] = self._within(path, i, parts) > least
         return is_open
+
+    def _evaluated(self, counts: CountDistribution) -> Path:
+        """Return the values at the borders; those near the best as differences to it."""
+        found = counts.found(self.groups)
+        k = np.concatenate([[0.0], np.cumsum(self.groups.count)])
+        states = np.vstack([np.zeros_like(found[:1]), found.cumsum(axis=0)])
+        values = counts.values(k, states)
+        top = best_of(values, k, (self._least, self._most))
+        self._size = self._terms_at(counts, k[top : top + 1], states[top : top + 1])
+        f: Any = (values - values[top]).astype(np.longdouble)
+        near = np.abs(values - values[top]) <= NEAR * self._size
+        steps = summed_around(top, found)[near]
+        f[near] = counts.rises(np.append(k[top], k[near]), states[top], steps)
+        bound = counts.ceilings(np.minimum(k[:-1] + 1.0, k[1:]), k[1:], states[1:])
+        return Path(self.groups, k, f, float(values[top]), states, bound, bound)
+
+    def _terms_at(self, counts: CountDistribution, k: Floats, state: Floats) -> float:
+        """The size of the terms that the best value is the sum of.
+
+        Sums of both signs may be much smaller. The larger the angles that φ turns by, the more of
+        their last digits are lost.
+        """
+        angle = float(self.groups.mass.sum()) * float(counts.theta[-1])
+        return float(counts.scale(k, state)[0]) * (1.0 + 0.01 * angle)
+
+    @cached_property
+    def optimum(self) -> BestBorder:
+        """The best of all borders, which is in doubt where it is small."""
+        found = super().optimum
+        return found._replace(ambiguous=found.ambiguous or abs(found.f) < FAINT)
 
     def _within(self, path: Path, i: Ints, parts: int) -> Floats:
         """Bound the values inside of each of some groups, in so many ranges of sizes.
@@ -143,7 +140,7 @@ class LinearSearch(Search):
         m items no more can be positive than of m like the best, or of all less those like the worst
         that are left out. That is exact in k, so that only the width of a range is lost.
         """
-        groups, counts = path.groups[i], self.counts
+        groups, counts = path.groups[i], self._distribution
         a, b = path.k[i, None], path.k[i + 1, None]
         edges = a + np.floor((b - a) * np.arange(parts + 1) / parts)
         which, piece = np.nonzero(edges[:, 1:] > edges[:, :-1])
@@ -155,18 +152,6 @@ class LinearSearch(Search):
         bounds = counts.ceilings(first, last, from_above, from_below)
         return np.maximum.reduceat(bounds, np.searchsorted(which, np.arange(i.size)))
 
-    def _note_best(self, path: Path) -> None:
-        """Note the size of the terms that the best value so far is the sum of.
-
-        Sums of both signs may be much smaller. The larger the angles that φ turns by, the more of
-        their last digits are lost.
-        """
-        top = int(np.argmax(path.f[1:])) + 1
-        if self._paths[0] is path or path.f[top] >= self._best:
-            size = self.counts.scale(path.k[top : top + 1], path.state[top : top + 1])[0]
-            angle = float(self.groups.mass.sum()) * float(self.counts.theta[-1])
-            self._size = float(size) * (1.0 + 0.01 * angle)
-
     @property
     def _offset(self) -> float:
         return 0.0
@@ -176,12 +161,12 @@ class LinearSearch(Search):
 
     def chosen(self) -> Floats:
         """What the best set finds: E[T ℓ_j(S)] in one row."""
-        k = np.concatenate([path.k for path in self._paths])
-        state = np.concatenate([path.state for path in self._paths])
-        return np.asarray(state[k == self.optimum.k][:1])
+        if self.path is None:
+            return np.zeros((1, self._distribution.nodes.size))
+        return np.asarray(self.path.state[self.path.k == self.optimum.k][:1])
 
     def _spread(self, above: Groups, below: Groups, value: float) -> float:
-        return self.counts.spread(above, value)
+        return self._distribution.spread(above, value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -254,7 +239,7 @@ def decide_gmean(p: NDArray[Any], problem: Problem) -> BoundedDecision:
     best = _settled(relaxed)
     if best is None:
         best = _between(p, *_neighbours(relaxed), problem)
-    selected = relaxed.source.select({(): best})
+    selected = top_items(p, *best)
     mean, std = _value(p, selected, problem)
     empty = np.zeros_like(selected)
     if problem.least == 0 and mean <= (nothing := _value(p, empty, problem)).mean:
@@ -339,10 +324,10 @@ def _value(p: NDArray[Any], selected: Bools, problem: Problem) -> ExpectedF:
 
 def _rates(search: LinearSearch) -> tuple[float, float]:
     """Return E[X] and E[Y] of the best set; (X/c + c Y) / 2 of two c tells both."""
-    k = np.array([float(search.optimum.k)])
-    found = search.chosen() if k else np.zeros((1, search.counts.nodes.size))
+    k, found, counts = np.array([float(search.optimum.k)]), search.chosen(), search.counts
+    assert counts is not None
     one, two = (
-        float(replace(search.counts, measure=Rates(c), zero_division=0.0).values(k, found)[0])
+        float(replace(counts, measure=Rates(c), zero_division=0.0).values(k, found)[0])
         for c in (1.0, 2.0)
     )
     y = (4.0 * two - 2.0 * one) / 3.0  # X + Y = 2 one, X/4 + Y = two

@@ -6,8 +6,7 @@ from functools import partial
 
 from argmaxf.expected.counts import refuse_many
 from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.grouped.search import Search, run
-from argmaxf.expected.grouped.sources import Key, Source
+from argmaxf.expected.grouped.search import Key, Search, Source, run
 from argmaxf.expected.linear_search import LinearSearch
 from argmaxf.problem import Problem
 

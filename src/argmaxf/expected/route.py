@@ -57,9 +57,8 @@ def decide_by_band(p: NDArray[Any], problem: Problem) -> Decision | None:
 
 def decide_by_search(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide any question by the grouped search."""
-    source = ArraySource(p)
-    search = refine.decide(source, problem)[()]
-    return replace(search.decision(p.size), selected=source.select({(): search.cut}))
+    search = refine.decide(ArraySource(p), problem)[()]
+    return replace(search.decision(p.size), selected=top_items(p, *search.cut))
 
 
 def decide_large_rows(p: NDArray[Any], problem: Problem) -> tuple[list[Decision], Bools]:

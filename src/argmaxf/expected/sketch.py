@@ -32,7 +32,6 @@ from argmaxf.expected.values import value_of_sets
 from argmaxf.measures import MeasureLike
 from argmaxf.problem import Problem
 
-LEAST = 5e-324  # the smallest probability of all: items with p = 0 are never selected
 MAGIC = b"argmaxf\n"
 VERSION = 1
 HEADER = struct.Struct("<8sHHII")  # magic, version, columns, rows of the table, rows that follow
@@ -176,7 +175,7 @@ class ProbabilitySketch:
             raise ValueError("the sketch must hold at least one probability, got none")
         problem = Problem.of(beta, measure, zero_division, ties)
         search = refine.search(groups_of_sketch(self), problem)
-        found = search.best_border()
+        found = search.optimum
         threshold, bracket = _bracket(search)
         k, f, std = found.k, found.f, found.std
         return Decision(None, k, threshold, f, std, problem.beta, self.n, bracket)
@@ -262,26 +261,16 @@ def groups_of_sketch(sketch: ProbabilitySketch) -> Groups:
 
 def _bracket(search: Search) -> tuple[float, tuple[float, float]]:
     """The threshold of the best cut between groups, and the range that may hold the exact one."""
-    found, unsettled = search.best_border(), search.unsettled
-    threshold = float(_lowest(found.last)[0]) if found.k else np.inf
+    found, unsettled = search.optimum, search.groups[search.is_open]
+    threshold = float(found.last.low[0]) if found.k else np.inf
     highest = float(found.last.high[0]) if found.k else np.inf
     low = min([threshold, *unsettled.low.tolist()])
     return threshold, (low, max([highest, *unsettled.high.tolist()]))
 
 
-def _lowest(groups: Groups) -> Floats:
-    """The lowest probability that an item of each group may have.
-
-    Groups of t = 1 - p reach from their `low` on without it; zero is in no group but its own.
-    """
-    above = groups.upper & ~groups.runs
-    low = np.where(above, np.nextafter(groups.low, 1.0), groups.low)
-    return np.where(groups.high > 0.0, np.maximum(low, LEAST), low)
-
-
 def _count_above(groups: Groups, threshold: float) -> float:
     """How many items are at least the threshold; inside a group, in proportion."""
-    low = _lowest(groups)
+    low = groups.low
     width = np.where(low < groups.high, groups.high - low, 1.0)
     share = np.clip((groups.high - threshold) / width, 0.0, 1.0)
     share = np.where(groups.runs, 0.0, share)

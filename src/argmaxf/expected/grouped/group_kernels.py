@@ -41,12 +41,8 @@ def lower_row(key):
 
 
 @kernel
-def add_powers(row, remainder, half):
-    """Add one item to a group: y in [-1, 1) is its place there, the mantissa's remaining bits."""
-    scale = 1.0 / half
-    y = remainder * scale
-    # The leading bits of y are summed apart: that sum is exact, so equal values cannot drift.
-    lead = ((remainder >> 20) << 20) * scale
+def add_row(row, y, lead):
+    """Add one item to a group: y in [-1, 1) is its place there, of which a part is summed apart."""
     y2 = y * y
     y4 = y2 * y2
     row[0] += 1.0
@@ -57,6 +53,14 @@ def add_powers(row, remainder, half):
     row[5] += y4
     row[6] += y4 * y
     row[7] += y4 * y2
+
+
+@kernel
+def add_powers(row, remainder, half):
+    """Add one item to a group, its place there given by the mantissa's remaining bits."""
+    scale = 1.0 / half
+    # The leading bits of y are summed apart: that sum is exact, so equal values cannot drift.
+    add_row(row, remainder * scale, ((remainder >> 20) << 20) * scale)
 
 
 @kernel
@@ -95,54 +99,33 @@ def summarize(p, table):
 
 
 @kernel
-def summarize_window(p, low, high, upper, shift, first, table, lowest, highest):
-    """Summarize the items of one window of keys at a finer resolution, with their extremes.
+def subdivide(p, low, high, base, width, middle, half, table, lowest, highest):
+    """Summarize the items of some groups in equal numbers of pieces, with their extremes.
 
-    The window is keys `first` to `first + len(table) - 1` of t = 1 - p (`upper`) or t = p, at
-    `shift` bits from the right; no item outside [low, high] is in it.
+    Groups are by rising p and have closed bounds. The pieces of a group are `width` numbers t each
+    from the bits `base` on; t = 1 - p for p ≥ 1/2 and p below, with `middle` and `half` of a piece.
     """
     t = np.empty(1)
     bits = t.view(np.int64)
-    half = 1 << max(shift - 1, 0)
-    mask = (1 << shift) - 1
-    for i in range(p.size):
-        v = p[i]
-        if low <= v <= high:
-            t[0] = 1.0 - v if upper else v
-            row = (bits[0] >> shift) - first
-            if 0 <= row < table.shape[0]:
-                add_powers(table[row], (bits[0] & mask) - half if shift > 0 else 0, half)
-                lowest[row] = min(lowest[row], v)
-                highest[row] = max(highest[row], v)
-
-
-@kernel
-def near(p, low, high, out):
-    """Copy the items between two numbers to the start of `out`; return how many there are.
-
-    Without a branch: which items are is as good as random.
-    """
-    found = 0
+    pieces = middle.size // low.size
     for v in p:
-        out[found] = v
-        found += (low <= v) & (v <= high)
-    return found
-
-
-@kernel
-def gather_window(p, low, high, upper, shift, first, rows, out):
-    """Copy the items of one window of keys to the start of `out`; return how many there are."""
-    some, t = np.empty(AT_ONCE), np.empty(1)
-    bits = t.view(np.int64)
-    filled = 0
-    for start in range(0, p.size, AT_ONCE):
-        found = near(p[start : start + AT_ONCE], low, high, some)
-        for v in some[:found]:
-            t[0] = 1.0 - v if upper else v
-            if 0 <= (bits[0] >> shift) - first < rows:
-                out[filled] = v
-                filled += 1
-    return filled
+        if v < low[0] or v > high[-1]:
+            continue
+        g, end = 0, low.size
+        while end - g > 1:
+            centre = (g + end) // 2
+            if low[centre] <= v:
+                g = centre
+            else:
+                end = centre
+        if v > high[g]:
+            continue
+        t[0] = 1.0 - v if v >= 0.5 else v
+        row = g * pieces + (bits[0] - base[g]) // width[g]
+        y = (t[0] - middle[row]) / half[row] if half[row] > 0.0 else 0.0
+        add_row(table[row], y, y)
+        lowest[row] = min(lowest[row], v)
+        highest[row] = max(highest[row], v)
 
 
 @kernel

@@ -1,21 +1,20 @@
 """Items in groups of nearly equal probability: all that the expected F needs to know of them.
 
 Let t = p for p < 1/2 and t = 1 - p for p ≥ 1/2 (exact in floating point). The key of an item at
-`shift` is the bit pattern of t without its last `shift` bits. Keys grow with t, an item's key at a
-smaller shift refines the one at a larger shift, and at shift 0 a key is a single number. A group
-with b mantissa bits left is never wider than 2^-b times its t.
+`shift` is the bit pattern of t without its last `shift` bits. Keys grow with t, and a group with b
+mantissa bits left is never wider than 2^-b times its t.
 
 The table of a sketch has one row for each key at SHIFT, items whose t share the exponent and the
 first BITS bits of the mantissa. Rows by falling p: p = 1; p in [1/2, 1) by rising key; p in
 [2^-64, 1/2) by falling key; 0 < p < 2^-64; p = 0.
+
+A finer look cuts each group into pieces of equally many numbers t, again by their bits.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +26,6 @@ from argmaxf.expected.grouped.group_kernels import (
     HIGH_BASE,
     HIGH_ROWS,
     LEAST_KEYED,
-    LOW_BASE,
     ONE_ROW,
     ROWS,
     SHIFT,
@@ -36,8 +34,6 @@ from argmaxf.expected.grouped.group_kernels import (
 )
 
 MOMENTS = 6
-MAX_ROWS = 1 << 10  # rows of one table of groups
-SORTED = 1 << 9  # so few items are sorted instead of grouped again
 
 
 def key_of(row: Ints) -> tuple[Bools, Ints]:
@@ -65,10 +61,6 @@ class Groups:
     moments: Floats
     low: Floats  # no probability in the group is below this
     high: Floats  # or above this
-    upper: Bools  # the group is a window of keys of t = 1 - p, else of t = p (see `Window`)
-    shift: Ints
-    first: Ints
-    keys: Ints
 
     def __len__(self) -> int:
         return self.count.size
@@ -99,10 +91,6 @@ class Groups:
             moments=np.zeros((size, MOMENTS)),
             low=values,
             high=values,
-            upper=values >= 0.5,
-            shift=np.zeros(size, np.int64),
-            first=np.zeros(size, np.int64),
-            keys=np.zeros(size, np.int64),
         )
 
     @classmethod
@@ -147,7 +135,7 @@ def groups_of_table(table: Floats, *, zeros: bool = False) -> Groups:
     rows = np.arange(1, TINY_ROW)
     kept = rows[table[1:TINY_ROW, 0] > 0]
     upper, key = key_of(kept)
-    groups = table_groups(upper, SHIFT, key, table[kept], None)
+    groups = table_groups(upper, SHIFT, key, table[kept])
     ones, tiny = table[ONE_ROW, 0], table[TINY_ROW]
     if ones:
         groups = Groups.joined([Groups.of_values(np.ones(1), np.array([ones])), groups])
@@ -170,106 +158,86 @@ def tiny_group(row: Floats, bound: float) -> Groups:
         rest=one,
         half=bound * one,
         moments=moments,
-        low=0.0 * one,
-        high=bound * one,
-        upper=np.zeros(1, np.bool_),
-        shift=np.array([SHIFT]),
-        first=np.zeros(1, np.int64),
-        keys=np.array([LOW_BASE]),
+        low=5e-324 * one,
+        high=np.nextafter(bound * one, 0.0),
     )
 
 
 def table_groups(
-    upper: Bools, shift: int, key: Ints, table: Floats, extremes: tuple[Floats, Floats] | None
+    upper: Bools,
+    shift: int,
+    key: Ints,
+    table: Floats,
+    extremes: tuple[Floats, Floats] | None = None,
 ) -> Groups:
     """Turn rows of a table (count, Σy in two parts, Σy² …) into groups by falling p.
 
     With the `extremes` of each row, bounds are tight and rows of equal items become runs.
     """
-    t_low, t_high, t = (
-        _number(key << shift),
-        _number((key + 1) << shift),
-        _number((key << shift) + ((1 << shift) >> 1)),
-    )
-    centre, rest = np.where(upper, 1.0 - t, t), np.where(upper, t, 1.0 - t)
-    half = np.where(upper, t_low - t, t - t_low)
-    moments = np.column_stack([table[:, 1] + table[:, 2], table[:, 3:]])
-    # On the upper side t is at most 1/2: the key of 1/2 holds that one number.
-    low = np.where(upper, np.maximum(1.0 - t_high, 0.5), t_low)
-    high = np.where(upper, 1.0 - t_low, t_high)
-    if extremes is not None:
-        low, high = extremes
+    first, last = key << shift, ((key + 1) << shift) - 1
+    t_low, t = number_of(first), number_of(first + ((1 << shift) >> 1))
+    if extremes is None:
+        # From 1/2 to 1 numbers are multiples of 2^-53. The key of t = 1/2 holds that one number
+        t_high = np.where(upper, np.minimum(number_of(last), 0.5), number_of(last))
+        ends = 1.0 - np.floor(t_high * 2.0**53) / 2.0**53, 1.0 - np.ceil(t_low * 2.0**53) / 2.0**53
+        extremes = np.where(upper, ends[0], t_low), np.where(upper, ends[1], t_high)
+    return moment_groups(upper, t, t - t_low, table, *extremes)
+
+
+def moment_groups(
+    upper: Bools, t: Floats, half: Floats, table: Floats, low: Floats, high: Floats
+) -> Groups:
+    """Turn rows of a table into groups by falling p, given t in the middle and half the width."""
     run = low == high
-    centre, rest = np.where(run, low, centre), np.where(run, 1.0 - low, rest)
-    half, moments = np.where(run, 0.0, half), np.where(run[:, None], 0.0, moments)
-    size = len(key)
+    centre, rest = np.where(upper, 1.0 - t, t), np.where(upper, t, 1.0 - t)
+    moments = np.column_stack([table[:, 1] + table[:, 2], table[:, 3:]])
     groups = Groups(
         count=table[:, 0],
-        centre=centre,
-        rest=rest,
-        half=half,
-        moments=moments,
+        centre=np.where(run, low, centre),
+        rest=np.where(run, 1.0 - low, rest),
+        half=np.where(run, 0.0, np.where(upper, -half, half)),
+        moments=np.where(run[:, None], 0.0, moments),
         low=low,
         high=high,
-        upper=upper,
-        shift=np.full(size, shift),
-        first=key,
-        keys=np.ones(size, np.int64),
     )
-    return groups[np.lexsort([np.where(upper, key, -key), ~upper])]
+    return groups[np.argsort(-low, kind="stable")]
 
 
-def _number(bits: Ints) -> Floats:
+def number_of(bits: Ints) -> Floats:
+    """Return the numbers that have these bits."""
     return np.ascontiguousarray(bits).view(np.float64)
 
 
-class Window(NamedTuple):
-    """Keys first, first + 1, … first + keys - 1 at a shift, on one side of 1/2."""
+class Pieces:
+    """Groups cut into at least `rows` pieces in all, to be filled with their items."""
 
-    upper: bool
-    shift: int
-    first: int
-    keys: int
+    def __init__(self, groups: Groups, rows: int) -> None:
+        self.low, self.high = groups.low[::-1].copy(), groups.high[::-1].copy()
+        each = max(2, rows // len(groups))
+        upper = self.low >= 0.5
+        first = np.where(upper, 1.0 - self.high, self.low).view(np.int64)
+        last = np.where(upper, 1.0 - self.low, self.high).view(np.int64)
+        self.base, self.width = first, (last - first) // each + 1
+        start = self.base[:, None] + self.width[:, None] * np.arange(each)
+        t_low, t_high = number_of(start).ravel(), number_of(start + self.width[:, None] - 1).ravel()
+        self.upper, self.half = np.repeat(upper, each), 0.5 * (t_high - t_low)
+        self.middle = t_low + self.half
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """A closed range of p that holds every item of the window."""
-        ends = np.array([self.first << self.shift, (self.first + self.keys) << self.shift])
-        low, high = ends.view(np.float64).tolist()
-        if not self.upper:
-            return max(low, 5e-324), min(high, float(np.nextafter(0.5, 0.0)))  # zero is no item
-        return max(0.5, float(np.nextafter(1.0 - high, 0.0))), 1.0 - low
+    def empty(self) -> tuple[Floats, Floats, Floats]:
+        """Return the sums of no items, and their extremes."""
+        size = self.middle.size
+        return np.zeros((size, COLUMNS)), np.full(size, np.inf), np.full(size, -np.inf)
 
-    def refined(self) -> Window:
-        """Return the same window at a smaller shift, with at most about MAX_ROWS keys."""
-        bits = min(self.shift, max(1, (MAX_ROWS // self.keys).bit_length() - 1))
-        return Window(self.upper, self.shift - bits, self.first << bits, self.keys << bits)
+    def add(self, sums: tuple[Floats, Floats, Floats], items: Floats) -> None:
+        """Add items to the sums; those in none of the groups are left out."""
+        bounds = self.low, self.high, self.base, self.width
+        group_kernels.subdivide(items, *bounds, self.middle, self.half, *sums)
 
-
-def windows(groups: Groups) -> Iterator[tuple[Window, int]]:
-    """Yield the windows that neighbouring groups make up, by falling p, and their item counts."""
-    for upper in (True, False):
-        side = groups[groups.upper == upper]
-        for part in _parts(side):
-            first = int(part.first.min())
-            keys = int((part.first + part.keys).max()) - first
-            yield Window(upper, int(part.shift[0]), first, keys), int(part.count.sum())
-
-
-def _parts(side: Groups) -> Iterator[Groups]:
-    """Part the groups of one side where many keys between them are empty, unless items are few.
-
-    A window has a row for every key: clusters of nearly equal items, far apart, would take
-    gigabytes in one.
-    """
-    if not len(side):
-        return
-    if side.count.sum() <= SORTED:
-        yield side
-        return
-    low, high = side.first, side.first + side.keys
-    gap = np.maximum(low[1:] - high[:-1], low[:-1] - high[1:])
-    far = (gap > MAX_ROWS) | (np.diff(side.shift) != 0)
-    edges = [0, *(np.flatnonzero(far) + 1).tolist(), len(side)]
-    for start, stop in itertools.pairwise(edges):
-        yield side[start:stop]
+    def groups(self, parts: Sequence[tuple[Floats, Floats, Floats]]) -> Groups:
+        """Return the pieces that have items, given the sums of all parts of these."""
+        table = np.sum([table for table, _, _ in parts], axis=0)
+        low = np.minimum.reduce([low for _, low, _ in parts])
+        high = np.maximum.reduce([high for _, _, high in parts])
+        kept = np.flatnonzero(table[:, 0])
+        places = self.upper[kept], self.middle[kept], self.half[kept]
+        return moment_groups(*places, table[kept], low[kept], high[kept])

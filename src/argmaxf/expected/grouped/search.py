@@ -8,53 +8,78 @@ g_k = Σ_m e^{-u_m k} Φ_k(u_m) and Φ_k between `low` and `high` (Φ_a and Φ_b
     g_k - g_{k-1} ≥ Σ e^{-ub} least - e^{-ua} (1 - e^{-u}) high           (g only rises in it)
 
 where `least` and `most` bound Φ_k - Φ_{k-1}; where one is negative, the other end of the range is
-the worst for it. A group that none of the three closes is subdivided. g is f, or the loss 1 - f
-where f is above one half: there the terms of f hardly differ between sets, and bounds on them are
-useless. Values along a path are sums of exact differences, minus a value near the optimum, so that
-neighbouring k are told apart even where they differ by less than the last digit of f.
+the worst for it. A group that none of the three closes is open. g is f, or the loss 1 - f where f
+is above one half: there the terms of f hardly differ between sets, and bounds on them are useless.
+Values are sums of exact differences from the best one on, so that neighbouring k are told apart
+even where they differ by less than the last digit of f.
 
-`Search` never looks at items: it says which groups it wants in finer ones (`wanted`) and is told
-(`refine`), so that any source can be searched (`run`).
+`Search` never looks at items: it says which groups it wants in finer ones (`wanted`) and is
+followed by a search with them (`refined`), so that any source can be searched (`run`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.grouped.group_bounds import (
-    RUN_PIECES,
-    Interval,
-    Path,
-    Start,
-    evaluated,
-    open_groups,
-    open_intervals,
-)
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.grouped.integrand import (
+    Gain,
     Integrand,
+    Loss,
     has_loss,
     useful_sizes,
     value_at_least,
     value_of_nothing,
 )
-from argmaxf.expected.grouped.objectives import Gain, Loss, Objective
-from argmaxf.expected.grouped.sources import Cut, Key, Source
 from argmaxf.problem import Problem
 
 TIE_PART = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
 IN_DOUBT = 1e-12  # below this part of them, and a few units of rounding, it is in doubt (ties.py)
 VALUE_ROUNDING = 4e-15
 NEAR_ONE = 0.5  # above this the loss is searched
+BOUND_SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
+RUN_PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
 
-
+Key = TypeVar("Key", bound=Hashable)
 SearchT = TypeVar("SearchT", bound="Search")
+
+
+class Source(Protocol[Key]):
+    """Where the items are: an array, a file, a frame.
+
+    It may hold the items of many decisions, each under its own key (the segments of a frame), so
+    that all of them share its passes; a source of one decision has the one key `()`.
+    """
+
+    def table(self) -> Mapping[Key, Groups]:
+        """Return all items in groups by falling probability, those with p = 0 in the last.
+
+        The groups are those of the summary (`groups.py`). This is the first pass; it raises
+        NotAProbability, or an error of its own, at a value that is no probability.
+        """
+        ...
+
+    def refine(self, wanted: Mapping[Key, Sequence[Groups]]) -> Mapping[Key, Sequence[Groups]]:
+        """Return the items of each part in finer groups, in the same order.
+
+        Bounds of finer groups are tight: `low` and `high` occur. Asked again and again, a source
+        ends with one group for each distinct value.
+        """
+        ...
+
+
+class Cut(NamedTuple):
+    """A decision as it is needed to mark items: the top k, the lowest one at `threshold`."""
+
+    threshold: float
+    k: int
 
 
 class BestBorder(NamedTuple):
@@ -67,35 +92,54 @@ class BestBorder(NamedTuple):
     ambiguous: bool  # other sizes look as good: a summary alone cannot tell them apart
 
 
+class Path(NamedTuple):
+    """The values of f along nested sets, those that end at the borders of groups.
+
+    They are minus a reference, the best of them: what sets differ by there may be lost in the last
+    digit of f.
+    """
+
+    groups: Groups
+    k: Floats
+    f: Any  # minus the objective's offset and the reference
+    reference: float
+    state: Floats
+    low: Floats  # bounds on Φ inside each group
+    high: Floats
+
+
 class Search:
     """The search for the best set among items given in groups by falling probability.
 
-    Ask `wanted` for the neighbouring groups that must be seen more finely, tell `refine` what they
-    are; once nothing is wanted, `cut` and `optimum` are exact. Items with p = 0 are in no group.
+    `wanted` are the neighbouring groups that must be seen more finely; once there are none,
+    `optimum` is exact. Items with p = 0 are in no group.
     """
 
     def __init__(self, groups: Groups, problem: Problem) -> None:
         problem.check_reachable(int(groups.count[groups.high > 0.0].sum()))
         self.problem = problem
         self.groups = groups[groups.high > 0.0]
-        self.nothing = self._value_of_nothing()
-        self.wanted: list[Groups] = []
-        self._intervals: list[Interval] = []
-        self._paths: list[Path] = []
-        self._best = -math.inf
+        self.n = float(groups.count.sum())
+        self.threshold: float | None = None
+        self.path: Path | None = None
         # Items of a set that may be the best; nodes are for such sets, and sums at them for others
         # are below the truth, so that a loss would look like none.
         self._least, self._most = max(1.0, problem.least), float(problem.most)
-        self._threshold: float | None = None
-        if len(self.groups):
-            self._start()
-        self._ask()
+        self.is_open = self._evaluate()
+        while self.is_open.any() and not self.wanted:
+            self.groups = self._replaced(iter(()))
+            self.is_open = self._evaluate()
 
-    def _value_of_nothing(self) -> ExpectedF:
+    @cached_property
+    def nothing(self) -> ExpectedF:
+        """The value of the empty set."""
         return value_of_nothing(self.groups, self.problem)
 
-    def _start(self) -> None:
-        """Evaluate the groups up to the largest k that can be the best."""
+    def _evaluate(self) -> Bools:
+        """Evaluate the groups up to the largest k that can be the best; mark those left open."""
+        is_open = np.zeros(len(self.groups), np.bool_)
+        if not len(self.groups):
+            return is_open
         k = np.cumsum(self.groups.count)
         coefficients, limits = self.problem.coefficients, (self.problem.least, self.problem.most)
         best = value_at_least(self.groups, coefficients, *limits)
@@ -103,92 +147,52 @@ class Search:
         reach = min(max(reach, self._least), float(k[-1]))
         self._least, self._most = max(self._least, least), min(self._most, reach)
         useful = int(np.searchsorted(k, reach)) + 1
-        groups, rest = self.groups[:useful], self.groups[useful:]
+        parts, sizes = (self.groups[:useful], self.groups[useful:]), (self._least, self._most)
         self._integrand = Integrand.of(self.groups, coefficients, reach, self._least)
         near_one = has_loss(coefficients) and best > NEAR_ONE
-        self._objective: Objective = Loss(self._integrand) if near_one else Gain(self._integrand)
-        path = self._first(groups, rest)
-        value = path.reference + self._highest(path)
-        if not near_one and value > NEAR_ONE and has_loss(coefficients):
+        self._objective = Loss(self._integrand) if near_one else Gain(self._integrand)
+        path = evaluated(*parts, self._objective, sizes)
+        if not near_one and path.reference > NEAR_ONE and has_loss(coefficients):
             self._objective = Loss(self._integrand)
-            path = self._first(groups, rest)
-        self._take_in([path])
+            path = evaluated(*parts, self._objective, sizes)
+        self.path = path
+        best = self._best(path)
+        is_open[:useful] = open_groups(path, self._objective, best, sizes, self.problem)
+        return is_open
 
-    def _first(self, groups: Groups, rest: Groups) -> Path:
-        """Evaluate all useful groups from the empty set on."""
-        return self._evaluated(Start(groups, 0.0, None, self._objective.start(rest), (), (rest,)))
-
-    def _take_in(self, paths: list[Path]) -> None:
-        """Take new paths in; runs of equal items are cut at once, others become intervals."""
-        while paths:
-            path = paths.pop()
-            self._paths.append(path)
-            self._best = max(self._best, self._highest(path))
-            is_open = self._open(path)
-            for first, stop in open_intervals(is_open):
-                interval = Interval(path, first, stop)
-                if interval.groups.runs.all():
-                    paths.append(self._inner(interval, interval.groups.split_runs(RUN_PIECES)))
-                else:
-                    self._intervals.append(interval)
-
-    def _open(self, path: Path) -> Bools:
-        """Mark the groups of a path that may hold a better value."""
-        sizes = self._least, self._most
-        best = path.reference + self._best
-        return open_groups(path, self._objective, best, sizes, self.problem)
-
-    def _allowed(self, k: Floats) -> Bools:
-        """Mark the numbers of items that may be selected, the empty set aside."""
-        return (k >= self._least) & (k <= self._most)
-
-    def _highest(self, path: Path) -> float:
-        """The best value at the borders of a path that may be selected."""
-        return float(path.f.max(where=self._allowed(path.k), initial=-math.inf))
-
-    def _inner(self, interval: Interval, finer: Groups) -> Path:
-        """Evaluate finer groups in the place of an interval."""
-        path, first, stop = interval
-        before = (*path.before, path.groups[:first])
-        after = (*path.after, path.groups[stop:])
-        ends = path.state[first], path.state[stop]
-        found = self._evaluated(
-            Start(finer, path.k[first], path.f[first], ends, before, after, path.reference)
-        )
-        path.replace(first, stop, found)
-        return found
-
-    def _evaluated(self, start: Start) -> Path:
-        """Evaluate groups from a border on at which f and the state are known."""
-        return evaluated(start, self._objective, (self._least, self._most))
-
-    def _ask(self) -> None:
-        """Say what is wanted next: open intervals, or in the end the lowest item chosen."""
-        parts = [part for interval in self._intervals for part in interval.parts()]
-        self.wanted = [part for part in parts if not part.runs[0]]
-        if self.wanted:
-            return
-        self.optimum = self.best_border()
-        if self.optimum.k and not self.optimum.last.runs[0] and self._threshold is None:
-            self.wanted = [self.optimum.last]
-
-    def refine(self, finer: Sequence[Groups]) -> None:
-        """Take in the items of what was wanted in finer groups, part by part."""
-        finer = list(finer) or [each[:0] for each in self.wanted]
-        for before, after in zip(self.wanted, finer, strict=True):
-            _check_same(before, after)
-        intervals, self._intervals = self._intervals, []
-        if intervals:
-            parts = iter(finer)
-            self._take_in([self._inner(each, each.joined(parts)) for each in intervals])
-        else:
-            self._threshold = float(finer[0].low[-1])
-        self._ask()
+    def _parts(self) -> Iterator[slice]:
+        """Yield neighbouring open groups: runs of equal items, or others."""
+        kind = np.where(self.is_open, 1 + self.groups.runs, 0)
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], kind, [0]])))
+        for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            if kind[first]:
+                yield slice(first, stop)
 
     @property
-    def unsettled(self) -> Groups:
-        """The groups that may hold a better border than the best one so far."""
-        return Groups.joined([self.groups[:0], *(each.groups for each in self._intervals)])
+    def wanted(self) -> list[Groups]:
+        """The groups that must be seen more finely, those that are neighbours together."""
+        return [self.groups[at] for at in self._parts() if not self.groups.runs[at.start]]
+
+    def refined(self: SearchT, finer: Sequence[Groups]) -> SearchT:
+        """Return the search with finer groups in the place of what was wanted, part by part."""
+        finer = list(finer) or [each[:0] for each in self.wanted]
+        for before, after in zip(self.wanted, finer, strict=True):
+            check_same(before, after)
+        return type(self)(self._replaced(iter(finer)), self.problem)
+
+    def _replaced(self, finer: Iterator[Groups]) -> Groups:
+        """Put finer groups in the place of open ones; runs are cut by arithmetic."""
+        pieces, done = [], 0
+        for at in self._parts():
+            part = self.groups[at]
+            pieces += [
+                self.groups[done : at.start],
+                part.split_runs(RUN_PIECES) if part.runs[0] else next(finer),
+            ]
+            done = at.stop
+        zeros = self.n - float(self.groups.count.sum())
+        none = Groups.of_values(np.zeros(1), np.array([zeros]))[: int(zeros > 0)]
+        return Groups.joined([*pieces, self.groups[done:], none])
 
     @property
     def cut(self) -> Cut:
@@ -196,32 +200,31 @@ class Search:
         k, last = self.optimum.k, self.optimum.last
         if k == 0:
             return Cut(math.inf, 0)
-        return Cut(float(last.centre[0]) if self._threshold is None else self._threshold, k)
+        return Cut(float(last.low[0]) if self.threshold is None else self.threshold, k)
 
     def decision(self, n: int) -> Decision:
         """The decision about n items as a record, without labels."""
         k, f, std, _, _ = self.optimum
         return Decision(None, k, self.cut.threshold, f, std, self.problem.beta, n)
 
-    def best_border(self) -> BestBorder:
-        """Compare the borders of all paths and the empty set, and find the spread at the best."""
+    @cached_property
+    def optimum(self) -> BestBorder:
+        """The best of all borders and the empty set, and the spread there."""
         nothing = BestBorder(0, *self.nothing, self.groups[:0], ambiguous=False)
-        if not self._paths:
+        if self.path is None:
             return nothing
-        k, f, allowed, top = self._borders()
+        k, f, allowed, top = self._borders(self.path)
         if not allowed.any():
-            return self._no_border(nothing)
-        tied = allowed & (
-            f >= f[top] - TIE_PART * self._differing(k, k[top], self._size_of(f[top]))
-        )
-        ambiguous = len(self.rivals()) > 1
-        value = self._value_of(f[top])
+            if self.problem.least > 0:
+                raise self.problem.no_set()
+            return nothing
+        tied = allowed & (f >= f[top] - TIE_PART * self._differing(k, k[top]))
+        ambiguous, value = len(self.rivals()) > 1, self._value_of(f[top])
         if self.problem.least == 0 and value - self.nothing.mean <= TIE_PART * self._terms(value):
             return nothing._replace(ambiguous=ambiguous)
-        chosen = int(np.flatnonzero(tied)[np.argmin(k[tied])])
-        above, below = self._sides(chosen)
-        value = self._value_of(f[chosen])
-        std = self._spread(above, below, value)
+        chosen = int(np.flatnonzero(tied)[0])
+        above, value = self.groups[:chosen], self._value_of(f[chosen])
+        std = self._spread(above, self.groups[chosen:], value)
         return BestBorder(int(k[chosen]), value, std, above[-1:], ambiguous)
 
     @property
@@ -239,13 +242,13 @@ class Search:
 
     def rivals(self) -> list[int]:
         """Return the sizes that look as good as the best: a summary cannot tell them apart."""
-        if not self._paths:
+        if self.path is None:
             return [0]
-        k, f, allowed, top = self._borders()
+        k, f, allowed, top = self._borders(self.path)
         if not allowed.any():
             return [0]
-        size = self._size_of(f[top])
-        terms = size if self._offset else self._differing(k, k[top], size)
+        size = abs(self.path.reference + float(f[top]))
+        terms = size if self._offset else self._differing(k, k[top])
         near = allowed & (f >= f[top] - IN_DOUBT * terms - VALUE_ROUNDING * size)
         close: list[int] = np.unique(k[near]).astype(int).tolist()
         best = self._value_of(f[top])
@@ -253,46 +256,133 @@ class Search:
             return close
         return [0, *close] if self.nothing.mean <= best * (1.0 + IN_DOUBT) else [0]
 
-    def _borders(self) -> tuple[Floats, Floats, Bools, int]:
-        """Return k and f at the borders of all paths, which are allowed, and the best of them."""
-        k = np.concatenate([path.k for path in self._paths])
-        f = np.concatenate([path.f for path in self._paths])
-        allowed = self._allowed(k)
-        return k, f, allowed, int(np.argmax(np.where(allowed, f, -math.inf)))
+    def _borders(self, path: Path) -> tuple[Floats, Any, Bools, int]:
+        """Return k and f at the borders, which may be selected, and the best of them."""
+        allowed = (path.k >= self._least) & (path.k <= self._most)
+        return path.k, path.f, allowed, int(np.argmax(np.where(allowed, path.f, -math.inf)))
 
-    def _no_border(self, nothing: BestBorder) -> BestBorder:
-        """Return the empty set where no other can be had within the limits, if that is allowed."""
-        if self.problem.least > 0:
-            raise self.problem.no_set()
-        return nothing
-
-    def _size_of(self, f: float) -> float:
-        """The size of a value along a path: that of f, or of the loss."""
-        return abs(self._paths[0].reference + float(f))
+    def _best(self, path: Path) -> float:
+        """The best value at the borders that may be selected."""
+        _, _, allowed, top = self._borders(path)
+        return path.reference + float(path.f[top]) if allowed.any() else -math.inf
 
     def _value_of(self, f: float) -> float:
-        """The measure of a value along a path."""
-        return self._offset + (self._paths[0].reference + float(f))
+        """The measure of a value along the path."""
+        assert self.path is not None
+        return self._offset + (self.path.reference + float(f))
 
-    def _differing(self, k: Floats, best: float, size: float) -> Floats:
+    def _differing(self, k: Floats, best: float) -> Floats:
         """The terms of a value that it does not share with the best one: those of other items.
 
         The loss may hang on a few items alone: then nothing of it is shared.
         """
+        assert self.path is not None
+        size = abs(self.path.reference)
         part: Floats = np.abs(k - best) / np.maximum(1.0, np.maximum(k, best))
         return np.minimum(part, size) if self._offset else size * part
 
-    def _sides(self, border: int) -> tuple[Groups, Groups]:
-        """Return the groups above and below a border, counted over all paths."""
-        sizes = np.cumsum([path.k.size for path in self._paths])
-        which = int(np.searchsorted(sizes, border, side="right"))
-        path = self._paths[which]
-        border -= int(sizes[which]) - path.k.size
-        above = Groups.joined([*path.before, path.groups[:border]])
-        return above, Groups.joined([*path.after, path.groups[border:]])
+
+def evaluated(groups: Groups, rest: Groups, objective: Gain, sizes: tuple[float, float]) -> Path:
+    """Return the values at the borders of groups; those of sets of certain `sizes` are exact."""
+    u = objective.u
+    state, phi, rise, low, high = objective.along(groups, rest)
+    k = np.concatenate([[0.0], np.cumsum(groups.count)])
+    kept = np.exp(-np.multiply.outer(groups.count, u))
+    lost = -np.expm1(-np.multiply.outer(groups.count, u))
+    decay = np.exp(-np.multiply.outer(k, u))
+    # g_{i+1} - g_i = Σ e^{-u k_i} [e^{-uN} (Φ_{i+1} - Φ_i) - (1 - e^{-uN}) Φ_i]
+    steps = objective.sign * (decay[:-1] * (kept * rise - lost * phi[:-1])).sum(axis=1)
+    values = objective.sign * (decay * phi).sum(axis=1)
+    top = best_of(values, k, sizes)
+    return Path(groups, k, summed_around(top, steps), float(values[top]), state, low, high)
 
 
-def _check_same(before: Groups, after: Groups) -> None:
+def best_of(values: Any, k: Floats, sizes: tuple[float, float]) -> int:
+    """Return the index of the best value of a set of certain sizes, one item at least."""
+    allowed = (k >= sizes[0]) & (k <= sizes[1])
+    return 1 + int(np.argmax(np.where(allowed, values, -np.inf)[1:]))
+
+
+def summed_around(top: int, steps: Floats) -> Floats:
+    """Sum steps from the best value on to both sides: where they are small, so is their rounding.
+
+    A loss that falls from 1 to 1e-14 would be lost in a sum that starts with the 1. The first value
+    is that of the rule for k ≥ 1 at k = 0, not of the empty set.
+    """
+    above, below = np.cumsum(steps[:top][::-1], axis=0)[::-1], np.cumsum(steps[top:], axis=0)
+    return np.concatenate([-above, np.zeros_like(steps[:1]), below])
+
+
+def open_groups(
+    path: Path, objective: Gain, best: float, sizes: tuple[float, float], problem: Problem
+) -> Bools:
+    """Mark the groups that none of the three bounds closes: they may hold a better value.
+
+    Only sets of certain `sizes` can be the best. A limit on k inside of a group leaves it open
+    unless it is too poor: f may be best right there.
+    """
+    u, (fewest, largest) = objective.u, sizes
+    is_open = (path.groups.count > 1) & (path.k[1:] > fewest) & (path.k[:-1] < largest)
+    limited = (path.k[:-1] < problem.least) | (path.k[1:] > largest)
+    if not problem.split_ties:
+        is_open &= ~path.groups.runs
+    if problem.peaks_between_levels:
+        is_open &= ~path.groups.runs | limited
+    if problem.rises_at_the_top and not (path.k[1:2] > largest).any():
+        is_open[:1] &= ~path.groups.runs[:1]
+    if objective.sign > 0.0:
+        ceiling = _sum(u, path.k[:-1, None] + 1, path.high)
+    else:
+        ceiling = -_sum(u, path.k[1:, None], path.low)
+    is_open &= ceiling > best - BOUND_SLACK * abs(best)
+    is_open &= limited | (path.k[:-1] < fewest) | ~_below_chords(path, objective, best, is_open)
+
+    i = np.flatnonzero(is_open)
+    a, b = path.k[i, None], path.k[i + 1, None]
+    least, most = objective.steps(path.groups[i], path.state[i], path.state[i + 1])
+    loss = -np.expm1(-u)
+    gain = _sum(u, a + 1, most.clip(min=0.0))
+    lost = _sum(u, b - 1, loss * path.low[i]) - _sum(u, b, most.clip(max=0.0))
+    falls = gain < (1.0 - BOUND_SLACK) * lost
+    gain = _sum(u, b, least.clip(min=0.0))
+    lost = _sum(u, a, loss * path.high[i]) - _sum(u, a + 1, least.clip(max=0.0))
+    rises = gain > (1.0 + BOUND_SLACK) * lost
+    is_open[i] = ~(falls | rises) | limited[i]
+    return is_open
+
+
+def _below_chords(path: Path, objective: Gain, best: float, chance: Bools) -> Bools:
+    """Mark runs of equal items, of those asked for, that hold nothing better than their ends.
+
+    With j of N items taken in, f = P(j) + j R(j): R(j) = E[c y / x] for the label y of one of them,
+    P the rest. At every node both are positive and exponential in j, so that they lie below their
+    chords, and f below its own by (j/N) (1 - j/N) N (R(0) - R(N)) more at most.
+    """
+    found = np.zeros(len(path.groups), np.bool_)
+    i = np.flatnonzero(chance & path.groups.runs)
+    if not i.size:
+        return found
+    runs, integrand, u = path.groups[i], objective.integrand, objective.u
+    n = runs.count[:, None]
+    log_in, pi = integrand.inside.sums(runs)
+    log_kept = log_in - integrand.outside.sums(runs)[0] - n * u
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not known stays open
+        each = objective.scale(path.state[i]) * integrand.coefficients.c * pi  # N times one of them
+        bulge = _sum(u, path.k[i, None], -np.expm1(log_kept) * each).clip(min=1e-300)
+        first, rise = path.reference + path.f[i], path.f[i + 1] - path.f[i]
+        highest = first + (bulge + rise) ** 2 / (4.0 * bulge)
+    slack = BOUND_SLACK * abs(best)
+    found[i] = (np.abs(rise) > (1.0 + BOUND_SLACK) * bulge + slack) | (highest < best - slack)
+    return found
+
+
+def _sum(u: Floats, k: Floats, terms: Floats) -> Floats:
+    """Σ_m e^{-u_m k} terms_m, for a column of k."""
+    total: Floats = (np.exp(-u * k) * terms).sum(axis=1)
+    return total
+
+
+def check_same(before: Groups, after: Groups) -> None:
     """Refuse finer groups of other items than those wanted."""
     were, are = before.count.sum(), after.count.sum()
     if were != are:
@@ -309,5 +399,12 @@ def run(source: Source[Key], make: Callable[[Groups], SearchT]) -> dict[Key, Sea
     while wanted := {key: each.wanted for key, each in searches.items() if each.wanted}:
         finer = source.refine(wanted)
         for key in wanted:
-            searches[key].refine(finer.get(key, ()))
+            searches[key] = searches[key].refined(finer.get(key, ()))
+    lasts = {key: each.optimum.last for key, each in searches.items() if each.optimum.k}
+    unknown = {key: [last] for key, last in lasts.items() if not last.runs[0]}
+    closer = source.refine(unknown) if unknown else {}
+    for key, (last,) in unknown.items():
+        (found,) = closer.get(key) or [last[:0]]
+        check_same(last, found)
+        searches[key].threshold = float(found.low[-1])
     return searches
