@@ -13,24 +13,23 @@ from scipy.stats import multinomial
 
 from argmaxf import maximize_empirical_f, maximize_expected_f
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.fixed_sequence import (
+from argmaxf.empirical.guarantees import (
     SHUFFLE_SEED,
     TOP_SHARE,
-    Steps,
-    passed_cuts,
+    Chance,
+    GuaranteeError,
+    Sample,
+    guaranteed_cuts,
+    low_limit,
     rows_needed,
     start_ranks,
     tail,
 )
-from argmaxf.empirical.guarantees import (
-    GuaranteeError,
-    _levels,
-    _precise,
-    guaranteed_cuts,
-    least_true,
-    low_limit,
-    most_selected,
-)
+
+
+def qualifying(y, score, constraints, confidence_level=0.95):
+    chance = Chance(constraints, confidence_level)
+    return guaranteed_cuts(Sample.of(y, score, chance), chance)[0]
 
 
 def walked_plainly(y, score, limit, alpha):
@@ -73,17 +72,20 @@ def test_the_walk_is_the_plain_one(rng, n, limit, alpha, distinct):
     y = rng.random(n) < rng.choice([0.2, 0.6, 0.95])
     score = rng.normal(size=n) + 2 * y
     score = np.round(score * distinct) if distinct else score
-    steps = Steps.of(y, score)
     plain = walked_plainly(y, score, limit, alpha)
-    cuts = _precise(steps, limit, alpha)
-    counts = zip(cuts.true.tolist(), cuts.false.tolist(), strict=True)
-    passed = dict(zip(counts, cuts.level, strict=True))
-    edges = dict(zip(passed, cuts.edge, strict=True))
-    assert all(cut == (y[score >= e].sum(), (~y[score >= e]).sum()) for cut, e in edges.items())
-    at_steps = set(zip(steps.true.tolist(), steps.false.tolist(), strict=True))
-    assert {cut for cut in plain if cut in at_steps} <= set(passed) <= set(plain)
-    assert all(plain[cut] == pytest.approx(level) for cut, level in passed.items())
-    assert np.array_equal(_levels(steps, cuts.true + cuts.false, limit, alpha), cuts.level)
+    chance = Chance(Constraints(limit), 1 - alpha)
+    every, some = Sample.of(y, score), Sample.of(y, score, chance)
+    found = {}
+    for sample in (every, some):
+        cuts, level = sample.cuts, sample.levels(chance)
+        counts = zip(cuts.true.tolist(), cuts.false.tolist(), strict=True)
+        assert [(y[score >= e].sum(), (~y[score >= e]).sum()) for e in cuts.edge] == list(counts)
+        counts = zip(cuts.true.tolist(), cuts.false.tolist(), level.tolist(), strict=True)
+        found[sample is every] = {(true, false): a for true, false, a in counts if a}
+    assert found[True] == pytest.approx(plain)
+    assert found[False] == {cut: found[True][cut] for cut in found[False]}
+    shortest = {true: min(cut for cut in plain if cut[0] == true) for true, _ in plain}
+    assert set(shortest.values()) <= set(found[False])
 
 
 def test_the_tail_is_the_sum_of_its_terms():
@@ -122,7 +124,8 @@ def test_negatives_that_a_sample_may_miss_do_not_break_it(part, spread):
         for tie in range(n + 1 - above):
             score = np.repeat([2.0, 1.0, 0.0], [above, tie, n - above - tie])
             score[:above] += spread * np.arange(above)
-            if passed_cuts(Steps.of(score == 1.0, score), limit, share):
+            chance = Chance(Constraints(limit), 1 - share)
+            if Sample.of(score == 1.0, score, chance).levels(chance).any():
                 broken += multinomial.pmf(
                     [above, tie, n - above - tie], n, [p_above, p_tie, 1 - p_above - p_tie]
                 )
@@ -130,14 +133,15 @@ def test_negatives_that_a_sample_may_miss_do_not_break_it(part, spread):
 
 
 def test_recall_and_rate_are_held_to_the_last_row():
-    steps = Steps.of(np.arange(300) < 80, -np.arange(300.0))
-    needed = int(least_true(steps.positives, 0.9, 0.05))
+    y, score = np.arange(300) < 80, -np.arange(300.0)
 
     def at_least(j, n, p):
         return sum(comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(j, n + 1))
 
+    needed = qualifying(y, score, Constraints(min_recall=0.9)).true.min()
     assert at_least(needed, 80, Fraction(9, 10)) <= 0.05 < at_least(needed - 1, 80, Fraction(9, 10))
-    most = int(most_selected(steps.n, 0.2, 0.05))
+    cuts = qualifying(y, score, Constraints(max_selected_rate=0.2))
+    most = (cuts.true + cuts.false).max()
     below = 1 - at_least(most + 1, 300, Fraction(1, 5))
     assert below <= 0.05 < 1 - at_least(most + 2, 300, Fraction(1, 5))
 
@@ -156,29 +160,25 @@ def sample(n, rate=0.5, apart=3.0, seed=0):
 
 @pytest.mark.parametrize("constraints", [Constraints(1.0), Constraints(None, 1.0)])
 def test_perfection_is_never_guaranteed(constraints):
-    steps = Steps.of(*sample(1000, apart=100))
     with pytest.raises(GuaranteeError, match="would not do") as error:
-        guaranteed_cuts(steps, constraints, 0.95)
+        qualifying(*sample(1000, apart=100), constraints)
     assert error.value.rows == np.inf
 
 
 @pytest.mark.parametrize("labels", [np.zeros(50, bool), np.array([False])])
 def test_rows_without_a_positive_guarantee_nothing(labels):
-    steps = Steps.of(labels, np.arange(labels.size, dtype=float))
     with pytest.raises(GuaranteeError, match="labelled row"):
-        guaranteed_cuts(steps, Constraints(0.5, 0.5), 0.95)
+        qualifying(labels, np.arange(labels.size, dtype=float), Constraints(0.5, 0.5))
 
 
 def test_all_positive_rows_guarantee_all_of_them():
-    steps = Steps.of(np.ones(200, bool), np.arange(200.0))
-    cuts = guaranteed_cuts(steps, Constraints(0.9, 0.9), 0.95)
+    cuts = qualifying(np.ones(200, bool), np.arange(200.0), Constraints(0.9, 0.9))
     assert cuts.true.max() == 200
     assert cuts.false.max() == 0
 
 
 def test_one_tie_of_all_rows_is_one_cut():
-    steps = Steps.of(np.arange(500) < 490, np.zeros(500))
-    cuts = guaranteed_cuts(steps, Constraints(0.9), 0.95)
+    cuts = qualifying(np.arange(500) < 490, np.zeros(500), Constraints(0.9))
     assert (cuts.true.tolist(), cuts.false.tolist()) == ([490], [10])
 
 
@@ -189,7 +189,7 @@ def test_a_large_tie_of_positives_is_evidence_wherever_the_ladder_falls(n, above
     score = y + (np.arange(n) < 2 * above)  # a few rows score higher, half of them positive
     if above and n < 400:
         return  # three negatives need more rows to make up for
-    cuts = guaranteed_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    cuts = qualifying(y, score, Constraints(0.9))
     assert n // 2 in cuts.true
 
 
@@ -221,7 +221,7 @@ def test_rows_sorted_by_label_lend_nothing_to_equal_scores(sorted_by_label):
     """Half of any tie is positive: so is about half of its first rows, within six deviations."""
     for size in (300, 1_000, 20_000):
         y = sorted_by_label(np.arange(size) % 2 == 0)
-        found = Steps.of(y, np.zeros(size)).top(np.array([100]))
+        found = Sample.of(y, np.zeros(size)).top(np.array([100]))
         assert abs(found[0] - 50) <= 30
 
 
@@ -229,8 +229,7 @@ def test_a_start_among_equal_scores_counts_as_many_rows_as_it_has():
     """Every rank of mixed ties: one row more holds one positive more or none, borders are exact."""
     rng = np.random.default_rng(0)
     y, score = rng.random(200) < 0.6, rng.integers(0, 6, 200)
-    steps = Steps.of(y, score)
-    true = steps.top(np.arange(1, 201))
+    true = Sample.of(y, score).top(np.arange(1, 201))
     assert set(np.diff(true)) == {0, 1}
     for s in range(6):
         assert true[(score >= s).sum() - 1] == y[score >= s].sum()
@@ -240,11 +239,11 @@ def test_the_rows_said_to_be_enough_are_enough_with_ties():
     """The same rows several times over: from the number given on, a threshold is found."""
     y, score = np.arange(60) % 2 == 0, np.arange(60) % 2 == 0
     with pytest.raises(GuaranteeError) as error:
-        guaranteed_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+        qualifying(y, score, Constraints(0.9))
     assert error.value.rows < 400
     for times in range(int(np.ceil(error.value.rows / 60)), 80):
-        steps = Steps.of(np.tile(y, times), np.tile(score, times))
-        assert guaranteed_cuts(steps, Constraints(0.9), 0.95).true.max() == 30 * times
+        rows = np.tile(y, times), np.tile(score, times)
+        assert qualifying(*rows, Constraints(0.9)).true.max() == 30 * times
 
 
 def test_no_number_of_rows_is_named_where_labels_ignore_the_scores():
@@ -252,23 +251,19 @@ def test_no_number_of_rows_is_named_where_labels_ignore_the_scores():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         with pytest.raises(GuaranteeError) as error:
-            guaranteed_cuts(
-                Steps.of(rng.random(2000) < 0.5, rng.random(2000)), Constraints(0.7), 0.95
-            )
+            qualifying(rng.random(2000) < 0.5, rng.random(2000), Constraints(0.7))
         named += np.isfinite(error.value.rows)
     assert named <= 5
 
 
 @pytest.mark.parametrize("confidence_level", [1e-9, 0.5, 1 - 1e-9])
 def test_extreme_confidence_is_answered(confidence_level):
-    steps = Steps.of(*sample(5000, apart=5))
-    assert guaranteed_cuts(steps, Constraints(0.9), confidence_level).true.size
+    assert qualifying(*sample(5000, apart=5), Constraints(0.9), confidence_level).true.size
 
 
 def test_more_confidence_guarantees_no_more():
-    steps = Steps.of(*sample(2000))
     longest = [
-        guaranteed_cuts(steps, Constraints(0.9), level).true.max() for level in (0.5, 0.9, 0.999)
+        qualifying(*sample(2000), Constraints(0.9), level).true.max() for level in (0.5, 0.9, 0.999)
     ]
     assert longest[0] >= longest[1] >= longest[2]
 
@@ -276,18 +271,21 @@ def test_more_confidence_guarantees_no_more():
 def test_the_rows_needed_are_enough_more_often_than_not():
     y, score = sample(100, rate=0.2, apart=3.5)
     with pytest.raises(GuaranteeError) as error:
-        guaranteed_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+        qualifying(y, score, Constraints(0.9))
     rows = int(error.value.rows)
     assert 100 < rows < 10_000
     found = 0
     for seed in range(40):
-        steps = Steps.of(*sample(rows, rate=0.2, apart=3.5, seed=seed + 1))
         try:
-            found += guaranteed_cuts(steps, Constraints(0.9), 0.95).true.size > 0
+            found += (
+                qualifying(
+                    *sample(rows, rate=0.2, apart=3.5, seed=seed + 1), Constraints(0.9)
+                ).true.size
+                > 0
+            )
         except GuaranteeError:
             continue
     assert found >= 20
-    assert rows_needed(Steps.of(y, score), Constraints(0.9), 0.05) == error.value.rows
 
 
 @pytest.mark.parametrize("n", [30, 40, 60, 100])
@@ -295,8 +293,9 @@ def test_few_rows_name_a_number_as_many_do(n):
     """Rows of which some hundreds do: a few of them neither name tens of thousands nor none."""
     named = []
     for seed in range(20):
-        steps = Steps.of(*sample(n, rate=0.3, apart=3.0, seed=seed))
-        named.append(rows_needed(steps, Constraints(0.9), 0.05))
+        chance = Chance(Constraints(0.9), 0.95)
+        rows = Sample.of(*sample(n, rate=0.3, apart=3.0, seed=seed), chance)
+        named.append(rows_needed(rows, chance))
     assert 200 < np.median(named) < 1_000
 
 
@@ -306,7 +305,7 @@ def test_few_rows_name_a_number_as_many_do(n):
 def test_the_best_of_the_cuts_that_qualify_is_returned():
     y, score = sample(3000, rate=0.3, apart=2.5)
     best = maximize_empirical_f(y, score, min_precision=0.9, confidence_level=0.95)
-    cuts = guaranteed_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    cuts = qualifying(y, score, Constraints(0.9))
     f = 2 * cuts.true / (cuts.true + cuts.false + y.sum())
     assert best.value == f.max()
     assert best.k == (cuts.true + cuts.false)[f.argmax()] == (score >= best.threshold).sum()
@@ -577,7 +576,7 @@ def test_the_band_of_the_display_is_what_is_guaranteed():
     both = {"min_precision": 0.9, "confidence_level": 0.95}
     shown = EmpiricalFDisplay.from_predictions(y, score, **both)
     guaranteed = shown.limits.precision_low >= 0.9
-    cuts = guaranteed_cuts(Steps.of(y, score), Constraints(0.9), 0.95)
+    cuts = qualifying(y, score, Constraints(0.9))
     assert guaranteed[np.searchsorted(shown.score, cuts.edge)].all()
     assert (shown.limits.precision_low[guaranteed] < shown.precision[guaranteed]).all()
     assert not guaranteed[: np.searchsorted(shown.score, cuts.edge.min()) - 30].any()

@@ -5,8 +5,7 @@ import pytest
 
 from argmaxf import GuaranteeError
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.fixed_sequence import Steps
-from argmaxf.empirical.guarantees import _precise, guaranteed_cuts
+from argmaxf.empirical.guarantees import Chance, Sample, guaranteed_cuts
 from benchmarks.guarantees import (
     CONFIDENCE,
     RATES,
@@ -41,6 +40,7 @@ def test_guarantees_hold_in_the_population(n, rate, spread):
     assert found["guarantee"].held >= enough(2_000)
 
 
+CHANCE = Chance(Constraints(0.9), 0.95)
 MISLEADING = ["just too low", "good and bad in turn", "bad, then good", "bad unseen above a tie"]
 
 
@@ -73,9 +73,8 @@ def test_no_population_breaks_it_whatever_threshold_is_chosen(name, rows, n):
 
 
 def _some_cut_is_bad(y, score, mass, rate, tied):
-    steps = Steps.of(y, score)
     try:
-        cuts = guaranteed_cuts(steps, Constraints(0.9), 0.95)
+        cuts, _ = guaranteed_cuts(Sample.of(y, score), CHANCE)
     except GuaranteeError:
         return False
     distinct = np.unique(score)
@@ -138,7 +137,8 @@ def _broken(population, n, draws, seed):
         block = rng.choice(len(mass), n, p=mass)
         depth = block + np.where(tied[block], 0.5, rng.random(n))
         y = rng.random(n) < rate[block]
-        cuts = _precise(Steps.of(y, -depth), 0.9, 0.05)
+        sample = Sample.of(y, -depth)
+        cuts = sample.cuts.where(sample.levels(CHANCE) > 0)
         lower = np.append(np.unique(depth), len(mass))
         first, last = -cuts.edge, lower[np.searchsorted(lower, -cuts.edge, side="right")]
         bad = ends[lacks(ends), None]

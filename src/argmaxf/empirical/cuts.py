@@ -1,10 +1,12 @@
-"""Every cut of a set of scores with its value, precision and recall: arrays in, arrays out."""
+"""Every cut of a set of scores with its value, precision and recall: arrays in, arrays out.
+
+A cut selects all items whose score is at least its edge. `Counts` says what cuts hold, `Cuts` how
+good they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,24 +16,51 @@ from argmaxf.measures import FBeta, Measure
 from argmaxf.measures.base import divided
 
 
-@dataclass(frozen=True)
-class Cuts:
-    """Cuts from the empty one downwards; each selects the scores of at least its `edge`."""
+class Cuts(NamedTuple):
+    """Cuts from short to long, and how good each is."""
 
-    edge: Floats  # +inf stands for the empty cut, where that comes first
+    edge: Any
     value: Floats  # of the measure
-    rates: Callable[[Any], tuple[Any, Any]]  # precision and recall of the cuts asked for
-    empty_first: bool = True
-
-    def selects_none(self, i: int) -> bool:
-        """Whether the i-th cut is the empty one."""
-        return bool(self.empty_first and i == 0 and np.isposinf(self.edge[i]))
+    precision: Floats
+    recall: Floats
+    rate: Floats  # the part that is selected; 0 for the empty cut alone
 
     def threshold(self, i: int, score: Any) -> float:
         """Return a threshold on the scores that is the i-th cut."""
-        if self.selects_none(i):
-            return float(above(score.max()))
-        return float(below(self.edge[i], score))
+        return float(below(self.edge[i], score) if self.rate[i] > 0 else above(score.max()))
+
+
+class Counts(NamedTuple):
+    """Cuts from short to long, with the weight of positives and of negatives that each holds."""
+
+    edge: Any
+    true: Any
+    false: Any
+
+    @property
+    def size(self) -> Any:
+        """What each cut holds in all."""
+        return self.true + self.false
+
+    def where(self, chosen: Any) -> Counts:
+        """Return some of the cuts."""
+        return Counts(*(column[chosen] for column in self))
+
+    def with_empty(self) -> Counts:
+        """Return these cuts after the empty one."""
+        pairs = zip((np.inf, 0, 0), self, strict=True)
+        return Counts(*(np.append(first, each).astype(each.dtype) for first, each in pairs))
+
+    def rated(self, positives: float, n: float, measure: Measure, zero_division: float) -> Cuts:
+        """Rate the cuts of so many positives among n."""
+        size = self.size
+        return Cuts(
+            edge=self.edge,
+            value=measure.value(self.true, size, positives, n, zero_division=zero_division),
+            precision=divided(self.true, size, zero_division),
+            recall=divided(self.true, positives, zero_division),
+            rate=size / n,
+        )
 
 
 def best_threshold(y: Any, score: Any, weight: Any, measure: Measure) -> float:
@@ -57,22 +86,15 @@ def threshold_std(
     at that rate, where the bootstrap is not (Abrevaya and Huang 2005). Cost: one more sort.
     """
     positives = int(y.sum())
-    fewest = min(positives, y.size - positives) // 5  # five of each class in every part
-    parts = min(10, fewest)
-    if parts < 2:
-        return float("nan")
-    found = [
-        best_threshold(y[rows], score[rows], None if weight is None else weight[rows], measure)
-        for rows in _parts(y, parts, rng)
-        if weight is None or weight[rows].any()
-    ]
-    return float(np.std(found, ddof=1) * parts ** (-1 / 3)) if len(found) > 1 else float("nan")
-
-
-def _parts(y: Bools, parts: int, rng: np.random.Generator) -> list[Ints]:
-    """Return rows in disjoint parts, each with its share of positives and of negatives."""
+    parts = min(10, min(positives, y.size - positives) // 5)  # five of each class in every part
     classes = [rng.permutation(np.flatnonzero(of_class)) for of_class in (y, ~y)]
-    return [np.concatenate([rows[i::parts] for rows in classes]) for i in range(parts)]
+    found = []
+    for i in range(parts):
+        rows = np.concatenate([each[i::parts] for each in classes])
+        heavy = None if weight is None else weight[rows]
+        if heavy is None or heavy.any():
+            found.append(best_threshold(y[rows], score[rows], heavy, measure))
+    return float(np.std(found, ddof=1) * parts ** (-1 / 3)) if len(found) > 1 else float("nan")
 
 
 def counted(y: Any, score: Any, weight: Any) -> tuple[Any, Any, Any]:
@@ -92,13 +114,16 @@ def useful_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division
     """
     if weight is not None or not measure.falls_with_k:
         return every_cut(y, score, weight, measure, zero_division)
-    return _with_empty(*positive_cuts(y, score)[:3], len(y), measure, zero_division)
+    positive, negative = np.sort(score[y]), np.sort(score[~y])
+    cuts = counts_at(_distinct(positive), positive, negative).with_empty()
+    return cuts.rated(positive.size, y.size, measure, zero_division)
 
 
 def every_cut(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
     """Return the cut at each distinct score, and the empty cut. Cost: one argsort."""
     weight = ones_unless(weight, len(y))
-    return _with_empty(*_weigh(y, score, weight), weight.sum(), measure, zero_division)
+    cuts = every_count(y, score, weight).with_empty()
+    return cuts.rated(cuts.true[-1], cuts.size[-1], measure, zero_division)
 
 
 def mean_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
@@ -120,16 +145,30 @@ def mean_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division: 
     def running(per_row: Floats) -> Floats:
         start = share @ per_row[:, 0]
         change = (share[:, None] * np.diff(per_row, axis=1)).ravel()[order]
-        return np.concatenate([[start], start + np.cumsum(change)[last]])
+        return np.append(start, start + np.cumsum(change)[last])
 
     return Cuts(
-        edge=np.concatenate([[np.inf], falling[order][last]], dtype=score.dtype),
-        value=running(measure.quotient(t, k, s, t.shape[1] - 1, zero_division)),
-        rates=lambda i: (
-            running(divided(t, k, zero_division))[i],
-            running(divided(t, s, zero_division))[i],
-        ),
+        np.append(score.dtype.type(np.inf), falling[order][last]),
+        running(measure.value(t, k, s, t.shape[1] - 1, zero_division=zero_division)),
+        running(divided(t, k, zero_division)),
+        running(divided(t, s, zero_division)),
+        running(k / (t.shape[1] - 1)),
     )
+
+
+def counts_at(edge: Any, positive: Any, negative: Any) -> Counts:
+    """Count what cuts at rising edges hold, given both classes' scores, sorted."""
+    true = positive.size - np.searchsorted(positive, edge)
+    false = negative.size - np.searchsorted(negative, edge)
+    return Counts(edge[::-1], true[::-1], false[::-1])
+
+
+def every_count(y: Any, score: Any, weight: Any) -> Counts:
+    """Count what the cut at each distinct score holds. Cost: one argsort."""
+    order = np.argsort(-score)
+    falling, true = score[order], weight[order] * y[order]
+    last = _last_of_each(falling)
+    return Counts(falling[last], np.cumsum(true)[last], np.cumsum(weight[order] - true)[last])
 
 
 def between(low: Any, high: Any) -> Any:
@@ -156,61 +195,11 @@ def above(highest: Any) -> Any:
     return np.nan if np.isposinf(highest) else np.nextafter(highest, np.inf)
 
 
-def rated(
-    edge: Any,
-    true: Any,
-    false: Any,
-    positives: float,
-    n: float,
-    measure: Measure,
-    zero_division: float,
-    *,
-    empty_first: bool = True,
-) -> Cuts:
-    """Rate cuts by the positives and negatives they hold."""
-    predicted = true + false
-    return Cuts(
-        edge=edge,
-        value=measure.quotient(true, predicted, positives, n, zero_division),
-        rates=lambda i: (
-            divided(true[i], predicted[i], zero_division),
-            divided(true[i], positives, zero_division),
-        ),
-        empty_first=empty_first,
-    )
+def _distinct(rising: Any) -> Any:
+    """Return each of some sorted numbers once."""
+    return rising[_last_of_each(rising)]
 
 
-def _with_empty(
-    edge: Any, true: Any, false: Any, n: float, measure: Measure, zero_division: float
-) -> Cuts:
-    """Rate cuts and the empty one before them."""
-    true, false = (np.concatenate([[0], column]) for column in (true, false))
-    edge = np.concatenate([[np.inf], edge], dtype=edge.dtype)
-    return rated(edge, true, false, true[-1], n, measure, zero_division)
-
-
-def positive_cuts(y: Any, score: Any) -> tuple[Any, Any, Any, Any]:
-    """Return each positive score, falling, with the positives and negatives at or above it.
-
-    And the scores of all negatives, rising. Cost: one sort of the numbers.
-    """
-    positive, negative = np.sort(score[y]), np.sort(score[~y])
-    first = np.flatnonzero(np.append(True, positive[1:] != positive[:-1])[: len(positive)])
-    edge = positive[first]
-    true = len(positive) - first
-    false = len(negative) - np.searchsorted(negative, edge)
-    return edge[::-1], true[::-1], false[::-1], negative
-
-
-def _weigh(y: Any, score: Any, weight: Any) -> tuple[Any, Any, Any]:
-    """Return each distinct score, falling, with the weight of positives and negatives above it."""
-    order = np.argsort(-score)
-    falling, true = score[order], weight[order] * y[order]
-    last = _last_of_each(falling)
-    false = weight[order] - true
-    return falling[last], np.cumsum(true)[last], np.cumsum(false)[last]
-
-
-def _last_of_each(falling: Any) -> Any:
-    """Return where each run of equal scores ends."""
-    return np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
+def _last_of_each(ordered: Any) -> Ints:
+    """Return where each run of equal numbers ends."""
+    return np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)])

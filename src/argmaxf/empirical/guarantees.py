@@ -2,36 +2,53 @@
 
 Rows are independent draws of one population. A guarantee is about the threshold that is chosen:
 at the confidence level asked for, over draws of the labelled rows, the constraint holds for new
-rows of that population. Precision is tested in a fixed sequence (`fixed_sequence`); recall and rate
-only grow as the threshold falls, so that one exact test covers every cut. docs/promises.md has the
-proof.
+rows of that population. Recall and rate only grow as the threshold falls, so that one exact test
+covers every cut. Precision is tested in a fixed sequence:
+
+A cut with T positives in k rows passes at a level A where the exact binomial tail
+P(Bin(k, c) ≥ T) ≤ A. Starts are ranks fixed before any label is seen, each with a level of its own;
+a start that passes at its level adds it to A. Cuts are tested at A one after another, from high
+scores to low; at the first that fails A is lost. A start may fall among rows of one score, which
+are then taken in an order that does not look at their labels; a cut never splits them. A second
+sequence begins with all rows of the highest score, however many they are.
+
+*Theorem.* Some threshold of a precision below c passes with a probability of at most the sum of the
+levels, whatever the population.
+
+*Sketch of the proof* (docs/promises.md has it in full). Give each row a place u in [0, 1] by its
+score, so that there are no ties, and let g(x) = P(y = 1, u ≤ x) - c x. Bad thresholds lie in
+intervals (d, b) where g < 0. If one of the first such interval passes, either a start inside the
+interval passed, or the first cut of the interval passed at the sum of the levels of the starts
+between the interval before and d, since A was lost in between. Given how many rows lie above, the
+rows are independent draws that are positive with at most c, as g(d) = 0 and g ≤ 0 after it: each of
+the two has a probability of at most the levels of its starts, and every start is counted once. The
+second sequence has a level and a shorter proof of its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
-from scipy.stats import binom
+from scipy.special import betainc, betaincinv, xlogy
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.messages import how_many
 from argmaxf.constraints import Constraints, check_strictly_between, format_cost, format_level
-from argmaxf.empirical.cuts import Cuts, rated
-from argmaxf.empirical.fixed_sequence import (
-    MOST_GROWTH,
-    Passed,
-    Steps,
-    passed_cuts,
-    rows_needed,
-    tail,
-)
+from argmaxf.empirical.cuts import Counts, Cuts, counts_at, every_count
 from argmaxf.measures import Measure
+
+LEVEL_LEFT = 0.3  # of the level not yet spent, what each start leaves for the later ones
+RANK_RATIO = 3  # each start is so many times as far down as the one before
+TOP_SHARE = 0.05  # of the level, what the sequence from the rows of the highest score has
+SHUFFLE_SEED = 0  # of the order of equal scores: fixed, since a seed chosen afterwards voids it
+MOST_GROWTH = 1e3  # sample sizes beyond this many times the present one are not spelled out
 
 
 class GuaranteeError(ValueError):
@@ -106,125 +123,332 @@ def refuse_groups() -> NoReturn:
     )
 
 
+class Chance(NamedTuple):
+    """Constraints and their confidence level, and for a segment that of all segments at once."""
+
+    constraints: Constraints
+    confidence_level: float
+    joint: float | None = None
+
+    @property
+    def share(self) -> float:
+        """The risk of each constraint: all have the same."""
+        return (1.0 - self.confidence_level) / max(1, len(self.constraints.given()))
+
+    def starts(self, n: float) -> list[tuple[float, float]]:
+        """Return the ranks of the starts among n rows, with their levels."""
+        limit = self.constraints.min_precision
+        return list(start_ranks(limit, self.share * (1 - TOP_SHARE), n)) if limit else []
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Labelled rows, and the cuts of them that are tested; the last holds all rows."""
+
+    y: Bools
+    score: NDArray[Any]
+    cuts: Counts
+
+    @classmethod
+    def of(cls, y: Bools, score: NDArray[Any], chance: Chance | None = None) -> Sample:
+        """Return the rows with the cuts on which the tests turn, or with every cut.
+
+        Of cuts between two positives the shortest has the most precision, and the longest the
+        least. So cuts end at a positive, just before one, or where a start falls.
+        """
+        if chance is None:
+            return cls(y, score, every_count(y, score, np.ones(y.size, np.int64)))
+        positive, negative = np.sort(score[y]), np.sort(score[~y])
+        before = np.searchsorted(negative, positive, side="right")
+
+        def place(rank: float) -> int:
+            """Return the highest negative that so many rows are not below, if there is one."""
+            return bisect_left(
+                range(negative.size),
+                True,
+                key=lambda i: y.size - i - np.searchsorted(positive, negative[i]) < rank,
+            )
+
+        ranks = [rank for rank, _ in chance.starts(y.size) if negative.size]
+        at_ranks = [negative[place(rank) - 1] for rank in ranks]
+        edges = positive, negative[before[before < negative.size]], at_ranks, [score.min()]
+        return cls(y, score, counts_at(np.unique(np.concatenate(edges)), positive, negative))
+
+    @property
+    def positives(self) -> int:
+        """How many rows are positive."""
+        return int(self.cuts.true[-1])
+
+    def top(self, ranks: Any) -> Ints:
+        """Return the positives among so many first rows, for each of the ranks.
+
+        Rows of one score are shuffled: any order will do that does not look at labels, and they may
+        have come sorted by them.
+        """
+        size, true = (np.append(0, each) for each in (self.cuts.size, self.cuts.true))
+        found = []
+        for rank in ranks:
+            last = int(np.searchsorted(size, rank))
+            inside, more = rank - size[last - 1], true[last] - true[last - 1]
+            if more and rank < size[last]:
+                equal = self.y[self.score == self.cuts.edge[last - 1]]
+                more = np.random.default_rng(SHUFFLE_SEED).permutation(equal)[:inside].sum()
+            found.append(true[last - 1] + more)
+        return np.array(found)
+
+    def levels(self, chance: Chance) -> Floats:
+        """Return the level at which the precision of each cut passed, 0 where it did not."""
+        return passed_levels(self.cuts, chance, self.top)
+
+
 def best_guaranteed(
-    y: Any,
-    score: Any,
-    constraints: Constraints,
-    confidence_level: float,
-    measure: Measure,
-    zero_division: float,
-    joint: float | None = None,
+    y: Any, score: Any, chance: Chance, measure: Measure, zero_division: float
 ) -> tuple[Cuts, int, Guarantee]:
-    """Return the cuts that qualify, which of them is the best, and what is guaranteed of it.
-
-    `joint` is the confidence level of all segments at once, where this is one of them.
-    """
-    steps = Steps.of(y, score)
-    found = guaranteed_cuts(steps, constraints, confidence_level, joint)
-    counts = y.sum(), y.size, measure, zero_division
-    cuts = rated(found.edge, found.true, found.false, *counts, empty_first=False)
+    """Return the cuts that qualify, which of them is the best, and what is guaranteed of it."""
+    sample = Sample.of(y, score, chance if measure.falls_with_k else None)
+    passed, level = guaranteed_cuts(sample, chance)
+    counts = sample.positives, y.size, measure, zero_division
+    cuts = passed.rated(*counts)
     i = int(np.argmax(cuts.value))
-    free = rated(steps.edge, steps.true, steps.false, *counts).value.max(initial=0.0)
-    true, size = int(found.true[i]), int(found.true[i] + found.false[i])
-    share = _share(constraints, confidence_level)
-    held = true, size, steps.positives, steps.n
-    limits = _limits_of(*held, found.level[i], constraints, share)
+    limits = Limits.at(passed.where(i), level[i], sample, chance)
     low, recall, rate = (None if each is None else float(each) for each in limits)
-    cost = max(0.0, float(free - cuts.value[i]))
-    return cuts, i, Guarantee(constraints, confidence_level, low, recall, rate, cost, joint)
+    cost = float(sample.cuts.rated(*counts).value.max(initial=0.0) - cuts.value[i])
+    return (
+        cuts,
+        i,
+        Guarantee(
+            chance.constraints,
+            chance.confidence_level,
+            low,
+            recall,
+            rate,
+            max(0.0, cost),
+            chance.joint,
+        ),
+    )
 
 
-class GuaranteedCuts(NamedTuple):
-    """Cuts that qualify: what they hold, and the level at which their precision was tested."""
-
-    edge: NDArray[Any]
-    true: Ints
-    false: Ints
-    level: Floats
-
-    def where(self, chosen: Bools) -> GuaranteedCuts:
-        """Return some of the cuts."""
-        return GuaranteedCuts(*(np.asarray(column)[chosen] for column in self))
-
-    def with_more(self, cuts: list[tuple[Any, int, int, float]]) -> GuaranteedCuts:
-        """Return these cuts and others, shortest first."""
-        columns = [np.append(*each) for each in zip(self, zip(*cuts, strict=True), strict=True)]
-        order = np.argsort(columns[1] + columns[2], kind="stable")
-        return GuaranteedCuts(*(column[order] for column in columns))
-
-
-def guaranteed_cuts(
-    steps: Steps, constraints: Constraints, confidence_level: float, joint: float | None = None
-) -> GuaranteedCuts:
+def guaranteed_cuts(sample: Sample, chance: Chance) -> tuple[Counts, Floats]:
     """Return the cuts for which all constraints are guaranteed, whichever is then chosen.
 
-    Of cuts that differ in negatives alone, the shortest that qualifies. Raises a `GuaranteeError`
-    where there is none. The risk 1 - confidence_level is shared evenly among the constraints;
-    `joint` is the confidence level of all segments at once, for messages only.
+    And the level at which the precision of each passed. Raises a `GuaranteeError` where there is
+    none.
     """
-    share = _share(constraints, confidence_level)
-    cuts = _precise(steps, constraints.min_precision, share)
-    enough = cuts.true >= least_true(steps.positives, constraints.min_recall, share)
-    few = cuts.true + cuts.false <= most_selected(steps.n, constraints.max_selected_rate, share)
-    if not (enough & few).any():
-        level = format_level("confidence level", confidence_level, joint)
-        rows = rows_needed(steps, constraints, share)
-        times = f"and {MOST_GROWTH:,.0f} times as many like these would not do: no cut of them"
-        advice = f"{times} meets it clearly"
-        if math.isfinite(rows):
-            advice = f"about {_rounded(rows):,} would do, if they are like these"
-        labelled = how_many(steps.n, "labelled row")
-        raise GuaranteeError(
-            f"{constraints} cannot be guaranteed at {level} from {labelled}; {advice}", rows
-        )
-    return cuts.where(enough & few)
+    chosen = _enough_and_few(sample.cuts, chance)
+    level = sample.levels(chance)[chosen]
+    if level.any():
+        return sample.cuts.where(chosen).where(level > 0), level[level > 0]
+    rows = rows_needed(sample, chance)
+    advice = (
+        f"and {MOST_GROWTH:,.0f} times as many like these would not do: no cut of them meets it "
+        "clearly"
+    )
+    if math.isfinite(rows):
+        unit = 10.0 ** (math.floor(math.log10(rows)) - 1)  # an estimate: two digits, rounded up
+        advice = f"about {math.ceil(rows / unit) * unit:,.0f} would do, if they are like these"
+    raise GuaranteeError(
+        f"{chance.constraints} cannot be guaranteed at "
+        f"{format_level('confidence level', chance.confidence_level, chance.joint)} from "
+        f"{how_many(sample.y.size, 'labelled row')}; {advice}",
+        rows,
+    )
 
 
-def _share(constraints: Constraints, confidence_level: float) -> float:
-    """Return the risk of each constraint."""
-    return (1.0 - confidence_level) / max(1, len(constraints.given()))
+def _enough_and_few(cuts: Counts, chance: Chance) -> slice:
+    """Return the cuts that pass the tests of recall and of the rate; the last holds all rows.
+
+    The longer a cut, the more recall it has, and the higher its rate.
+    """
+    true, size, asked = cuts.true, cuts.size, chance.constraints
+    least, most = asked.min_recall or 0.0, asked.max_selected_rate
+    rest = 0.0 if most is None else 1.0 - most  # the least part that is not selected
+
+    def has_recall(i: int) -> bool:
+        return not least or tail(true[i], true[-1] - true[i], least) <= chance.share
+
+    def has_rate_too_high(i: int) -> bool:
+        return rest > 0.0 and tail(size[-1] - size[i], size[i], rest) > chance.share
+
+    every = range(size.size)
+    first, end = (bisect_left(every, True, key=each) for each in (has_recall, has_rate_too_high))
+    return slice(first, end)
 
 
-def _precise(steps: Steps, limit: float | None, share: float) -> GuaranteedCuts:
-    """Return the cuts whose precision is guaranteed, shortest first."""
-    level = np.zeros(steps.edge.size)
-    every = GuaranteedCuts(steps.edge, steps.true, steps.false, level)
+def tail(true: Any, false: Any, limit: Any) -> Any:
+    """Return P(Bin(true + false, limit) ≥ true), the exact p-value of a rate below `limit`."""
+    return np.where(np.asarray(true) > 0, betainc(np.maximum(true, 1), false + 1.0, limit), 1.0)
+
+
+def low_limit(true: Any, size: Any, level: Any) -> Any:
+    """Return Clopper and Pearson's lower limit of a proportion of `true` in `size`."""
+    true, size = np.asarray(true, np.float64), np.asarray(size, np.float64)
+    limit = betaincinv(np.maximum(true, 1.0), size - true + 1.0, level)
+    return np.where(true > 0, limit, 0.0)[()]
+
+
+# ------------------------------------------------------------------ the test of precision
+
+
+class Start(NamedTuple):
+    """A place where a sequence may begin."""
+
+    rank: float  # so many rows from the top
+    true: float  # the positives among them
+    level: float  # what it adds to the level, if it passes
+
+
+def start_ranks(limit: float, alpha: float, n: float) -> Iterator[tuple[float, float]]:
+    """Yield the ranks of the starts, with their levels; those beyond n rows stand for all rows.
+
+    The first is the least number of rows that could pass, all of them positive.
+    """
+    level = alpha * (1 - LEVEL_LEFT)
+    rank = least_rows(limit, level)
+    while rank < n and level > 0:
+        yield rank, level
+        rank, level = rank * RANK_RATIO, level * LEVEL_LEFT
+    yield n, level / (1 - LEVEL_LEFT)
+
+
+def least_rows(limit: float, level: float) -> float:
+    """Return how many rows, all positive, a test at this level needs: limit^rows ≤ level."""
+    return math.inf if limit == 1 else max(1, math.ceil(math.log(level) / math.log(limit)))
+
+
+def passed_levels(
+    cuts: Counts, chance: Chance, top: Callable[[Any], Any], *, from_top: bool = True
+) -> Floats:
+    """Return the level at which each cut's precision passed, 0 where it did not.
+
+    `top` says how many positives are among so many first rows. The second sequence, from the rows
+    of the highest score, is left out unless `from_top`.
+    """
+    limit = chance.constraints.min_precision
     if not limit:
-        return every
-    runs = passed_cuts(steps, limit, share)
-    for run in runs:
-        np.maximum(level[run.first : run.end], run.level, out=level[run.first : run.end])
-    found = every.where(level > 0)
-    between = [cut for run in runs for cut in _among_negatives(steps, run, limit)]
-    return found.with_more(between) if between else found
+        return np.ones(cuts.true.size)
+    ranks, levels = zip(*chance.starts(cuts.size[-1]), strict=True)
+    passed = _sequence(cuts, map(Start, ranks, top(ranks), levels), limit)
+    if not from_top:
+        return passed
+    first = Start(cuts.size[0], cuts.true[0], chance.share * TOP_SHARE)
+    return np.maximum(passed, _sequence(cuts, [first], limit))
 
 
-def _among_negatives(
-    steps: Steps, run: Passed, limit: float
-) -> Iterator[tuple[Any, int, int, float]]:
-    """Yield the first cut of a run that starts among negatives, equal scores unsplit."""
-    held, above = steps.before(run.first)
-    if held + above < run.rank:
-        return
-    edge = steps.negative[held - run.rank]
-    false = steps.negative.size - int(np.searchsorted(steps.negative, edge))
-    if tail(held, false, limit) <= run.level:
-        yield edge, held, false, run.level
+def _sequence(cuts: Counts, starts: Iterable[Start], limit: float) -> Floats:
+    """Return the level at which each cut passed in one sequence."""
+    size, passed, level = cuts.size, np.zeros(cuts.true.size), 0.0
+    begun = [each for each in starts if tail(each.true, each.rank - each.true, limit) <= each.level]
+    for start, following in zip_longest(begun, begun[1:]):
+        level += start.level
+        first = int(np.searchsorted(size, start.rank))
+        goal = int(np.searchsorted(size, following.rank)) if following else size.size
+        end = _first_failure(cuts, first, goal, limit, level)
+        passed[first:end] = level
+        level = level if end == goal else 0.0
+    return passed
 
 
-def least_true(positives: int, min_recall: float | None, share: float) -> float:
-    """Return how many of the S positives a cut must hold: least j with P(Bin(S, r) ≥ j) ≤ share."""
-    if not min_recall:
-        return 0
-    return math.inf if min_recall == 1 else float(binom.isf(share, positives, min_recall)) + 1
+def _first_failure(cuts: Counts, first: int, goal: int, limit: float, level: float) -> int:
+    """Return the first of some cuts that fails at a level, or `goal`."""
+    stop, many = first, 1 << 13
+    while stop < goal:
+        first, stop, many = stop, min(goal, stop + many), 2 * many
+        failed = _fails(cuts.true[first:stop], cuts.false[first:stop], limit, level)
+        if failed.any():
+            return first + int(np.argmax(failed))
+    return goal
 
 
-def most_selected(n: int, max_rate: float | None, share: float) -> float:
-    """Return how many of the n rows a cut may hold: the most j with P(Bin(n, q) ≤ j) ≤ share."""
-    if max_rate is None or max_rate == 1:
+def _fails(true: Any, false: Any, limit: float, level: float) -> Bools:
+    """Return which cuts fail; the exact tail is only needed where Chernoff's bound does not tell.
+
+    P(Bin(k, c) ≥ T) ≤ e^{-k KL(T/k, c)} for T > ck.
+    """
+    size = true + false
+    with np.errstate(divide="ignore", invalid="ignore"):
+        divergence = xlogy(true, true / (size * limit)) + xlogy(
+            false, false / (size - size * limit)
+        )
+    open_ = np.flatnonzero((true <= size * limit) | ~(divergence >= -math.log(level)))
+    failed = np.zeros(true.size, np.bool_)
+    failed[open_] = tail(true[open_], false[open_], limit) > level
+    return failed
+
+
+# ------------------------------------------------------------------ how many rows would do
+
+_CHANCE = 0.05  # what is seen more often than this by chance alone says nothing
+
+
+def rows_needed(sample: Sample, chance: Chance) -> float:
+    """Return about how many rows like these would let a cut qualify, or infinity.
+
+    Every count is multiplied until the tests would find a cut, there and at any larger multiple.
+    """
+    if not sample.positives:
         return math.inf
-    most = float(binom.ppf(share, n, max_rate))
-    return most if binom.cdf(most, n, max_rate) <= share else most - 1
+    last = sample.cuts.true.size - 1
+    some = np.append(np.linspace(0, last, 500), np.geomspace(1, last + 1, 100) - 1)
+    cuts = sample.cuts.where(np.unique(some.astype(np.int64)))
+    size, precision = cuts.size, _believed(cuts, chance)
+    alike = bool(cuts.size[0] > 1)  # a row alone at the top is not taken to share its score
+
+    def enough(growth: float) -> bool:
+        grown = Counts(cuts.edge, cuts.true * growth, cuts.false * growth)
+        hits = precision * grown.size
+        tested = Counts(cuts.edge, hits, grown.size - hits)
+
+        def top(ranks: Any) -> Any:
+            return np.interp(ranks, np.append(0, grown.size), np.append(0, hits))
+
+        level = passed_levels(tested, chance, top, from_top=alike)
+        return bool((level[_enough_and_few(grown, chance)] > 0).any())
+
+    return _least_growth(enough) * float(size[-1])
+
+
+def _least_growth(enough: Callable[[float], bool]) -> float:
+    """Return the least growth from which on every larger one is enough, or infinity.
+
+    Growths are looked at downwards, first far apart and then close below the last that is enough.
+    """
+    wide, near = 0.3, 0.05  # the estimate is found to the second part of itself, by the first
+    least, high, low = math.inf, MOST_GROWTH, 1.0
+    for apart in (wide, near):
+        for growth in np.geomspace(high, low, math.ceil(math.log(high / low) / apart) + 1).tolist():
+            if not enough(growth):
+                break
+            least = growth
+        if not math.isfinite(least):
+            break
+        high, low = least, max(1.0, least * math.exp(-wide))
+    return least
+
+
+def _believed(cuts: Counts, chance: Chance) -> Floats:
+    """Return the precision that each cut is taken to have in the population.
+
+    One row of the precision asked for is added to each, so that a few lucky rows at the top do not
+    look better than they are. It is 0 where a precision just too low would reach it more often than
+    not, or labels without regard to the scores more often than `_CHANCE`. A few rows at the top say
+    little by themselves: they are taken to be like the best larger cut unless they speak against.
+    """
+    true, false, limit = cuts.true, cuts.false, chance.constraints.min_precision
+    if not limit:
+        return np.asarray(true / cuts.size)
+    precision = (true + limit) / (cuts.size + 1)
+    if cuts.size[-1] >= least_rows(limit, chance.share):  # fewer rows could not tell
+        rate = true[-1] / cuts.size[-1]
+        lucky = tail(true, false, limit) > 0.6
+        if rate < limit:
+            lucky |= tail(true, false, rate) > _CHANCE
+        precision[lucky] = 0.0
+    best = np.maximum.accumulate(precision[::-1])[::-1]
+    as_few = 1.0 - tail(true + 1, np.maximum(false - 1, 0), best)  # P(Bin(k, best) ≤ true)
+    return np.where((false == 0) | (as_few > _CHANCE), best, precision)
+
+
+# ------------------------------------------------------------------ limits, labels, segments
 
 
 class Limits(NamedTuple):
@@ -248,50 +472,22 @@ class Limits(NamedTuple):
         """Return the limits of every cut; none of them without a confidence level."""
         if confidence_level is None:
             return cls()
-        value, count = np.unique(score, return_counts=True)
-        size = np.cumsum(count[::-1])[::-1]
-        positive = np.sort(score[y])
-        true = positive.size - np.searchsorted(positive, value)
-        share = _share(constraints, confidence_level)
-        level = np.full(size.size, np.nan)
-        if limit := constraints.min_precision:
-            level = _levels(Steps.of(y, score), size, limit, share)
-        return _limits_of(true, size, positive.size, y.size, level, constraints, share)
+        sample = Sample.of(y, score)
+        chance = Chance(constraints, confidence_level)
+        found = cls.at(sample.cuts, sample.levels(chance), sample, chance)
+        return cls(*(None if each is None else each[::-1] for each in found))
 
-
-def _limits_of(
-    true: Any,
-    size: Any,
-    positives: int,
-    n: int,
-    level: Any,
-    constraints: Constraints,
-    share: float,
-) -> Limits:
-    """Return the exact limits by which cuts of so many rows with so many positives are tested."""
-    rate_given = constraints.max_selected_rate is not None
-    return Limits(
-        low_limit(true, size, level) if constraints.min_precision else None,
-        low_limit(true, positives, share) if constraints.min_recall else None,
-        1.0 - low_limit(n - size, n, share) if rate_given else None,
-    )
-
-
-def _levels(steps: Steps, size: Ints, limit: float, share: float) -> Floats:
-    """Return the levels at which cuts of these sizes pass, NaN where the test ended before."""
-    level = np.full(size.size, np.nan)
-    for run in passed_cuts(steps, limit, share):
-        last = steps.n if run.end == steps.edge.size else int(steps.size[run.end]) - 1
-        here = (size >= run.rank) & (size <= last)
-        level[here] = np.fmax(level[here], run.level)
-    return level
-
-
-def low_limit(true: Any, size: Any, level: Any) -> Any:
-    """Return Clopper and Pearson's lower limit of a proportion of `true` in `size`."""
-    true, size = np.asarray(true, np.float64), np.asarray(size, np.float64)
-    limit = betaincinv(np.maximum(true, 1.0), size - true + 1.0, level)
-    return np.where(true > 0, limit, 0.0)[()]
+    @classmethod
+    def at(cls, cuts: Counts, level: Any, sample: Sample, chance: Chance) -> Limits:
+        """Return the exact limits of cuts whose precision passed at these levels."""
+        asked, size, n = chance.constraints, cuts.size, sample.y.size
+        level = np.where(level > 0, level, np.nan)
+        rated = asked.max_selected_rate is not None
+        return cls(
+            low_limit(cuts.true, size, level) if asked.min_precision else None,
+            low_limit(cuts.true, sample.positives, chance.share) if asked.min_recall else None,
+            1.0 - low_limit(n - size, n, chance.share) if rated else None,
+        )
 
 
 def raise_joined(kind: str | None, failed: list[tuple[Any, GuaranteeError]]) -> None:
@@ -322,9 +518,3 @@ def joint_guarantee(guarantees: list[Guarantee], confidence_level: float, cost: 
         worst("rate_high", max),
         cost,
     )
-
-
-def _rounded(rows: float) -> int:
-    """Return a number of rows to two digits, rounded up: it is an estimate."""
-    unit = 10.0 ** (math.floor(math.log10(rows)) - 1)
-    return math.ceil(math.ceil(rows / unit) * unit)

@@ -35,6 +35,7 @@ from argmaxf.empirical.cuts import (
     useful_cuts,
 )
 from argmaxf.empirical.guarantees import (
+    Chance,
     GuaranteeError,
     best_guaranteed,
     check_can_be_guaranteed,
@@ -376,9 +377,8 @@ def _solved(
                 limits = constraints if y.any() else replace(constraints, min_recall=None)
                 found.append(_best(cuts, s, weight, limits))
             else:
-                level, joint = searches.levels(confidence_level)
-                chance = constraints, level, measure, zero_division, joint
-                cuts, i, guarantee = best_guaranteed(y, s, *chance)
+                chance = Chance(constraints, *searches.levels(confidence_level))
+                cuts, i, guarantee = best_guaranteed(y, s, chance, measure, zero_division)
                 found.append(replace(_threshold(cuts, i, s), guarantee=guarantee))
         except GuaranteeError as error:
             failed.append((name, error))
@@ -412,44 +412,32 @@ def _together(
 def _best(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> Threshold:
     value = cuts.value
     if constraints.given():
-        value = np.where(_allowed(cuts, score, weight, constraints), value, -np.inf)
+        value = np.where(_allowed(cuts, _slack(weight, score.size), constraints), value, -np.inf)
     return _threshold(cuts, int(np.argmax(value)), score)
 
 
 def _threshold(cuts: Cuts, i: int, score: Any) -> Threshold:
     """Return the i-th cut."""
-    precision, recall = cuts.rates(i)
     return Threshold(
         threshold=cuts.threshold(i, score),
         value=float(cuts.value[i]),
-        precision=float(precision),
-        recall=float(recall),
-        k=0 if cuts.selects_none(i) else int(np.count_nonzero(score >= cuts.edge[i])),
+        precision=float(cuts.precision[i]),
+        recall=float(cuts.recall[i]),
+        k=int(np.count_nonzero(score >= cuts.edge[i])) if cuts.rate[i] > 0 else 0,
     )
 
 
-def _allowed(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> Bools:
+def _allowed(cuts: Cuts, slack: float, constraints: Constraints) -> Bools:
     """Return which cuts meet the constraints; say what is reachable where none does."""
-    precision, recall = cuts.rates(slice(None))
-    least_recall, least_precision = constraints.min_recall or 0.0, constraints.min_precision or 0.0
-    few = _few_selected(cuts, score, weight, constraints.max_selected_rate)
-    slack = _slack(weight, score.size)
-    found = few & (recall >= least_recall - slack)
-    _need_some(found, "min_recall", least_recall, recall[few].max())
-    both = found & (precision >= least_precision - slack)
-    _need_some(both, "min_precision", least_precision, precision[found].max())
-    return np.asarray(both)
-
-
-def _few_selected(cuts: Cuts, score: Any, weight: Any, rate: float | None) -> Bools:
-    """Return which cuts select at most that part of the rows, or of their weight."""
-    if rate is None:
-        return np.ones(cuts.edge.size, np.bool_)
-    flat = np.sort(score, axis=None)
-    heavy = ones_unless(weight, len(score)).repeat(score.size // len(score))
-    above_it = np.append(np.cumsum(heavy[np.argsort(score, axis=None)][::-1])[::-1], 0.0)
-    most = (rate + _slack(weight, score.size)) * above_it[0]
-    return np.asarray(above_it[np.searchsorted(flat, cuts.edge)] <= most)
+    most = constraints.max_selected_rate
+    found = cuts.rate <= (np.inf if most is None else most) + slack
+    for name in ("recall", "precision"):
+        limit, reached = getattr(constraints, f"min_{name}") or 0.0, getattr(cuts, name)
+        few, found = found, found & (reached >= limit - slack)
+        if not found.any():
+            best = reached[few].max()
+            raise ValueError(f"min_{name}={limit} cannot be reached: the best cut has {best:.6g}")
+    return np.asarray(found)
 
 
 def _slack(weight: Any, n: int) -> float:
@@ -460,15 +448,10 @@ def _slack(weight: Any, n: int) -> float:
     return max(1e-12, 0.0 if weight is None else n * float(np.finfo(float).eps))
 
 
-def _need_some(allowed: Any, name: str, limit: float, reachable: float) -> None:
-    if not allowed.any():
-        raise ValueError(f"{name}={limit} cannot be reached: the best cut has {reachable:.6g}")
-
-
 def _curve(cuts: Cuts) -> Curve:
     edges = cuts.edge[1:]
     threshold = np.concatenate([[above(edges[0])], between(edges[1:], edges[:-1]), edges[-1:]])
-    return Curve(threshold, *cuts.rates(slice(None)), cuts.value)
+    return Curve(threshold, cuts.precision, cuts.recall, cuts.value)
 
 
 def _stack(found: list[Threshold]) -> Threshold:
