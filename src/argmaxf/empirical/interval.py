@@ -241,7 +241,9 @@ def _melded(
         recall = _proportion(scale, 1, true, positives, 1.0 - share if up else share)
         specificity = _proportion(scale, 2, rejected, negatives, 1.0 - share if up else share)
         tp = s * recall
-        value = measure.quotient(tp, tp + (n - s) * (1.0 - specificity), s, n, zero_division)
+        value = measure.value(
+            tp, tp + (n - s) * (1.0 - specificity), s, n, zero_division=zero_division
+        )
         order = np.argsort(-value if up else value)
         passed = np.cumsum(weight[order]) / weight.sum()
         ends.append(float(value[order[np.searchsorted(passed, tail)]]))

@@ -250,7 +250,7 @@ class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
         threshold, guarantees = self._tune(rows)
         self._cuts, self._gain = self._scaled(threshold, rows)
         if self.average == "macro":
-            reached = np.asarray(self._measure().quotient(*rows.counts(threshold)))
+            reached = np.asarray(self._measure().value(*rows.counts(threshold)))
         else:
             reached = self._best(rows).value
         self.f_ = self._for_target(reached)

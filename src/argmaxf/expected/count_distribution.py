@@ -154,7 +154,7 @@ class CountDistribution:
         k = np.array([chosen.count.sum()])
         if k[0] == self.n:  # of all items T is S: what the sums below leave of nothing is rounding
             s, mass = self.nodes[likely], self.mass[likely]
-            value = self.measure.quotient(s, self.n, s, self.n, self.zero_division)
+            value = self.measure.value(s, self.n, s, self.n, zero_division=self.zero_division)
             return math.sqrt(max(0.0, float(mass @ (value - mean) ** 2)))
         pi, negative, variance = self._sums(chosen)
         tilted = negative if self.by_false else pi

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.compiled import kernel
-from argmaxf.measures.ratio import Coefficients
+from argmaxf.measures import Coefficients
 
 # The trapezoid rule in v, with u = exp(v - e^{-v}) / high, converges geometrically in 1/STEP.
 # With these numbers the error is below 1e-14 for 1/x and 3e-13 for 1/x², on any range of x.

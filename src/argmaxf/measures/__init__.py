@@ -12,16 +12,19 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from argmaxf.measures.base import Measure
-from argmaxf.measures.confusion_matrix import (
+from argmaxf.measures.base import Coefficients, Linear, Measure, Ratio
+from argmaxf.measures.named import (
     MCC,
     BalancedAccuracy,
+    Dice,
+    FBeta,
     FowlkesMallows,
     GMean,
+    IoU,
+    Jaccard,
     Kappa,
-    Linear,
+    Tversky,
 )
-from argmaxf.measures.ratio import Coefficients, Dice, FBeta, IoU, Jaccard, Ratio, Tversky
 from argmaxf.measures.user_defined import UserDefined
 
 __all__ = [

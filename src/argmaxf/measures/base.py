@@ -1,14 +1,22 @@
-"""What every measure is: a name, a title, and its value from four counts."""
+r"""What every measure is, and the two families whose expectations are found from what they share.
+
+A measure is a value from four counts. Of a `Ratio` the coefficients are known, and of a `Linear`
+that it is linear in true positives; any other has nothing but its values.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from argmaxf._base.validation import check_zero_division
+
+MOST_SPAN = 1e20  # b_out over s1, up to which the quadrature of an empty set has all its digits
 
 
 class Measure(ABC):
@@ -25,6 +33,12 @@ class Measure(ABC):
     falls_with_k: ClassVar[bool] = False
     # The smallest and the largest value; infinite where they are not known.
     ends: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+
+    def __init_subclass__(cls, **attributes: Any) -> None:
+        """Take attributes from the head of a class: `class MCC(Linear, name="mcc")`."""
+        super().__init_subclass__()
+        for name, value in attributes.items():
+            setattr(cls, name, value)
 
     @property
     def title(self) -> str:
@@ -68,26 +82,125 @@ class Measure(ABC):
         -------
         float or ndarray
         """
-        return self.quotient(tp, k, s, n, check_zero_division(zero_division))
+        check_zero_division(zero_division)
+        counts = (None if each is None else np.asarray(each, float) for each in (tp, k, s, n))
+        return divided(*self.fraction(*counts), zero_division)
 
-    def quotient(self, tp: Any, k: Any, s: Any, n: Any = None, zero_division: float = 0.0) -> Any:
-        """Return `value` without the check of `zero_division`: for loops.
+
+class Coefficients(NamedTuple):
+    """The five numbers of a `Ratio`: floats, or decimals where digits beyond them are asked for.
+
+    Attributes
+    ----------
+    c, b_in, b_out, s0, s1 : float
+        As in (c T + s0) / (k + b_in T + b_out R + s1).
+    """
+
+    c: Any
+    b_in: Any
+    b_out: Any
+    s0: Any = 0
+    s1: Any = 0
+
+
+class Ratio(Measure, falls_with_k=True):
+    """A measure (c T + s0) / (k + b_in T + b_out R + s1), given by its `coefficients`.
+
+    T are true positives, k items predicted positive, and R = S - T the positives left out.
+    """
+
+    @abstractmethod
+    def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
+        """Return the coefficients, computed with numbers of a given type.
 
         Parameters
         ----------
-        tp, k, s : array-like
-            True positives, items predicted positive, and positives.
-        n : array-like, optional
-            All items.
-        zero_division : float, default=0.0
-            The value of 0/0.
+        number : callable, default=float
+            Makes a number of that type from a float: float, Decimal, mpf.
 
         Returns
         -------
-        float or ndarray
+        Coefficients
         """
-        counts = (None if each is None else np.asarray(each, float) for each in (tp, k, s, n))
-        return divided(*self.fraction(*counts), zero_division)
+
+    def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
+        """Return c T + s0 and k + b_in T + b_out R + s1, where R = s - T."""
+        c, b_in, b_out, s0, s1 = self.coefficients(Decimal if isinstance(k, Decimal) else float)
+        return c * tp + s0, k + b_out * s + (b_in - b_out) * tp + s1
+
+    @property
+    def tilts_up(self) -> bool:
+        """Whether a true positive lowers the denominator, as in Tversky's index with a > 1."""
+        return bool(-1.0 < self.coefficients().b_in < 0.0)
+
+    def checked(self) -> Coefficients:
+        """Return the coefficients as floats if expectations can be computed for them.
+
+        They must not be negative; c > 0; s1 > 0 where s0 > 0; and the value must rise with T.
+        """
+        c, b_in, b_out, s0, s1 = found = Coefficients(*map(float, self.coefficients()))
+        if not (0.0 < c < float("inf") and min(b_in, b_out, s0, s1) >= 0.0 and max(found) < 1e300):
+            raise ValueError(
+                f"{self!r} must have c > 0 and all coefficients from 0 to 1e300, got {found}"
+            )
+        if (s0 > 0.0 and s1 == 0.0) or b_in * s0 > c * (1.0 + s1):
+            raise ValueError(f"{self!r} must rise with true positives for every k, got {found}")
+        if s1 > 0.0 and b_out > MOST_SPAN * s1:
+            raise ValueError(
+                f"{self!r} must have a smoothing constant of 0, or of at least {1 / MOST_SPAN:g} "
+                f"of the weight of a missed positive, which is {b_out:g}; got {s1:g}: expectations "
+                "would lose their digits"
+            )
+        return found
+
+
+class Linear(Measure):
+    """A measure whose `fraction` is linear in tp once k and s are known, as that of MCC is.
+
+    Its expectation needs no more of the labels than E[T; S = s], how many true positives there are
+    where s labels are positive, for the few s that are likely (`expected/counts.py`).
+
+    Beyond that the value must fall as k grows at the same T and S, where it is not 0/0; be smooth
+    in S between 0 and n; and be 0/0, if at all, for all T of a k and S at once. And no top set that
+    parts a run of equal items may be better than both that do not:
+
+    - Along a run f is, but for a constant, L(k) h(k) with a line L: h = 1 for balanced accuracy,
+      1/√k for Fowlkes-Mallows, 1/√(k (n - k)) for MCC. The slope has the sign of a line in k,
+      L(n) k - L(0) (n - k) for MCC, which does not go from + to - unless L < 0 at both ends, and so
+      always.
+    - For kappa the slope is Σ_S P(S) 2 n w(S) / d(k, S)², d the denominator, w = S B - (n - S) A,
+      A = Σ (π_i - π) over the items above the run, B = Σ (π - π_i) over those below, where π_i is
+      P(y_i = 1 | S). As k grows, larger S weigh more. And B/A grows with S: π_i - π is
+      (o_i - o) e(S - 1) / e_all(S), with odds o and symmetric polynomials of them, e that of all
+      but the two; the ratio of an e without a low and one without a high item grows. So w goes from
+      - to +, and so does the slope.
+    """
+
+    def parts(
+        self, k: Any, s: Any, n: Any, zero_division: float, *, by_false: bool = False
+    ) -> tuple[Any, Any]:
+        """Return a and b of a T + b, or of a F + b with F = k - T false positives, for arrays.
+
+        0/0 is a = 0 and b = `zero_division`. Where nearly all are positive, F is the small number.
+
+        Parameters
+        ----------
+        k, s, n : ndarray
+            Items predicted positive, positives, and all items.
+        zero_division : float
+            The value of 0/0.
+        by_false : bool, default=False
+            Whether a and b are those of a F + b.
+
+        Returns
+        -------
+        tuple
+        """
+        tp = np.stack([0 * k, 0 * k + 1, k] if by_false else [0 * k, 0 * k + 1])
+        numerator, denominator = self.fraction(tp, k, s, n)
+        slope = numerator[0] - numerator[1] if by_false else numerator[1] - numerator[0]
+        start = numerator[2] if by_false else numerator[0]
+        return divided(slope, denominator, 0.0), divided(start, denominator, zero_division)
 
 
 def others(part: Any, n: Any) -> Any:

@@ -160,7 +160,7 @@ def _expected_by_size(comparison: Comparison, y: Any, p: Any) -> tuple[str, Expe
     measure = comparison.measure
     display = ExpectedFDisplay.of(p, measure=measure)
     chosen = np.asarray(display.decision.selected)
-    found = measure.quotient(np.sum(y[chosen]), chosen.sum(), y.sum(), y.size)
+    found = measure.value(np.sum(y[chosen]), chosen.sum(), y.sum(), y.size)
     return (
         f"Expected {measure.title} against how many rows are selected. Found on the labels, for "
         f"the best: {float(found):.3f}.",

@@ -1,6 +1,6 @@
 r"""A ratio of counts at the nodes of the quadrature, prepared for given items.
 
-For a measure of the family (c T + s0) / (k + b_in T + b_out R + s1) (see `measures/ratio.py`), with
+For a measure of the family (c T + s0) / (k + b_in T + b_out R + s1) (see `measures/base.py`), with
 1/x = Σ ω e^{-ux} and independent labels, the value of a set is f = Σ_m e^{-u_m k} Φ(u_m),
 
     Φ = ω e^{-u s1} Q A,   Q = Π_{i in} (1 - p_i w_in) Π_{j out} (1 - p_j w_out),
