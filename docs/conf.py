@@ -73,7 +73,6 @@ ROOMS = {
     "Probabilities in, labels out": (
         "argmaxf.expected",
         "argmaxf.prior",
-        "argmaxf.empirical.label_shift",
     ),
     "Labelled scores": ("argmaxf.empirical",),
     "Classifiers and their comparison": ("argmaxf.estimators", "argmaxf.comparison"),

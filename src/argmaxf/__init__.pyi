@@ -11,9 +11,7 @@ from argmaxf.comparison.compare import compare as compare
 from argmaxf.comparison.result import Comparison as Comparison
 from argmaxf.empirical.guarantees import Guarantee as Guarantee
 from argmaxf.empirical.guarantees import GuaranteeError as GuaranteeError
-from argmaxf.empirical.interval import Interval as Interval
 from argmaxf.empirical.interval import f_interval as f_interval
-from argmaxf.empirical.label_shift import estimate_rate as estimate_rate
 from argmaxf.empirical.threshold import Curve as Curve
 from argmaxf.empirical.threshold import Threshold as Threshold
 from argmaxf.empirical.threshold import empirical_f_curve as empirical_f_curve
@@ -55,6 +53,7 @@ from argmaxf.expected.worst_case import maximize_worst_case_f as maximize_worst_
 from argmaxf.frames import TiesWarning as TiesWarning
 from argmaxf.frames import decide as decide
 from argmaxf.frames import summarize as summarize
+from argmaxf.measures import Interval as Interval
 from argmaxf.monitoring.labelling import LabelPlan as LabelPlan
 from argmaxf.monitoring.labelling import estimate_f as estimate_f
 from argmaxf.monitoring.labelling import plan_labels as plan_labels
@@ -62,6 +61,7 @@ from argmaxf.monitoring.monitor import Monitor as Monitor
 from argmaxf.monitoring.monitor import Period as Period
 from argmaxf.monitoring.prediction import PredictedF as PredictedF
 from argmaxf.monitoring.prediction import predict_f as predict_f
+from argmaxf.prior import estimate_rate as estimate_rate
 from argmaxf.prior import shift_prior as shift_prior
 
 __version__: str

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from argmaxf._base.validation import check_unit_interval
+from argmaxf._base.validation import check_strictly_between, check_unit_interval
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,6 @@ def format_probability(number: float) -> str:
 def format_cost(cost: float) -> str:
     """Say what constraints cost, as in "at 0.02 of" F, or that they cost nothing."""
     return f"at {cost:.4g} of" if cost > 1e-12 else "at no cost in"
-
-
-def check_strictly_between(name: str, number: float, why: str) -> float:
-    """Return a probability that must be neither 0 nor 1, for the reason given."""
-    value = check_unit_interval(name, number)
-    if not 0.0 < value < 1.0:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {number!r}: {why}")
-    return value
 
 
 def format_level(name: str, number: float, joint: float | None) -> str:

@@ -412,8 +412,8 @@ def test_segments_keep_it_all_at_once_and_overall(parts):
     ("by", "message"),
     [
         (["a"] * 99, r"by must hold the segment of each of 100 rows, got \(99,\)"),
-        (["a"] * 99 + [None], "by must name a segment for every row, got None at row 99"),
-        ([1.0, np.nan] * 50, "by must name a segment for every row, got .*nan.* at row 1"),
+        (["a"] * 99 + [None], "by must hold a segment everywhere, got None at position 99"),
+        ([1.0, np.nan] * 50, "by must hold a segment everywhere, got .*nan.* at position 1"),
         (np.array(["a", 1] * 50, object), "by must hold values that can be sorted"),
     ],
 )

@@ -23,8 +23,8 @@ from argmaxf import (
     summarize,
 )
 from argmaxf.cli.app import run
-from argmaxf.empirical.label_shift import most_likely_shares
 from argmaxf.frames.decide import decisions, rate_of
+from argmaxf.prior import most_likely_shares
 from argmaxf.theory import GaussianMixture
 
 rates = st.floats(0.001, 0.999)

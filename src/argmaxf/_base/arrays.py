@@ -48,30 +48,20 @@ def is_sparse(values: Any) -> bool:
 
 
 def as_csr(name: str, matrix: Any) -> Any:
-    """Return a sparse matrix of probabilities as a CSR array of float64 without stored zeros.
+    """Return a sparse matrix of probabilities as a new CSR array of float64 without stored zeros.
 
     Duplicates are added up, as SciPy does wherever it looks at a matrix; what was given is left as
-    it is. Holds one copy of the cells.
+    it is.
     """
     from scipy import sparse
 
     if matrix.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
-    csr = sparse.csr_array(matrix, dtype=np.float64)
-    if not csr.has_canonical_format:
-        csr = csr.copy() if np.shares_memory(csr.data, _stored(matrix)) else csr
-        csr.sum_duplicates()
+    csr = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    csr.sum_duplicates()
     _check_range(name, csr)
-    if csr.data.size and not csr.data.all():
-        csr = csr.copy() if np.shares_memory(csr.data, _stored(matrix)) else csr
-        csr.eliminate_zeros()
+    csr.eliminate_zeros()
     return csr
-
-
-def _stored(matrix: Any) -> Any:
-    """Return the stored numbers of a matrix, where its format has them in one array."""
-    data = getattr(matrix, "data", None)
-    return data if isinstance(data, np.ndarray) and data.dtype.kind != "O" else np.empty(0)
 
 
 def _check_range(name: str, csr: Any) -> None:

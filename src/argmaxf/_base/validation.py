@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf._base.arrays import tensors_for
+from argmaxf._base.arrays import Ints, tensors_for
 
 LEAST_BETA, MOST_BETA = 1e-9, 1e9
 
@@ -34,17 +34,39 @@ def check_beta(beta: float) -> float:
 
 def check_positive(name: str, number: float) -> float:
     """Return a number that must be positive and finite as a float."""
-    value = _check_real(name, number)
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be positive and finite, got {number!r}")
-    return value
+    return _checked(name, number, "be positive and finite", lambda x: 0.0 < x < math.inf)
 
 
 def check_not_negative(name: str, number: float) -> float:
     """Return a number that must be finite and not negative as a float."""
-    value = _check_real(name, number)
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{name} must be finite and not negative, got {number!r}")
+    return _checked(name, number, "be finite and not negative", lambda x: 0.0 <= x < math.inf)
+
+
+def check_unit_interval(name: str, number: float) -> float:
+    """Return a number that must lie in [0, 1] as a float."""
+    return _checked(name, number, "lie in [0, 1]", lambda x: 0.0 <= x <= 1.0)
+
+
+def check_strictly_between(name: str, number: float, why: str) -> float:
+    """Return a probability that must be neither 0 nor 1, for the reason given."""
+    value = check_unit_interval(name, number)
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {number!r}: {why}")
+    return value
+
+
+def _checked(name: str, number: Any, rule: str, holds: Callable[[float], bool]) -> float:
+    """Return a real number as a float if it keeps to a rule."""
+    try:
+        if isinstance(number, str | bytes):
+            raise TypeError("text")
+        value = float(number)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a real number, got {number!r}") from None
+    except OverflowError:  # whole numbers of hundreds of digits
+        value = math.copysign(math.inf, number > 0 or -1)
+    if not holds(value):
+        raise ValueError(f"{name} must {rule}, got {number!r}")
     return value
 
 
@@ -63,14 +85,6 @@ def check_whole(name: str, number: Any, least: int = 0) -> int:
     if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {number!r}")
     return int(number)
-
-
-def check_unit_interval(name: str, number: float) -> float:
-    """Return a number that must lie in [0, 1] as a float."""
-    value = _check_real(name, number)
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must lie in [0, 1], got {number!r}")
-    return value
 
 
 def check_zero_division(zero_division: float) -> float:
@@ -214,7 +228,7 @@ def as_positives(name: str, values: ArrayLike, pos_label: Any = None) -> NDArray
     return positive
 
 
-def as_classes(name: str, values: Any) -> NDArray[Any]:
+def as_classes(name: str, values: Any, what: str = "a label") -> NDArray[Any]:
     """Return labels of any kind as an array; sparse, ragged and missing ones are refused."""
     refuse_masked(name, values)
     _refuse_sparse(name, values)
@@ -222,21 +236,27 @@ def as_classes(name: str, values: Any) -> NDArray[Any]:
         labels = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} must be an array of labels: {error}") from None
-    missing = labels != labels if labels.dtype.kind in "fcmM" else _missing_objects(labels)
-    if labels.ndim and np.any(missing):
+    if labels.ndim and np.any(missing := _missing(labels)):
         position = _plain(np.argwhere(missing)[0].tolist())
         got = labels[position]
-        raise ValueError(f"{name} must hold a label everywhere, got {got} at position {position}")
+        raise ValueError(f"{name} must hold {what} everywhere, got {got} at position {position}")
     return labels
 
 
-def _missing_objects(labels: NDArray[Any]) -> Any:
-    """Mark None, NaN, NA and NaT among Python objects."""
-    if labels.dtype.kind != "O" or {str, int, bool}.issuperset(map(type, labels.flat)):
+def _missing(labels: NDArray[Any]) -> Any:
+    """Mark None and what is not equal to itself: NaN, NaT, NA."""
+    if labels.dtype.kind != "O":
+        return labels != labels if labels.dtype.kind in "fcmM" else False
+    if {str, int, bool}.issuperset(map(type, labels.flat)):
         return False
-    names = "NoneType", "NAType", "NaTType"
-    found = [type(v).__name__ in names or (isinstance(v, float) and v != v) for v in labels.flat]
-    return np.reshape(found, labels.shape)
+
+    def is_missing(value: Any) -> bool:
+        try:
+            return value is None or bool(value != value)
+        except TypeError:  # NA is neither equal to itself nor not
+            return True
+
+    return np.reshape([is_missing(each) for each in labels.flat], labels.shape)
 
 
 def which_are(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
@@ -329,12 +349,26 @@ def _plain(position: list[int]) -> int | tuple[int, ...]:
     return position[0] if len(position) == 1 else tuple(position)
 
 
-def _check_real(name: str, number: Any) -> float:
-    if isinstance(number, str | bytes):
-        raise ValueError(f"{name} must be a real number, got {number!r}")
-    try:
-        return float(number)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a real number, got {number!r}") from None
-    except OverflowError:  # whole numbers of hundreds of digits
-        return math.copysign(math.inf, number > 0 or -1)
+class Segments(NamedTuple):
+    """The segments of n rows: segment i has the rows order[offsets[i] : offsets[i + 1]]."""
+
+    names: NDArray[Any]  # sorted
+    order: Ints
+    offsets: Ints
+
+    @classmethod
+    def of(cls, by: ArrayLike, n: int) -> Segments:
+        """Read the segment of each row; missing ones are refused. Cost: two sorts."""
+        values = as_classes("by", by, "a segment")
+        if values.shape != (n,):
+            raise ValueError(f"by must hold the segment of each of {n} rows, got {values.shape}")
+        try:
+            names, which, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        except TypeError:
+            raise ValueError("by must hold values that can be sorted, got several types") from None
+        return cls(names, np.argsort(which, kind="stable"), np.append(0, np.cumsum(sizes)))
+
+    def rows(self) -> Iterator[Ints]:
+        """Yield the rows of each segment."""
+        for first, last in zip(self.offsets, self.offsets[1:], strict=False):
+            yield self.order[first:last]

@@ -22,8 +22,8 @@ from argmaxf.comparison.ranking import (
     total_error,
 )
 from argmaxf.constraints import format_cost
-from argmaxf.empirical.interval import Interval
 from argmaxf.estimators.shift import Distance
+from argmaxf.measures import Interval
 
 FEW_EVALUATED = 100  # positives below which a tuned threshold is unstable
 

@@ -24,10 +24,10 @@ from argmaxf.comparison.messages import (
 )
 from argmaxf.comparison.methods import METHODS, Method
 from argmaxf.comparison.ranking import CLEAR_LEAD, Choice, EvaluationSets, choose
-from argmaxf.empirical.interval import Interval, f_interval
+from argmaxf.empirical.interval import f_interval
 from argmaxf.estimators.scores import last_step
 from argmaxf.expected.values import expected_f
-from argmaxf.measures import Measure
+from argmaxf.measures import Interval, Measure
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from argmaxf.displays.base import (
     tidy,
 )
 from argmaxf.empirical.guarantees import Limits
-from argmaxf.empirical.interval import Interval, f_difference, f_interval
+from argmaxf.empirical.interval import f_difference, f_interval
 from argmaxf.empirical.threshold import (
     Curve,
     Threshold,
@@ -34,7 +34,7 @@ from argmaxf.empirical.threshold import (
 )
 from argmaxf.estimators.labels import Labels
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.measures import MeasureLike, as_measure
+from argmaxf.measures import Interval, MeasureLike, as_measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

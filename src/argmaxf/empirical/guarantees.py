@@ -40,7 +40,8 @@ from scipy.special import betainc, betaincinv, xlogy
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.messages import how_many
-from argmaxf.constraints import Constraints, check_strictly_between, format_cost, format_level
+from argmaxf._base.validation import check_strictly_between
+from argmaxf.constraints import Constraints, format_cost, format_level
 from argmaxf.empirical.cuts import Counts, Cuts, counts_at, every_count
 from argmaxf.measures import Measure
 

@@ -27,7 +27,7 @@ kind is therefore taken to be correlated as the true labels are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -41,36 +41,14 @@ from argmaxf._base.validation import (
     as_labels,
     as_positives,
     check_choice,
-    check_unit_interval,
+    check_strictly_between,
     ones_unless,
     which_are,
 )
-from argmaxf.measures import MEASURES, Measure, MeasureLike, as_measure
+from argmaxf.measures import MEASURES, Interval, Measure, MeasureLike, as_measure
 
+WHY = "no interval is certain"
 FEWEST = 10  # positives and negatives of a label that the coverage of a macro interval needs
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A confidence interval around a value.
-
-    Attributes
-    ----------
-    low : float
-        Lower end.
-    value : float
-        The value itself: the F_β of the predictions.
-    high : float
-        Upper end.
-    reliable : bool
-        False for a macro average with a label of fewer than 10 positives or negatives: then the
-        interval may hold the true value less often than stated.
-    """
-
-    low: float
-    value: float
-    high: float
-    reliable: bool = True
 
 
 def f_interval(
@@ -135,7 +113,7 @@ def f_interval(
         y_true, y_pred = _one_against_rest(y_true, y_pred, average, pos_label)
     truth, guess = _columns(y_true, y_pred, average)
     chosen = as_measure(measure, beta)
-    tail = (1.0 - _check_level(confidence_level)) / 2.0
+    tail = (1.0 - check_strictly_between("confidence_level", confidence_level, WHY)) / 2.0
     counts = _counts(truth, guess)
     if average == "micro":
         counts = counts.sum(axis=1, keepdims=True)
@@ -194,9 +172,8 @@ def f_difference(
     variance = np.sum((influence1 - influence2).mean(axis=1) ** 2)
     for guess in (first, second):
         variance += 0.5 * np.sum((_one_more_error(_counts(truth, guess), chosen) / f1.size) ** 2)
-    reach = float(np.sqrt(variance)) * -NormalDist().inv_cdf(
-        (1.0 - _check_level(confidence_level)) / 2.0
-    )
+    tail = (1.0 - check_strictly_between("confidence_level", confidence_level, WHY)) / 2.0
+    reach = float(np.sqrt(variance)) * -NormalDist().inv_cdf(tail)
     return Interval(value - reach, value, value + reach)
 
 
@@ -373,10 +350,3 @@ def _labels(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
             f"{kinds[True]!r}"
         )
     return truth, guess
-
-
-def _check_level(confidence_level: float) -> float:
-    level = check_unit_interval("confidence_level", confidence_level)
-    if level in (0.0, 1.0):
-        raise ValueError(f"confidence_level must lie strictly between 0 and 1, got {level!r}")
-    return level

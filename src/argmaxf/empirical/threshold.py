@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.segments import Segments
 from argmaxf._base.validation import (
+    Segments,
     as_positives,
     as_scores,
     as_weights,

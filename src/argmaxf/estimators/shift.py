@@ -11,11 +11,10 @@ from scipy.stats import ks_2samp
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import check_choice
-from argmaxf.empirical.interval import Interval
-from argmaxf.empirical.label_shift import estimate_rate, most_likely_shares
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer
-from argmaxf.prior import ESTIMATE, check_rate, shift_prior
+from argmaxf.measures import Interval
+from argmaxf.prior import ESTIMATE, check_rate, estimate_rate, most_likely_shares, shift_prior
 
 READINGS = (
     "Scores alone cannot tell two causes apart. (1) Covariate shift: other rows came, each as "

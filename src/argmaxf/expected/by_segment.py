@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.segments import Segments
-from argmaxf._base.validation import NotAProbability
+from argmaxf._base.validation import NotAProbability, Segments
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained, probability_of_parts
 from argmaxf.expected.counts import refuse_many

@@ -20,7 +20,6 @@ import polars as pl
 from argmaxf._base.arrays import Floats
 from argmaxf._base.atomic_write import refuse_inputs
 from argmaxf._base.validation import check_choice, check_unit_interval
-from argmaxf.empirical.interval import Interval
 from argmaxf.expected import band, refine
 from argmaxf.expected.array_passes import BatchPasses
 from argmaxf.expected.decision import Decision
@@ -37,6 +36,7 @@ from argmaxf.frames.decide import Decisions, Solved, rate_of, solve
 from argmaxf.frames.engine_passes import Answers
 from argmaxf.frames.engines import is_polars_pattern
 from argmaxf.frames.table import Table
+from argmaxf.measures import Interval
 from argmaxf.prior import factor_of
 from argmaxf.problem import Problem
 

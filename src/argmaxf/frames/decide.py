@@ -12,15 +12,14 @@ import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.constraints import ChanceConstraint
-from argmaxf.empirical.interval import Interval
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch, sketch_of_table
 from argmaxf.frames.engine_passes import BITS, LEAST, Answers, decide_segments, items_above
 from argmaxf.frames.engines import Frame, as_frame, engine_of, with_arrays
 from argmaxf.frames.grouping import checked, refuse_bad, sketch_table, summarized
 from argmaxf.frames.table import Key, Table, names_of, unused
-from argmaxf.measures import MeasureLike
-from argmaxf.prior import check_fits, check_rate, is_estimated
+from argmaxf.measures import Interval, MeasureLike
+from argmaxf.prior import check_fits, check_rate, is_estimated, most_likely_rate
 from argmaxf.problem import Problem
 
 T = TypeVar("T")
@@ -251,8 +250,6 @@ def rate_of(sketch: ProbabilitySketch, train_rate: float) -> Interval:
     Items of a group count as their mean. Within a group p, and 1 - p, vary by a sixty-fourth, so
     each likelihood is right to a few millionths.
     """
-    from argmaxf.empirical.label_shift import most_likely_rate  # loads scipy.optimize, .3 s
-
     if not sketch.n:
         raise ValueError("the rate must be estimated from at least one probability, got none")
     groups = groups_of_sketch(sketch)

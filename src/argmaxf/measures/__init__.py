@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from argmaxf.measures.base import Coefficients, Linear, Measure, Ratio
+from argmaxf.measures.base import Coefficients, Interval, Linear, Measure, Ratio
 from argmaxf.measures.named import (
     MCC,
     BalancedAccuracy,
@@ -36,6 +36,7 @@ __all__ = [
     "FBeta",
     "FowlkesMallows",
     "GMean",
+    "Interval",
     "IoU",
     "Jaccard",
     "Kappa",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple
 
@@ -201,6 +202,29 @@ class Linear(Measure):
         slope = numerator[0] - numerator[1] if by_false else numerator[1] - numerator[0]
         start = numerator[2] if by_false else numerator[0]
         return divided(slope, denominator, 0.0), divided(start, denominator, zero_division)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval around a value.
+
+    Attributes
+    ----------
+    low : float
+        Lower end.
+    value : float
+        The value itself: the F_β of the predictions.
+    high : float
+        Upper end.
+    reliable : bool
+        False for a macro average with a label of fewer than 10 positives or negatives: then the
+        interval may hold the true value less often than stated.
+    """
+
+    low: float
+    value: float
+    high: float
+    reliable: bool = True
 
 
 def others(part: Any, n: Any) -> Any:

@@ -29,10 +29,9 @@ from argmaxf._base.validation import (
     as_probabilities,
     check_choice,
     check_count,
+    check_strictly_between,
 )
-from argmaxf.constraints import check_strictly_between
-from argmaxf.empirical.interval import Interval
-from argmaxf.measures import Measure, MeasureLike, as_measure
+from argmaxf.measures import Interval, Measure, MeasureLike, as_measure
 from argmaxf.monitoring.recalibration import CalibrationPosterior, drawn_positives, log_odds
 
 UNIFORM_SHARE = 0.1  # of the draws

@@ -37,12 +37,15 @@ from scipy.stats import hypergeom
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.atomic_write import write_whole
-from argmaxf._base.validation import as_labels, as_probabilities, check_unit_interval
-from argmaxf.constraints import check_strictly_between
-from argmaxf.empirical.interval import Interval, f_interval
-from argmaxf.empirical.label_shift import most_likely_rate
+from argmaxf._base.validation import (
+    as_labels,
+    as_probabilities,
+    check_strictly_between,
+    check_unit_interval,
+)
+from argmaxf.empirical.interval import f_interval
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
-from argmaxf.measures import MEASURES, MeasureLike, Ratio, as_measure
+from argmaxf.measures import MEASURES, Interval, MeasureLike, Ratio, as_measure
 from argmaxf.monitoring.prediction import (
     Count,
     PredictedF,
@@ -50,7 +53,7 @@ from argmaxf.monitoring.prediction import (
     predicted_from_counts,
 )
 from argmaxf.monitoring.recalibration import CalibrationPosterior
-from argmaxf.prior import move_odds, odds_factor
+from argmaxf.prior import most_likely_rate, move_odds, odds_factor
 
 WINDOWS = (1, 4)  # periods that are tested together
 FORMAT = "argmaxf monitor"

@@ -19,10 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.validation import as_labels, as_probabilities
-from argmaxf.constraints import check_strictly_between
-from argmaxf.empirical.interval import Interval
-from argmaxf.measures import Measure, MeasureLike, as_measure
+from argmaxf._base.validation import as_labels, as_probabilities, check_strictly_between
+from argmaxf.measures import Interval, Measure, MeasureLike, as_measure
 from argmaxf.monitoring.recalibration import CalibrationPosterior, drawn_positives
 
 EXACT_ITEMS = 4096  # more probabilities are put into so many bins first
