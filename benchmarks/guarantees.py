@@ -2,7 +2,7 @@
 
     python -m benchmarks guarantees                  the time of a guarantee, n = 1e6
     python -m benchmarks.guarantees                  how often guarantees hold
-    python -m benchmarks.guarantees --mapie --page docs/promises.md
+    python -m benchmarks.guarantees --mapie --page docs/background/guarantee-proofs.md
                                                    the table of that page (group "peers")
     python -m benchmarks.guarantees --decimals 1     the same with scores that many rows share
 

@@ -2,7 +2,7 @@
 
 Averages over labels are drawn 30 % as often, with six of the measures.
 
-python -m benchmarks.interval_coverage --page docs/empirical.md
+python -m benchmarks.interval_coverage --page docs/background/interval-coverage.md
 python -m benchmarks.interval_coverage --draws 200
 """
 

@@ -1,7 +1,8 @@
 """Masks for segmentation beside sorting and RankSEG: time, and expected Dice lost.
 
-python -m benchmarks.segmentation [--device cuda] prints the tables of docs/segmentation.md; RankSEG
-is put beside where it is installed, at its default (`pruning_prob=.5`) and at its best (0).
+python -m benchmarks.segmentation [--device cuda] prints the tables of
+docs/background/segmentation.md; RankSEG is put beside where it is installed, at its default
+(`pruning_prob=.5`) and at its best (0).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Two normal classes as far apart as the F1 asked for needs, and their true probabilities. All rows
 are decided at once, and in batches that hold so many positives on average; the table of
-docs/one-row-at-a-time.md has the points of F1 that are lost. About ten seconds of one core.
+docs/background/studies.md has the points of F1 that are lost. About ten seconds of one core.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ html_theme_options = {
     # Pages of wide tables have the whole width.
     "secondary_sidebar_items": {
         "**": ["page-toc"],
-        **{page: [] for page in ("benchmarks", "compared", "notation", "warnings")},
+        **{page: [] for page in ("benchmarks", "other-packages", "notation", "warnings")},
     },
 }
 

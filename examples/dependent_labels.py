@@ -2,7 +2,7 @@
 
 Instance-wise F1 of logistic regression on the paper's four multilabel data sets, decided for
 independent and for dependent labels, with paired bootstrap intervals over the test rows. The table
-is written between the two marks in docs/dependent-labels.md. About a minute.
+is written between the two marks in docs/background/dependent-labels.md. About a minute.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from argmaxf.measures import FBeta
 from reproduction.datasets import load_mulan
 
 NAMES = ("yeast", "scene", "medical", "enron")
-PAGE = Path(__file__).parent.parent / "docs" / "dependent-labels.md"
+PAGE = Path(__file__).parent.parent / "docs" / "background" / "dependent-labels.md"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 C = [
     0.001,

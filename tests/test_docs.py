@@ -13,7 +13,7 @@ import pytest
 import argmaxf
 from tests import ROOT
 
-PAGES = sorted(p for place in ("*.md", "docs/**/*.md", "*/*.md") for p in ROOT.glob(place))
+PAGES = sorted({p for place in ("*.md", "docs/**/*.md", "*/*.md") for p in ROOT.glob(place)})
 MODULES = sorted(
     m.name
     for m in pkgutil.walk_packages(argmaxf.__path__, "argmaxf.")

@@ -1,4 +1,4 @@
-"""python -m benchmarks.choosing: the study, from the fits to the tables of docs/choosing.md.
+"""python -m benchmarks.choosing: make the study of docs/background/method-study.md.
 
 Needs the packages of the dependency group `study`. Everything that was fitted is kept in a folder,
 and a run that was stopped goes on from there; a full run takes about twenty minutes of one core.

@@ -33,7 +33,7 @@ def qualifying(y, score, constraints, confidence_level=0.95):
 
 
 def walked_plainly(y, score, limit, alpha):
-    """The walks as docs/promises.md states them: every distinct cut in turn, {(T, F): level}."""
+    """The tests of docs/background/guarantee-proofs.md, in the order of scores: {(T, F): level}."""
     ties = [y[score == s] for s in np.unique(score)[::-1]]
     labels = np.concatenate([np.random.default_rng(SHUFFLE_SEED).permutation(tie) for tie in ties])
     true = [int(labels[:k].sum()) for k in range(len(y) + 1)]

@@ -245,7 +245,8 @@ def test_the_worst_case_of_the_literature(n):
     P[:, -1] = 1 - q
     joint = maximize_expected_f_from_joint(P, q, zero_division=1.0)
     assert joint.gain == pytest.approx(2 * q - 1)
-    # The numbers of docs/dependent-labels.md: one step further there is no loss any more.
+    # The numbers of docs/background/dependent-labels.md: one step further there is no loss any
+    # more.
     q += step
     assert everything_if_independent(n, q) < q**n
     beyond = maximize_expected_f_from_samples(draws, weights=[q, 1 - q], zero_division=1.0)

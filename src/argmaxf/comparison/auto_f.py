@@ -32,10 +32,10 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
     (`ThresholdFClassifier`), with the highest expected F (`ExpectedFClassifier`), a linear model
     trained for F (`SoftFClassifier`), the blend of the last two (`BlendFClassifier`) and any others
     given, on held-out rows, paired. Of methods too close to tell apart it takes the one that lost
-    least in our measurements, the blend where there is one (docs/choosing.md). `report_` has the
-    scores and the reason. `predict` warns (`ShiftWarning`) when a batch looks unlike the training
-    data. To limit how much is selected, pass `ExpectedFClassifier(…, max_selected=…)` and
-    `ThresholdFClassifier(…, max_selected_rate=…)` as `methods`.
+    least in our measurements, the blend where there is one (docs/background/method-study.md).
+    `report_` has the scores and the reason. `predict` warns (`ShiftWarning`) when a batch looks
+    unlike the training data. To limit how much is selected, pass `ExpectedFClassifier(…,
+    max_selected=…)` and `ThresholdFClassifier(…, max_selected_rate=…)` as `methods`.
 
     Cost: the classifier is fitted once for each fold and once on all rows; a method that trains its
     own model once for each fold, and once more where it is chosen.

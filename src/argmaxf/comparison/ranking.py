@@ -198,8 +198,9 @@ def choose(scores: Mapping[str, MethodScore], truth: Bools, proba: Floats | None
 
     The blend is used unless another method leads it by more than 1.96 standard errors (one that the
     user added by more than one), and is not led in turn. Without a blend it is expected F that must
-    be led; without both, the method with the highest score is used. docs/choosing.md measures the
-    regret of this rule. `proba` are the classifier's held-out probabilities, None if it has none.
+    be led; without both, the method with the highest score is used. docs/background/method-study.md
+    measures the regret of this rule. `proba` are the classifier's held-out probabilities, None if
+    it has none.
     """
     best = max(scores, key=lambda name: scores[name].value)
     behind = {name: scores[best].value - s.value for name, s in scores.items()}

@@ -95,7 +95,7 @@ def f_interval(
     -----
     The result is the same on every call: quantiles are taken over a fixed set of points. Cost: O(n)
     and about 2 ms per label, and O(n labels²) for an average. Simulated coverage is in
-    docs/empirical.md: at least the stated one but for the noise of simulation.
+    docs/background/interval-coverage.md: at least the stated one but for the noise of simulation.
 
     References
     ----------

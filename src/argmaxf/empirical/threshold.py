@@ -189,8 +189,9 @@ def maximize_empirical_f(
     -----
     Cost: one sort; an argsort with weights or for a measure that may rise with false positives, two
     for `average="samples"`. A guarantee tests every cut in turn by exact binomial tails, from
-    starts that were fixed beforehand: docs/promises.md has the proof. A start may fall among rows
-    of one score; which of them come first is a fixed shuffle of the rows as they are given.
+    starts that were fixed beforehand: docs/background/guarantee-proofs.md has the proof. A start
+    may fall among rows of one score; which of them come first is a fixed shuffle of the rows as
+    they are given.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class BlendFClassifier(JointDecisionMixin):
 
     The probability of a row is the mean of the classifier's and of those of a linear model trained
     for F (`SoftFClassifier`), each calibrated on held-out rows. The two make different errors: on
-    real imbalanced sets their mean beat each of them (docs/choosing.md). As with
+    real imbalanced sets their mean beat each of them (docs/background/method-study.md). As with
     `ExpectedFClassifier`, `predict(X)` decides all rows of X jointly; use `freeze` for single rows.
 
     Both models are fitted once for each fold. Parameters of `fit` are passed on to the classifier;

@@ -54,10 +54,11 @@ class ExpectedFClassifier(JointDecisionMixin):
         What F means for a multilabel target: `"macro"` decides each label over the batch,
         `"samples"` each row over its labels, `"micro"` all cells together. The classes of a
         multiclass target share the rows, one class for each, with the highest expected macro F
-        (docs/shared-rows.md); for a measure other than F_β each class is decided against the rest.
+        (docs/labels-per-row.md); for a measure other than F_β each class is decided against the
+        rest.
     calibration : {"auto", "isotonic", "sigmoid", "venn-abers"}, regressor or None, default="auto"
         How scores become probabilities. `"auto"` is isotonic, which measured best on real sets
-        (docs/choosing.md), and leaves a frozen or already calibrated classifier
+        (docs/background/method-study.md), and leaves a frozen or already calibrated classifier
         (`CalibratedClassifierCV`, or a pipeline that ends in one) as it is. A form that is named is
         always used; for a frozen classifier, `fit` must then get rows it was not trained on.
         `"venn-abers"` needs the package of that name, and no weights. An object with
@@ -71,7 +72,7 @@ class ExpectedFClassifier(JointDecisionMixin):
         The rate of positives where it predicts, if it differs from training: a number, or one for
         each label; for a multiclass target the share of each class. `"estimate"` takes the most
         likely rate of each batch (`estimate_rate`). Probabilities are moved there (`shift_prior`),
-        which is right under prior shift only (docs/shift.md).
+        which is right under prior shift only (docs/distribution-shift.md).
     min_precision : float, default=None
         The least precision of the labels of a batch, with probability `confidence_level`; where no
         set has it, nothing is selected.

@@ -22,7 +22,8 @@ READINGS = (
     "in training do not; ExpectedFClassifier decides by the batch itself. (2) Prior shift: the "
     "share of positives moved, and rows of each class look as before. The probabilities are wrong; "
     "ExpectedFClassifier(deploy_rate=...) moves them to the new share, or to its estimate with "
-    "deploy_rate='estimate'. Each remedy does harm under the other cause (docs/shift.md)."
+    "deploy_rate='estimate'. Each remedy does harm under the other cause "
+    "(docs/distribution-shift.md)."
 )
 
 

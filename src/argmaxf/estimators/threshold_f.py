@@ -105,14 +105,16 @@ class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
     confidence_level : float, default=None
         The probability with which these hold for new rows (see `maximize_empirical_f`). It is
         proven where the model was not trained on the rows the threshold is tuned on: with a share
-        as `cv`, or a `FrozenEstimator`. With folds it was measured (docs/promises.md): the
-        threshold comes from other models than the one that predicts.
+        as `cv`, or a `FrozenEstimator`. With folds it was measured
+        (docs/background/guarantee-proofs.md): the threshold comes from other models than the one
+        that predicts.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives where it predicts, if it differs from training: a number, or one for
         each label; for a multiclass target the share of each class. Held-out rows are weighted to
         that rate. `"estimate"` takes the most likely rate of each batch, which is then decided as a
         whole; `freeze(X_reference)` keeps the rate of some rows. Right under prior shift only
-        (docs/shift.md). Not with `confidence_level`, which is about rows as in training.
+        (docs/distribution-shift.md). Not with `confidence_level`, which is about rows as in
+        training.
     pos_label : scalar, default=None
         The class F counts in a binary target; by default the last in sorted order.
 

@@ -4,7 +4,7 @@ For each size k the top k has the highest expected F, the highest probability of
 precision, and the highest probability of reaching any recall: exchanging an item for a more
 probable one moves the number of true positives up and the number of missed ones down. So the best
 set that meets the constraints is the top k for some k, and the task is to find the k that meet
-them. docs/promises.md has the proof.
+them. docs/background/guarantee-proofs.md has the proof.
 """
 
 from __future__ import annotations

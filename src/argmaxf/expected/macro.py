@@ -109,7 +109,7 @@ def maximize_expected_macro_f(
     Notes
     -----
     Holds about 50 bytes for each cell, and 7 numbers for each node (24 or more) of the columns
-    that have cells. docs/shared-rows.md has the algorithm.
+    that have cells. docs/background/labels-per-row.md has the algorithm.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Compiled loops of the macro-averaged assignment: columns at their nodes, ascent, prices.
 
-See expected/tilt_kernels.py for the conventions and docs/shared-rows.md for the mathematics.
+See expected/tilt_kernels.py for the conventions and docs/background/labels-per-row.md for the
+mathematics.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ rows (not negative where a row may take fewer than b cells) bound what any choic
 since a choice that keeps the rule pays for its own cells what the first sum gives back (Lagrangian
 relaxation). The right side is convex in λ, and b minus the number of columns that want a row is a
 subgradient. Small problems in which a gap stays are branched: a cell is decided one way and the
-other, and each part has its own prices and its own bound. docs/shared-rows.md has the details.
+other, and each part has its own prices and its own bound. docs/background/labels-per-row.md has the
+details.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Cells(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The same cells column by column, and what each column is worth (see docs/shared-rows.md).
+    """The same cells column by column, with the value of each column.
 
     A set of s cells of a column is worth Σ_m e^{log_a_m - u_m s} Σ_{i in set} π_im.
     """

@@ -1,7 +1,7 @@
 """The mergeable summary of any number of probabilities, built in one pass, and its bytes.
 
-The format of the bytes (docs/sketch-format.md) is versioned and checksummed, all numbers are
-little-endian.
+The format of the bytes (docs/background/sketch-format.md) is versioned and checksummed, all numbers
+are little-endian.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 r"""One class for each pixel, with the highest expected mean Dice and a proof, on any device.
 
-The shared-rows decision (docs/shared-rows.md) in passes over tensors. With a_m and u_m the nodes of
-a class, a set of s pixels has Σ_i Σ_m a_m e^{-u_m s} π_im: a class is its size and one number for
-each node. Pixels take the class that gains most by them, many at a time (`sizes.ascend`); prices on
-pixels bound what any labels can be worth, and steps along their subgradient lower the bound.
+The shared-rows decision (docs/background/labels-per-row.md) in passes over tensors. With a_m and
+u_m the nodes of a class, a set of s pixels has Σ_i Σ_m a_m e^{-u_m s} π_im: a class is its size and
+one number for each node. Pixels take the class that gains most by them, many at a time
+(`sizes.ascend`); prices on pixels bound what any labels can be worth, and steps along their
+subgradient lower the bound.
 """
 
 from __future__ import annotations

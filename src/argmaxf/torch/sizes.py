@@ -4,7 +4,7 @@ r"""Two searches that classes and members of ensembles share, on any device.
 Δ_i(t) is what item i adds to a set of t items, and V(k, t) the sum of the k largest Δ_i(t): the
 best set of k items has V(k, k). V(k, ·) is convex in 1 / (t + shift), shift the most that positives
 plausibly add to the denominator, so that chords between two sizes bound every size between them
-(docs/shared-rows.md). `ascend` makes many moves at once.
+(docs/background/labels-per-row.md). `ascend` makes many moves at once.
 """
 
 from __future__ import annotations
