@@ -9,15 +9,15 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.metrics import f1_score
 
 import argmaxf
 from argmaxf.cli.app import run
 from argmaxf.cli.compare import compare_tables
 from argmaxf.cli.tables import read_table, split_table
+from argmaxf.comparison import METHODS
 from argmaxf.expected.values import operating_point
 from argmaxf.measures import GMean
-from argmaxf.report.page import beta_grid, live_numbers, render, threshold_grid
+from argmaxf.report.page import beta_grid, live_numbers, render
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(2)>"
@@ -204,24 +204,24 @@ def test_moving_the_threshold_shows_what_it_would_give(browser, expected_page, c
     check_decision(browser, proba, truth, beta)
 
 
-@pytest.mark.parametrize("chosen", ["trained for F", "blended F", "tuned threshold"])
-def test_the_sliders_move_the_model_that_is_recommended(browser, compared, tmp_path, chosen):
-    """Scores that are no probabilities promise nothing: their page shows what is found alone."""
+@pytest.mark.parametrize("key", ["soft", "blend", "threshold", "plain"])
+def test_the_sliders_move_the_method_that_is_recommended(browser, compared, tmp_path, key):
+    """A method that decides by thresholds expects nothing: its page shows what is found alone."""
+    chosen = METHODS[key].name
     browser.open(page_for(compared, chosen, tmp_path / "page.html"))
     rows = compared.evidence
     truth = rows.truth[:, 0]
     hidden = browser.script("return document.getElementById('expected').hidden")
-    assert hidden == (chosen == "trained for F")
+    assert hidden == (key != "blend")
     body = browser.script("return document.getElementById('live').innerText")
-    if chosen == "trained for F":
-        best = argmaxf.maximize_empirical_f(truth, rows.scores[chosen][:, 0])
-        check_found(browser, truth, rows.scores[chosen][:, 0] >= best.threshold, 1.0)
-        assert "the cut of trained for F" in body
-    elif chosen == "blended F":
+    if key == "blend":
         check_decision(browser, rows.scores[chosen][:, 0], truth, 1.0)
-        assert "the probabilities of blended F" in body
+        assert f"the probabilities of {chosen}" in body
     else:
-        check_decision(browser, rows.proba[:, 0], truth, 1.0)
+        scores = rows.scores[chosen][:, 0] if key == "soft" else rows.proba[:, 0]
+        best = argmaxf.maximize_empirical_f(truth, scores)
+        check_found(browser, truth, scores >= best.threshold, 1.0)
+        assert "the threshold with the highest F on these rows" in body
 
 
 def test_each_label_has_its_own_numbers(browser, table, tmp_path):
@@ -251,13 +251,26 @@ def test_nothing_leaves_the_page_and_nothing_fails(browser, page, request):
 
 def test_names_stay_text(browser, one_label):
     browser.open(one_label)
-    assert browser.script("return document.querySelector('h1').textContent") == SCRIPT
-    assert browser.script("return document.title").endswith(SCRIPT)
+    question = f"Which method predicts {SCRIPT} with the highest F1?"
+    assert browser.script("return document.querySelector('h1').textContent") == question
+    assert browser.script("return document.title") == question
     body = browser.script("return document.body.innerText")
     assert IMAGE in body  # a date, left out and named
     assert "<i>train.parquet" in body
     assert browser.script("return document.querySelectorAll('script').length") == 2
     assert browser.script("return document.querySelectorAll('img, i, b').length") == 0
+
+
+@pytest.mark.parametrize("width", [360, 480, 640, 720, 800, 1000, 1280, 1600])
+def test_no_column_is_cut_off_at_any_width(browser, one_label, two_labels, width):
+    for page in (one_label, two_labels):
+        browser.open(page, width=width)
+        assert browser.script("return document.documentElement.scrollWidth <= innerWidth")
+        wide = browser.script(
+            "return [...document.querySelectorAll('.scroll, table')].filter(e => e.offsetParent &&"
+            " e.scrollWidth > e.clientWidth + 1).map(e => e.className)"
+        )
+        assert wide == []
 
 
 @pytest.mark.parametrize("width", [360, 1280])
@@ -342,39 +355,50 @@ def test_a_page_of_another_measure_speaks_of_it(compared):
     assert "std of F" not in page
 
 
-def test_what_is_expected_stands_beside_what_was_found(compared, tmp_path):
-    """The set that the picture calls the best, judged by the labels."""
-    page = page_for(compared, "expected F", tmp_path / "page.html").read_text(encoding="utf-8")
-    rows = compared.evidence
-    best = argmaxf.maximize_expected_f(rows.scores["expected F"][:, 0]).selected
-    found = f1_score(rows.truth[:, 0], best)
-    assert f"Found on the labels, for the best: {found:.3f}.</figcaption>" in page
+@pytest.mark.parametrize("key", ["expected", "threshold", "soft"])
+def test_pictures_show_the_recommended_method_and_the_numbers_of_the_headline(compared, key):
+    name = METHODS[key].name
+    found = replace(compared, chosen=name)
+    page = render(found, command=["argmaxf"])
+    k, f = found.evidence.predictions[name].sum(), found.method.score.value
+    pictures = page[page.index("pictures-title") :]
+    assert f"{name}: {k:,} selected, F1 {f:.3f}" in pictures
+    assert f"selects {k:,} of" in found.verdict
+    others = {method.name for method in METHODS.values()} - {name}
+    assert not [other for other in others if f"{other}: " in pictures]
 
 
 def test_the_page_says_how_to_repeat_it(browser, one_label, compared):
     browser.open(one_label)
     body = browser.script("return document.body.innerText")
     assert f"argmaxf {argmaxf.__version__}" in body
-    assert "Seed 0" in body
+    assert "sklearn LogisticRegression(max_iter=1000); 5 folds, seed 0" in body
     assert compared.verdict in body
     assert f"{compared.method.score.value:.3f}" in body
     assert ".fit(X, y)" in body
 
 
 def test_live_numbers_where_everything_is_certain():
-    numbers = live_numbers(np.array([0.0, 1.0, 1.0]), np.array([False, True, True]), 1.0)
+    truth = np.array([False, True, True])
+    numbers = live_numbers(np.array([0.0, 1.0, 1.0]), truth, 1.0, joint=True)
     assert numbers["decisions"][0]["k"] == 2
-    cut = numbers["cuts"][0]
-    assert (cut["threshold"], cut["k"], cut["precision"], cut["tp"]) == (0.5, 2, 1.0, 2)
+    cut = numbers["cuts"][-1]
+    assert (cut["threshold"], cut["k"], cut["precision"], cut["tp"]) == (1.0, 2, 1.0, 2)
     assert cut["recall"] == pytest.approx(1.0)
     json.dumps(numbers, allow_nan=False)
 
 
-def test_grids_hold_what_is_asked_for():
+@pytest.mark.parametrize("joint", [True, False])
+def test_grids_hold_what_is_asked_for(joint):
+    rng = np.random.default_rng(0)
     assert 0.731 in beta_grid(0.731)
-    grid = threshold_grid(np.random.default_rng(0).beta(0.2, 5, 1000))
+    p = rng.beta(0.2, 5, 1000)
+    cuts = live_numbers(p, rng.random(1000) < p, 1.0, joint=joint)["cuts"]
+    grid = [cut["threshold"] for cut in cuts]
     assert grid == sorted(set(grid))
-    assert 0 < grid[0] < grid[-1] <= 1
+    assert all(cut["k"] == np.sum(p >= cut["threshold"]) for cut in cuts)
+    assert 0 <= grid[0] < grid[-1] <= 1
+    assert len({cut["k"] for cut in cuts if cut["k"] <= 20}) > 10  # dense at the top
 
 
 def luminance(colour):

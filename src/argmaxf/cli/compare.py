@@ -96,6 +96,7 @@ def compare(
 ) -> None:
     """Compare ways to decide on your data, and say which to use and why."""
     from argmaxf._base.atomic_write import refuse_inputs
+    from argmaxf.cli.models import model_named
     from argmaxf.cli.tables import read_table, split_like, split_table
     from argmaxf.constraints import Constraints
 
@@ -115,7 +116,7 @@ def compare(
         "constraints": Constraints(min_precision, min_recall, max_selected_rate),
         "confidence_level": confidence_level,
     }
-    made_with = f"Seed {seed}, {folds} folds, {estimator} classifier"
+    made_with = f"Classifier: {model_named(estimator, seed)}; {folds} folds, seed {seed}"
     command = ["argmaxf", *map(_without_folder, sys.argv[1:])]
     how: dict[str, Any] = {"report": report, "save": save, "as_json": as_json}
     answer(
@@ -257,8 +258,8 @@ def _print(comparison: Comparison) -> None:
         return (f"{each.name}{' *' if used else ''}", *numbers, *found)
 
     out = console()
-    minus = f"minus {comparison.chosen},\n± 95 %"  # two lines: 80 columns are enough
-    head = ("method", f"{comparison.score_name} 95 %", minus, "found", "false", "missed")
+    paired = f"difference to\n{comparison.chosen},\n± 95 %"  # 80 columns are enough
+    head = ("method", f"{comparison.score_name} 95 %", paired, "found", "false", "missed")
     rows = [cells(each) for each in comparison.methods]
     print_table(out, head, rows, bold=lambda row: row[0].endswith(" *"))
     assert comparison.evidence is not None

@@ -32,6 +32,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Compare ways to decide on bundled real data with rare positives, and write a report."""
+    from argmaxf.cli.models import model_named
     from argmaxf.cli.tables import split_like, split_table
 
     digits = nines(seed)
@@ -46,7 +47,7 @@ def demo(
         return replace(found, reason=f"{found.reason} {_judged(found, rows, apart, seed)}")
 
     command = ["argmaxf", "demo", "--beta", f"{beta:g}", "--seed", str(seed)]
-    made_with = f"Seed {seed}, 5 folds, nb classifier"
+    made_with = f"Classifier: {model_named('nb', seed)}; 5 folds, seed {seed}"
     answer(compared, rows, command, made_with, report=report, as_json=as_json)
 
 

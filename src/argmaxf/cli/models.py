@@ -92,6 +92,16 @@ def make_classifier(name: str, seed: int) -> ClassifierMixin:
     return package.XGBClassifier(random_state=seed)
 
 
+def model_named(name: str, seed: int = 0) -> str:
+    """Return a classifier as people know it: its package, its class and what was set.
+
+    >>> model_named("logistic")
+    'sklearn LogisticRegression(max_iter=1000)'
+    """
+    model = make_classifier(name, seed)
+    return f"{type(model).__module__.partition('.')[0]} {' '.join(repr(model).split())}"
+
+
 def behind_preprocessing(X: pl.DataFrame, classifier: Any) -> Pipeline:
     """Return the classifier behind preprocessing for the columns of X; a pipeline brings its own.
 

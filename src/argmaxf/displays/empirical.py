@@ -525,7 +525,7 @@ class MethodComparisonDisplay(MeasuredDisplay):
         ax.text(
             1.02,
             -0.62,
-            f"minus {_plain(self.reference)}, paired",
+            f"difference to {_plain(self.reference)}",
             transform=ax.get_yaxis_transform(),
             va="center",
             fontsize="small",

@@ -6,8 +6,8 @@ import io
 import platform
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
 from importlib import metadata
 from inspect import signature
 from itertools import takewhile
@@ -16,14 +16,12 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
-from scipy.special import expit, logit
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 import argmaxf
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf.comparison.methods import METHODS
-from argmaxf.comparison.result import Comparison, Evidence
+from argmaxf.comparison.result import Comparison
 from argmaxf.constraints import Constraints
 from argmaxf.displays import (
     BetaDisplay,
@@ -73,7 +71,11 @@ def render(
     made_with: str = "",
     saved: tuple[str, Sequence[str]] | None = None,
 ) -> str:
-    """Return the page: the decision, the comparison, pictures, live numbers, how to repeat it."""
+    """Return the page: the decision, the comparison, pictures, live numbers, how to repeat it.
+
+    `made_with` names the classifier and how it was evaluated; `saved` is a model file, as for
+    `code`.
+    """
     environment = Environment(
         loader=PackageLoader("argmaxf.report", "templates"),
         autoescape=True,
@@ -81,67 +83,40 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown = rarest(comparison)
-    live = moved(comparison)
-    has_beta = isinstance(comparison.measure, FBeta)
-    numbers = [live.numbers(i) for i in shown] if has_beta else []
+    rows = comparison.evidence
+    if rows is None:
+        raise ValueError("the page shows rows that were kept, and this comparison kept none")
+    method = comparison.method.method
+    scores: Floats = rows.scores.get(method.name, np.full(rows.truth.shape, np.nan))
+    if method.rests_on == "scores" and rows.proba is not None:
+        scores = rows.proba  # in the order of the scores, on the scale that people know
+    shown = sorted(np.argsort(rows.truth.sum(axis=0), kind="stable")[:MOST_LABELS].tolist())
+    shown = shown if np.isfinite(scores).all() else []  # a method without scores has no pictures
+    betas = isinstance(comparison.measure, FBeta)
     return environment.get_template("report.html.j2").render(
         comparison=comparison,
-        drawn_by=drawn_by(comparison),
         f=comparison.measure.title,
         methods_picture=_methods(comparison),
         labels=[
-            {"name": comparison.labels[i], "pictures": _pictures(comparison, i)} for i in shown
+            {"name": comparison.labels[i], "pictures": _pictures(comparison, scores, i)}
+            for i in shown
         ],
         hidden=len(comparison.labels) - len(shown),
-        numbers=numbers,
-        live=live,
+        numbers=[
+            live_numbers(scores[:, i], rows.truth[:, i], comparison.beta, joint=method.joint)
+            for i in shown
+            if betas
+        ],
+        guaranteed=guaranteed(comparison),
+        pooled="folds" in comparison.rated_on,
         code=code(comparison, saved),
         command=shlex.join(command),
         made_with=made_with,
-        versions={"Python": platform.python_version(), **_versions()},
+        versions={
+            "Python": platform.python_version(),
+            **{name: metadata.version(name) for name in VERSIONS},
+        },
     )
-
-
-@dataclass(frozen=True)
-class Moved:
-    """What the sliders of the page move: the scores of the method to use, and what to say of it."""
-
-    scores: Floats
-    truth: Bools
-    beta: float
-    are_proba: bool
-    explains: str
-
-    def numbers(self, label: int) -> dict[str, Any]:
-        """Return the library's answers for one label."""
-        answers = live_numbers if self.are_proba else live_scores
-        return answers(self.scores[:, label], self.truth[:, label], self.beta)
-
-
-def moved(comparison: Comparison) -> Moved:
-    """Return what the sliders move: the scores that the method to use decides by."""
-    rows, proba = evidence(comparison)
-    method = comparison.method.method
-    name = method.name
-    if method.rests_on == "scores":
-        scores, by = proba, "the classifier's probabilities, which this method cuts"
-    else:
-        scores, by = rows.scores[name], f"the probabilities of {name}"
-    if method.rests_on == "rows":
-        explains = (
-            f"For each β the cut of {name} with the highest F on these rows is shown; chosen on "
-            "the rows it is shown on, it flatters a little."
-        )
-    else:
-        explains = (
-            f"For each β the set with the highest expected F by {by} is shown, all rows decided "
-            "together."
-        )
-    if guaranteed(comparison):
-        explains += " The guarantee is left aside here: these are the best sets without it."
-    on_proba = method.rests_on != "rows"
-    return Moved(scores, rows.truth, comparison.beta, on_proba, explains)
 
 
 def guaranteed(comparison: Comparison) -> dict[str, float]:
@@ -155,46 +130,7 @@ def guaranteed(comparison: Comparison) -> dict[str, float]:
     return {k: v for k, v in {**limits, "confidence_level": sure}.items() if v is not None}
 
 
-def _expected_by_size(comparison: Comparison, y: Any, p: Any) -> tuple[str, ExpectedFDisplay]:
-    """Return what is expected of each number of rows, and what was found of the best."""
-    measure = comparison.measure
-    display = ExpectedFDisplay.of(p, measure=measure)
-    chosen = np.asarray(display.decision.selected)
-    found = measure.value(np.sum(y[chosen]), chosen.sum(), y.sum(), y.size)
-    return (
-        f"Expected {measure.title} against how many rows are selected. Found on the labels, for "
-        f"the best: {float(found):.3f}.",
-        display,
-    )
-
-
-def _found_by_threshold(comparison: Comparison, y: Any, p: Any) -> tuple[str, EmpiricalFDisplay]:
-    """Return what each threshold finds, with its guarantees where those were asked for."""
-    chance, measure = guaranteed(comparison), comparison.measure
-    caption = f"Precision, recall and {measure.title} found at each threshold"
-    try:
-        display = EmpiricalFDisplay.of(y, p, measure=measure, **chance)
-    except GuaranteeError:
-        caption += "; none of them meets the guarantee that was asked for"
-        display = EmpiricalFDisplay.of(y, p, measure=measure)
-    return f"{caption}.", display
-
-
-def evidence(comparison: Comparison) -> tuple[Evidence, Floats]:
-    """Return the rows of a comparison, and the classifier's probabilities for them."""
-    rows = comparison.evidence
-    if rows is None or rows.proba is None:
-        raise ValueError("the page shows rows that were kept, and a classifier's probabilities")
-    return rows, rows.proba
-
-
-def rarest(comparison: Comparison) -> list[int]:
-    """Return the labels to show, all or the rarest few, in their own order."""
-    order = np.argsort(evidence(comparison)[0].truth.sum(axis=0), kind="stable")[:MOST_LABELS]
-    return sorted(order.tolist())
-
-
-def _methods(comparison: Comparison) -> Any:
+def _methods(comparison: Comparison) -> Markup:
     display = MethodComparisonDisplay(
         scores={m.name: m.score for m in comparison.methods},
         differences={m.name: m.difference for m in comparison.methods},
@@ -205,40 +141,57 @@ def _methods(comparison: Comparison) -> Any:
     return svg(display, f"{f} of each method with its interval", wide=True)
 
 
-def drawn_by(comparison: Comparison) -> str:
-    """Return the method whose probabilities are drawn: the one to use, or expected F."""
-    chosen = comparison.method.method
-    on_chances = chosen.rests_on in ("probabilities", "others")
-    return chosen.name if on_chances else METHODS["expected"].name
+def _pictures(comparison: Comparison, scores: Floats, label: int) -> list[dict[str, Any]]:
+    """Return pictures of the method to use, by the scores it decides by.
 
+    Its measured F and the number of rows it selected, which the headline names, are marked.
+    """
+    rows, measure, name = comparison.evidence, comparison.measure, comparison.chosen
+    assert rows is not None
+    y, selected, s = rows.truth[:, label], rows.predictions[name][:, label], scores[:, label]
+    k, f = int(selected.sum()), measure.title
+    value = float(measure.value(np.sum(y & selected), k, y.sum(), y.size))
+    measured = f"{name}: {k:,} selected, {f} {value:.3f}"
 
-def _pictures(comparison: Comparison, label: int) -> list[dict[str, Any]]:
-    """Return pictures of the decision by calibrated probabilities, where there are any."""
-    rows, own = evidence(comparison)
-    calibrated = rows.scores.get(drawn_by(comparison), own)
-    p, y, raw = calibrated[:, label], rows.truth[:, label].astype(int), own[:, label]
-    measure = comparison.measure
-    displays: list[tuple[str, Any]] = [
-        _expected_by_size(comparison, y, p),
-        _found_by_threshold(comparison, y, p),
-        (
-            "The classifier's own probabilities against what was found.",
-            ReliabilityDisplay.of(y, raw, measure=measure),
-        ),
+    def at_size(ax: Any) -> None:
+        ax.plot([max(k, 1)], [value], "D", color="#1d8f6a", label="measured", zorder=4)
+        ax.set_ylim(0, max(ax.get_ylim()[1], min(1.0, 1.1 * value)))
+        ax.set_title(measured, loc="left", fontsize="medium")
+        ax.legend(frameon=False, fontsize="small")
+
+    def at_value(ax: Any) -> None:
+        ax.axhline(value, color="#1d8f6a", lw=1, ls=":")
+        ax.set_title(measured, loc="left", fontsize="medium")
+
+    def calibrated(ax: Any) -> None:
+        ax.set_title(f"Probabilities of {of}", loc="left", fontsize="medium")
+
+    caption, chance = f"Precision, recall and {f} at each threshold", guaranteed(comparison)
+    try:
+        by_threshold = EmpiricalFDisplay.of(y, s, measure=measure, **chance)
+    except GuaranteeError:
+        caption += "; none of them meets the guarantee that was asked for"
+        by_threshold = EmpiricalFDisplay.of(y, s, measure=measure)
+    displays: list[tuple[str, Any, Callable[[Any], None]]] = [
+        (f"{caption}. Dotted: the {f} measured.", by_threshold, at_value)
     ]
-    if isinstance(measure, FBeta):
-        displays.append(("What each β would choose.", BetaDisplay.of(p)))
-    if 0 < p.mean() < 1:
-        prior = PriorSensitivityDisplay.of(p, measure=measure)
-        displays.append(("What a wrong positive rate would cost.", prior))
+    joint, on_scores = comparison.method.method.joint, rows.proba is scores
+    of = name if joint else "the classifier"
+    if joint:
+        by_size = ExpectedFDisplay.of(s, measure=measure)
+        displays.insert(0, (f"Expected {f} by the number selected.", by_size, at_size))
+    if joint or on_scores:
+        held = ReliabilityDisplay.of(y, s, measure=measure)
+        displays.append(("Probabilities against the labels.", held, calibrated))
+    if joint and isinstance(measure, FBeta):
+        displays.append(("What each β would choose.", BetaDisplay.of(s), lambda ax: None))
+    if joint and 0 < s.mean() < 1:
+        prior = PriorSensitivityDisplay.of(s, measure=measure)
+        displays.append(("What a wrong positive rate would cost.", prior, lambda ax: None))
     return [
-        {"caption": caption, "svg": svg(display, f"{caption} Label {label + 1}.")}
-        for caption, display in displays
+        {"caption": text, "svg": svg(display, f"{text} Label {label + 1}.", finish)}
+        for text, display, finish in displays
     ]
-
-
-def _versions() -> dict[str, str]:
-    return {name: metadata.version(name) for name in VERSIONS}
 
 
 def beta_grid(beta: float) -> list[float]:
@@ -247,94 +200,62 @@ def beta_grid(beta: float) -> list[float]:
     >>> len(beta_grid(1.0)), beta_grid(3.0)[0], 3.0 in beta_grid(3.0)
     (49, 0.1, True)
     """
-    grid = {_rounded(b) for b in np.geomspace(0.1, 10.0, BETAS)}
-    return sorted(grid | {beta})
+    return sorted({float(f"{b:.3g}") for b in np.geomspace(0.1, 10.0, BETAS)} | {beta})
 
 
-def threshold_grid(proba: Floats) -> list[float]:
-    """Return the thresholds that the page offers: round, and dense where decisions are made."""
-    falling = np.sort(proba)[::-1]
-    inside = falling[(falling > 0) & (falling < 1)]
-    if not inside.size:
-        return [0.5]
-    low, high = inside[int(0.98 * (inside.size - 1))], inside[0]
-    spread = expit(np.linspace(logit(low), logit(high), THRESHOLDS))
-    return sorted({_rounded(t) for t in spread})
-
-
-def live_numbers(proba: Floats, truth: Bools, beta: float) -> dict[str, Any]:
+def live_numbers(scores: Floats, truth: Bools, beta: float, *, joint: bool) -> dict[str, Any]:
     """Return the library's answers for one label, ready to be written into the page.
 
-    `decisions` has, for each β, the best set: k, threshold, E[F], its standard deviation, expected
-    precision and recall, expected and found true positives. `cuts` has, for each threshold, k,
-    expected precision and recall, expected and found true positives, and E[F] for each β.
+    `decisions` has the best set for each β, `cuts` what each threshold selects: k and the true
+    positives found. For a `joint` method the best set is the one with the highest expected F, and
+    expected F, precision and recall are there too; for others it is the best on these very rows.
+    Thresholds are round, and dense among the highest scores.
 
-    Cost: one decision and one curve for each β.
+    Cost: one decision for each β, and for a joint method one curve.
     """
     betas = beta_grid(beta)
-    order = np.argsort(-proba, kind="stable")
-    falling = proba[order]
-    top = TopSets(falling, truth[order])
-    best = [maximize_expected_f(falling, beta=each) for each in betas]
-    thresholds = threshold_grid(proba)
+    order = np.argsort(-scores, kind="stable")
+    falling = scores[order]
+    ranks = np.unique(np.geomspace(1, falling.size, THRESHOLDS).astype(np.int64)) - 1
+    thresholds = sorted({float(f"{score:.3g}") for score in falling[ranks]})
     sizes = np.searchsorted(-falling, -np.array(thresholds), side="right")
-    curves = np.array([expected_f_curve(falling, beta=each)[sizes] for each in betas])
+    maximize: Any = maximize_expected_f if joint else maximize_empirical_f
+    given = (falling,) if joint else (truth, scores)
+    best = [maximize(*given, beta=each) for each in betas]
+    chosen = np.array([decision.k for decision in best], dtype=np.int64)
+    decisions, cuts = ([{"k": k} for k in each.tolist()] for each in (chosen, sizes))
+    if joint:
+        top = TopSets(falling)
+        decisions, cuts = top.at(chosen), top.at(sizes)
+        curves = np.array([expected_f_curve(falling, beta=each)[sizes] for each in betas])
+        for cut, values in zip(cuts, curves.T.tolist(), strict=True):
+            cut["f"] = [round(value, 7) for value in values]
+        for at, decision in zip(decisions, best, strict=True):
+            at |= {"f": decision.expected, "std": decision.std}
+    found = np.concatenate([[0], np.cumsum(truth[order])])
+    ends: Any = [float(d.threshold) if d.k else None for d in best], thresholds
+    for each, limits in zip((decisions, cuts), ends, strict=True):
+        for at, threshold in zip(each, limits, strict=True):
+            at |= {"tp": int(found[at["k"]]), "threshold": threshold}
     return {
         "n": int(truth.size),
         "positives": int(truth.sum()),
-        "expects": True,
-        "mean": float(falling.sum()),
+        "expects": joint,
+        "mean": float(scores.sum()),
         "beta": beta,
         "betas": betas,
-        "decisions": [
-            {"threshold": d.threshold if d.k else None, "f": d.expected, "std": d.std, **at}
-            for d, at in zip(best, top.at(np.array([d.k for d in best])), strict=True)
-        ],
-        "cuts": [
-            {"threshold": t, "f": [round(f, 7) for f in values], **at}
-            for t, at, values in zip(thresholds, top.at(sizes), curves.T.tolist(), strict=True)
-        ],
+        "decisions": decisions,
+        "cuts": cuts,
     }
 
 
-def live_scores(score: Floats, truth: Bools, beta: float) -> dict[str, Any]:
-    """Return the same for scores that are no probabilities: what is found at each cut.
-
-    The best set for each β is the best on these very rows. Cost: one exact cut for each β.
-    """
-    betas = beta_grid(beta)
-    order = np.argsort(-score, kind="stable")
-    falling, found = score[order], np.concatenate([[0], np.cumsum(truth[order])])
-    best = [maximize_empirical_f(truth, score, beta=b) for b in betas]
-    thresholds = np.unique(np.quantile(score, np.linspace(0, 1, THRESHOLDS)))
-    sizes = np.searchsorted(-falling, -thresholds, side="right")
-    return {
-        "n": int(truth.size),
-        "positives": int(truth.sum()),
-        "expects": False,
-        "beta": beta,
-        "betas": betas,
-        "decisions": [
-            {"threshold": _finite(b.threshold), "k": int(b.k), "tp": int(found[int(b.k)])}
-            for b in best
-        ],
-        "cuts": [
-            {"threshold": float(t), "k": int(k), "tp": int(found[k])}
-            for t, k in zip(thresholds, sizes, strict=True)
-        ],
-    }
-
-
-def _finite(number: float) -> float | None:
-    """Return a threshold as JSON can hold it; none where nothing is selected."""
-    return float(number) if np.isfinite(number) else None
-
-
-def _rounded(number: float) -> float:
-    return float(f"{number:.3g}")
-
-
-def svg(display: Any, description: str, *, wide: bool = False) -> Markup:
+def svg(
+    display: Any,
+    description: str,
+    finish: Callable[[Any], None] = lambda ax: None,
+    *,
+    wide: bool = False,
+) -> Markup:
     """Draw a display and return it as SVG that can stand inside a page, light or dark."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -342,7 +263,7 @@ def svg(display: Any, description: str, *, wide: bool = False) -> Markup:
     settings: Any = {**SETTINGS, "svg.hashsalt": description}  # no two pictures share names
     with mpl.rc_context(settings):
         figure = Figure(figsize=(7.4 if wide else 5.6, 2.7 if wide else 3.6), layout="constrained")
-        display.plot(figure.subplots())
+        finish(display.plot(figure.subplots()).ax_)
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return Markup(_inline(out.getvalue(), description))
