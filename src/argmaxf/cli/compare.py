@@ -247,13 +247,12 @@ def as_record(comparison: Comparison, report: Path | None, save: Path | None) ->
 
 
 def _print(comparison: Comparison) -> None:
-    from argmaxf.comparison import messages
-
     def cells(each: Any) -> tuple[str, ...]:
         """Return a method with numbers no wider than they must be: .630 [.558, .696]."""
-        used, d, counts = each.name == comparison.chosen, each.difference, each.counts or {}
+        used, s, d = each.name == comparison.chosen, each.score, each.difference
+        score, counts = f"{s.value:.3f} [{s.low:.3f}, {s.high:.3f}]", each.counts or {}
         paired = "" if used else f"{d.value:+.3f} ± {d.high - d.value:.3f}"
-        numbers = (re.sub(r"\b0\.", ".", text) for text in (messages.shown(each.score), paired))
+        numbers = (re.sub(r"\b0\.", ".", text) for text in (score, paired))
         found = (f"{counts[cell]:,}" if counts else "" for cell in ("tp", "fp", "fn"))
         return (f"{each.name}{' *' if used else ''}", *numbers, *found)
 

@@ -88,7 +88,7 @@ def render(
         raise ValueError("the page shows rows that were kept, and this comparison kept none")
     method = comparison.method.method
     scores: Floats = rows.scores.get(method.name, np.full(rows.truth.shape, np.nan))
-    if method.rests_on == "scores" and rows.proba is not None:
+    if method.wraps and not method.joint and rows.proba is not None:
         scores = rows.proba  # in the order of the scores, on the scale that people know
     shown = sorted(np.argsort(rows.truth.sum(axis=0), kind="stable")[:MOST_LABELS].tolist())
     shown = shown if np.isfinite(scores).all() else []  # a method without scores has no pictures
