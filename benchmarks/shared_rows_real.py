@@ -78,7 +78,7 @@ def task(name: str, b: int, model: Any, X: Any, Y: Any, X_test: Any, Y_test: Any
         proba = fitted.predict_proba(X_test)
     if Y.ndim == 1:
         Y, Y_test = (np.asarray(y)[:, None] == fitted.classes_ for y in (Y, Y_test))
-    return Task(name, b, proba, np.asarray(Y_test) > 0, fitted._reference, np.asarray(Y) > 0)
+    return Task(name, b, proba, np.asarray(Y_test) > 0, fitted.held_out_proba_, np.asarray(Y) > 0)
 
 
 def lines(task: Task) -> Iterator[Line]:

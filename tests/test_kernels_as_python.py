@@ -105,6 +105,7 @@ CALLS = {
     "many alike": lambda: maximize_expected_f(ALIKE, max_selected=9_000),
     "small and equal": lambda: maximize_expected_f(np.repeat([0.9, 0.01], [20, 40]), measure="mcc"),
     "one class a row": lambda: maximize_expected_macro_f(TABLE, labels_per_row=1),
+    "one of two classes": lambda: maximize_expected_macro_f(SOME.reshape(-1, 2), labels_per_row=1),
     "two labels a row": lambda: maximize_expected_macro_f(CELLS, max_labels_per_row=2),
     "draws": lambda: maximize_expected_f_from_samples(DRAWS),
     "sparse draws": lambda: maximize_expected_f_from_samples(sparse.csr_array(DRAWS.astype(int))),

@@ -9,8 +9,9 @@ al. 2011). Writing 1/x = Σ_m ω_m e^{-u_m x} gives every model of dependence on
 
     Δ_ik = Σ_m B_im e^{-u_m k},    B ≥ 0, n × nodes,
 
-and one optimizer. Δ_ik is convex and falling in k, and so is V(k, t), the sum of the k largest
-Δ_·t, in t. Hence for a ≤ k ≤ b, with λ = (k - a) / (b - a),
+and one optimizer. Δ_ik is convex in y(k) = 1 / (k + β² S_max), S_max being the most positives, and
+so is V(k, t), the sum of the k largest Δ_·t, in y(t). Hence for a ≤ k ≤ b, with
+λ = (y(a) - y(k)) / (y(a) - y(b)),
 
     f_k = V(k, k) ≤ (1-λ) V(k, a) + λ V(k, b):
 
@@ -314,7 +315,7 @@ def _best_sets(model: JointModel, problem: Problem, guess: Any) -> _Best:
     def work(part: slice) -> None:
         b = model.matrix(part)
         best = _Best(*(field[part] for field in found))
-        dependent_kernels.decide_instances(b, u, guess[part], nothing[part], *best)
+        dependent_kernels.decide_instances(b, u, model.shift, guess[part], nothing[part], *best)
         for r in np.flatnonzero(best.rivals > 1):
             one = _Best(*(field[r : r + 1] for field in best))
             _settle(model, int(part.start + r), problem, b[r], nothing[part][r], one)
@@ -332,13 +333,14 @@ def _settle(
     """Decide an instance in which several k agree to 13 digits."""
     from argmaxf.expected import dependent_kernels
 
-    u = model.nodes.u
-    f = np.full(len(b) + 1, nothing)
-    dependent_kernels.search(b, u, max(1, int(best.k[0])), nothing, f)
+    items = dependent_kernels.items_of_matrix(b, model.nodes.u, model.shift)
+    f = np.empty(len(b) + 1)
+    dependent_kernels.search(items, int(best.k[0]), nothing, dependent_kernels.SLACK, 0.0, f)
     rivals = np.flatnonzero(f >= f.max() * (1.0 - dependent_kernels.CONTEST)).tolist()
 
     def take(k: int) -> None:
-        dependent_kernels.take(b, u, k, best.delta[0], best.selected[0], best.threshold)
+        tie, marked = dependent_kernels.CONTEST, (best.delta[0], best.selected[0])
+        best.threshold[0] = dependent_kernels.take(k, items, tie, *marked)
 
     def value(k: int) -> Decimal:
         if k == 0:

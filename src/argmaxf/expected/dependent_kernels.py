@@ -9,14 +9,35 @@ See tilt_kernels.py for the conventions.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.tilt_kernels import factor, largest
+from argmaxf.expected.tilt_kernels import BLOCK, factor
 
-CACHED = 256  # items whose rows of B stay in the processor's cache
 SLACK = 1e-12  # a bound must lie below the best value by this part of it to close a range
 CONTEST = 1e-13  # values nearer than this are told apart in decimals (see dependent.py)
+NARROWEST = 8  # a range of sizes is cut at least this part of its length from its ends
+LAST_TERM = 1e-15  # a series in p ends where what is left is this part of it
+
+
+class Items(NamedTuple):
+    """Items of which Δ_i(t) = Σ_m B_im e^{log_a_m - u_m t} - price_i.
+
+    B is a matrix, or p x / (1 - p w) where the matrix is empty. With `terms` > 0 the latter is
+    summed as a series in p of so many terms.
+    """
+
+    matrix: Any
+    p: Any
+    w: Any
+    x: Any
+    terms: int
+    u: Any
+    log_a: Any
+    price: Any
+    shift: float  # V is convex in 1 / (t + shift)
 
 
 @reordering_kernel
@@ -41,53 +62,99 @@ def reciprocals(p, scale, w, x, out):
 
 
 @kernel
-def add_draws(samples, decays, weight, b, marginals):
-    """Add draws to B and to the marginals, a few items at a time so that their B stays at hand."""
-    for start in range(0, samples.shape[1], CACHED):
-        stop = min(start + CACHED, samples.shape[1])
-        for r in range(samples.shape[0]):
-            for i in range(start, stop):
-                if samples[r, i]:
-                    add_one(decays[r], weight[r], b[i], marginals[i : i + 1])
+def terms_needed(scale, w, x):
+    """How many terms the series of Σ_m scale / (1 - p w) in p needs for every p; 0 if too many."""
+    left = scale.copy()
+    for terms in range(1, w.size + 1):
+        left *= w
+        if np.sum(left / x) <= LAST_TERM * np.sum(scale):
+            return terms
+    return 0
 
 
 @kernel
-def add_sparse_draws(indptr, indices, data, decays, weight, b, marginals):
-    """Add draws given by the rows of a sparse matrix."""
-    for r in range(weight.size):
-        for j in range(indptr[r], indptr[r + 1]):
-            if data[j]:
-                i = indices[j]
-                add_one(decays[r], weight[r], b[i], marginals[i : i + 1])
-
-
-@kernel
-def add_one(decays, weight, b, marginal):
-    """Add a draw to an item that is positive in it."""
-    marginal[0] += weight
-    for m in range(decays.size):
-        b[m] += decays[m]
+def make_series(scale, w, terms):
+    """Turn the factors of Σ_m scale / (1 - p w) into those of Σ_j p^j Σ_m scale w^j, in place."""
+    left = scale.copy()
+    for j in range(terms):
+        scale[j] = np.sum(left)
+        left *= w
 
 
 @reordering_kernel
-def contributions(b, decay, out):
-    """Δ_i = Σ_m B_im e^{-u_m k}: what each item adds to the expected F of a set of k."""
-    for i in range(b.shape[0]):
-        total = 0.0
-        for m in range(decay.size):
-            total += b[i, m] * decay[m]
-        out[i] = total
+def series(p, factors, terms, out):
+    """Fill Σ_j factors_j p^j of each item, block after block."""
+    for start in range(0, p.size, BLOCK):
+        stop = min(start + BLOCK, p.size)
+        for i in range(start, stop):
+            out[i] = factors[terms - 1]
+        for j in range(terms - 2, -1, -1):
+            for i in range(start, stop):
+                out[i] = out[i] * p[i] + factors[j]
+
+
+@reordering_kernel
+def contributions(t, items, out):
+    """Fill Δ_i(t), what each item adds to a set of t items."""
+    scale = np.exp(items.log_a - items.u * t)
+    if items.matrix.size > 0:
+        for i in range(out.size):
+            total = 0.0
+            for m in range(scale.size):
+                total += items.matrix[i, m] * scale[m]
+            out[i] = total - items.price[i]
+        return
+    scale *= items.x
+    if items.terms > 0:
+        make_series(scale, items.w, items.terms)
+        series(items.p, scale, items.terms, out)
+    else:
+        reciprocals(items.p, scale, items.w, items.x, out)
+    for i in range(out.size):
+        out[i] = items.p[i] * out[i] - items.price[i]
 
 
 @kernel
-def sums_of_largest(values, low, high):
-    """The sums of the k largest values, for k = low … high."""
-    top = np.sort(values if high == values.size else largest(values, high))
+def partition(values, first):
+    """Put the largest values from place `first` on, the least of them first, in place.
+
+    Quickselect, in linear time on average; NumPy's partition takes two seconds to compile.
+    """
+    low, high = 0, values.size - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while values[left] < pivot:
+                left += 1
+            while values[right] > pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if first <= right:
+            high = right
+        elif first >= left:
+            low = left
+        else:
+            break
+
+
+@kernel
+def top_sums(t, low, high, items):
+    """V(k, t), the sum of the k largest Δ at t, for k = low … high."""
+    values = np.empty(items.price.size)
+    contributions(float(t), items, values)
+    partition(values, values.size - high)
+    values = values[values.size - high :]
+    partition(values, high - low)
+    values[: high - low].sort()
     sums = np.empty(high - low + 1)
     total = 0.0
     lost = 0.0  # what rounding drops is carried along (Kahan)
     for k in range(1, high + 1):
-        y = top[high - k] - lost
+        y = values[high - k] - lost
         longer = total + y
         lost = (longer - total) - y
         total = longer
@@ -100,13 +167,11 @@ def sums_of_largest(values, low, high):
 def highest_chord(left, left_sums, left_low, right, right_sums, right_low, shift):
     """The highest bound on V(k, k) strictly between two sizes whose V is known, and where it is.
 
-    V(k, t) is convex in 1 / (t + shift), or in t where the shift is infinite: its chord from one
-    size to the other lies above it.
+    V(k, t) is convex in 1 / (t + shift): its chord from one size to the other lies above it.
     """
     highest, where = -np.inf, left
     for k in range(left + 1, right):
-        bend = 1.0 if shift == np.inf else (right + shift) / (k + shift)
-        share = (k - left) / (right - left) * bend
+        share = (k - left) * (right + shift) / ((right - left) * (k + shift))
         bound = (1.0 - share) * left_sums[k - left_low] + share * right_sums[k - right_low]
         if bound > highest:
             highest, where = bound, k
@@ -114,95 +179,101 @@ def highest_chord(left, left_sums, left_low, right, right_sums, right_low, shift
 
 
 @kernel
-def mark_largest(values, k, part, out):
-    """Mark the k largest, of those that agree to a part of them the first; return the smallest."""
-    out[:] = False
-    if k == 0:
-        return np.inf
-    cut = largest(values, k)[0]
-    high, low = cut + part * abs(cut), cut - part * abs(cut)
-    ties = k - np.sum(values > high)
-    smallest = np.inf
-    for i in range(values.size):
-        tied = low <= values[i] <= high
-        if values[i] > high or (tied and ties > 0):
-            out[i] = True
-            ties -= tied
-            smallest = min(smallest, values[i])
-    return smallest
+def far_side(guess, enough, items):
+    """A size beyond which no set is worth more than `enough`, and the bound on sets beyond it.
+
+    Δ falls with the size, so that a set of t items or more has at most Σ max(0, Δ_i(t)).
+    """
+    values = np.empty(items.price.size)
+    reach = guess
+    while 2 * reach < values.size:
+        reach *= 2
+        contributions(float(reach), items, values)
+        most = 0.0
+        for value in values:
+            most += max(value, 0.0)
+        if most <= enough:
+            return reach, most
+    return values.size, -np.inf
 
 
 @kernel
-def top_sums(b, u, t, low, high):
-    """V(k, t), the sum of the k largest Δ at t, for k = low … high."""
-    delta = np.empty(b.shape[0])
-    contributions(b, np.exp(-u * t), delta)
-    return sums_of_largest(delta, low, high)
-
-
-@kernel
-def last_useful_k(b, u, best):
-    """The largest k that Σ_i Δ_ik, the most that any set can have at k, leaves open."""
-    totals = np.zeros(u.size)
-    for i in range(b.shape[0]):
-        totals += b[i]
-    low, high = 1, b.shape[0]
-    while low < high:
-        k = (low + high + 1) // 2
-        if np.sum(totals * np.exp(-u * k)) >= best * (1.0 - SLACK):
-            low = k
-        else:
-            high = k - 1
-    return low
-
-
-@kernel
-def search(b, u, guess, floor, f):
+def search(items, guess, nothing, part, slack, f):
     """Fill f[k], the value of the best set of k items, for every k that may be the best.
 
-    What cannot win is -1. `guess` is where to look first; values below `floor` do not matter.
-    Ranges of k are cut in two until the chords over what remains lie below the best value.
+    What cannot win is -inf; `nothing` is what the empty set is worth, `guess` where to look first.
+    Ranges of k are cut until the chords over what remains are at most (1 - part) of the best value,
+    plus `slack`. Return a bound on all sets.
     """
-    f[1:] = -1.0
-    best = max(floor, top_sums(b, u, guess, guess, guess)[0])
-    reach = max(guess, last_useful_k(b, u, best))
-    left, left_low, left_sums = 1, 1, top_sums(b, u, 1, 1, reach)
-    rights = [reach]
-    right_lows = [1]
-    right_sums = [top_sums(b, u, reach, 1, reach)]
-    f[1] = left_sums[0]
-    f[reach] = right_sums[0][reach - 1]
+    f[0], f[1:] = nothing, -np.inf
+    if f.size == 1:
+        return nothing
+    guess = min(max(guess, 1), f.size - 1)
+    f[guess] = top_sums(guess, guess, guess, items)[0]
+    best = max(nothing, f[guess])
+    reach, bound = far_side(guess, best * (1.0 - part) + slack, items)
+    left, left_low, left_sums = 1, 1, top_sums(1, 1, reach, items)
+    rights, right_lows = [reach], [1]
+    right_sums = [top_sums(reach, 1, reach, items)]
+    f[1], f[reach] = left_sums[0], right_sums[0][reach - 1]
     best = max(best, f[1], f[reach])
     while len(rights) > 0:
         right, right_low, sums = rights[-1], right_lows[-1], right_sums[-1]
-        bound, k = highest_chord(left, left_sums, left_low, right, sums, right_low, np.inf)
-        if right - left < 2 or bound <= 0.0 or bound < best * (1.0 - SLACK):
+        high, k = highest_chord(left, left_sums, left_low, right, sums, right_low, items.shift)
+        if right - left < 2 or high <= best * (1.0 - part) + slack:
+            bound = max(bound, high)
             left, left_low, left_sums = rights.pop(), right_lows.pop(), right_sums.pop()
             continue
-        quarter = max(1, (right - left) // 4)
-        k = min(max(k, left + quarter), right - quarter)
-        sums = top_sums(b, u, k, left, right)
+        margin = max(1, (right - left) // NARROWEST)
+        k = guess if left < guess < right else min(max(k, left + margin), right - margin)
+        sums = top_sums(k, left, right, items)
         rights.append(k)
         right_lows.append(left)
         right_sums.append(sums)
         f[k] = sums[k - left]
         best = max(best, f[k])
+    return max(bound, best)
 
 
 @kernel
-def decide_instances(b, u, guess, nothing, k, rivals, delta, threshold, selected):
+def take(k, items, tie, delta, selected):
+    """Mark the best set of k items; return the smallest Δ in it.
+
+    Of items whose Δ agree to a part of them the first are taken.
+    """
+    contributions(float(max(k, 1)), items, delta)
+    selected[:] = False
+    if k == 0:
+        return np.inf
+    ordered = delta.copy()
+    partition(ordered, delta.size - k)
+    cut = ordered[delta.size - k]
+    high, low = cut + tie * abs(cut), cut - tie * abs(cut)
+    ties = k - np.sum(delta > high)
+    smallest = np.inf
+    for i in range(delta.size):
+        tied = low <= delta[i] <= high
+        if delta[i] > high or (tied and ties > 0):
+            selected[i] = True
+            ties -= tied
+            smallest = min(smallest, delta[i])
+    return smallest
+
+
+@kernel
+def items_of_matrix(b, u, shift):
+    """Items whose B is a matrix, without prices."""
+    none = np.empty(0)
+    return Items(b, none, none, none, 0, u, np.zeros(u.size), np.zeros(b.shape[0]), shift)
+
+
+@kernel
+def decide_instances(b, u, shift, guess, nothing, k, rivals, delta, threshold, selected):
     """Decide every instance: `nothing` is what the empty set is worth in each."""
     f = np.empty(b.shape[1] + 1)
     for r in range(b.shape[0]):
-        f[0] = nothing[r]
-        search(b[r], u, guess[r], nothing[r], f)
+        items = items_of_matrix(b[r], u, shift)
+        search(items, guess[r], nothing[r], SLACK, 0.0, f)
         k[r] = np.argmax(f)
         rivals[r] = np.sum(f >= f[k[r]] * (1.0 - CONTEST))
-        take(b[r], u, k[r], delta[r], selected[r], threshold[r : r + 1])
-
-
-@kernel
-def take(b, u, k, delta, selected, threshold):
-    """Mark the best set of k items of one instance."""
-    contributions(b, np.exp(-u * max(k, 1)), delta)
-    threshold[0] = mark_largest(delta, k, CONTEST, selected)
+        threshold[r] = take(k[r], items, CONTEST, delta[r], selected[r])

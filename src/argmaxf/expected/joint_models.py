@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from argmaxf._base.arrays import Bools, Floats, contiguous, readonly
+from argmaxf._base.arrays import Bools, Floats, contiguous
 from argmaxf.expected.grouped.groups import group_sums
 from argmaxf.expected.grouped.integrand import Tilt
 from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
@@ -29,7 +29,8 @@ from argmaxf.expected.values import expected_f, groups_of_items
 from argmaxf.measures import FBeta
 
 DRAWS = 1 << 12  # draws whose decays are held at a time
-COPIED = 1 << 22  # labels of draws copied at a time
+FEWEST_DRAWS = 16  # of many labels that are taken at a time
+COPIED = 1 << 19  # labels of draws copied at a time
 
 
 class Value(NamedTuple):
@@ -49,6 +50,7 @@ class JointModel(Protocol):
     """A joint distribution of labels; the first axis of every array is the instance."""
 
     nodes: Nodes
+    shift: float  # β² times the most positives
     marginals: Floats  # P(y_i = 1)
     none: Floats  # P(S = 0)
 
@@ -95,7 +97,8 @@ class Draws:
         self.none = np.array([self.weights[self.positives == 0].sum()])
         some = self.positives[self.positives > 0]
         fewest, most = (some.min(), some.max()) if some.size else (1, 1)
-        self.nodes = reciprocal_nodes(1.0 + beta**2 * fewest, n + beta**2 * most)
+        self.shift = float(beta**2 * most)
+        self.nodes = reciprocal_nodes(1.0 + beta**2 * fewest, n + self.shift)
         self._b, self.marginals = self._sums_over_draws()
 
     def matrix(self, part: slice) -> Floats:
@@ -132,29 +135,15 @@ class Draws:
     def _sums_over_draws(self) -> tuple[Floats, Floats]:
         """Return B and the marginals, in one pass over blocks of draws."""
         m, n = self.samples.shape
-        b, marginals = np.zeros((n, self.nodes.u.size)), np.zeros((1, n))
-        for start in range(0, m, DRAWS):
-            rows = slice(start, min(start + DRAWS, m))
+        b, marginals = np.zeros((n, self.nodes.u.size)), np.zeros(n)
+        step = DRAWS if self.is_sparse else min(DRAWS, max(FEWEST_DRAWS, COPIED // n))
+        for start in range(0, m, step):
+            rows = slice(start, start + step)
+            block = self.samples[rows] if self.is_sparse else self.samples[rows].astype(np.float64)
             q = self.weights[rows]
-            weighted = q[:, None] * decays(self.nodes, self.positives[rows], self.beta)
-            self._add(rows, weighted, q, b, marginals[0])
-        return b, np.minimum(marginals, 1.0)
-
-    def _add(self, rows: slice, decays: Floats, q: Floats, b: Floats, marginals: Floats) -> None:
-        """Add some draws to B and the marginals."""
-        from argmaxf.expected import dependent_kernels
-
-        if self.is_sparse:
-            indptr = self.samples.indptr[rows.start : rows.stop + 1]
-            parts = (indptr, self.samples.indices, self.samples.data)
-            dependent_kernels.add_sparse_draws(*map(readonly, parts), decays, q, b, marginals)
-            return
-
-        def work(items: slice) -> None:
-            block = readonly(self.samples[rows, items])
-            dependent_kernels.add_draws(block, decays, q, b[items], marginals[items])
-
-        in_threads(work, len(b), threads_for(len(b) * len(q)))
+            b += block.T @ (q[:, None] * decays(self.nodes, self.positives[rows], self.beta))
+            marginals += block.T @ q
+        return b, np.minimum(marginals[None], 1.0)
 
     def _hits(self, selected: Bools) -> Any:
         """Return how many selected labels each draw has."""
@@ -190,7 +179,8 @@ class Mixture:
         self.zero_division = zero_division
         n = p.shape[1]
         fewest, most = zip(*(plausible_positives(float(each.sum()), n) for each in p), strict=True)
-        self.nodes = reciprocal_nodes(1.0 + beta**2 * min(fewest), n + beta**2 * max(most))
+        self.shift = float(beta**2 * max(most))
+        self.nodes = reciprocal_nodes(1.0 + beta**2 * min(fewest), n + self.shift)
         self.marginals: Floats = np.minimum(self.weights @ p, 1.0)[None]
         with np.errstate(divide="ignore"):
             self.none = np.array([self.weights @ np.exp(np.log1p(-p).sum(axis=1))])
@@ -255,7 +245,8 @@ class JointParameters:
         self.beta = beta
         self.zero_division = zero_division
         _, n, most = joint.shape
-        self.nodes = reciprocal_nodes(1.0 + beta**2, n + beta**2 * most)
+        self.shift = float(beta**2 * most)
+        self.nodes = reciprocal_nodes(1.0 + beta**2, n + self.shift)
         self.marginals: Floats = np.minimum(joint.sum(axis=2), 1.0)
         self._counts = np.arange(1.0, most + 1.0)
 

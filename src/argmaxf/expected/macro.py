@@ -95,7 +95,7 @@ def maximize_expected_macro_f(
     averaged_over : {"all", "present"}, default="all"
         Take the mean over all columns, or over those that have a positive.
     tol : float, optional
-        Stop at a relative gap of this. By default 0 for matrices of at most 4,096 cells, 1e-6
+        Stop at a relative gap of this. By default 0 for matrices of at most 4,096 cells, 1e-5
         beyond. The gap may stay larger where proving more would take too long.
     progress : bool or callable, default=False
         True writes each step to standard error; a function is called with the number of the step,
@@ -260,5 +260,6 @@ def _std(instance: Instance, state: Assignment) -> float:
     none = columns.nothing / weight  # zero_division · P(nothing is positive)
     std = np.sqrt(none * (rule.zero_division - none))
     chosen = state.chosen[instance.cell]
-    macro_kernels.spreads(columns, chosen, state.value / weight, rule.coefficients, std)
+    values = state.value / weight
+    macro_kernels.spreads(columns, chosen, values, weight, rule.coefficients, std)
     return float(np.linalg.norm(weight * std))

@@ -19,7 +19,6 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,20 +28,22 @@ from scipy.sparse import csr_array
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.quadrature import reciprocal_nodes
-from argmaxf.expected.threads import threads_for
+from argmaxf.expected.threads import sets_in_threads, threads_for
 from argmaxf.measures import Coefficients
 
 SWEEPS = 100  # of an ascent, at most; each is a strict improvement, and a handful is usual
+FIRST_HASTE = 256  # the first works out a column after moves of this part of it, others after each
+ENOUGH = 0.01  # an ascent ends with a sweep that gains less than this part of the tolerance
 PRICE_STEPS = 200  # at most
 PROGRESS = 0.01  # a step that lowers the bound by less than this part of the gap has failed
 PATIENCE = 4  # steps may fail in a row before the next ones are half as long
 HALVINGS = 6  # of the step before the prices are taken as they are
-PIECES = 16  # of work for each thread, so that one long column holds up no other
 PROVEN = 1e-12  # a bound this close to a value, as part of it, has reached it
 SMALL_PROBLEM = 4096  # cells; only so small problems are branched
 MOST_PARTS = 2000  # of a problem that are looked at
 MOST_CELLS = 20_000  # in all of them: two or three seconds
 PART_STEPS = 20  # price steps for each part
+SCATTER = np.uint64(0x9E3779B97F4A7C15)  # times this, numbers that are near are so no longer
 FORCE = 8.0  # a price no set can pay; values are at most 1
 
 Places = NDArray[np.int32]  # numbers of rows or columns
@@ -84,6 +85,7 @@ class Columns(NamedTuple):
     w: Floats
     x: Floats
     log_a: Floats  # log of weight · (1+β²) ω G
+    terms: Ints  # of a series in p that gives the same; 0 where it would be long
     nothing: Floats  # what the empty set is worth
     shift: Floats  # β² times the most positives a column plausibly has
 
@@ -95,22 +97,24 @@ class Assignment(NamedTuple):
     size: Ints  # of each column's set
     value: Floats  # of each column's set
     pi: Floats  # Σ π over each column's set, for each node
-    joining: Floats  # e^{log_a - u (size + 1)}
-    leaving: Floats  # e^{log_a - u (size - 1)}
-    base: Floats  # (L, 2): what joining and staying gain apart from Σ joining π and Σ leaving π
+    joining: Floats  # what a cell that joins adds, at each node or in each term
+    leaving: Floats  # what a cell adds that may leave
+    base: Floats  # (L, 2): what joining and staying change for the other cells
+    stale: Ints  # moves since joining, leaving and base were worked out
 
     @classmethod
-    def empty(cls, cells: int, columns: Columns) -> Assignment:
-        """Nothing chosen."""
+    def of(cls, chosen: Bools, columns: Columns) -> Assignment:
+        """Return a choice, with room for the state of the columns."""
         size, nodes = columns.nothing.size, columns.u.size
         return cls(
-            chosen=np.zeros(cells, np.bool_),
+            chosen=chosen,
             size=np.zeros(size, np.int64),
             value=columns.nothing.copy(),
             pi=np.zeros(nodes),
             joining=np.zeros(nodes),
             leaving=np.zeros(nodes),
             base=np.zeros((size, 2)),
+            stale=np.zeros(size, np.int64),
         )
 
 
@@ -133,23 +137,22 @@ class Instance:
     @classmethod
     def of(cls, cells: Cells, n_columns: int, rule: Rule) -> Instance:
         """Take the cells that may be chosen as they are given, row by row."""
-        from argmaxf.expected import macro_kernels
-
-        keys = np.empty(cells.first.size - 1, np.uint64)
-        macro_kernels.row_keys(*cells, keys)
+        matrix = csr_array(
+            (cells.p, cells.column, cells.first), shape=(cells.first.size - 1, n_columns)
+        )
+        keys = (matrix @ np.random.default_rng(0).random(n_columns)).view(np.uint64) * SCATTER
         numbers = _numbered(cells.first, cells.column, n_columns)
         ordered = numbers[np.argsort(keys, kind="stable")]
         given = ordered.data
         rows = Cells(ordered.indptr.astype(np.int64), _places(ordered.indices), cells.p[given])
         by_column = _numbered(rows.first, rows.column, n_columns).tocsc()
         cell, first = by_column.data, by_column.indptr.astype(np.int64)
-        columns = _columns(first, _places(by_column.indices), rows.p[cell], rule)
         with np.errstate(divide="ignore"):  # log P(nothing is positive) of each column
             log_none: Any = np.bincount(rows.column, np.log1p(-rows.p), n_columns)
         weight, constant = column_weights(log_none, rule)
-        columns.log_a[:] += np.repeat(np.log(weight), np.diff(columns.first_node))
-        if not rule.present_only:
-            columns.nothing[:] = rule.zero_division * weight * np.exp(log_none)
+        nothing = 0.0 if rule.present_only else rule.zero_division
+        nothing = nothing * weight * np.exp(log_none)
+        columns = _columns(first, _places(by_column.indices), rows.p[cell], rule, weight, nothing)
         return cls(rule, rows, given, columns, cell, constant, weight)
 
     def as_given(self, chosen: Bools) -> Bools:
@@ -179,7 +182,9 @@ def _places(indices: NDArray[np.integer]) -> Places:
     return indices.astype(np.int32, copy=False)
 
 
-def _columns(first: Ints, row: Places, p: Floats, rule: Rule) -> Columns:
+def _columns(
+    first: Ints, row: Places, p: Floats, rule: Rule, weight: Floats, nothing: Floats
+) -> Columns:
     """Return the columns with their nodes."""
     from argmaxf.expected import macro_kernels
 
@@ -187,9 +192,9 @@ def _columns(first: Ints, row: Places, p: Floats, rule: Rule) -> Columns:
     macro_kernels.count_nodes(first, p, rule.coefficients.b_in, size)
     first_node = np.append(0, np.cumsum(size))
     u, w, x, log_a = (np.empty(first_node[-1]) for _ in range(4))
-    nothing, shift = np.zeros(size.size), np.zeros(size.size)
-    columns = Columns(first, row, p, first_node, u, w, x, log_a, nothing, shift)
-    macro_kernels.fill_columns(columns, rule.coefficients)
+    terms, shift = np.zeros(size.size, np.int64), np.zeros(size.size)
+    columns = Columns(first, row, p, first_node, u, w, x, log_a, terms, nothing, shift)
+    macro_kernels.fill_columns(columns, rule.coefficients, np.log(weight))
     return columns
 
 
@@ -250,16 +255,13 @@ class Solution:
 def solve(instance: Instance, tol: float | None, watch: Watch | None = None) -> Solution:
     """Return a choice and prices whose gap is at most `tol`, or as small as can be in short time.
 
-    By default small problems are solved to the end, others to a gap of 1e-6.
+    By default small problems are solved to the end, others to a gap of 1e-5.
     """
-    from argmaxf.expected import macro_kernels
-
     is_small = instance.rows.p.size <= SMALL_PROBLEM
     if tol is None:
-        tol = 0.0 if is_small else 1e-6
-    state, rule = ascend(instance), instance.rule
+        tol = 0.0 if is_small else 1e-5
     price = np.empty(instance.rows.first.size - 1)
-    macro_kernels.first_prices(instance.rows, instance.columns, state, rule.b, rule.exactly, price)
+    state = ascend(instance, np.zeros(instance.rows.p.size, np.bool_), price, tol)
     solution = Solution(state, instance.value(state), math.inf, price)
     improve_prices(instance, solution, tol, np.zeros(0), PRICE_STEPS, watch)
     if is_small and solution.gap > tol:
@@ -267,24 +269,25 @@ def solve(instance: Instance, tol: float | None, watch: Watch | None = None) -> 
     return solution
 
 
-def ascend(instance: Instance, start: Bools | None = None) -> Assignment:
+def ascend(instance: Instance, start: Bools, price: Floats, tol: float) -> Assignment:
     """Return a choice that no single row can better, from a start that need not be allowed.
 
-    Rows take their best cells in turn until no row wants to move.
+    Rows take their best cells in turn until that gains no more than a part of the value. `price` is
+    filled with prices at which each row would choose so.
     """
     from argmaxf.expected import macro_kernels
 
     rows, columns, rule = instance.rows, instance.columns, instance.rule
-    state = Assignment.empty(rows.p.size, columns)
-    if start is not None:
-        state.chosen[:] = start
-    moved = -1
+    state = Assignment.of(start, columns)
+    value, haste = -math.inf, FIRST_HASTE
     for _ in range(SWEEPS):
         # Sums that many moves have changed are summed anew: rounding cannot build up.
         macro_kernels.collect(rows, columns, state)
-        if moved == 0:
+        before, value = value, state.value.sum()
+        if value <= before * (1.0 + max(PROVEN, ENOUGH * tol)):
             break
-        moved = macro_kernels.sweep(rows, columns, state, rule.b, rule.exactly)
+        macro_kernels.sweep(rows, columns, state, rule.b, rule.exactly, haste, price)
+        haste = rows.p.size
     return state
 
 
@@ -312,7 +315,8 @@ def improve_prices(
         if value < solution.bound:
             solution.bound, solution.price = value, price
         if solution.gap > tol:
-            solution.offer(instance, ascend(instance, instance.by_rows(found.wanted)))
+            wanted, unused = instance.by_rows(found.wanted), np.empty_like(price)
+            solution.offer(instance, ascend(instance, wanted, unused, tol))
         if watch is not None:
             watch(solution.value, solution.bound)
         if solution.gap <= tol or not found.excess.any() or halved == HALVINGS:
@@ -335,29 +339,16 @@ def bound_of(
     bound = np.empty(guess.size)
     wanted = np.empty(columns.p.size, np.bool_)
 
-    def work(part: tuple[int, int]) -> None:
-        macro_kernels.best_sets(*part, columns, price, forced, slack, guess, bound, wanted)
+    def work(part: slice) -> None:
+        options = columns, price, forced, slack, guess, bound, wanted
+        macro_kernels.best_sets(part.start, part.stop, *options)
 
-    _share_out(work, columns.first)
+    sets_in_threads(work, columns.first, threads_for(64 * columns.p.size))
     b = instance.rule.b
     excess = (b - np.bincount(columns.row[wanted], minlength=price.size)).astype(np.float64)
     if not instance.rule.exactly:  # a row that costs nothing may be left with room
         excess[(price == 0.0) & (excess > 0.0)] = 0.0
     return PriceBound(instance.constant + b * math.fsum(price) + math.fsum(bound), wanted, excess)
-
-
-def _share_out(work: Callable[[tuple[int, int]], None], first: Ints) -> None:
-    """Share columns out among threads in pieces of about as many cells."""
-    threads = threads_for(64 * int(first[-1]))
-    marks = np.linspace(0, first[-1], PIECES * threads + 1)[1:-1]
-    ends = np.unique([0, *np.searchsorted(first, marks).tolist(), first.size - 1]).tolist()
-    pieces = list(itertools.pairwise(ends))
-    if threads == 1:
-        for piece in pieces:
-            work(piece)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, pieces))
 
 
 class Part(NamedTuple):

@@ -324,36 +324,6 @@ def spread(k, f, c, u, size, sums, missing):
     return math.sqrt(max(0.0, square))
 
 
-@kernel
-def largest(values, count):
-    """Return the `count` ≥ 1 largest values, the least of them first, the others in no order.
-
-    Quickselect, in linear time on average; NumPy's partition takes two seconds to compile.
-    """
-    rest = values.copy()
-    wanted = rest.size - count
-    low, high = 0, rest.size - 1
-    while low < high:
-        pivot = rest[(low + high) // 2]
-        left, right = low, high
-        while left <= right:
-            while rest[left] < pivot:
-                left += 1
-            while rest[right] > pivot:
-                right -= 1
-            if left <= right:
-                rest[left], rest[right] = rest[right], rest[left]
-                left += 1
-                right -= 1
-        if wanted <= right:
-            high = right
-        elif wanted >= left:
-            low = left
-        else:
-            break
-    return rest[wanted:]
-
-
 @reordering_kernel
 def dot(a, b):
     """Σ a b."""
