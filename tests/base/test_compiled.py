@@ -371,3 +371,25 @@ def test_without_numba_the_small_half_of_the_suite_passes():
     assert done.returncode == 0, done.stdout
     passed = int(re.search(r"(\d+) passed", done.stdout)[1])
     assert passed > 80, done.stdout
+
+
+@SLOW
+def test_after_warm_up_no_process_compiles(library):
+    folder = library / "cache"
+    folder.mkdir(mode=0o700)
+    env = environment(library, NUMBA_CACHE_DIR=str(folder))
+    command = [sys.executable, "-m", "argmaxf.warm_up"]
+    first = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert str(folder) in first.stdout
+    files = {path: path.stat().st_mtime_ns for path in folder.rglob("*.nb?")}
+    assert files
+    code = """
+import argmaxf, numpy as np
+p = np.random.default_rng(1).random(300_000)
+argmaxf.maximize_expected_f(p)
+argmaxf.maximize_expected_f(p.reshape(-1, 10), average="samples")
+argmaxf.ProbabilitySketch().update(p).decide()
+"""
+    again = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.nb?")} == files

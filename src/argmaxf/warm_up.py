@@ -1,0 +1,99 @@
+"""python -m argmaxf.warm_up: compile everything now, so that no later process has to.
+
+For container images and serverless functions: run it once while the image is built, by the user and
+with the `NUMBA_CACHE_DIR` that the service will have. Without it, the first large input of an
+installation waits some seconds while its kernels are compiled.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+import argmaxf
+from argmaxf._base.numba_cache import cache_folder
+
+LARGE = 70_000  # items: more than a process runs as Python, and than are decided one by one
+
+
+def warm_up(say: Callable[[str], object] = print) -> float:
+    """Compile the kernels behind the public functions, and store them for later processes.
+
+    Parameters
+    ----------
+    say : callable, default=print
+        Gets a line of text for each part.
+
+    Returns
+    -------
+    float
+        The seconds it took; about one if everything was compiled before.
+
+    Examples
+    --------
+    In a Dockerfile, after the installation::
+
+        RUN python -m argmaxf.warm_up
+    """
+    start = time.perf_counter()
+    for name, work in _parts().items():
+        began = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            work()
+        say(f"{name}: {time.perf_counter() - began:.1f} s")
+    folder = cache_folder()
+    say(f"compiled code is in {folder}" if folder else "no folder can hold compiled code safely")
+    return time.perf_counter() - start
+
+
+def _parts() -> dict[str, Callable[[], None]]:
+    """Return what is run, by name."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.5, 5.0, LARGE)
+    rows = rng.beta(0.5, 5.0, (700, 100))
+    y = rng.random(LARGE) < p
+
+    def one_set() -> None:
+        for kind in (np.float64, np.float32):
+            for n in (LARGE, LARGE // 35):
+                argmaxf.maximize_expected_f(p[:n].astype(kind))
+        argmaxf.maximize_expected_f(np.exp(rng.normal(size=LARGE) - 9.0))  # few positives
+        argmaxf.maximize_expected_f(p, max_selected=100)
+        argmaxf.maximize_expected_f(p, measure="mcc")
+        argmaxf.expected_f(p, p > 0.2)
+
+    def many_sets() -> None:
+        for kind in (np.float64, np.float32):
+            for average in ("samples", "macro", "micro"):
+                argmaxf.maximize_expected_f(rows.astype(kind), average=average)
+        argmaxf.maximize_expected_f(p, by=np.arange(p.size) % 50)
+        argmaxf.maximize_expected_macro_f(rows[:, :5], labels_per_row=1)
+
+    def summaries() -> None:
+        argmaxf.ProbabilitySketch().update(p).decide()
+
+    def dependent_labels() -> None:
+        argmaxf.maximize_expected_f_from_samples(rng.random((200, 500)) < 0.1)
+        argmaxf.maximize_expected_f_from_mixture(rng.beta(0.5, 5.0, (3, 9000)))
+
+    def thresholds() -> None:
+        argmaxf.maximize_empirical_f(y, p)
+        argmaxf.maximize_empirical_f(y, p, min_precision=0.3, confidence_level=0.95)
+
+    return {
+        "one set": one_set,
+        "many sets": many_sets,
+        "summaries": summaries,
+        "dependent labels": dependent_labels,
+        "thresholds": thresholds,
+    }
+
+
+if __name__ == "__main__":
+    seconds = warm_up()
+    print(f"ready after {seconds:.1f} s", file=sys.stderr)
