@@ -67,7 +67,7 @@ def timed(work: Callable[[], object]) -> float:
 def table(rows: Iterable[Row]) -> str:
     """Return rows as a Markdown table."""
     lines = [
-        "| work | ours | beside | its figure | ratio | at most | aim | |",
+        "| work | argmaxf | compared with | its figure | ratio | at most | aim | |",
         "| --- | ---: | --- | ---: | ---: | ---: | ---: | --- |",
     ]
     for row in rows:

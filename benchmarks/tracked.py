@@ -45,7 +45,7 @@ def kept(path: Path) -> dict[Key, float]:
 
 def comparison(old: Mapping[Key, float], new: Mapping[Key, float]) -> str:
     """Return a Markdown table of all lines, those that became slower first."""
-    lines = ["| | work | beside | before | now | |", "| --- | --- | --- | ---: | ---: | --- |"]
+    lines = ["| | work | compared to | before | now | |", "| --- | --- | --- | ---: | ---: | --- |"]
     for key in sorted({*old, *new}, key=lambda k: (-_factor(old, new, k), k)):
         before, now = (f"{run[key]:.3g}" if key in run else "–" for run in (old, new))
         lines.append(f"| {' | '.join(key)} | {before} | {now} | {_word(old, new, key)} |")

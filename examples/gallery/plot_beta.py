@@ -1,9 +1,9 @@
 """
-What each β would choose
-========================
+The effect of β
+===============
 
-β says how much recall counts against precision: at 2, four times as much. As it grows the best
-set grows with it, and its threshold falls.
+β is the weight of recall against precision: at β = 2, recall counts four times as much. A larger
+β selects more items, and the threshold falls.
 """
 
 from rare_ones import rows

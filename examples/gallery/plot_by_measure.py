@@ -2,8 +2,8 @@
 What each measure selects
 =========================
 
-The same probabilities, another measure, another set. Each curve is the expected value of the most
-probable k rows, as a part of its best; the dots are the best sets.
+The same probabilities with another measure give another set. Each curve is the expected value of
+the most probable k rows, relative to its maximum; the dots are the best sets.
 """
 
 import matplotlib.pyplot as plt
@@ -18,5 +18,5 @@ for name in ("kappa", "mcc", "fbeta", "jaccard", "balanced_accuracy", "fowlkes_m
     curve, best = expected_f_curve(p, measure=name), maximize_expected_f(p, measure=name)
     (line,) = ax.plot(curve / best.expected, label=f"{as_measure(name)}: k = {best.k:,}")
     ax.plot(best.k, 1.0, "o", color=line.get_color())
-ax.set(xlabel="items selected, most probable first", ylabel="part of its best", ylim=(0.6, 1.01))
+ax.set(xlabel="items selected, most probable first", ylabel="relative value", ylim=(0.6, 1.01))
 legend = ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))

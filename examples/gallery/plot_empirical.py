@@ -1,10 +1,9 @@
 """
-Every threshold, with labels
-============================
+Every threshold on labelled scores
+==================================
 
-Precision, recall and F1 at each threshold on labelled rows are steps, and the best one is found
-exactly: here among those that find at least half of the positives. Thresholds that miss more are
-shaded.
+Precision, recall and F1 at each threshold. The best threshold is found exactly, here among those
+with a recall of at least 0.5. Thresholds with a lower recall are shaded.
 """
 
 from rare_ones import rows

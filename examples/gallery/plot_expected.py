@@ -1,10 +1,9 @@
 """
-How many to select, without labels
-==================================
+How many items to select
+========================
 
-Scans of digits, one in 28 of them a 1. How many should be called a 1, if F1 will be measured? No
-labels are needed for the answer: probabilities say what F1 to expect of the most probable 1, 2,
-3, … rows.
+Scans of digits, one in 28 of them a 1. How many should be predicted to be a 1, if F1 is measured?
+The probabilities give the expected F1 of the most probable 1, 2, 3, … rows. No labels are needed.
 """
 
 from rare_ones import rows
@@ -19,8 +18,8 @@ model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
 display = ExpectedFDisplay.from_estimator(model, X_new)
 
 # %%
-# The band is one standard deviation of F1: that much it varies if the probabilities are right.
-# The best set, its threshold and what to expect of it are in ``display.decision``:
+# The band is one standard deviation of F1, if the probabilities are right. The best set, its
+# threshold and its expected F1 are in ``display.decision``:
 
 decision = display.decision
 print(f"k = {decision.k}, threshold {decision.threshold:.3f}")

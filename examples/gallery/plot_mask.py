@@ -2,9 +2,9 @@
 The mask with the highest Dice
 ==============================
 
-A model that is unsure draws a small object faintly. Cut at 0.5 it has all but vanished; the mask
-with the highest expected Dice keeps it. Pixels are items like any others, and a batch of maps on
-a GPU is decided there: see :doc:`segmentation </segmentation>`.
+An uncertain model gives a small object low probabilities. At a threshold of 0.5 it nearly vanishes;
+the mask with the highest expected Dice keeps it. A batch of maps on a GPU is decided there: see
+:doc:`segmentation </segmentation>`.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ p = np.clip(faint + bright + 0.005, 0, 1)
 best = maximize_expected_f(p, measure="dice", average="micro")
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
-titles = ("probability", "cut at 0.5", f"highest Dice: cut at {best.threshold:.2f}")
+titles = ("probability", "threshold 0.5", f"highest Dice: threshold {best.threshold:.2f}")
 for ax, image, title in zip(axes, (p, p >= 0.5, best.selected), titles, strict=True):
     ax.imshow(image, cmap="viridis", vmin=0, vmax=1)
     ax.set_title(title)

@@ -2,9 +2,9 @@
 Methods side by side
 ====================
 
-The same classifier cut at 0.5, with a tuned threshold, with the highest expected F1, and a linear
-model trained for F1 itself. The differences on the right are paired over the rows: what two
-methods get right or wrong together cancels. With 30 positives even they leave some doubt.
+The same classifier at threshold 0.5, with a tuned threshold, with the highest expected F1, and a
+linear model trained for F1. The differences on the right are paired over the rows: errors that two
+methods share cancel. With 30 positives most differences remain uncertain.
 """
 
 from rare_ones import rows
@@ -18,7 +18,7 @@ from argmaxf.displays import MethodComparisonDisplay
 X, X_new, y, y_new = rows()
 logistic = make_pipeline(StandardScaler(), LogisticRegression())
 methods = {
-    "cut at 0.5": logistic,
+    "threshold 0.5": logistic,
     "tuned threshold": ThresholdFClassifier(logistic),
     "expected F": ExpectedFClassifier(logistic),
     "trained for F": make_pipeline(StandardScaler(), SoftFClassifier()),

@@ -1,10 +1,10 @@
 """
-What a wrong rate of positives costs
-====================================
+The cost of a wrong positive rate
+=================================
 
-A model learned where positives were more or less common than they are now. Taken for true, its
-probabilities choose another set; the blue line is what is lost. ``shift_prior`` and ``prior=``
-move probabilities to the rate where they are used.
+A model was trained where positives were more or less common than they are now. Its probabilities
+select another set; the blue line is the loss. :func:`argmaxf.shift_prior` corrects probabilities
+for the rate where they are used.
 """
 
 from rare_ones import rows

@@ -1,9 +1,9 @@
 """
-Can the probabilities be taken at their word?
-=============================================
+Are the probabilities calibrated?
+=================================
 
-Naive Bayes is sure of everything. The share of positives among rows of like probability shows it,
-and the title says what it costs in F1; on the right the same model, calibrated on rows held out.
+Naive Bayes is overconfident. The share of positives among rows of similar probability shows it, and
+the title has the effect on F1. On the right is the same model, calibrated on held-out rows.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-If the odds are off
-===================
+Expected F if the odds are wrong
+================================
 
-Probabilities are estimates. If all odds may be off by some factor either way, what is the
-decision worth at worst, and what is the best that any set can be sure of?
+Probabilities are estimates. If all odds may be wrong by some factor, what is the worst case of the
+decision, and what is the best worst case of any set?
 """
 
 from rare_ones import rows

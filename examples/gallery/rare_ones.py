@@ -1,4 +1,4 @@
-"""The rows that most pictures show: small scans of handwritten digits, few of them a 1."""
+"""The rows of most plots: small scans of handwritten digits, few of them a 1."""
 
 import numpy as np
 from sklearn.datasets import load_digits

@@ -1,10 +1,10 @@
 """
-A precision that can be promised
-================================
+A guaranteed precision
+======================
 
-The precision found on some rows flatters the threshold that was chosen for it. With
-``confidence_level`` only thresholds count whose precision is guaranteed for new rows; the band
-leads from the precision found down to the one that is guaranteed.
+The precision on the rows that chose a threshold is too optimistic. With ``confidence_level`` only
+thresholds qualify whose precision is guaranteed for new rows. The band extends from the precision
+found to the guaranteed one.
 """
 
 from sklearn.datasets import make_classification
