@@ -19,8 +19,7 @@ of a group are known by Σ π(θ), from the power sums of the summary, and sets 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,12 @@ from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected.grouped.groups import Groups, group_variances
+from argmaxf.expected.grouped.groups import (
+    MOMENTS,
+    Groups,
+    group_arrays,
+    group_variances,
+)
 from argmaxf.measures import Linear
 
 INTERPOLATION_NATS = 41.0  # probabilities below e^{-this} are taken for 0
@@ -70,7 +74,7 @@ class CountDistribution:
         turns = _turns(window.size, variance)
         theta = 2.0 * math.pi * np.arange(turns // 2 + 1) / turns
         theta = theta[variance * (1.0 - np.cos(theta)) <= INTERPOLATION_NATS + 4.0]
-        log_phi = _logs(groups, theta).sum(axis=0)
+        log_phi = _logs(groups, theta)
         upper = float(groups.count[groups.centre >= 0.5].sum())
         turned = np.exp(log_phi + 1j * theta * (upper - first))  # φ e^{-iθ first}
         padded = np.zeros(turns // 2 + 1, np.complex128)
@@ -89,8 +93,8 @@ class CountDistribution:
 
         x = np.exp(1j * self.theta)
         found = np.empty((len(groups), self.nodes.size))
-        options = self.by_false, self.waves, found
-        count_kernels.group_found(*_arrays(groups), 1.0 - x, x, *options)
+        options = 1.0 - x, x, self.by_false, self.waves, found
+        count_kernels.group_found(*group_arrays(groups), *options)
         return found
 
     def parts(self, k: Floats, number: Any = np.float64) -> tuple[Any, Any]:
@@ -156,8 +160,7 @@ class CountDistribution:
             s, mass = self.nodes[likely], self.mass[likely]
             value = self.measure.value(s, self.n, s, self.n, zero_division=self.zero_division)
             return math.sqrt(max(0.0, float(mass @ (value - mean) ** 2)))
-        pi, negative, variance = self._sums(chosen)
-        tilted = negative if self.by_false else pi
+        tilted, variance = self._sums(chosen)
         middle = tilted[0].real  # E[T]
         a, b = (part[0] for part in self.parts(k))
         # a T + b - mean = a (T - E[T]) + c: its square has three terms
@@ -176,14 +179,17 @@ class CountDistribution:
         """Return the expectations of what has this transform, times each ℓ_j(S)."""
         return np.asarray(self.waves @ np.concatenate([turned.real, turned.imag]))
 
-    def _sums(self, groups: Groups) -> tuple[Waves, Waves, Waves]:
-        """Return Σ π, Σ (1 - π) and Σ π (1 - π) of all items at each θ."""
-        from argmaxf.expected import count_kernels
+    def _sums(self, groups: Groups) -> tuple[Waves, Waves]:
+        """Return Σ π of all items at each θ, or by false positives Σ (1 - π), and Σ π (1 - π).
 
+        Tilted labels with complex numbers: positives at x are the negatives of 1 - p at 1 / x.
+        """
         x = np.exp(1j * self.theta)
-        pi, negative, variance = (np.empty_like(x) for _ in range(3))
-        count_kernels.turned_sums(*_arrays(groups), 1.0 - x, x, pi, negative, variance)
-        return pi, negative, variance
+        if not self.by_false:
+            mirrored = {"centre": groups.rest, "rest": groups.centre, "half": -groups.half}
+            groups, x = replace(groups, **mirrored), 1.0 / x
+        variance, negative = group_variances(groups, 1.0 - x, x)
+        return negative.sum(axis=0), variance.sum(axis=0)
 
 
 def variance_of(groups: Groups) -> float:
@@ -212,19 +218,22 @@ def _turns(size: int, variance: float) -> int:
 
 
 def _logs(groups: Groups, theta: Floats) -> Waves:
-    """Return Σ log(1 - p w) of each group at each θ, less iθ for each item of upper groups."""
-    from argmaxf.expected import count_kernels
+    """Return Σ log(1 - p w) over all items at each θ, less iθ for each item of upper groups.
 
+    The series is that of group_kernels.py; |1 - c w|² = 1 - c (1 - c) |w|². Of the upper groups,
+    p ≥ 1/2, the factors are divided by x first, so that many sure items turn by little.
+    """
     x = np.exp(1j * theta)
-    logs = np.empty((len(groups), theta.size), np.complex128)
-    count_kernels.group_logs(*_arrays(groups), 1.0 - x, x, logs)
-    return logs
-
-
-def _arrays(groups: Groups) -> Iterator[Floats]:
-    """Yield what kernels take of groups."""
-    parts = groups.count, groups.centre, groups.rest, groups.half, groups.moments
-    yield from (np.ascontiguousarray(part) for part in parts)
+    c, q = groups.centre[:, None], groups.rest[:, None]
+    less, more = np.minimum(c, q), np.maximum(c, q)
+    angle = np.where(c < 0.5, 1.0, -1.0) * np.arctan2(less * x.imag, more + less * x.real)
+    length = 0.5 * np.log1p(-c * q * np.abs(1.0 - x) ** 2)
+    wide = groups.half != 0.0
+    z = groups.half[wide, None] * (1.0 - x) / (q[wide] + c[wide] * x)
+    tail: Any = np.zeros_like(z)
+    for j in range(MOMENTS, 0, -1):
+        tail = z * (groups.moments[wide, j - 1, None] / j + tail)
+    return np.asarray(groups.count @ (length + 1j * angle) - tail.sum(axis=0))
 
 
 def _nodes(window: Floats, mean: float, n: float) -> tuple[Floats, Floats]:

@@ -13,8 +13,7 @@ with θ_l = πl/W, exactly, as long as |T - m| < W. T leaves its mean by more th
 probability below e^{-TAIL_NATS}, and |φ(θ)| ≤ e^{-v (1 - cos θ)}, v the variance: at most 60
 harmonics are left, whatever n.
 
-*Of groups.* The label of an item, turned by x = e^{iθ}, has the factor 1 - p + p x = 1 - p w with
-w = 1 - x, as in expected/tilt_kernels.py with complex numbers. See there for the conventions.
+See expected/tilt_kernels.py for the conventions.
 """
 
 from __future__ import annotations
@@ -68,34 +67,27 @@ def one_more(mass, low, high, p):
 
 
 @kernel
-def masses(p):
-    """Return the first count of the window of all labels, and the probabilities from it on."""
+def masses(p, first, size, prefixes):
+    """Return the first count of the window of all labels, and the probabilities from it on.
+
+    Row k of `prefixes`, if it has rows, gets those of the first k labels: `size` of them from the
+    count `first` on.
+    """
     mass = np.zeros(p.size + 1)
     mass[0] = 1.0
     mean, variance, low, high = 0.0, 0.0, 0, 0
-    for i in range(p.size):
-        mean += p[i]
-        variance += p[i] * (1.0 - p[i])
-        low, high = window(mean, variance, i + 1)
-        one_more(mass, low, high, p[i])
+    for k in range(p.size + 1):
+        if k > 0:
+            mean += p[k - 1]
+            variance += p[k - 1] * (1.0 - p[k - 1])
+            low, high = window(mean, variance, k)
+            one_more(mass, low, high, p[k - 1])
+        if prefixes.size > 0:
+            first[k], size[k] = low, high - low + 1
+            for s in range(low, high + 1):
+                prefixes[k, s - low] = mass[s]
     kept = mass[low : high + 1]
     return low, kept / kept.sum()  # equal labels round equally: the sum drifts, the shape does not
-
-
-@kernel
-def all_masses(p, first, size, mass):
-    """Fill row k with the probabilities of the counts of the first k labels, for k = 0 … n."""
-    state = np.zeros(p.size + 1)
-    state[0] = 1.0
-    first[0], size[0], mass[0, 0] = 0, 1, 1.0
-    mean, variance = 0.0, 0.0
-    for i in range(p.size):
-        mean += p[i]
-        variance += p[i] * (1.0 - p[i])
-        low, high = window(mean, variance, i + 1)
-        one_more(state, low, high, p[i])
-        first[i + 1], size[i + 1] = low, high - low + 1
-        mass[i + 1, : high - low + 1] = state[low : high + 1]
 
 
 @kernel
@@ -286,29 +278,6 @@ def joint_probabilities(
 
 
 @kernel
-def group_logs(count, centre, rest, half, moments, w, x, logs):
-    """Fill Σ log(1 - p w) of each group at each θ, from the group's power sums.
-
-    The series is that of group_kernels.py; |1 - c w|² = 1 - c (1 - c) |w|². Of the upper groups,
-    p ≥ 1/2, the factors are divided by x first, so that many sure items turn by little.
-    """
-    square = w.real * w.real + w.imag * w.imag
-    for i in range(count.size):
-        c, q = centre[i], rest[i]
-        s1, s2, s3 = moments[i, 0], moments[i, 1], moments[i, 2]
-        s4, s5, s6 = moments[i, 3], moments[i, 4], moments[i, 5]
-        for m in range(w.size):
-            z = half[i] * w[m] / (q + c * x[m])
-            tail = s3 / 3 + z * (s4 / 4 + z * (s5 / 5 + z * (s6 / 6)))
-            length = 0.5 * math.log1p(-c * q * square[m])
-            if c < 0.5:
-                angle = math.atan2(c * x[m].imag, q + c * x[m].real)
-            else:
-                angle = math.atan2(-q * x[m].imag, c + q * x[m].real)
-            logs[i, m] = count[i] * complex(length, angle) - z * (s1 + z * (s2 / 2 + z * tail))
-
-
-@kernel
 def inverse(c, q, x):
     """1 / (q + c x)."""
     real, imaginary = q + c * x.real, c * x.imag
@@ -342,26 +311,3 @@ def group_found(count, centre, rest, half, moments, w, x, by_false, waves, found
             turned[size + m] = sum_.imag
         for j in range(found.shape[1]):
             found[i, j] = dot(turned, waves[j])
-
-
-@kernel
-def turned_sums(count, centre, rest, half, moments, w, x, pi, negative, variance):
-    """Fill Σ π, Σ (1 - π) and Σ π (1 - π) over all groups at each θ (see group_kernels.py)."""
-    s = np.empty(8)
-    d = np.empty(6)
-    pi[:], negative[:], variance[:] = 0.0, 0.0, 0.0
-    for i in range(count.size):
-        c, q, h = centre[i], rest[i], half[i]
-        s[0], s[7] = count[i], 0.0
-        s[1:7] = moments[i]
-        for j in range(6):
-            d[j] = (j + 1) * (c * q * s[j] + h * (q - c) * s[j + 1] - h * h * s[j + 2])
-        for m in range(w.size):
-            inside = inverse(c, q, x[m])
-            z = h * w[m] * inside
-            powers = s[1] + z * (s[2] + z * (s[3] + z * (s[4] + z * (s[5] + z * s[6]))))
-            whole = s[0] + z * powers
-            pi[m] += x[m] * inside * (c * whole + h * powers)
-            negative[m] += inside * (q * whole - h * powers)
-            series = d[0] + z * (d[1] + z * (d[2] + z * (d[3] + z * (d[4] + z * d[5]))))
-            variance[m] += x[m] * inside * inside * series

@@ -49,6 +49,7 @@ RISING = 1e-9  # part of the values by which rounding may make them fall
 NEGLIGIBLE = 1e-22  # probabilities below this part of the largest are left out
 NEAR = 1e-13  # values nearer than this part of their terms are compared again
 DIGITLESS = np.finfo(float).tiny  # and so are those of which doubles lose digits
+NO_PREFIXES = np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0))
 DECIMALS = 400_000  # values in decimals that take no longer than some seconds
 
 
@@ -64,7 +65,7 @@ class PoissonBinomial(NamedTuple):
         from argmaxf.expected import count_kernels
 
         if p.size <= INTERPOLATED:
-            return cls(*count_kernels.masses(p))
+            return cls(*count_kernels.masses(p, *NO_PREFIXES))
         first, mass = cls.at_once(p)
         return cls(first, mass / mass.sum())
 
@@ -192,7 +193,7 @@ def prefix_counts(p: Floats) -> list[PoissonBinomial]:
     widest = n + 1 if n <= full else max(full, 2 * count_kernels.window(v, v, n)[1]) + 3
     first, size = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     mass = np.zeros((n + 1, min(widest, n + 1)))
-    count_kernels.all_masses(p, first, size, mass)
+    count_kernels.masses(p, first, size, mass)
     return [PoissonBinomial(int(first[k]), mass[k, : size[k]]) for k in range(n + 1)]
 
 
@@ -240,7 +241,7 @@ def linear_curve(
 
     n = descending.size
     by_false = bool(2.0 * descending.sum() > n)
-    first, mass = count_kernels.masses(descending)
+    first, mass = count_kernels.masses(descending, *NO_PREFIXES)
     found, rest, f = np.zeros(mass.size), np.empty(mass.size), np.empty(n + 1)
     for start in range(0, n + 1, BLOCK_OF_SIZES):
         stop = min(start + BLOCK_OF_SIZES, n + 1)

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.grouped import group_kernels
@@ -113,19 +115,20 @@ def group_sums(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, Floats]:
     """Return Σ log(1 - p w) and Σ π of each group at each node."""
     shape = (len(groups), w.size)
     log_terms, pi = np.empty(shape), np.empty(shape)
-    group_kernels.group_terms(*_arguments(groups), w, x, log_terms, pi)
+    group_kernels.group_terms(*group_arrays(groups), w, x, log_terms, pi)
     return log_terms, pi
 
 
-def group_variances(groups: Groups, w: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """Return Σ π (1 - π) and Σ (1 - π) of each group at each node."""
+def group_variances(groups: Groups, w: NDArray[Any], x: NDArray[Any]) -> tuple[Any, Any]:
+    """Return Σ π (1 - π) and Σ (1 - π) of each group at each node, real or complex."""
     shape = (len(groups), w.size)
-    variance, negative = np.empty(shape), np.empty(shape)
-    group_kernels.group_variances(*_arguments(groups), w, x, variance, negative)
+    variance, negative = np.empty(shape, w.dtype), np.empty(shape, w.dtype)
+    group_kernels.group_variances(*group_arrays(groups), w, x, variance, negative)
     return variance, negative
 
 
-def _arguments(groups: Groups) -> tuple[Floats, ...]:
+def group_arrays(groups: Groups) -> tuple[Floats, ...]:
+    """Return what kernels take of groups."""
     parts = (groups.count, groups.centre, groups.rest, groups.half, groups.moments)
     return tuple(np.ascontiguousarray(part) for part in parts)
 
