@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from argmaxf.empirical.linear_model import Scores
-from argmaxf.empirical.soft_f import Objective, fit_soft_f, soft_f
+from argmaxf.empirical.soft_f import Objective, Scores, fit_soft_f, soft_f
 from argmaxf.measures import FBeta, Jaccard
 
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from argmaxf.empirical.linear_model import Scores
+from argmaxf.empirical.soft_f import Scores
 from argmaxf.empirical.svmperf import (
     Planes,
     SeparationOracle,

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from argmaxf.empirical.linear_model import LinearModel
+from argmaxf.empirical.soft_f import LinearModel
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.linear_f import LinearFClassifier
 

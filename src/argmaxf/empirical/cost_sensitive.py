@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import check_beta, check_count, ones_unless
-from argmaxf.empirical.linear_model import Vector
 from argmaxf.measures import FBeta
 
 
@@ -27,7 +27,7 @@ def error_costs(target_f: float, *, beta: float = 1.0) -> tuple[float, float]:
     return 1.0 + check_beta(beta) ** 2 - target_f, target_f
 
 
-def target_grid(positive_rate: float, n_costs: int, *, beta: float = 1.0) -> Vector:
+def target_grid(positive_rate: float, n_costs: int, *, beta: float = 1.0) -> Floats:
     """Return the values of t to try, from 1 down to the F of predicting everything positive.
 
     The highest F lies between the two. For β = 1 the first value, t = 1, is the unweighted error.
@@ -40,8 +40,8 @@ def target_grid(positive_rate: float, n_costs: int, *, beta: float = 1.0) -> Vec
 
 
 def cost_weights(
-    y: NDArray[np.bool_], target_f: float, *, beta: float = 1.0, weight: Vector | None = None
-) -> Vector:
+    y: NDArray[np.bool_], target_f: float, *, beta: float = 1.0, weight: Floats | None = None
+) -> Floats:
     """Return the weight of each row under the costs of t, scaled to keep the sum of the weights.
 
     Keeping the sum keeps the meaning of a classifier's own regularization.

@@ -115,7 +115,7 @@ def useful_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division
     if weight is not None or not measure.falls_with_k:
         return every_cut(y, score, weight, measure, zero_division)
     positive, negative = np.sort(score[y]), np.sort(score[~y])
-    cuts = counts_at(_distinct(positive), positive, negative).with_empty()
+    cuts = counts_at(positive[_last_of_each(positive)], positive, negative).with_empty()
     return cuts.rated(positive.size, y.size, measure, zero_division)
 
 
@@ -193,11 +193,6 @@ def below(edge: Any, score: Any) -> Any:
 def above(highest: Any) -> Any:
     """Return a threshold that selects nothing; no number is above infinity, so NaN is there."""
     return np.nan if np.isposinf(highest) else np.nextafter(highest, np.inf)
-
-
-def _distinct(rising: Any) -> Any:
-    """Return each of some sorted numbers once."""
-    return rising[_last_of_each(rising)]
 
 
 def _last_of_each(ordered: Any) -> Ints:

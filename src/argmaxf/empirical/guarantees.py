@@ -491,19 +491,6 @@ class Limits(NamedTuple):
         )
 
 
-def raise_joined(kind: str | None, failed: list[tuple[Any, GuaranteeError]]) -> None:
-    """Raise what failed, if anything did, as one error that names the labels or segments."""
-    if not failed:
-        return
-    name, first = failed[0]
-    if kind is None:
-        raise first
-    name = name.item() if isinstance(name, np.generic) else name
-    others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-    rows = max(error.rows for _, error in failed)
-    raise GuaranteeError(f"{kind} {name!r}{others}: {first}", rows)
-
-
 def joint_guarantee(guarantees: list[Guarantee], confidence_level: float, cost: float) -> Guarantee:
     """Return what segments that all meet their guarantee have together: the worst of them."""
 

@@ -109,9 +109,7 @@ def f_interval(
     >>> round(interval.low, 2), interval.value, round(interval.high, 2)
     (0.25, 0.75, 0.95)
     """
-    if pos_label is not None:
-        y_true, y_pred = _one_against_rest(y_true, y_pred, average, pos_label)
-    truth, guess = _columns(y_true, y_pred, average)
+    truth, guess = _tables(y_true, y_pred, average, pos_label)
     chosen = as_measure(measure, beta)
     tail = (1.0 - check_strictly_between("confidence_level", confidence_level, WHY)) / 2.0
     counts = _counts(truth, guess)
@@ -309,17 +307,18 @@ def _covariance(truth: Any, guess: Any, counts: Floats, measure: Measure) -> Flo
     return np.asarray(influence.T @ influence + alike * np.outer(scale, scale))
 
 
-def _one_against_rest(y_true: Any, y_pred: Any, average: Any, pos_label: Any) -> tuple[Any, Any]:
-    """Return which labels are the positive one; it must be there, but need not be predicted."""
-    if average is not None:
-        raise ValueError(f"pos_label is for labels without average, got average={average!r}")
-    truth, guess = _labels(y_true, y_pred)
-    return as_positives("y_true", truth, pos_label), which_are(guess, pos_label)
-
-
-def _columns(y_true: Any, y_pred: Any, average: str | None) -> tuple[Any, Any]:
+def _tables(y_true: Any, y_pred: Any, average: str | None, pos_label: Any) -> tuple[Any, Any]:
     """Return truth and predictions as boolean tables of one shape, one column per label."""
-    truth, guess = _labels(y_true, y_pred)
+    truth, guess = as_classes("y_true", y_true), as_classes("y_pred", y_pred)
+    if truth.shape != guess.shape:
+        raise ValueError(
+            f"y_true and y_pred must have one shape, got {truth.shape} and {guess.shape}"
+        )
+    _refuse_two_kinds(truth, guess)
+    if pos_label is not None:  # it must be there, but need not be predicted
+        if average is not None:
+            raise ValueError(f"pos_label is for labels without average, got average={average!r}")
+        truth, guess = as_positives("y_true", truth, pos_label), which_are(guess, pos_label)
     if truth.size == 0 or truth.ndim not in (1, 2):
         raise ValueError(f"y_true must be a non-empty vector or table, got shape {truth.shape}")
     if truth.ndim == 1 and average is not None:
@@ -335,13 +334,8 @@ def _columns(y_true: Any, y_pred: Any, average: str | None) -> tuple[Any, Any]:
     return tables[0].reshape(len(truth), -1), tables[1].reshape(len(truth), -1)
 
 
-def _labels(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-    """Return two arrays of labels, of one shape and one kind."""
-    truth, guess = as_classes("y_true", y_true), as_classes("y_pred", y_pred)
-    if truth.shape != guess.shape:
-        raise ValueError(
-            f"y_true and y_pred must have one shape, got {truth.shape} and {guess.shape}"
-        )
+def _refuse_two_kinds(truth: Any, guess: Any) -> None:
+    """Refuse numbers beside text: they are never equal."""
     some = (each if each.dtype == object else each.ravel()[:1] for each in (truth, guess))
     kinds = {isinstance(label, str): label for each in some for label in each.ravel().tolist()}
     if len(kinds) > 1:
@@ -349,4 +343,3 @@ def _labels(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
             f"y_true and y_pred must hold labels of one kind, got {kinds[False]!r} and "
             f"{kinds[True]!r}"
         )
-    return truth, guess

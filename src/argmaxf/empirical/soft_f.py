@@ -1,4 +1,4 @@
-"""Soft F (Jansche 2005): F_β with each decision replaced by its probability, and maximized.
+"""Linear scores, and soft F (Jansche 2005): F_β with each decision replaced by its probability.
 
 F as a function of the weights of a linear classifier is a staircase. Replacing the decision s_i in
 eq. 1 by p_i = σ(w·x_i + b) makes it smooth, though not concave; L-BFGS climbs it from zero.
@@ -6,13 +6,12 @@ eq. 1 by p_i = σ(w·x_i + b) makes it smooth, though not concave; L-BFGS climbs
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import OptimizeResult, minimize
+from scipy.optimize import minimize
 from scipy.special import expit
 
 from argmaxf._base.validation import (
@@ -21,10 +20,52 @@ from argmaxf._base.validation import (
     check_positive,
     ones_unless,
 )
-from argmaxf.empirical.linear_model import LinearModel, Scores, Vector
-from argmaxf.measures import Coefficients, FBeta, Measure, MeasureLike, Ratio, as_measure
+from argmaxf.measures import FBeta, MeasureLike, Ratio, as_measure
 
+Vector = NDArray[np.float64]
 FLAT = 64 * np.finfo(np.float64).eps  # relative gain of a step below which there is none
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """A trained score `X @ coef + intercept`.
+
+    `threshold` is the one learned with it, None where it is left to be tuned.
+    """
+
+    coef: Vector
+    intercept: float = 0.0
+    threshold: float | None = None
+    n_iter: int = 0
+    converged: bool = True
+
+
+@dataclass(frozen=True)
+class Scores:
+    """X w + b as a linear map of one vector, w and then b, for dense and sparse X."""
+
+    X: Any
+    fit_intercept: bool
+
+    @property
+    def size(self) -> int:
+        """Return the number of parameters."""
+        return int(self.X.shape[1]) + self.fit_intercept
+
+    def split(self, parameters: Vector) -> tuple[Vector, float]:
+        """Return w and b."""
+        d = self.X.shape[1]
+        return parameters[:d], float(parameters[d]) if self.fit_intercept else 0.0
+
+    def __call__(self, parameters: Vector) -> Vector:
+        """Return X w + b."""
+        coef, intercept = self.split(parameters)
+        return np.asarray(self.X @ coef + intercept)
+
+    def pull(self, by_score: Vector) -> Vector:
+        """Return the transposed product: a derivative in the scores as one in the parameters."""
+        by_coef = np.asarray(self.X.T @ by_score)
+        return np.append(by_coef, by_score.sum()) if self.fit_intercept else by_coef
 
 
 @dataclass(frozen=True)
@@ -57,12 +98,8 @@ def soft_f(
     >>> soft_f(np.array([1, 0]), np.array([0.5, 0.5]))
     (0.5, array([ 0.75, -0.25]))
     """
-    return _soft(weight * y, weight, decision, measure.coefficients())
-
-
-def _soft(counted: Any, weight: Any, decision: Vector, of: Coefficients) -> tuple[float, Vector]:
-    """Return the value and its gradient from the weights of positives and of all items."""
-    c, b_in, b_out, s0, s1 = of
+    c, b_in, b_out, s0, s1 = measure.coefficients()
+    counted = weight * y
     true = np.sum(counted * decision)
     size = np.sum(weight * decision) + b_out * np.sum(counted) + (b_in - b_out) * true + s1
     value = float((c * true + s0) / size)
@@ -121,38 +158,41 @@ def fit_soft_f(
     >>> X @ model.coef + model.intercept > 0
     array([False, False,  True,  True])
     """
+    chosen = as_measure(measure, beta)
+    if not isinstance(chosen, Ratio):
+        raise ValueError(
+            "measure must be a ratio that is linear in the counts (argmaxf.measures.Ratio) to be "
+            f"trained for, got {chosen!r}"
+        )
     weight = np.asarray(ones_unless(sample_weight, len(y)), np.float64)
     strength = 1.0 / weight.sum() if alpha is None else check_not_negative("alpha", alpha)
+    max_iter = check_count("max_iter", max_iter)
     objective = Objective(
         scores=Scores(X, fit_intercept),
         y=np.asarray(y, np.float64),
         weight=weight,
-        measure=_differentiable(as_measure(measure, beta)),
+        measure=chosen,
         alpha=strength,
         intercept_alpha=strength if penalize_intercept else 0.0,
         sharpness=None if sharpness is None else check_positive("sharpness", sharpness),
+        tol=check_not_negative("tol", tol),
     )
-    found, converged = _climb(
-        objective, check_not_negative("tol", tol), check_count("max_iter", max_iter)
+    found = minimize(
+        objective,
+        np.zeros(objective.size),
+        jac=True,
+        method="L-BFGS-B",
+        callback=objective.stop_where_flat,
+        options={"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": 0.0, "ftol": FLAT},
     )
     parameters, threshold = objective.split(found.x)
     return SoftF(
         *objective.scores.split(parameters),
         threshold=None if sharpness is None else threshold,
         n_iter=int(found.nit),
-        converged=converged,
+        converged=bool(found.success) or objective.is_flat,
         value=objective.penalty(parameters) - float(found.fun),
     )
-
-
-def _differentiable(measure: Measure) -> Ratio:
-    """Return a measure that has a soft form."""
-    if not isinstance(measure, Ratio):
-        raise ValueError(
-            "measure must be a ratio that is linear in the counts (argmaxf.measures.Ratio) to be "
-            f"trained for, got {measure!r}"
-        )
-    return measure
 
 
 @dataclass
@@ -166,10 +206,10 @@ class Objective:
     alpha: float = 0.0
     intercept_alpha: float = 0.0
     sharpness: float | None = None
-    stationarity: float = np.inf  # the largest slope over F, where last evaluated
+    tol: float = 0.0
+    is_flat: bool = False  # whether no slope exceeded `tol` times F, where last evaluated
 
     def __post_init__(self) -> None:
-        self._counted, self._coefficients = self.weight * self.y, self.measure.coefficients()
         self._alphas = np.full(self.scores.size, self.alpha)
         if self.scores.fit_intercept:
             self._alphas[-1] = self.intercept_alpha
@@ -192,12 +232,17 @@ class Objective:
         """Return the objective and its gradient."""
         linear, threshold = self.split(parameters)
         decision, by_score, by_threshold = self._decide(self.scores(linear), threshold)
-        value, by_decision = _soft(self._counted, self.weight, decision, self._coefficients)
+        value, by_decision = soft_f(self.y, decision, self.weight, measure=self.measure)
         gradient = self._alphas * linear - self.scores.pull(by_decision * by_score)
         if self.sharpness is not None:
             gradient = np.append(gradient, -(by_decision @ by_threshold))
-        self.stationarity = float(np.abs(gradient).max()) / value if value > 0 else np.inf
+        self.is_flat = bool(value > 0 and np.abs(gradient).max() <= self.tol * value)
         return self.penalty(linear) - value, gradient
+
+    def stop_where_flat(self, _: Vector) -> None:
+        """End the search of SciPy, whose own tolerance for slopes is not relative to F."""
+        if self.is_flat:
+            raise StopIteration
 
     def _decide(self, score: Vector, threshold: float) -> tuple[Vector, Vector, Vector]:
         """Return s and its derivatives in the score and in logit δ."""
@@ -213,24 +258,3 @@ def _sigmoid(t: Any) -> tuple[Any, Any]:
     """Return σ(t) and σ'(t) = σ(t) σ(-t), exact in both tails."""
     p = expit(t)
     return p, p * expit(-t)
-
-
-def _climb(objective: Objective, tol: float, max_iter: int) -> tuple[OptimizeResult, bool]:
-    """Run L-BFGS from zero until the slope is small against F."""
-    found = minimize(
-        objective,
-        np.zeros(objective.size),
-        jac=True,
-        method="L-BFGS-B",
-        callback=_stop_when(lambda: objective.stationarity <= tol),
-        options={"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": 0.0, "ftol": FLAT},
-    )
-    return found, bool(found.success) or objective.stationarity <= tol
-
-
-def _stop_when(done: Callable[[], bool]) -> Callable[[Vector], None]:
-    def callback(_: Vector) -> None:
-        if done():
-            raise StopIteration
-
-    return callback

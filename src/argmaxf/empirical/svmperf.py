@@ -22,7 +22,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from argmaxf._base.validation import check_beta, check_count, check_positive, ones_unless
-from argmaxf.empirical.linear_model import LinearModel, Scores, Vector
+from argmaxf.empirical.soft_f import LinearModel, Scores, Vector
 from argmaxf.measures import FBeta
 
 
@@ -193,9 +193,7 @@ class Planes:
         """
         shares = solve_simplex_qp(self.budget * self.gram, np.array(self.losses))
         a = self.budget * shares
-        w = np.zeros_like(self.planes[0])
-        for weight, plane in zip(a, self.planes, strict=True):
-            w += weight * plane
+        w = np.asarray(sum(map(np.multiply, a, self.planes)))
         bound = float(a @ self.losses) - 0.5 * float(w @ w)
         self._forget(shares)
         return w, bound
@@ -281,18 +279,14 @@ class SeparationOracle:
         )
         take = self._best_take(kept.mass, taken)
         tries = np.array([np.floor(take), np.ceil(take)] if self.whole else [take])
-        loss = 1.0 - self._f(kept.mass, tries)
+        loss = 1.0 - self.measure.value(kept.mass, kept.mass + tries, kept.mass[-1])
         missed = kept.gain[-1] - kept.gain
-        value = loss + (taken.gain_of(tries) - missed) / self.total
+        value = loss + (np.interp(tries, taken.mass, taken.gain) - missed) / self.total
         best = np.unravel_index(np.argmax(value), value.shape)
         residual = np.zeros(len(score))
         residual[kept.items] = kept.weight * (1.0 - kept.share(kept.mass[best[1]]))
         residual[taken.items] = -taken.weight * taken.share(tries[best])
         return Violation(float(loss[best]), residual / self.total)
-
-    def _f(self, kept: Vector, take: Vector) -> Vector:
-        f = self.measure.value(kept, kept + take, kept[-1])
-        return np.asarray(f, dtype=np.float64)
 
     def _best_take(self, kept: Vector, taken: _Ranked) -> Vector:
         """Return the B with the highest value for each A, where B may split an item.
@@ -325,10 +319,6 @@ class _Ranked:
         self.score, self.weight = score[self.items], weight[self.items]
         self.mass = np.concatenate([[0.0], np.cumsum(self.weight)])
         self.gain = np.concatenate([[0.0], np.cumsum(self.weight * self.score)])
-
-    def gain_of(self, mass: Vector) -> Vector:
-        """Return the summed score of the top `mass`."""
-        return np.asarray(np.interp(mass, self.mass, self.gain))
 
     def share(self, mass: float) -> Vector:
         """Return how much of each item belongs to the top `mass`: 1, then a part, then 0."""

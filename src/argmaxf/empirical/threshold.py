@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import (
     Segments,
     as_positives,
@@ -40,7 +40,6 @@ from argmaxf.empirical.guarantees import (
     best_guaranteed,
     check_can_be_guaranteed,
     joint_guarantee,
-    raise_joined,
 )
 from argmaxf.measures import Measure, MeasureLike, as_measure
 from argmaxf.measures.base import divided
@@ -302,19 +301,27 @@ class _Searches(NamedTuple):
         weights = [weight for _, _, weight in self.items]
         return None if weights[0] is None else np.concatenate(weights)
 
-    def levels(self, confidence_level: float) -> tuple[float, float | None]:
-        """Return the confidence level of each, and that of all at once where it is another.
-
-        Segments share the risk, labels have their own.
-        """
+    def chance(self, constraints: Constraints, confidence_level: float) -> Chance:
+        """Return what each must guarantee: segments share the risk, labels have their own."""
         if self.kind != "segment" or len(self.items) == 1:
-            return confidence_level, None
-        return 1 - (1 - confidence_level) / len(self.items), confidence_level
+            return Chance(constraints, confidence_level)
+        each = 1 - (1 - confidence_level) / len(self.items)
+        return Chance(constraints, each, joint=confidence_level)
 
-    @property
-    def named(self) -> str | None:
-        """What errors name: a label where there are several, or a segment."""
-        return None if self.kind == "label" and len(self.items) == 1 else self.kind
+    def raise_joined(self, failed: list[tuple[Any, ValueError]]) -> None:
+        """Raise what failed, if anything did, as one error that names the labels or segments."""
+        if not failed:
+            return
+        name, first = failed[0]
+        message = str(first)
+        if self.kind == "segment" or (self.kind and len(self.items) > 1):
+            name = name.item() if isinstance(name, np.generic) else name
+            others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+            message = f"{self.kind} {name!r}{others}: {message}"
+        if isinstance(first, GuaranteeError):
+            rows = [error.rows for _, error in failed if isinstance(error, GuaranteeError)]
+            raise GuaranteeError(message, max(rows)) from None
+        raise ValueError(message) from None
 
 
 def _read(
@@ -367,27 +374,33 @@ def _solved(
     zero_division: float,
 ) -> list[Threshold]:
     """Return the best cut of each label or segment; those without one are named."""
-    failed: list[tuple[Any, GuaranteeError]] = []
-    found = []
+    found: list[Threshold] = []
+    failed: list[tuple[Any, ValueError]] = []
     rate = mean_cuts if searches.average == "samples" else useful_cuts
-    for name, (y, s, weight) in zip(searches.names, searches.items, strict=True):
+    for name, (y, score, weight) in zip(searches.names, searches.items, strict=True):
+        guarantee = None
         try:
             if confidence_level is None:
-                cuts = rate(y, s, weight, measure, zero_division)
+                cuts = rate(y, score, weight, measure, zero_division)
                 # Where there is nothing to find, 0/0 is any recall.
                 limits = constraints if y.any() else replace(constraints, min_recall=None)
-                found.append(_best(cuts, s, weight, limits))
+                i = _best_allowed(cuts, weight, score.size, limits)
             else:
-                chance = Chance(constraints, *searches.levels(confidence_level))
-                cuts, i, guarantee = best_guaranteed(y, s, chance, measure, zero_division)
-                found.append(replace(_threshold(cuts, i, s), guarantee=guarantee))
-        except GuaranteeError as error:
-            failed.append((name, error))
+                chance = searches.chance(constraints, confidence_level)
+                cuts, i, guarantee = best_guaranteed(y, score, chance, measure, zero_division)
         except ValueError as error:
-            plain = name.item() if isinstance(name, np.generic) else name
-            where = f"{searches.named} {plain!r}: " if searches.named else ""
-            raise ValueError(f"{where}{error}") from None
-    raise_joined(searches.named, failed)
+            failed.append((name, error))
+            continue
+        best = Threshold(
+            threshold=cuts.threshold(i, score),
+            value=float(cuts.value[i]),
+            precision=float(cuts.precision[i]),
+            recall=float(cuts.recall[i]),
+            k=int(np.count_nonzero(score >= cuts.edge[i])) if cuts.rate[i] > 0 else 0,
+            guarantee=guarantee,
+        )
+        found.append(best)
+    searches.raise_joined(failed)
     return found
 
 
@@ -410,43 +423,21 @@ def _together(
     )
 
 
-def _best(cuts: Cuts, score: Any, weight: Any, constraints: Constraints) -> Threshold:
-    value = cuts.value
-    if constraints.given():
-        value = np.where(_allowed(cuts, _slack(weight, score.size), constraints), value, -np.inf)
-    return _threshold(cuts, int(np.argmax(value)), score)
+def _best_allowed(cuts: Cuts, weight: Any, n: int, constraints: Constraints) -> int:
+    """Return the best cut that meets the constraints; say what is reachable where none does.
 
-
-def _threshold(cuts: Cuts, i: int, score: Any) -> Threshold:
-    """Return the i-th cut."""
-    return Threshold(
-        threshold=cuts.threshold(i, score),
-        value=float(cuts.value[i]),
-        precision=float(cuts.precision[i]),
-        recall=float(cuts.recall[i]),
-        k=int(np.count_nonzero(score >= cuts.edge[i])) if cuts.rate[i] > 0 else 0,
-    )
-
-
-def _allowed(cuts: Cuts, slack: float, constraints: Constraints) -> Bools:
-    """Return which cuts meet the constraints; say what is reachable where none does."""
+    The rounding of n weights' sum must not decide; rows without weights are counted exactly.
+    """
+    slack = max(1e-12, 0.0 if weight is None else n * float(np.finfo(float).eps))
     most = constraints.max_selected_rate
     found = cuts.rate <= (np.inf if most is None else most) + slack
     for name in ("recall", "precision"):
         limit, reached = getattr(constraints, f"min_{name}") or 0.0, getattr(cuts, name)
-        few, found = found, found & (reached >= limit - slack)
+        before, found = found, found & (reached >= limit - slack)
         if not found.any():
-            best = reached[few].max()
+            best = reached[before].max()
             raise ValueError(f"min_{name}={limit} cannot be reached: the best cut has {best:.6g}")
-    return np.asarray(found)
-
-
-def _slack(weight: Any, n: int) -> float:
-    """Return what a rate may lack: the rounding of n weights' sum must not decide about it.
-
-    Rows without weights are counted, and counts are exact.
-    """
-    return max(1e-12, 0.0 if weight is None else n * float(np.finfo(float).eps))
+    return int(np.argmax(np.where(found, cuts.value, -np.inf)))
 
 
 def _curve(cuts: Cuts) -> Curve:

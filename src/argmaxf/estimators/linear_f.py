@@ -17,8 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import as_weights
-from argmaxf.empirical.linear_model import LinearModel
-from argmaxf.empirical.soft_f import SoftF, fit_soft_f
+from argmaxf.empirical.soft_f import LinearModel, SoftF, fit_soft_f
 from argmaxf.empirical.svmperf import MarginF, fit_margin_f
 from argmaxf.estimators.margins import best_thresholds, is_constant, margin
 from argmaxf.estimators.meta import FClassifier
