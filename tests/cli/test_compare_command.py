@@ -146,6 +146,14 @@ def test_svmperf_and_costs_on_request(rows):
     ]
 
 
+def test_svmperf_without_its_solver_is_refused_by_name(csv, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "clarabel", None)
+    assert run(["compare", str(csv()), "--target", "y", "--svmperf"]) == 2
+    assert capsys.readouterr().err.strip() == (
+        "argmaxf: --svmperf needs clarabel: pip install 'argmaxf[svmperf]'"
+    )
+
+
 def test_several_targets_are_compared_by_macro_f(frame):
     found = compare_tables(split_table(frame, ["y", "second"], "t"))
     assert found.labels == ("y", "second")

@@ -95,6 +95,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare ways to decide on your data, and say which to use and why."""
+    from importlib.util import find_spec
+
     from argmaxf._base.atomic_write import refuse_inputs
     from argmaxf.cli.models import model_named
     from argmaxf.cli.tables import read_table, split_like, split_table
@@ -103,6 +105,8 @@ def compare(
     inputs = [path for path in (train, test) if path]
     inside = [path for folder in inputs if folder.is_dir() for path in folder.rglob("*")]
     refuse_inputs([report, save], [*inputs, *inside])
+    if svmperf and find_spec("clarabel") is None:
+        raise ValueError("--svmperf needs clarabel: pip install 'argmaxf[svmperf]'")
     rows = split_table(read_table(train), target, train.name, drop=drop or (), only=only or ())
     asked: dict[str, Any] = {
         "test": None if test is None else split_like(read_table(test), rows, test.name),

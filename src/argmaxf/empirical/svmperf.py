@@ -215,7 +215,11 @@ def solve_simplex_qp(gram: Vector, gain: Vector) -> Vector:
     Clarabel is an interior-point solver that needs no strictly convex problem: planes are many and
     may be linearly dependent.
     """
-    import clarabel  # when first needed: `import argmaxf` stays light
+    try:
+        import clarabel
+    except ImportError:
+        message = "MarginFClassifier needs clarabel: pip install 'argmaxf[svmperf]'"
+        raise ImportError(message, name="clarabel") from None
 
     m = len(gain)
     settings = clarabel.DefaultSettings()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, replace
-from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
@@ -206,8 +205,8 @@ class MarginFClassifier(LinearFClassifier):
     """A linear support vector machine for F_β (Joachims 2005, "SVMperf"); experimental.
 
     The convex upper bound on 1 - F_β is minimized by cutting planes, to a proven duality gap; then
-    the threshold is set to the exact best on the training scores. One model per label. The package
-    clarabel is needed.
+    the threshold is set to the exact best on the training scores. One model per label. It needs
+    clarabel: ``pip install 'argmaxf[svmperf]'``.
 
     The bound is only useful where the classes are well separated: where more than about half of
     what any line selects is negative, the optimum is weights of zero. `fit` then warns;
@@ -270,8 +269,6 @@ class MarginFClassifier(LinearFClassifier):
         return [*super()._problems(), (zero, overlap, UserWarning)]
 
     def _fit_label(self, X: Any, y: Bools, weight: Floats | None) -> MarginF:
-        if find_spec("clarabel") is None:
-            raise ImportError("MarginFClassifier needs clarabel: pip install clarabel")
         return fit_margin_f(
             X,
             y,
