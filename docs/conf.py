@@ -18,7 +18,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "sphinx_copybutton",  # examples are copied without their prompts
-    "sphinx_design",  # the grid of the first page
+    "sphinx_design",  # grids
     "sphinx_gallery.gen_gallery",  # examples/gallery, run and shown with their pictures
 ]
 sphinx_gallery_conf = {
@@ -46,8 +46,17 @@ toc_object_entries_show_parents = "hide"  # a method by its own name
 autodoc_typehints = "none"  # the descriptions of parameters have their types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
-suppress_warnings = ["toc.not_included"]  # a page without a place is built all the same
+suppress_warnings = ["toc.not_included"]
 
+WIDE = (
+    "which-function",
+    "warnings",
+    "other-packages",
+    "background/benchmarks",
+    "background/notation",
+    "background/method-study",
+    "background/labels-per-row",
+)
 html_theme = "pydata_sphinx_theme"
 html_title = "argmaxf"
 html_show_sourcelink = False
@@ -61,47 +70,41 @@ html_theme_options = {
     "footer_end": [],
     "use_edit_page_button": False,
     "github_url": "https://github.com/argmaxf/argmaxf",
-    # Pages of wide tables have the whole width.
+    # Pages of wide tables use the whole width.
     "secondary_sidebar_items": {
         "**": ["page-toc"],
-        **{page: [] for page in ("benchmarks", "other-packages", "notation", "warnings")},
+        **{page: [] for page in WIDE},
     },
 }
 
-# The reference is written from the public list, so that no name can be missing from it.
-ROOMS = {
-    "Probabilities in, labels out": (
-        "argmaxf.expected",
-        "argmaxf.prior",
-    ),
-    "Labelled scores": ("argmaxf.empirical",),
+# The reference is generated from the public list, so that no name can be missing from it.
+SECTIONS = {
+    "Decisions from probabilities": ("argmaxf.expected",),
+    "Thresholds, intervals and guarantees from labels": ("argmaxf.empirical", "argmaxf.measures"),
     "Classifiers and their comparison": ("argmaxf.estimators", "argmaxf.comparison"),
-    "Frames": ("argmaxf.frames",),
+    "Data frames": ("argmaxf.frames",),
+    "After deployment": ("argmaxf.monitoring", "argmaxf.prior"),
 }
-# Modules whose names are imported from them, as the pages show it.
-IMPORTED = ("measures", "estimators", "frames")
+MODULES = ("measures", "objectives", "displays", "torch", "theory", "estimators", "frames")
 
 
 def reference():
     """Yield each section of the reference with its names."""
     things = {name: getattr(argmaxf, name) for name in argmaxf.__all__ if name != "__version__"}
-    modules = {name: thing for name, thing in things.items() if inspect.ismodule(thing)}
-    left = set(things) - set(modules)
-    for title, homes in ROOMS.items():
-        found = (name for name in left if things[name].__module__.startswith(homes))
+    left = {name for name, thing in things.items() if not inspect.ismodule(thing)}
+    for title, packages in SECTIONS.items():
+        found = (name for name in left if things[name].__module__.startswith(packages))
         names = sorted(found, key=str.swapcase)  # functions, then what they return
         left.difference_update(names)
         yield title, names
-    yield "Others", sorted(left)
-    for name, module in modules.items():
-        yield f"argmaxf.{name}", [f"{name}.{each}" for each in module.__all__]
-    for name in IMPORTED:
+    assert not left, f"no section of the reference has {left}"
+    for name in MODULES:
         module = import_module(f"argmaxf.{name}")
-        told = [each for each in module.__all__ if each not in things and is_told(module, each)]
-        yield f"argmaxf.{name}", [f"{name}.{each}" for each in told]
+        shown = [each for each in module.__all__ if each not in things and has_page(module, each)]
+        yield f"argmaxf.{name}", [f"{name}.{each}" for each in shown]
 
 
-def is_told(module, name):
+def has_page(module, name):
     """Say whether a name has a page: types and tables have none."""
     return inspect.isclass(getattr(module, name)) or inspect.isfunction(getattr(module, name))
 
@@ -109,9 +112,8 @@ def is_told(module, name):
 def write_reference():
     """Write api.md, where autosummary finds the names."""
     parts = [
-        "# API reference\n\nThe names of `argmaxf` itself (`dir(argmaxf)` lists them), then those "
-        "of its modules that need no import, and at the end those that are imported from their "
-        "module, as in `from argmaxf.measures import Tversky`.\n"
+        "# API reference\n\n[Which function do I need?](which-function.md) helps to choose. The names "
+        "of `argmaxf` itself come first, then those of its modules.\n"
     ]
     for title, names in reference():
         lines = "\n".join(f"   argmaxf.{name}" for name in names)
