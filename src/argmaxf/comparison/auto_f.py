@@ -62,8 +62,9 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
     min_recall : float, default=None
         The least recall to guarantee.
     confidence_level : float, default=None
-        The probability with which they hold: over draws of the rows for a tuned threshold, under
-        the model for expected F.
+        The probability, over draws of the rows, with which they hold; the tuned threshold is used.
+        Expected F guarantees them only if its probabilities are right: it is used where `methods`
+        leaves out `"threshold"`.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives where it predicts, if it differs from training; for a multiclass
         target the share of each class. Methods are compared on rows weighted to that rate, and made

@@ -31,6 +31,8 @@ FEW_EVALUATED = 100  # positives below which a tuned threshold is unstable
 def reason(choice: Choice) -> str:
     """Return why the method was chosen."""
     chosen, others = choice.chosen, [name for name in choice.close if name != choice.chosen]
+    if choice.guaranteed:
+        return _sentence(f"{chosen} is used: its guarantee needs no calibrated probabilities.")
     if chosen == choice.best:
         by = "but by no more than" if others else "by more than"
         return _sentence(f"{chosen} scored highest, {by} {CLEAR_LEAD:.2f} standard errors.")

@@ -176,7 +176,8 @@ class Choice:
     `behind` is how far each method is behind the best, `std_error` the standard error of that
     difference, paired over the same rows. `close` are those that cannot be told apart from the one
     chosen: the 95 % interval of the difference contains 0. `calibration` is how far the held-out
-    probabilities are off, in standard errors.
+    probabilities are off, in standard errors. `guaranteed` is whether the method is used for its
+    guarantee, whatever the scores.
     """
 
     chosen: str
@@ -186,6 +187,7 @@ class Choice:
     std_error: dict[str, float]
     close: tuple[str, ...]
     calibration: float
+    guaranteed: bool = False
 
     @property
     def trusted(self) -> bool:
@@ -193,14 +195,19 @@ class Choice:
         return self.calibration < 3.0
 
 
-def choose(scores: Mapping[str, MethodScore], truth: Bools, proba: Floats | None) -> Choice:
+def choose(
+    scores: Mapping[str, MethodScore],
+    truth: Bools,
+    proba: Floats | None,
+    guarantees: str | None = None,
+) -> Choice:
     """Return the choice among methods scored on the same rows.
 
     The blend is used unless another method leads it by more than 1.96 standard errors (one that the
     user added by more than one), and is not led in turn. Without a blend it is expected F that must
     be led; without both, the method with the highest score is used. docs/background/method-study.md
     measures the regret of this rule. `proba` are the classifier's held-out probabilities, None if
-    it has none.
+    it has none. The method that `guarantees` what was asked for is used wherever it takes part.
     """
     best = max(scores, key=lambda name: scores[name].value)
     behind = {name: scores[best].value - s.value for name, s in scores.items()}
@@ -208,12 +215,15 @@ def choose(scores: Mapping[str, MethodScore], truth: Bools, proba: Floats | None
     calibration = np.inf if proba is None else calibration_error(truth, proba)
     safe = next((name for name in SAFE if name in scores), None)
     chosen = best if safe is None else _unless_led(scores, safe)
+    if guarantees is not None and guarantees in scores:
+        chosen = guarantees
 
     def is_close(one: MethodScore, other: MethodScore) -> bool:
         return abs(one.value - other.value) <= CLEAR_LEAD * one.std_error(other)
 
     close = tuple(name for name in scores if is_close(scores[name], scores[chosen]))
-    return Choice(chosen, best, safe, behind, error, close, float(calibration))
+    guaranteed = chosen == guarantees
+    return Choice(chosen, best, safe, behind, error, close, float(calibration), guaranteed)
 
 
 def _unless_led(scores: Mapping[str, MethodScore], safe: str) -> str:

@@ -22,7 +22,7 @@ from argmaxf.comparison.messages import (
     scale_notes,
     shown,
 )
-from argmaxf.comparison.methods import METHODS, Method
+from argmaxf.comparison.methods import METHODS, Method, Settings
 from argmaxf.comparison.ranking import CLEAR_LEAD, Choice, EvaluationSets, choose
 from argmaxf.empirical.interval import f_interval
 from argmaxf.estimators.scores import last_step
@@ -233,6 +233,16 @@ def _paired(difference: Interval) -> str:
     return f"{difference.value:+.4f} ± {difference.high - difference.value:.4f}"
 
 
+def _method_that_guarantees(settings: Settings) -> str | None:
+    """Return the method whose guarantee of precision and recall holds over draws of the rows.
+
+    That of expected F holds if the probabilities are right, and those learned from few rows are
+    not: a guarantee at 90 % held for 60 % of samples of 1,000 rows, by simulation.
+    """
+    limits = {"min_precision", "min_recall"} & settings.constraints.given().keys()
+    return METHODS["threshold"].name if limits and settings.confidence_level else None
+
+
 def rank(
     cv: CrossValidation, labels: tuple[str, ...], names: tuple[str, str] = ("X", "X_test")
 ) -> Comparison:
@@ -243,7 +253,7 @@ def rank(
         predictions = {method.name: sets.predict(method) for method in cv.methods}
     scores = {name: sets.score(each) for name, each in predictions.items()}
     truth, proba = cv.truth[sets.rows], None if cv.proba is None else cv.proba[sets.rows]
-    choice = choose(scores, truth, proba)
+    choice = choose(scores, truth, proba, _method_that_guarantees(cv.settings))
     chosen, tables = scores[choice.chosen], {}
     evidence = None
     if sets.whole:
