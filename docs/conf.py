@@ -112,8 +112,8 @@ def has_page(module, name):
 def write_reference():
     """Write api.md, where autosummary finds the names."""
     parts = [
-        "# API reference\n\n[Which function do I need?](which-function.md) helps to choose. The names "
-        "of `argmaxf` itself come first, then those of its modules.\n"
+        "# API reference\n\n[Which function do I need?](which-function.md) helps to choose. "
+        "The names of `argmaxf` itself come first, then those of its modules.\n"
     ]
     for title, names in reference():
         lines = "\n".join(f"   argmaxf.{name}" for name in names)
