@@ -6,8 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from argmaxf._base.messages import how_many
-from argmaxf._base.validation import check_choice, check_whole, check_zero_division
+from argmaxf._base.validation import check_choice, check_whole, check_zero_division, how_many
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.measures import (
     MEASURES,
@@ -146,7 +145,12 @@ def _checked(
 ) -> Problem:
     """Return the question that options ask, or say which of them is none."""
     goal = as_measure(measure, beta)
-    least, most = _limits(min_selected, max_selected)
+    least = 0 if min_selected is None else check_whole("min_selected", min_selected)
+    most = NO_LIMIT if max_selected is None else check_whole("max_selected", max_selected)
+    if least > most:
+        raise ValueError(
+            f"min_selected must be at most max_selected, got {min_selected!r} and {max_selected!r}"
+        )
     return Problem(
         least=least,
         most=most,
@@ -159,14 +163,3 @@ def _checked(
 
 
 _kept = lru_cache(maxsize=256, typed=True)(_checked)
-
-
-def _limits(min_selected: int | None, max_selected: int | None) -> tuple[int, int]:
-    """Return how many items may be selected, at least and at most."""
-    least = 0 if min_selected is None else check_whole("min_selected", min_selected)
-    most = NO_LIMIT if max_selected is None else check_whole("max_selected", max_selected)
-    if least > most:
-        raise ValueError(
-            f"min_selected must be at most max_selected, got {min_selected!r} and {max_selected!r}"
-        )
-    return least, most

@@ -345,6 +345,15 @@ def first_bad_probability(name: str, array: NDArray[Any]) -> ValueError:
     return ValueError(f"{name} must be finite and in [0, 1], got {value!r}{place}{hint}")
 
 
+def how_many(count: float, what: str) -> str:
+    """Write a number of things: the noun of one thing has no s.
+
+    >>> how_many(1, "row"), how_many(2_000, "labelled row")
+    ('1 row', '2,000 labelled rows')
+    """
+    return f"{count:,.0f} {what}{'' if count == 1 else 's'}"
+
+
 def _plain(position: list[int]) -> int | tuple[int, ...]:
     return position[0] if len(position) == 1 else tuple(position)
 

@@ -281,7 +281,7 @@ def _check_name(output: Path) -> None:
 
 def _write_sketch(made: ProbabilitySketch, output: Path, as_json: bool) -> None:
     from argmaxf._base.atomic_write import writing, written_whole
-    from argmaxf._base.messages import how_many
+    from argmaxf._base.validation import how_many
 
     data = made.to_bytes()
     with written_whole(output) as temporary, writing(output):

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from argmaxf._base.messages import how_many
-from argmaxf._base.validation import as_weights, check_count_if_given
+from argmaxf._base.validation import as_weights, check_count_if_given, how_many
 from argmaxf.comparison.auto_f import AutoFClassifier, label_names
 from argmaxf.comparison.cross_validation import CrossValidation, Progress
 from argmaxf.comparison.methods import Settings, methods_for

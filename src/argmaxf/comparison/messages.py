@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.messages import how_many
+from argmaxf._base.validation import how_many
 from argmaxf.comparison.cross_validation import CrossValidation, advice_silenced
 from argmaxf.comparison.methods import METHODS, OWN_NAMES
 from argmaxf.comparison.ranking import (

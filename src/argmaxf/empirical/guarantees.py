@@ -39,8 +39,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, xlogy
 
 from argmaxf._base.arrays import Bools, Floats, Ints
-from argmaxf._base.messages import how_many
-from argmaxf._base.validation import check_strictly_between
+from argmaxf._base.validation import check_strictly_between, how_many
 from argmaxf.constraints import Constraints, format_cost, format_level
 from argmaxf.empirical.cuts import Counts, Cuts, counts_at, every_count
 from argmaxf.measures import Measure

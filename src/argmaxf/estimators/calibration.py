@@ -24,7 +24,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from argmaxf._base.arrays import Bools, Floats, Ints
-from argmaxf._base.messages import how_many
+from argmaxf._base.validation import how_many
 from argmaxf.estimators.scores import LabelScorer, is_precomputed, last_step
 
 FAR, LESS_FAR = np.log(2.0), np.log(1.2)  # log-odds from mean probability to rate of positives

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools, Floats, contiguous
-from argmaxf._base.messages import how_many
-from argmaxf._base.validation import NotAProbability
+from argmaxf._base.validation import NotAProbability, how_many
 from argmaxf.constraints import ChanceConstraint, Constraints, format_cost, format_level
 from argmaxf.expected.counts import PoissonBinomial, best_size, sizes_allowed
 from argmaxf.expected.decision import Decision, top_items

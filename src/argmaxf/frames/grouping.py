@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 
 from argmaxf._base.arrays import Floats, Ints
-from argmaxf._base.messages import how_many
+from argmaxf._base.validation import how_many
 from argmaxf.expected.grouped import group_kernels as layout
 from argmaxf.expected.grouped.groups import Groups, empty_table, table_groups, tiny_group
 from argmaxf.frames.engines import Frame, engine_of
