@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
@@ -184,12 +185,12 @@ def tarfile_error():
 def limits_are_no_matter_of_use():
     from argmaxf.expected.grouped import search
 
-    bound = search.value_at_least
+    sizes = search.useful_sizes
 
-    def unlimited(groups, coefficients, least, most):
-        return bound(groups, coefficients, 1, 2**62)
+    def unlimited(groups, problem):
+        return sizes(groups, replace(problem, least=1, most=2**62))
 
-    return patch.object(search, "value_at_least", unlimited)
+    return patch.object(search, "useful_sizes", unlimited)
 
 
 def no_sure_positive_no_set():

@@ -297,7 +297,7 @@ def is_proven(
 def wide_bands(passes: Passes, bands: list[Band | None], c: Coefficients) -> list[Band]:
     """Return wide bands of the rows that have none; above all items where they would be too wide.
 
-    A set that cannot be worth what another one is at least is not the best (`worth_in_bins`).
+    A set that cannot be worth what another one is at least is not the best (`bounds_of_sets`).
     """
     if None not in bands:
         return [band or NOTHING for band in bands]
@@ -307,43 +307,17 @@ def wide_bands(passes: Passes, bands: list[Band | None], c: Coefficients) -> lis
             wide.append(band)
             continue
         used = np.flatnonzero(row)
-        best, bound, mean = worth_in_bins(row[used], used, c)
-        may_be = used[bound >= best * (1.0 - 1e-12)]
+        least, most = row[used] * LOW_EDGES[used], row[used] * HIGH_EDGES[used]
+        worth, bound = quadrature.bounds_of_sets(row[used], least, most, c)
+        may_be = used[bound >= worth.max() * (1.0 - 1e-12)]
         above = int(row[: may_be[0]].sum())
         first = above + 1.0 if c.s1 == 0.0 else 0.0  # smoothing: the empty set may be the best
         # Items below the band are summed up by powers
-        x = least_denominator(first, plausible_positives(mean, passes.n)[0], c)
+        x = least_denominator(first, plausible_positives(float(least.sum()), passes.n)[0], c)
         low = max(min(LOW_EDGES[may_be[-1]], small / max(steepest_tilt(x, c), small)), 5e-324)
         size = int(row[low <= HIGH_EDGES].sum())
         wide.append(Band(low, low, 2.0, first) if size <= room(passes.n) else NOTHING)
     return wide
-
-
-def worth_in_bins(size: Ints, bins: Ints, c: Coefficients) -> tuple[float, Floats, float]:
-    """Return what some set is worth at least, what those that end in a bin are at most, and Σ p.
-
-    With M = Σ p of a set, X its denominator and x the least X, by Jensen's inequality and by 1.,
-
-        (c M + s0) / (E[X] + b_in)  ≤  f_k  ≤  (c M + s0) (1 + Var X / x²) / E[X].
-
-    Without smoothing f_k is also at most c M / (k + b_in M), since X ≥ k + b_in T, and at most
-    c μ / (k + b μ), b the smaller of b_in and b_out. Counts in bins bound M and μ, which is at
-    least what is returned.
-    """
-    _, b_in, b_out, s0, s1 = c
-    k, least, most = np.cumsum([size, size * LOW_EDGES[bins], size * HIGH_EDGES[bins]], axis=1)
-    first, d, mean, mean_low = k - size + 1.0, b_out - b_in, most[-1], least[-1]
-    worth = (c.c * least + s0) / (k + s1 + b_in * (1.0 + most) + b_out * (mean - most))
-    fewest, _ = plausible_positives(mean_low, int(k[-1]))
-    x = s1 + np.maximum(first + min(b_in, b_out) * fewest, min(1.0 + b_in, b_out) * fewest)
-    inside = most if d > 0.0 else least - size * LOW_EDGES[bins]
-    mean_x = np.maximum(x, first + s1 + b_out * mean_low - d * inside)
-    variance = max(b_in, b_out) ** 2 * mean
-    bound = (c.c * most + s0) / mean_x * (1.0 + variance / x**2)
-    if s0 == 0.0:
-        bound = np.minimum(bound, c.c * most / (first + b_in * most))
-        bound = np.minimum(bound, c.c * mean / (first + min(b_in, b_out) * mean))
-    return float(worth.max()), bound, float(mean_low)
 
 
 def tilts(u: Floats, b: float) -> tuple[Floats, Floats]:

@@ -12,26 +12,20 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.pass_kernels import POWERS, SUMS
-from argmaxf.expected.tilt_kernels import IN, MORE, OUT, OUTER, PITCH, factor, spread
+from argmaxf.expected.pass_kernels import POWERS
+from argmaxf.expected.tilt_kernels import (
+    BLOCK,
+    IN,
+    MORE,
+    OUT,
+    OUTER,
+    PITCH,
+    factor,
+    log_products,
+    spread,
+    tilted_sums,
+)
 from argmaxf.measures import Coefficients
-
-BLOCK = 64  # items between two fresh evaluations of sums or e^{-uk}: rounding cannot build up
-SMALL = 2.0**-6  # p w at most, for items of a band to be summed up by powers
-
-
-@kernel
-def add_direct(p, w, x, out):
-    """Add log(1 - p w), π, 1 - π and π (1 - π) of one item at each node."""
-    a0, a1, a2 = factor(p, 1.0 - p)
-    for m in range(w.size):
-        q = p * w[m]
-        inverse = 1.0 / (a0 + a1 * x[m] + a2 * w[m])
-        pi, rest = p * x[m] * inverse, (1.0 - p) * inverse
-        out[0, m] += math.log1p(-q) if q < 0.5 else -math.log(inverse)
-        out[1, m] += pi
-        out[2, m] += rest
-        out[3, m] += pi * rest
 
 
 @kernel
@@ -40,43 +34,30 @@ def sums_at_nodes(items, start, stop, sums, w, x):
 
     S_j = Σ p^j and V_j = Σ p^j (1 - p) give Σ log(1 - p w) = -Σ_j w^j S_j / j, Σ p / (1 - p w) =
     Σ_j w^{j-1} S_j, Σ (1 - p) / (1 - p w) = Σ_j w^j V_j, Σ p (1 - p) / (1 - p w)² =
-    Σ_j j w^{j-1} V_j.
+    Σ_j j w^{j-1} V_j. Items are in ascending order.
     """
-    powers, out, steepest = sums.copy(), np.zeros((4, w.size)), 0.0
-    for m in range(w.size):
-        steepest = max(steepest, w[m])
-    for first in range(start, stop, BLOCK):
-        block, direct = np.zeros(SUMS), np.zeros((4, w.size))
-        for i in range(first, min(first + BLOCK, stop)):
-            p = items[i]
-            if p * steepest > SMALL:
-                add_direct(p, w, x, direct)
-                continue
-            block[0] += p
-            term = 1.0 - p
-            for j in range(1, SUMS):
-                block[j] += term
-                term *= p
-        for j in range(SUMS):
-            powers[j] += block[j]
-        for j in range(4):
-            for m in range(w.size):
-                out[j, m] += direct[j, m]
-    for m in range(w.size):
-        s, power = powers[0], 1.0  # S_j and w^{j-1}
-        log, pi, rest, variance = w[m] * s, s, powers[1], 0.0
+    size = w.size
+    tilts, found, out = np.empty(2 * PITCH), np.empty(4 * PITCH), np.empty((4, size))
+    for m in range(size):
+        tilts[m], tilts[PITCH + m] = w[m], x[m]
+    log_products(items[start:stop], tilts, size, found)
+    for m in range(size):
+        s, power = sums[0], 1.0  # S_j and w^{j-1}
+        log, pi, rest, variance = w[m] * s, s, sums[1], 0.0
         for j in range(1, POWERS):
-            v = powers[1 + j]
+            v = sums[1 + j]
             variance += j * power * v
             power *= w[m]
             s -= v
             pi += power * s
             rest += power * v
             log += power * w[m] * s / (j + 1)
-        out[0, m] -= log
-        out[1, m] += x[m] * pi
-        out[2, m] += rest
-        out[3, m] += x[m] * variance
+        out[0, m], out[1, m] = found[PITCH + m] - log, x[m] * pi
+        out[2, m], out[3, m] = rest, x[m] * variance
+    tilted_sums(items, start, stop, tilts, size, found)
+    for j in range(3):
+        for m in range(size):
+            out[1 + j, m] += found[j * PITCH + m]
     return out
 
 
@@ -181,15 +162,8 @@ def value_and_spread(k, inside, outside, none, nodes, c):
 @kernel
 def sums_of_set(items, cut, sums, nodes):
     """Sums at the nodes over the items above a band and from `cut` on, and over all others."""
-    out = np.empty((2, 4, nodes.shape[1]))
-    for side in range(2):
-        start, stop = (0, cut) if side else (cut, items.size)
-        w, x = nodes[2 + 2 * side], nodes[3 + 2 * side]
-        found = sums_at_nodes(items, start, stop, sums[1 - side], w, x)
-        for j in range(4):
-            for m in range(w.size):
-                out[side, j, m] = found[j, m]
-    return out
+    inside = sums_at_nodes(items, cut, items.size, sums[1], nodes[2], nodes[3])
+    return inside, sums_at_nodes(items, 0, cut, sums[0], nodes[4], nodes[5])
 
 
 @kernel
@@ -202,11 +176,11 @@ def decide_band(items, sums, nodes, first, split, none, ratio):
     """
     c = Coefficients(ratio[0], ratio[1], ratio[2], ratio[3], ratio[4])
     u, size, k = nodes[0], items.size, np.rint(sums[1, 0] + sums[1, 1])
-    found = sums_of_set(items, size, sums, nodes)
+    inside, outside = sums_of_set(items, size, sums, nodes)
     a, scale, last, is_lost = np.empty(u.size), np.empty(u.size), 0.0, False
     for m in range(u.size):
-        a[m] = c.c * found[0, 1, m] + c.s0
-        scale[m] = nodes[1, m] * math.exp(found[0, 0, m] + found[1, 0, m])
+        a[m] = c.c * inside[1, m] + c.s0
+        scale[m] = nodes[1, m] * math.exp(inside[0, m] + outside[0, m])
         last += scale[m] * math.exp(-u[m] * (k + c.s1)) * a[m]
         is_lost |= scale[m] < 1e-290
     if is_lost and c.b_in != c.b_out:  # it may not be lost at the end of the band
@@ -218,6 +192,6 @@ def decide_band(items, sums, nodes, first, split, none, ratio):
         return -1, 0.0, 0.0, 0.0
     for step in steps:
         last += step
-    found = sums_of_set(items, size - best, sums, nodes)
-    f, std = value_and_spread(k + best, found[0], found[1], none, nodes, c)
+    inside, outside = sums_of_set(items, size - best, sums, nodes)
+    f, std = value_and_spread(k + best, inside, outside, none, nodes, c)
     return best, f, std, last

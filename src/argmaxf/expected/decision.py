@@ -88,10 +88,10 @@ def top_items(p: NDArray[Any], threshold: float, k: int) -> Bools:
     """Mark the top k items: those above the threshold, and the first ones equal to it."""
     selected: Bools = np.greater_equal(p, threshold)
     if np.count_nonzero(selected) != k:
-        from argmaxf.expected import marking_kernels
+        from argmaxf.expected.small_set_kernels import select
 
         ties = k - np.count_nonzero(p > threshold)
-        marking_kernels.select(contiguous(p), threshold, ties, selected)
+        select(contiguous(p), threshold, ties, selected)
     return selected
 
 

@@ -32,7 +32,7 @@ def decide_rows(p: Floats, problem: Problem) -> Decision:
 
     Raises NotAProbability if a value is none.
     """
-    from argmaxf.expected import marking_kernels
+    from argmaxf.expected import small_set_kernels
 
     rows, n = p.shape
     if problem.least:
@@ -51,11 +51,11 @@ def decide_rows(p: Floats, problem: Problem) -> Decision:
                 raise NotAProbability
             flat, offsets = readonly(ascending.reshape(-1)), np.arange(len(ascending) + 1) * n
             k[here], expected[here], std[here] = _best_sizes(flat, readonly(offsets), problem)
-            marking_kernels.thresholds(flat, offsets, k[here], threshold[here], ties[here])
+            small_set_kernels.thresholds(flat, offsets, k[here], threshold[here], ties[here])
             np.greater_equal(p[here], threshold[here, None], out=selected[here])
             if (ties[here] < n).any():
                 items, marks = readonly(p[here].reshape(-1)), selected[here].reshape(-1)
-                marking_kernels.select_sets(items, offsets, threshold[here], ties[here], marks)
+                small_set_kernels.select_sets(items, offsets, threshold[here], ties[here], marks)
 
     costs = 32  # an item is about as much work as so many in a pass over an array
     in_threads(work, rows, threads_for(costs * p.size))

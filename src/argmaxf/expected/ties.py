@@ -33,7 +33,7 @@ LARGEST = 300  # items; a value costs about n² decimal operations, tens of mill
 FEW_RIVALS = 20  # rivals, of which two doubles leave fewer
 AGREEMENT = Decimal(10) ** -24  # above, two values this close are one
 
-# The trapezoid rule of nodes.py with a step that gives 31 digits, tail and all.
+# The trapezoid rule of quadrature.py with a step that gives 31 digits, tail and all.
 STEP, FIRST, TAIL = Decimal("0.13"), Decimal("-4.2"), Decimal(75)
 LEAST_TILT_IN_DECIMALS = (
     Decimal(10) ** -90
@@ -147,7 +147,7 @@ def _nothing(ascending: Floats, problem: Problem) -> Decimal:
 def _nodes(low: Decimal, high: Decimal, b_in: Any, b_out: Any, s1: Any) -> Floats:
     """Return the nodes for x in [low, high] as top_values takes them, every number in two doubles.
 
-    u = exp(v - e^{-v}) / high for v = FIRST, FIRST + STEP, …, as in nodes.py.
+    u = exp(v - e^{-v}) / high for v = FIRST, FIRST + STEP, …, as in quadrature.py.
     """
     size = int(((TAIL * high / low).ln() - FIRST) / STEP) + 2
     rows = []

@@ -34,8 +34,8 @@ from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.grouped.groups import Groups, group_sums, group_variances
 from argmaxf.expected.quadrature import (
     Nodes,
+    bounds_of_sets,
     denominator_range,
-    plausible_positives,
     reciprocal_nodes,
 )
 from argmaxf.measures import Coefficients
@@ -128,17 +128,11 @@ class Integrand:
 
     def value(self, chosen: Groups, rest: Groups) -> ExpectedF:
         """Return mean and standard deviation of the measure for a chosen set."""
-        from argmaxf.expected import tilt_kernels as at
+        from argmaxf.expected import band_kernels
 
-        c, (u, weight), k = self.coefficients, self.nodes, float(chosen.count.sum())
-        log_in, *inside = self.inside.totals(chosen)
-        log_out, *outside = self.outside.totals(rest)
-        sums = np.zeros(at.NODE_SUMS)
-        table = sums.reshape(-1, at.PITCH)[:7, : u.size]
-        table[0] = weight * np.exp(log_in + log_out - u * (k + c.s1))
-        table[1:4], table[4:7] = inside, outside
-        mean = float(table[0] @ (c.c * table[1] + c.s0))
-        return ExpectedF(mean, at.spread(k, mean, c, u, u.size, sums, (0.0, 0.0)))
+        inside, outside = np.array(self.inside.totals(chosen)), np.array(self.outside.totals(rest))
+        k, nodes, c = float(chosen.count.sum()), np.array(self.nodes), self.coefficients
+        return ExpectedF(*band_kernels.value_and_spread(k, inside, outside, 0.0, nodes, c))
 
     def scale(self, log_q: Floats) -> Floats:
         """ω e^{-u s1} Q."""
@@ -167,42 +161,18 @@ def value_of_nothing(groups: Groups, problem: Problem) -> ExpectedF:
     return ExpectedF(*tilt_kernels.zero_over_zero(problem.zero_division, log_none))
 
 
-def value_at_least(groups: Groups, coefficients: Coefficients, least: int, most: int) -> float:
-    """Return a lower bound on the best value of `least` to `most` items, by Jensen's inequality.
+def useful_sizes(groups: Groups, problem: Problem) -> tuple[float, float, float]:
+    """Bound the best value within the limits from below, and the best k from both sides.
 
-    0 if no border of groups is within these limits.
+    Other sets cannot reach that value. 0 if no border of groups is within the limits.
     """
-    from argmaxf.expected import tilt_kernels
-
-    k, mass = np.cumsum(groups.count), np.cumsum(groups.mass)
-    below: Floats = tilt_kernels.jensen_bound.py_func(k, mass, mass[-1], coefficients)
-    return float(below.max(where=(k >= least) & (k <= most), initial=0.0))
-
-
-def useful_sizes(groups: Groups, coefficients: Coefficients, best: float) -> tuple[float, float]:
-    """Bound the best k from both sides: below and above, f cannot reach what some set is worth.
-
-    `best` is that worth, as of `value_at_least`. With M_k = Σ_{i≤k} p_i, Jensen's inequality, and S
-    hardly ever below `fewest`,
-
-        f_k ≤ (c M_k + s0) / (k + s1 + b_in M_k)                         x ≥ k + s1 + b_in T
-        f_k ≤ (c M_k + s0) / least_denominator(k, fewest)
-        f_k ≤ (c μ + s0) / (k + s1 + min(b_in, b_out) μ)                 all positives inside
-    """
-    from argmaxf.expected import tilt_kernels
-
-    c, b_in, b_out, s0, s1 = coefficients
-    mean = float(groups.mass.sum())
-    if best == 0.0:  # no bound, or probabilities so small that it underflows
-        return 1.0, math.inf
-    fewest, _ = plausible_positives(mean, float(groups.count.sum()))
-    first, mass = np.cumsum(groups.count) - groups.count + 1.0, np.cumsum(groups.mass)
-    size = np.maximum(first + b_in * mass, first + min(b_in, b_out) * fewest)
-    denominator = s1 + np.maximum(size, min(1.0 + b_in, b_out) * fewest)
-    useful = np.flatnonzero(c * mass + s0 >= best * (1.0 - ROUNDING_MARGIN) * denominator)
-    reach = tilt_kernels.largest_size.py_func(best, mean, coefficients)
-    last = first[useful[-1]] + groups.count[useful[-1]] - 1.0
-    return float(first[useful[0]]), float(min(reach, last))
+    k = np.cumsum(groups.count)
+    worth, bound = bounds_of_sets(groups.count, groups.mass, groups.mass, problem.coefficients)
+    allowed = (k >= problem.least) & (k <= problem.most)
+    best = float(worth.max(where=allowed, initial=0.0))
+    useful = np.flatnonzero(bound >= best * (1.0 - ROUNDING_MARGIN))
+    first, last = useful[0], useful[-1]
+    return best, float(k[first] - groups.count[first] + 1.0), float(k[last])
 
 
 class Profile(NamedTuple):

@@ -35,7 +35,6 @@ from argmaxf.expected.grouped.integrand import (
     Loss,
     has_loss,
     useful_sizes,
-    value_at_least,
     value_of_nothing,
 )
 from argmaxf.problem import Problem
@@ -141,9 +140,8 @@ class Search:
         if not len(self.groups):
             return is_open
         k = np.cumsum(self.groups.count)
-        coefficients, limits = self.problem.coefficients, (self.problem.least, self.problem.most)
-        best = value_at_least(self.groups, coefficients, *limits)
-        least, reach = useful_sizes(self.groups, coefficients, best)
+        coefficients = self.problem.coefficients
+        best, least, reach = useful_sizes(self.groups, self.problem)
         reach = min(max(reach, self._least), float(k[-1]))
         self._least, self._most = max(self._least, least), min(self._most, reach)
         useful = int(np.searchsorted(k, reach)) + 1
