@@ -23,7 +23,7 @@ from argmaxf import (
 )
 from argmaxf._base import compiled
 from argmaxf._base.compiled import Kernel
-from argmaxf.expected import count_kernels, dependent_kernels, small_set_kernels, tie_kernels
+from argmaxf.expected import count_kernels, dependent_kernels, tie_kernels
 from argmaxf.expected.values import top_spreads
 from argmaxf.files import text_tables
 from argmaxf.measures import Tversky
@@ -124,9 +124,6 @@ CALLS = {
     ),
     "reciprocals": lambda: filled(
         dependent_kernels.reciprocals, SOME, *SOME[:12].reshape(3, 4), np.zeros(SOME.size)
-    ),
-    "doubts": lambda: filled(
-        small_set_kernels.still_in_doubt, np.arange(3), np.ones(3), np.ones(3), 0.5, 0.1
     ),
     "none positive": lambda: filled(tie_kernels.none_positive, SOME[:9], np.zeros(2)),
     "worst case": lambda: maximize_worst_case_f(SOME * 0.9, SOME),

@@ -20,12 +20,16 @@ from argmaxf.expected.tilt_kernels import (
     OUT,
     OUTER,
     PITCH,
+    SERIES_TERMS,
     factor,
     log_products,
+    power_sums,
     spread,
     tilted_sums,
 )
 from argmaxf.measures import Coefficients
+
+SMALL = 2.0**-6  # Σ p w at most, for Σ log(1 - p w) to be a power series
 
 
 @kernel
@@ -41,7 +45,13 @@ def sums_at_nodes(items, start, stop, sums, w, x):
     for m in range(size):
         tilts[m], tilts[PITCH + m] = w[m], x[m]
     log_products(items[start:stop], tilts, size, found)
+    own = np.empty(SERIES_TERMS)
+    power_sums(items[start:stop], own)
     for m in range(size):
+        if w[m] * own[0] < SMALL:  # the logarithm of a product near 1 would lose digits
+            found[PITCH + m] = 0.0
+            for j in range(SERIES_TERMS - 1, -1, -1):
+                found[PITCH + m] = w[m] * (found[PITCH + m] - own[j] / (j + 1))
         s, power = sums[0], 1.0  # S_j and w^{j-1}
         log, pi, rest, variance = w[m] * s, s, sums[1], 0.0
         for j in range(1, POWERS):

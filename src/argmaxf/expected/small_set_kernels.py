@@ -22,6 +22,7 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
+from argmaxf.expected.band_kernels import climb
 from argmaxf.expected.quadrature import RATIO, denominator_range
 from argmaxf.expected.tilt_kernels import (
     BLOCK,
@@ -360,85 +361,86 @@ def nothing_selected(ascending, mean, c, zero_division, work):
 
 
 @reordering_kernel
-def one_step(p, drop, rank, c, rule, work, inverse, excess):
-    """Take in the item of a rank, `drop` less probable than the last; return gain and loss.
+def one_tilt_steps(ascending, first, c, rule, work, steps, terms):
+    """Fill by how much f rises with each item from the first on, and the size of its terms.
 
-    `excess` is Σ_{i<k} (π_i - π_k), which grows by (k-1) (π_{k-1} - π_k), and π_{k-1} - π_k =
-    x (p_{k-1} - p_k) / ((1 - p_{k-1} w) (1 - p_k w)); `inverse` is 1 / (1 - p w) of the last item.
+    The items above the first are equal to it. `excess` is Σ_{i<k} (π_i - π_k), which grows by
+    (k-1) (π_{k-1} - π_k), and π_{k-1} - π_k = x (p_{k-1} - p_k) / ((1 - p_{k-1} w) (1 - p_k w)).
     """
-    a0, a1, a2 = factor(p, 1.0 - p)
-    more = (rank - 1) * drop
-    gain = 0.0
-    loss = 0.0
-    for m in range(excess.size):
-        x = rule[INSIDE + PITCH + m]
-        now = 1.0 / (a0 + a1 * x + a2 * rule[INSIDE + m])
-        pi = p * x * now
-        excess[m] += more * x * inverse[m] * now
-        inverse[m] = now
-        gain += work[OUTER + m] * pi * (c.b_in * (1.0 + (work[IN + m] - pi)) + c.s1)
-        loss += work[OUTER + m] * excess[m]
-        work[OUTER + m] *= rule[DECAY + m]
-    return gain, loss
-
-
-@kernel
-def still_in_doubt(held, ahead, error, since, doubt):
-    """Compare sets in doubt with a better one, `since` ahead give or take; return how many stay."""
-    stay = 0
-    for i in range(held.size):
-        if ahead[i] - since >= -(error[i] + doubt):
-            held[stay], ahead[stay], error[stay] = held[i], ahead[i] - since, error[i] + doubt
-            stay += 1
-    return stay
-
-
-@kernel
-def candidates(ascending, first, c, rule, work, rivals):
-    """Return the best of the rivals, rising numbers of items, and those that may be as good.
-
-    The items above the first are equal to it.
-    """
-    n, nodes = ascending.size, int(rule[SIZE])
-    tilted_sums(ascending, 0, n, rule[INSIDE:], nodes, work[IN:])
-    inverse, excess = np.ones(nodes), np.full(nodes, c.s0 / c.c)
-    held, ahead, error = np.empty_like(rivals), np.empty(rivals.size), np.empty(rivals.size)
-    best, since, doubt = rivals[0], 0.0, 0.0  # f of k is `since` above that of the best
-    size, next_rival = 0, 1
-    for k in range(first, rivals[-1] + 1):
-        if (k - first) % BLOCK == 0:
-            for m in range(nodes):
+    n, size = ascending.size, int(rule[SIZE])
+    tilted_sums(ascending, 0, n, rule[INSIDE:], size, work[IN:])
+    inverse, excess = np.ones(size), np.full(size, c.s0 / c.c)
+    last = ascending[n - first]
+    for i in range(steps.size):
+        k = first + i
+        if i % BLOCK == 0:
+            for m in range(size):
                 outer = -rule[WEIGHT + m] * math.expm1(-rule[U + m]) * work[G + m]
                 work[OUTER + m] = outer * math.exp(-rule[U + m] * (k - 1))
         p = ascending[n - k]
-        drop = ascending[n - k + 1] - p if k > first else 0.0
-        gain, loss = one_step(p, drop, k, c, rule, work, inverse, excess)
-        if k <= rivals[0]:
-            continue
-        since += gain - loss
-        doubt += STEP_ERROR * (gain + loss)
-        if k < rivals[next_rival]:
-            continue
-        next_rival += 1
-        if since > doubt:
-            size = still_in_doubt(held[:size], ahead, error, since, doubt)
-            best, since, doubt = k, 0.0, 0.0
-        elif since >= -doubt:
-            held[size], ahead[size], error[size] = k, since, doubt
-            size += 1
-    return best, held[:size]
+        a0, a1, a2 = factor(p, 1.0 - p)
+        more, last = (k - 1) * (last - p), p
+        gain = 0.0
+        loss = 0.0
+        for m in range(size):
+            x = rule[INSIDE + PITCH + m]
+            now = 1.0 / (a0 + a1 * x + a2 * rule[INSIDE + m])
+            pi = p * x * now
+            excess[m] += more * x * inverse[m] * now
+            inverse[m] = now
+            gain += work[OUTER + m] * pi * (c.b_in * (1.0 + (work[IN + m] - pi)) + c.s1)
+            loss += work[OUTER + m] * excess[m]
+            work[OUTER + m] *= rule[DECAY + m]
+        steps[i], terms[i] = gain - loss, gain + loss
 
 
 @kernel
-def tell_apart(ascending, first, c, rule, work, rivals, f):
-    """Compare rivals of one item and more; what is certainly not the best becomes -1 in f.
+def two_tilt_steps(ascending, first, c, rule, work, steps, terms):
+    """Do what `one_tilt_steps` does where b_in and b_out differ, by the steps of a band.
 
-    Return one that may be the best.
+    Terms are infinite, and nothing is told apart, where some underflow that may count later.
     """
-    best, held = candidates(ascending, first, c, rule, work, rivals)
-    others = f[held]
-    f[rivals[rivals != best]] = -1.0
-    f[held] = others
+    n, size, is_lost = ascending.size, int(rule[SIZE]), False
+    a, scale, nodes = np.empty(size), np.empty(size), np.empty((6, size))
+    for m in range(size):
+        nodes[0, m], nodes[1, m] = rule[U + m], rule[WEIGHT + m]
+        for j in range(4):
+            nodes[2 + j, m] = rule[INSIDE + j * PITCH + m]
+        a[m] = c.s0 + c.c * (first - 1) * tilted(ascending[-1], rule, m)
+        log_q = (first - 1) * log_ratio(ascending[-1], ascending[-1], rule, m)
+        scale[m] = rule[WEIGHT + m] * math.exp(work[G + PITCH + m] + log_q)
+        is_lost |= scale[m] < 1e-290
+    if is_lost:
+        steps[:], terms[:] = 0.0, np.inf
+        return
+    start = n - first + 1
+    climb(ascending[start - steps.size : start], first - 1.0, a, scale, nodes, c, steps, terms)
+
+
+@kernel
+def tell_apart(first, last, steps, terms, f):
+    """Set f of sets that are certainly not the best to -1, of those that are not; return the best.
+
+    The sets of `first` items and more are compared by steps from one to the next. Differences are
+    summed up from the best set on, so that rounding is in proportion to them.
+    """
+    best, ahead = 0, np.inf  # f of k is so much above that of the best
+    for k in range(first, last + 1):
+        ahead += steps[k - first]
+        if f[k] > -1.0 and ahead > 0.0:
+            best, ahead = k, 0.0
+    ahead = error = 0.0
+    for k in range(best + 1, last + 1):
+        ahead += steps[k - first]
+        error += STEP_ERROR * terms[k - first]
+        if ahead < -error:
+            f[k] = -1.0
+    ahead = error = 0.0
+    for k in range(best - 1, first - 1, -1):
+        ahead -= steps[k + 1 - first]
+        error += STEP_ERROR * terms[k + 1 - first]
+        if ahead < -error:
+            f[k] = -1.0
     return best
 
 
@@ -459,9 +461,14 @@ def near_ties(ascending, c, split_ties, limits, first, last, rule, work, best, f
         if not (known and f[j] >= least and is_allowed(ascending, j, limits, split_ties)):
             f[j] = -1.0
     rivals = np.flatnonzero(f[: ascending.size + 1] > -1.0)
-    if rivals.size > 1 and rivals[-2] > 0 and c.b_in == c.b_out:
-        return tell_apart(ascending, first, c, rule, work, rivals[rivals > 0], f)
-    return best
+    if rivals.size < 2 or rivals[-2] == 0:
+        return best
+    steps, terms = np.empty(rivals[-1] - first + 1), np.empty(rivals[-1] - first + 1)
+    if c.b_in == c.b_out:
+        one_tilt_steps(ascending, first, c, rule, work, steps, terms)
+    else:
+        two_tilt_steps(ascending, first, c, rule, work, steps, terms)
+    return tell_apart(first, rivals[-1], steps, terms, f)
 
 
 @kernel

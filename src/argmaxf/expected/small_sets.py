@@ -15,10 +15,8 @@ import numpy as np
 
 from argmaxf._base.arrays import Floats, Ints, readonly
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected import refine
 from argmaxf.expected.counts import decide_by_counts
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.expected.route import decide_large
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.expected.ties import settle
@@ -129,11 +127,7 @@ def _best_sizes(ascending: Floats, offsets: Ints, problem: Problem) -> tuple[Int
 
 
 def _settled(ascending: Floats, problem: Problem) -> tuple[int, float, float]:
-    """Decide a set in which several k are nearer than their error.
-
-    Where there are two tilts and decimals of all of them would take long, the search by exact
-    differences leaves few; with one tilt the kernel has left few.
-    """
+    """Decide a set in which several k are nearer than their error."""
     from argmaxf.expected import small_set_kernels as kernels
     from argmaxf.expected import tilt_kernels as tilts
 
@@ -141,9 +135,6 @@ def _settled(ascending: Floats, problem: Problem) -> tuple[int, float, float]:
     kernels.decide_set(ascending, *_options(problem), rule, work, f)
     rivals = np.flatnonzero(f > -1.0).tolist()
     c, zero = problem.coefficients, problem.zero_division
-    slow = len(rivals) * ascending.size**2 > 4_000  # decimals would take longer than a search
-    if c.b_in != c.b_out and slow:
-        rivals = refine.decide(ArraySource(ascending), problem)[()].rivals()
     k = settle(ascending[::-1], rivals, problem) if len(rivals) > 1 else rivals[0]
     if k == 0:
         return 0, *kernels.nothing_selected(ascending, math.fsum(ascending), c, zero, work)
