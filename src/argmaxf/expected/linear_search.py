@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,14 @@ SCARCE = 200.0  # positives or negatives; of fewer the sizes between two sets ar
 class LinearSearch(Search):
     """The search for the best set, for a `Linear` measure; the last group are items with p = 0."""
 
-    counts: CountDistribution | None = None
+    def __init__(
+        self, groups: Groups, problem: Problem, counts: CountDistribution | None = None
+    ) -> None:
+        self.counts = counts
+        super().__init__(groups, problem)
+
+    def _again(self, groups: Groups) -> Self:
+        return type(self)(groups, self.problem, self.counts)
 
     @cached_property
     def nothing(self) -> ExpectedF:

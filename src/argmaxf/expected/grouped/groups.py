@@ -212,11 +212,11 @@ def number_of(bits: Ints) -> Floats:
 
 
 class Pieces:
-    """Groups cut into at least `rows` pieces in all, to be filled with their items."""
+    """Groups cut into pieces, about `rows` in all or more, to be filled with their items."""
 
     def __init__(self, groups: Groups, rows: int) -> None:
         self.low, self.high = groups.low[::-1].copy(), groups.high[::-1].copy()
-        each = max(2, rows // len(groups))
+        each = max(8, rows // len(groups))
         upper = self.low >= 0.5
         first = np.where(upper, 1.0 - self.high, self.low).view(np.int64)
         last = np.where(upper, 1.0 - self.low, self.high).view(np.int64)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -171,12 +171,16 @@ class Search:
         """The groups that must be seen more finely, those that are neighbours together."""
         return [self.groups[at] for at in self._parts() if not self.groups.runs[at.start]]
 
-    def refined(self: SearchT, finer: Sequence[Groups]) -> SearchT:
+    def refined(self, finer: Sequence[Groups]) -> Self:
         """Return the search with finer groups in the place of what was wanted, part by part."""
         finer = list(finer) or [each[:0] for each in self.wanted]
         for before, after in zip(self.wanted, finer, strict=True):
             check_same(before, after)
-        return type(self)(self._replaced(iter(finer)), self.problem)
+        return self._again(self._replaced(iter(finer)))
+
+    def _again(self, groups: Groups) -> Self:
+        """Return the search of the same items in other groups."""
+        return type(self)(groups, self.problem)
 
     def _replaced(self, finer: Iterator[Groups]) -> Groups:
         """Put finer groups in the place of open ones; runs are cut by arithmetic."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Floats, contiguous
+from argmaxf._base.arrays import Bools, Floats, contiguous
 from argmaxf._base.validation import NotAProbability
 from argmaxf.expected.grouped import group_kernels
 from argmaxf.expected.grouped.groups import Groups, Pieces, empty_table, groups_of_table
@@ -49,7 +49,7 @@ class ArraySource:
         self.chunk = chunk
         self.most_held = self.p.size // HELD_PART if most_held is None else most_held
         self.threads = threads_for(self.p.size) if threads is None else threads
-        self._held: list[tuple[float, float, Floats]] = []
+        self._held: tuple[Groups, Floats] | None = None
 
     def sums(self) -> Floats:
         """Return the table of the summary; raise NotAProbability if a value is none."""
@@ -69,33 +69,31 @@ class ArraySource:
 
     def refine(self, wanted: Mapping[tuple[()], Sequence[Groups]]) -> dict[tuple[()], list[Groups]]:
         """Return the same items in finer groups, in the end one for each distinct value."""
-        return {(): [self._finer(groups) for groups in wanted[()]]}
-
-    def _finer(self, groups: Groups) -> Groups:
+        groups = Groups.joined(wanted[()])
         items = self._holding(groups)
         if groups.count.sum() <= SORTED:
             values, counts = np.unique(contiguous(items[:]), return_counts=True)
-            there = (values >= groups.low.min()) & (values <= groups.high.max())
-            return Groups.of_values(values[there][::-1], counts[there][::-1])
-        pieces = Pieces(groups, PIECES)
-        return pieces.groups(list(self._fold(items, pieces.empty, pieces.add)))
+            finer = Groups.of_values(values[::-1], counts[::-1].astype(np.float64))
+        else:
+            pieces = Pieces(groups, PIECES)
+            finer = pieces.groups(list(self._fold(items, pieces.empty, pieces.add)))
+        return {(): [finer[_within(finer, part)] for part in wanted[()]]}
 
     def _holding(self, groups: Groups) -> NDArray[Any] | Items:
-        """Return an array that has every item of neighbouring groups, and few others if any."""
-        low, high = float(groups.low.min()), float(groups.high.max())
-        items, wanted = self.p, int(groups.count.sum())
-        for first, last, held in reversed(self._held):
-            if first <= low and high <= last:
-                items = held
-                break
+        """Return an array that has every item of some groups, and few others if any."""
+        wanted, items = int(groups.count.sum()), self.p
+        if self._held is not None and _lie_in(groups.low, self._held[0], groups.high).all():
+            items = self._held[1]
         if wanted <= max(self.most_held, SORTED) and items.size > 4 * wanted:
+            low, high = groups.low[-1], groups.high[0]
 
             def add(found: list[Floats], chunk: Floats) -> None:
-                found.append(chunk[(chunk >= low) & (chunk <= high)])
+                near = chunk[(chunk >= low) & (chunk <= high)]
+                found.append(near if len(groups) == 1 else near[_lie_in(near, groups)])
 
             parts: list[list[Floats]] = list(self._fold(items, list, add))
             items = np.concatenate([values for part in parts for values in part])
-            self._held.append((low, high, items))
+            self._held = groups, items
         return items
 
     def _fold(
@@ -117,3 +115,16 @@ class ArraySource:
         with ThreadPoolExecutor(self.threads) as pool:
             parts = [chunks[a:b] for a, b in itertools.pairwise(cuts.tolist())]
             yield from pool.map(work, parts)
+
+
+def _lie_in(low: Floats, groups: Groups, high: Floats | None = None) -> Bools:
+    """Mark numbers, or intervals, that lie in one of some groups by falling probability."""
+    place = np.searchsorted(groups.low[::-1], low, side="right") - 1
+    inside: Bools = (low if high is None else high) <= groups.high[::-1][place]
+    return inside & (place >= 0)
+
+
+def _within(finer: Groups, part: Groups) -> Bools:
+    """Mark the groups that are parts of others, which are neighbours."""
+    inside: Bools = (finer.low >= part.low[-1]) & (finer.high <= part.high[0])
+    return inside
