@@ -1,6 +1,6 @@
 r"""Compiled: every set that ends in a band of items, valued by exact differences (see `band.py`).
 
-At each node u of the integral (`nodes.py`) a set has Q = Π_{in} (1 - p w_in) Π_{out} (1 - p w_out),
+At each node u (`quadrature.py`) a set has Q = Π_{in} (1 - p w_in) Π_{out} (1 - p w_out),
 A = c Σ_{in} π + s0 with π = p x / (1 - p w), and f = Σ ω e^{-u (k + s1)} Q A. Sums over the items
 around the band come from sums of their powers (`pass_kernels.py`).
 """
