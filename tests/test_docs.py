@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
 import runpy
@@ -21,7 +22,11 @@ MODULES = sorted(
 )
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 SPARK = ROOT / "docs" / "howto" / "spark.md"
-NEEDED = {"boosting.md": ("lightgbm", "xgboost")}  # by pages that others can do without
+NEEDED = {  # by pages that others can do without
+    "boosting.md": ("lightgbm", "xgboost"),
+    "record-linkage.md": ("recordlinkage",),
+}
+DATA = {"tagging.md": "enron", "retrieval.md": "reuters21578"}  # folders of ARGMAXF_DATA
 GALLERY = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
 
 
@@ -32,10 +37,14 @@ def failures(page, **names):
     ).failed
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword in")  # recordlinkage on pandas 3.1
 @pytest.mark.parametrize("page", [p for p in PAGES if p != SPARK], ids=lambda page: page.name)
 def test_snippets_of_a_page(page):
     for package in NEEDED.get(page.name, ()):
         pytest.importorskip(package)
+    folder = Path(os.environ.get("ARGMAXF_DATA", "data"), DATA.get(page.name, ""))
+    if page.name in DATA and not folder.is_dir():
+        pytest.skip(f"ARGMAXF_DATA has no {folder.name}")
     assert failures(page) == 0
 
 
