@@ -78,8 +78,8 @@ LARGEST_BA = {"cpu": 1 << 19, "cuda": 1 << 24}  # it takes minutes beyond
 def ours(p: torch.Tensor) -> dict[str, Callable[[], Any]]:
     """Return what argmaxf offers, and sorting."""
     return {
-        "argmaxf, Dice": lambda: segment(p).masks,
-        "argmaxf, IoU": lambda: segment(p, measure="iou").masks,
+        "argmaxf, Dice": lambda: segment(p, spatial_dims=p.dim() - 2).masks,
+        "argmaxf, IoU": lambda: segment(p, spatial_dims=p.dim() - 2, measure="iou").masks,
         "torch.sort": lambda: p.flatten(2).sort(-1),
     }
 
@@ -144,7 +144,7 @@ def masks_table(device: str, only: str) -> Iterator[str]:
             continue
         p = maps(name, device)
         cells = [f"{1e3 * timed(work, device):.3g}" for work in ours(p).values()]
-        best = segment(p).expected
+        best = segment(p, spatial_dims=p.dim() - 2).expected
         for way in RANKSEG:
             works = theirs(p, way, "multilabel")
             times = " / ".join(f"{1e3 * timed(work, device):.3g}" for work in works)

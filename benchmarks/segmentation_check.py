@@ -50,7 +50,12 @@ def reference(p: torch.Tensor, **options: Any) -> Any:
     """Return the decision on the CPU: NumPy's, or where numba is missing the plain torch passes."""
     way = importlib.util.find_spec("numba") is not None
     with mock.patch.object(passes, "is_on_cpu", return_value=way):
-        return segment(p.cpu(), **options)
+        return decided(p.cpu(), **options)
+
+
+def decided(p: torch.Tensor, **options: Any) -> Any:
+    """Return the decision about maps with any number of axes of pixels."""
+    return segment(p, spatial_dims=p.dim() - (3 if options.get("ensemble") else 2), **options)
 
 
 def checks(device: str) -> Iterator[tuple[str, bool, str]]:
@@ -80,7 +85,7 @@ def decisions(
             options: dict[str, Any] = {"measure": measure, "zero_division": zero}
             truth = reference(p, **options)
             with mock.patch.object(tensors, "SHORT", short):
-                found = segment(p.to(device), **options)
+                found = decided(p.to(device), **options)
             same = torch.equal(truth.k, found.k.cpu())
             same &= torch.equal(truth.masks, found.masks.cpu())
             same &= torch.allclose(truth.expected, found.expected.cpu(), rtol=1e-11, atol=0.0)
@@ -100,8 +105,8 @@ def one_class_each(device: str) -> Iterator[tuple[str, bool, str]]:
     for name, p in {"fields": fields, "rare": rare, "noise": noise}.items():
         for background in (True, False):
             options = {"exclusive": True, "include_background": background}
-            truth, found = reference(p, **options), segment(p.to(device), **options)
-            again = segment(p.to(device), **options)
+            truth, found = reference(p, **options), decided(p.to(device), **options)
+            again = decided(p.to(device), **options)
             mean, bound = found.mean.cpu(), found.bound.cpu()
             same = bool(
                 (mean >= truth.mean * (1 - 2e-6)).all() & (bound <= mean * (1 + 2e-6)).all()
@@ -119,10 +124,10 @@ def ensembles(device: str) -> Iterator[tuple[str, bool, str]]:
     p = torch.sigmoid(common + torch.randn((4, 2, 2, 64, 64), generator=generator))
     for zero in (0.0, 1.0):
         truth = reference(p, ensemble=True, zero_division=zero)
-        found = segment(p.to(device), ensemble=True, zero_division=zero)
+        found = decided(p.to(device), ensemble=True, zero_division=zero)
         same = torch.equal(truth.k, found.k.cpu()) and torch.equal(truth.masks, found.masks.cpu())
         yield f"ensemble, dice, 0/0 = {zero:g}", same, f"k = {found.k.flatten().tolist()}"
-    found, again = (segment(p.to(device), ensemble=True, measure="iou") for _ in range(2))
+    found, again = (decided(p.to(device), ensemble=True, measure="iou") for _ in range(2))
     plain = reference(p, ensemble=True, measure="iou")
     near = (found.expected.cpu() - plain.expected).abs().max().item()
     gap = (1 - found.expected / found.bound).max().item()
@@ -133,7 +138,7 @@ def ensembles(device: str) -> Iterator[tuple[str, bool, str]]:
 def functions(device: str) -> Iterator[tuple[str, bool, str]]:
     """The functions for arrays answer tensors with tensors on the same device."""
     p = torch.sigmoid(3 * torch.randn((3, 50_000), device=device) - 5)
-    truth = segment(p[:, None])
+    truth = decided(p[:, None])
     rows = maximize_expected_f(p, average="samples")
     one = maximize_expected_f(p[0])
     same = torch.equal(rows.k, truth.k[:, 0]) and torch.equal(rows.selected, truth.masks[:, 0])
@@ -161,7 +166,7 @@ def repeated(device: str) -> Iterator[tuple[str, bool, str]]:
     size = (8, 21, 512, 512) if device == "cuda" else (2, 3, 64, 64)
     p = torch.sigmoid(3 * torch.randn(size, device=device) - 5)
     for measure in ("dice", "iou"):
-        first, second = (segment(p, measure=measure) for _ in range(2))
+        first, second = (decided(p, measure=measure) for _ in range(2))
         fields = ("masks", "expected", "std", "k", "threshold")
         same = all(torch.equal(getattr(first, f), getattr(second, f)) for f in fields)
         yield f"two runs, {measure}, {tuple(size)}", same, ""
@@ -173,7 +178,7 @@ def memory() -> Iterator[tuple[str, bool, str]]:
         p = torch.sigmoid(3 * torch.randn(shape, device="cuda") - 5)
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        found = segment(p)
+        found = decided(p)
         extra = (torch.cuda.max_memory_allocated() - before) / (p.numel() * 4)
         yield f"memory, {shape}", extra <= 3.0, f"{extra:.2f} × the input"
         del p, found
@@ -182,7 +187,7 @@ def memory() -> Iterator[tuple[str, bool, str]]:
 def huge() -> Iterator[tuple[str, bool, str]]:
     """More equal pixels than a 32-bit number counts: all are chosen."""
     n = (1 << 31) + 12_345
-    found = segment(torch.full((1, 1, n), 0.25, dtype=torch.bfloat16, device="cuda"))
+    found = decided(torch.full((1, 1, n), 0.25, dtype=torch.bfloat16, device="cuda"))
     same = found.k.item() == n and abs(found.expected.item() - 0.4) < 1e-6  # 2 p / (1 + p)
     same &= bool(found.masks.all())
     yield f"{n} pixels in one set", same, f"k = {found.k.item()}"
@@ -201,7 +206,7 @@ def refusals(device: str) -> Iterator[tuple[str, bool, str]]:
         p = torch.full((2, 2, 5_000), 0.25, device=device)
         p[1, 0, 77] = bad
         try:
-            segment(p)
+            decided(p)
         except ValueError as error:
             yield f"refuses {bad}", "(1, 0, 77)" in str(error), str(error)
         else:

@@ -63,6 +63,8 @@ def test_scripts_of_the_gallery_draw(script, monkeypatch):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name):
+    if name == "argmaxf.torch.monai":
+        pytest.importorskip("monai")
     assert doctest.testmod(importlib.import_module(name), optionflags=FLAGS).failed == 0
 
 

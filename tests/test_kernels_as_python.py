@@ -50,7 +50,7 @@ DRAWS = RNG.random((40, 15)) < 0.3
 
 def ensemble_of_maps():
     torch = pytest.importorskip("torch")
-    members = torch.from_numpy(np.random.default_rng(0).random((3, 1, 12, 12)))
+    members = torch.from_numpy(np.random.default_rng(0).random((3, 1, 1, 12, 12)))
     return argmaxf.torch.segment(members, ensemble=True).masks.numpy()
 
 
@@ -133,7 +133,8 @@ CALLS = {
 def all_kernels():
     """Return every kernel of the library by its name."""
     names = [m.name for m in pkgutil.walk_packages(argmaxf.__path__, "argmaxf.")]
-    modules = [importlib.import_module(name) for name in names if "triton" not in name]
+    others = ("argmaxf.torch.triton_passes", "argmaxf.torch.monai")  # without kernels of numba
+    modules = [importlib.import_module(name) for name in names if name not in others]
     found = {v for module in modules for v in vars(module).values() if isinstance(v, Kernel)}
     return {f"{kernel.__module__}.{kernel.__name__}": kernel for kernel in found}
 

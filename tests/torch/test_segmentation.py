@@ -22,7 +22,8 @@ from tests.judges import curve_40_digits, definition, families, jaccard
 
 torch = pytest.importorskip("torch")
 
-from argmaxf.torch import passes, segment, tensors  # noqa: E402
+from argmaxf import torch as for_torch  # noqa: E402
+from argmaxf.torch import passes, tensors  # noqa: E402
 from argmaxf.torch.passes import node_sums, reciprocals  # noqa: E402
 from argmaxf.torch.tensors import best_masks, mask_values  # noqa: E402
 
@@ -38,6 +39,12 @@ def way(request, monkeypatch):
     monkeypatch.setattr(passes, "is_on_cpu", lambda pixels: request.param == "arrays")
     if request.param == "bands":
         monkeypatch.setattr(tensors, "SHORT", 0)
+
+
+def segment(p, **options):
+    """Rows of pixels need no more than one axis here."""
+    flat = isinstance(p, torch.Tensor) and p.dim() == 3 + options.get("ensemble", False)
+    return for_torch.segment(p, **({"spatial_dims": 1} if flat else {}), **options)
 
 
 NAMES = {"dice": "fbeta", "iou": "jaccard"}
@@ -262,7 +269,7 @@ def test_gradients_volumes_and_strides():
     ("bad", "message"),
     [
         (float("nan"), r"in \[0, 1\], got nan at position \(0, 1, 7\)$"),
-        (3.5, r"got 3.5 at position \(0, 1, 7\); are these logits"),
+        (3.5, r"got 3.5 at position \(0, 1, 7\); if these are logits"),
         (-1e-3, "got -0.001"),
         (float("inf"), "got inf"),
         (
@@ -298,8 +305,8 @@ def test_what_is_no_probability_is_named(bad, message):
             {},
             "a dense tensor of real numbers, got one of layout torch.sparse_coo",
         ),
-        (torch.ones(2, 3), {}, r"batch × classes × pixels, none empty; got shape \(2, 3\)"),
-        (torch.ones(2, 0, 3), {}, r"got shape \(2, 0, 3\)"),
+        (torch.ones(2, 3), {}, r"batch × classes × pixels with two .*, got shape \(2, 3\)"),
+        (torch.ones(2, 0, 3), {}, r"must hold pixels, got shape \(2, 0, 3\)"),
         (
             torch.ones(1, 1, 3),
             {"measure": "accuracy"},
@@ -334,7 +341,11 @@ def test_what_is_no_probability_is_named(bad, message):
         ),
         (torch.ones(1, 1, 3), {"weights": [1]}, "give ensemble=True"),
         (torch.ones(1, 1, 3), {"include_background": False}, "needs a class beside class 0, got 1"),
-        (torch.ones(1, 1, 3), {"ensemble": True}, "members × batch × classes × pixels, none empty"),
+        (
+            torch.ones(1, 1, 3),
+            {"ensemble": True},
+            "members × batch × classes × pixels with two axes",
+        ),
         (2 * torch.ones(1, 1, 1, 3), {"ensemble": True}, r"got 2.0 at position \(0, 0, 0, 0\)"),
         (
             torch.ones(1, 1, 1, 3),

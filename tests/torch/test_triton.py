@@ -18,8 +18,9 @@ triton = pytest.importorskip("triton")
 
 
 from argmaxf import maximize_expected_f, maximize_expected_macro_f  # noqa: E402
+from argmaxf import torch as for_torch  # noqa: E402
 from argmaxf.measures import Tversky  # noqa: E402
-from argmaxf.torch import passes, segment, tensors  # noqa: E402
+from argmaxf.torch import passes, tensors  # noqa: E402
 
 if not triton.knobs.runtime.interpret:
     pytest.skip("triton was imported before its interpreter was asked for", allow_module_level=True)
@@ -37,6 +38,10 @@ def kernels(monkeypatch):
     monkeypatch.setattr(passes, "has_triton", lambda pixels: True)
     monkeypatch.setattr(passes, "is_on_cpu", lambda pixels: False)
     monkeypatch.setattr(tensors, "SHORT", 0)
+
+
+def segment(p, **options):
+    return for_torch.segment(p, spatial_dims=1, **options)
 
 
 def maps():

@@ -1,27 +1,40 @@
-"""Image segmentation: torch tensors in, torch tensors out, on the tensor's own device.
+"""torch tensors in, torch tensors out, on the tensor's own device: segmentation, losses, metrics.
 
 torch is imported when something here is first asked for. `segmentation` has the entry point, images
 as they are given and returned, `tensors` the decision about rows of pixels: by the band
 (`expected/band.py`), whose passes over tensors are in `passes` and, for NVIDIA GPUs, in
 `triton_passes`. `exclusive` gives each pixel one class, `ensembles` decides under a mixture; both
-use the searches in `sizes`.
+use the searches in `sizes`. `temperature` calibrates logits, `losses` and `metrics` are for
+training, `monai` has transforms for MONAI.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from argmaxf.torch import losses, metrics
     from argmaxf.torch.segmentation import Segmentation, segment
+    from argmaxf.torch.temperature import TemperatureScaling, calibrate_temperature
 
-__all__ = ["Segmentation", "segment"]
+__all__ = [
+    "Segmentation",
+    "TemperatureScaling",
+    "calibrate_temperature",
+    "losses",
+    "metrics",
+    "segment",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name, and torch with it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = "segmentation" if name in ("Segmentation", "segment") else "temperature"
     try:
-        return getattr(import_module("argmaxf.torch.segmentation"), name)
+        if name in ("losses", "metrics"):
+            return import_module(f"argmaxf.torch.{name}")
+        return getattr(import_module(f"argmaxf.torch.{home}"), name)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise

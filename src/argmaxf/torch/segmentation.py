@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from numpy.typing import ArrayLike
@@ -12,15 +14,16 @@ from torch import Tensor
 from argmaxf._base.validation import (
     NotAProbability,
     as_weights,
+    check_choice,
+    check_count,
     check_not_negative,
-    first_bad_probability,
     ones_unless,
 )
 from argmaxf.measures import Dice, IoU, Measure, Ratio
 from argmaxf.problem import Problem
 from argmaxf.torch.ensembles import mixture_masks
 from argmaxf.torch.exclusive import assign_classes
-from argmaxf.torch.tensors import Rows, as_array, as_floats, best_masks
+from argmaxf.torch.tensors import Rows, as_floats, best_masks
 
 DICE, IOU = Dice().coefficients(), IoU().coefficients()
 SMOOTHED: dict[str, Callable[[float], Ratio]] = {"dice": Dice, "iou": IoU, "jaccard": IoU}
@@ -64,12 +67,14 @@ class Segmentation:
     @property
     def mean(self) -> Tensor:
         """The expected mean over the classes of each image."""
-        return self.expected.nanmean(1)
+        return self.expected.nanmean(-1)
 
 
 def segment(
     probs: Tensor,
     *,
+    from_logits: str | None = None,
+    spatial_dims: int | None = None,
     measure: str | Measure = "dice",
     exclusive: bool = False,
     ensemble: bool = False,
@@ -93,8 +98,14 @@ def segment(
     Parameters
     ----------
     probs : Tensor
-        Calibrated probabilities (not logits): batch × classes × one or more axes of pixels, of any
-        floating type. A single image needs its batch axis: ``probs[None]``.
+        Calibrated probabilities: batch × classes × two or more axes of pixels, of any floating
+        type.
+    from_logits : {"sigmoid", "softmax"}, optional
+        `probs` are logits. They become probabilities for each class by itself, or over the classes.
+    spatial_dims : int, optional
+        How many axes of pixels there are: 2 for images, 3 for volumes, 1 for rows of pixels. With
+        it `probs` may lack the axis of the batch, and so does the answer. Three axes need it, as
+        classes × height × width and batch × classes × pixels look alike.
     measure : str or Measure, default="dice"
         What is to be high in each image and class: Dice, which is F1, ``"iou"``, intersection over
         union, or a ratio of `argmaxf.measures` by its name or as an object, such as ``"f2"``.
@@ -144,17 +155,18 @@ def segment(
     (0.4634, 3)
     """
     problem = _problem(measure, smooth, zero_division)
+    coefficients = problem.coefficients
     given = f"without smoothing, got measure={measure!r}, smooth={smooth!r}"
     if exclusive and ensemble:
         raise ValueError("exclusive=True and ensemble=True cannot be had together")
-    if exclusive and problem.coefficients != DICE:
+    if exclusive and coefficients != DICE:
         raise ValueError(f"exclusive=True is for Dice {given}")
-    if ensemble and problem.coefficients not in (DICE, IOU):
+    if ensemble and coefficients not in (DICE, IOU):
         raise ValueError(f"ensemble=True is for Dice and IoU {given}")
     if weights is not None and not ensemble:
         raise ValueError("weights are for the members of an ensemble: give ensemble=True, too")
-    p = _maps(probs, ensemble)
-    ignored = None if ignore is None else _ignored(ignore, p[0])
+    p, is_single = _maps(probs, ensemble, spatial_dims, from_logits)
+    ignored = None if ignore is None else _ignored(ignore, p[0], is_single)
     pixels = (p if ignored is None else p.masked_fill(ignored, 0.0)).flatten(3).contiguous()
     kept = pixels if include_background else pixels[:, :, 1:]
     if kept.shape[2] == 0:
@@ -163,7 +175,8 @@ def segment(
     try:
         if ensemble:
             weight = ones_unless(as_weights(weights, len(p), "weights"), len(p))
-            found, bound = mixture_masks(kept.flatten(1, 2), weight, problem)
+            found, proven = mixture_masks(kept.flatten(1, 2), weight, problem)
+            bound = proven if coefficients == IOU else None
         elif exclusive:
             counted = None if ignored is None else _counted(ignored)
             found, labels, bound = assign_classes(
@@ -172,27 +185,51 @@ def segment(
         else:
             found = best_masks(kept.reshape(-1, kept.shape[3]), problem)
     except NotAProbability:
-        raise _first_bad(kept, probs.shape) from None
+        raise _first_bad(kept, probs, from_logits) from None
     if labels is not None and not include_background:
         labels = labels + 1 if ignored is None else torch.where(_counted(ignored), labels + 1, -1)
-    return _shaped(
-        found, p[0], labels, None if problem.coefficients == DICE and ensemble else bound
-    )
+    answer = _shaped(found, p[0], labels, bound)
+    if not is_single:
+        return answer
+    fields: dict[str, Any] = {n: None if v is None else v[0] for n, v in vars(answer).items()}
+    return Segmentation(**fields)
 
 
-def _maps(probs: Tensor, ensemble: bool) -> Tensor:
-    """Return members × batch × classes × pixels, one member where there is no ensemble."""
+def _maps(
+    probs: Tensor, ensemble: bool, spatial_dims: int | None, from_logits: str | None
+) -> tuple[Tensor, bool]:
+    """Return probabilities, members × batch × classes × pixels; was the batch's axis missing?
+
+    There is one member where there is no ensemble.
+    """
     if not isinstance(probs, Tensor) or not probs.dtype.is_floating_point:
         kind = probs.dtype if isinstance(probs, Tensor) else type(probs).__name__
         raise ValueError(f"probs must be a tensor of floating-point probabilities, got {kind}")
     p = as_floats("probs", probs)
-    if p.dim() < 3 + ensemble or p.numel() == 0:
+    p = p if ensemble else p[None]
+    space = p.dim() - 3 if spatial_dims is None else check_count("spatial_dims", spatial_dims)
+    is_single = p.dim() == space + 2
+    if space < (2 if spatial_dims is None else 1) or p.dim() not in (space + 2, space + 3):
         axes = "members × batch × classes × pixels" if ensemble else "batch × classes × pixels"
-        raise ValueError(f"probs must be {axes}, none empty; got shape {tuple(p.shape)}")
-    return p if ensemble else p[None]
+        wanted = "two axes of pixels or more" if spatial_dims is None else f"{space} of pixels"
+        raise ValueError(
+            f"probs must be {axes} with {wanted}, got shape {tuple(probs.shape)}; give "
+            "spatial_dims=2 for one image, classes × height × width, or 1 for rows of pixels"
+        )
+    if p.numel() == 0:
+        raise ValueError(f"probs must hold pixels, got shape {tuple(probs.shape)}")
+    p = p.unsqueeze(1) if is_single else p
+    if from_logits is None:
+        return p, is_single
+    p = p.float() if p.dtype.itemsize < 4 else p
+    if check_choice("from_logits", from_logits, ("sigmoid", "softmax")) == "sigmoid":
+        return p.sigmoid(), is_single
+    if p.shape[2] == 1:
+        raise ValueError("from_logits='softmax' needs two classes or more, got 1; use 'sigmoid'")
+    return p.softmax(2), is_single
 
 
-def _ignored(ignore: Tensor, p: Tensor) -> Tensor:
+def _ignored(ignore: Tensor, p: Tensor, is_single: bool) -> Tensor:
     """Return the ignored pixels in a shape that broadcasts to that of the probabilities."""
     if not isinstance(ignore, Tensor) or ignore.dtype != torch.bool:
         kind = ignore.dtype if isinstance(ignore, Tensor) else type(ignore).__name__
@@ -202,13 +239,16 @@ def _ignored(ignore: Tensor, p: Tensor) -> Tensor:
         raise ValueError(
             f"ignore must be dense and on the device of probs, {p.device}; got {where}"
         )
-    shapes = tuple(p.shape), (p.shape[0], *p.shape[2:]), (p.shape[0], 1, *p.shape[2:])
+    batch, classes, *space = p.shape
+    first = () if is_single else (batch,)
+    shapes = (*first, classes, *space), (*first, *space), (*first, 1, *space)
     if tuple(ignore.shape) not in shapes:
         raise ValueError(
             f"ignore must have shape {shapes[0]}, {shapes[1]} or {shapes[2]}, "
             f"got {tuple(ignore.shape)}"
         )
     mask = ignore.as_subclass(Tensor)
+    mask = mask[None] if is_single else mask
     return mask.unsqueeze(1) if mask.dim() < p.dim() else mask
 
 
@@ -220,21 +260,24 @@ def _counted(ignored: Tensor) -> Tensor:
     return ~mask[:, 0]
 
 
-def _first_bad(kept: Tensor, shape: torch.Size) -> ValueError:
+def _first_bad(kept: Tensor, probs: Tensor, from_logits: str | None) -> ValueError:
     """Describe the first value that is no probability; called once one is known to exist.
 
     Class 0 may have been left out of what is kept; its place counts.
     """
-    bad = kept[~((kept >= 0.0) & (kept <= 1.0))]
+    left_out = probs.numel() // kept[:, :, 0].numel() - kept.shape[2]
+    p = torch.nn.functional.pad(kept, (0, 0, left_out, 0)).view(probs.shape)
+    place = tuple((~((p >= 0.0) & (p <= 1.0))).nonzero()[0].tolist())
+    value, bad = float(probs[place]), p[~((p >= 0.0) & (p <= 1.0))]
+    rule, hint = "finite and in [0, 1]", ""
     rounding = 1e-2  # of sums of weighted ones, in half precision
-    hint = "; are these logits? Use sigmoid or softmax first"
-    if bad[0].isnan():
-        hint = ""
+    if from_logits is not None:
+        rule = "finite logits"
     elif bool(((bad >= -rounding) & (bad <= 1.0 + rounding)).all()):
         hint = "; if that is rounding, use probs.clamp(0, 1)"
-    left_out = shape.numel() // kept[:, :, 0].numel() - kept.shape[2]
-    whole = torch.nn.functional.pad(kept, (0, 0, left_out, 0)).view(shape)
-    return ValueError(f"{first_bad_probability('probs', as_array(whole.cpu()))}{hint}")
+    elif not math.isnan(value):
+        hint = "; if these are logits, give from_logits='sigmoid' or 'softmax'"
+    return ValueError(f"probs must be {rule}, got {value!r} at position {place}{hint}")
 
 
 def _shaped(found: Rows, p: Tensor, labels: Tensor | None, bound: Tensor | None) -> Segmentation:
