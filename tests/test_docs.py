@@ -37,7 +37,7 @@ def failures(page, **names):
     ).failed
 
 
-@pytest.mark.filterwarnings("ignore:The inplace keyword in")  # recordlinkage on pandas 3.1
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:recordlinkage")  # its use of pandas
 @pytest.mark.parametrize("page", [p for p in PAGES if p != SPARK], ids=lambda page: page.name)
 def test_snippets_of_a_page(page):
     for package in NEEDED.get(page.name, ()):
