@@ -739,11 +739,19 @@ def test_a_frame_of_one_column_takes_measures_that_need_the_items(kind, measure,
     np.testing.assert_array_equal(np.asarray(found["label"]), exact.selected)
 
 
-def test_a_frame_of_more_items_than_all_counts_can_be_looked_at_says_so():
+def test_a_lazy_frame_of_many_items_is_decided_as_the_array_is():
     for n in (MOST_ITEMS + 1, 20_000):
-        frame = pl.LazyFrame({"p": np.full(n, 0.25)})
-        with pytest.raises(ValueError, match=f"for at most 5,000 items; got {n:,}; one array of"):
-            argmaxf.decide(frame, "p", measure="gmean")
+        p = np.random.default_rng(0).beta(0.5, 5, n)
+        (found,) = decisions(pl.LazyFrame({"p": p}), "p", measure="gmean").values()
+        exact = maximize_expected_f(p, measure="gmean")
+        assert (found.k, found.threshold, found.expected) == (
+            exact.k,
+            exact.threshold,
+            exact.expected,
+        )
+    frame = pl.LazyFrame({"p": np.full(MOST_ITEMS + 1, 0.25)})
+    with pytest.raises(ValueError, match="for at most 5,000 items; got 5,001"):
+        argmaxf.decide(frame, "p", measure=lambda tp, k, s, n: tp)
     with pytest.raises(ValueError, match="at least one probability, got none"):
         argmaxf.decide(frame.head(0), "p", measure="gmean")
 

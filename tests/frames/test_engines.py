@@ -5,13 +5,19 @@ import sys
 from decimal import Decimal
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
 from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize
+from argmaxf.expected import band
+from argmaxf.expected.array_passes import ArrayPasses
+from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.grouped.search import Search
 from argmaxf.frames import decisions
-from argmaxf.frames.grouping import GroupedRows, groups_of_rows
+from argmaxf.frames.engines import as_frame
+from argmaxf.frames.expression_passes import ExpressionPasses
+from argmaxf.measures import Tversky
 from argmaxf.problem import Problem
 
 EDGES = [0.0, 1.0, 0.5, np.nextafter(0.5, 0), 0.25, 1 - 2**-53, 2**-64, 2**-65, 1e-300, 5e-324]
@@ -208,49 +214,87 @@ def test_what_is_no_frame_is_refused():
         decide([0.1], "p")
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-25, 1e-300])
-@pytest.mark.parametrize("gather", [1 << 17, 200, 0])
-def test_bands_of_many_items_are_grouped_more_finely_first(monkeypatch, gather, scale):
-    # in segments of different shapes, down to probabilities below the first pass's groups
-    monkeypatch.setattr("argmaxf.frames.engine_passes.GATHER", gather)
-    p = np.concatenate([scale * scores(40_000), 1 - scale * scores(20_000, seed=1)])
-    p = np.concatenate([p, np.full(3_000, np.median(p)), EDGES])
-    segment = np.repeat([0, 1], [40_000, p.size - 40_000])
-    for (s,), found in decisions(table_of(p, s=segment), "p", by="s", beta=0.7).items():
-        exact = maximize_expected_f(p[segment == s], beta=0.7, ties="together")
+@pytest.fixture
+def little_memory(monkeypatch):
+    """Hold so few items that frames of thousands are read again and again, or spilled."""
+    monkeypatch.setattr("argmaxf.frames.solve.HELD", 1_000)
+    monkeypatch.setattr("argmaxf.frames.solve.PART", 3_000)
+    monkeypatch.setattr("argmaxf.frames.batches.BROUGHT", 7_000)
+
+
+QUESTIONS = [
+    {},
+    {"beta": 0.1},
+    {"measure": "mcc"},
+    {"max_selected": 500},
+    {"measure": Tversky(0.2, 0.7), "zero_division": 1.0},
+]
+
+
+@pytest.mark.slow_on_clusters
+@pytest.mark.parametrize("options", QUESTIONS, ids=str)
+def test_frames_larger_than_what_is_held(engine, little_memory, options):
+    if engine.distributed and "beta" in options:
+        pytest.skip("asked already")
+    p = np.concatenate([scores(20_000), EDGES])
+    exact = maximize_expected_f(p, ties="together", **options)
+    frame = engine.frame(table_of(p))
+    assert_same_decision(decisions(frame, "p", ties="together", **options)[()], exact)
+    assert decisions(frame, "p", **options).kept_together == (
+        engine.lazy and ties_split(p, options)
+    )
+
+
+def ties_split(p, options):
+    """Whether the best set parts equal items."""
+    best = maximize_expected_f(p, **options)
+    return bool((p[~best.selected] == best.threshold).any())
+
+
+@pytest.mark.slow_on_clusters
+@pytest.mark.parametrize("options", QUESTIONS[:4], ids=str)
+def test_segments_larger_than_what_is_held(engine, little_memory, options):
+    """One segment of more items than a part may have, some that share one, all in several parts."""
+    if engine.distributed and options:
+        pytest.skip("asked already")
+    rng = np.random.default_rng(3)
+    p, segment = scores(30_000, seed=3), rng.choice(8, 30_000, p=[0.6, *[0.4 / 7] * 7])
+    frame = engine.frame(table_of(p, s=segment))
+    for (s,), found in decisions(frame, "p", by="s", ties="together", **options).items():
+        exact = maximize_expected_f(p[segment == s], ties="together", **options)
         assert_same_decision(found, exact)
 
 
 def test_a_lazy_polars_frame_can_be_streamed():
-    import polars as pl
-
     p = scores(20_000, seed=12)
     labelled = decide(pl.LazyFrame({"p": p}), "p").collect(engine="streaming")
     exact = maximize_expected_f(p, ties="together")
     assert labelled["label"].to_list() == exact.selected.tolist()
 
 
-def test_a_frame_that_changes_between_passes_is_refused():
-    import polars as pl
-
+@pytest.mark.parametrize("by", [None, "s"])
+@pytest.mark.parametrize("first", [19_000, 20_000])
+def test_a_frame_that_changes_between_passes_is_refused(little_memory, by, first):
     counter = iter(range(100))
 
-    def other_each_time(frame):
-        return pl.Series(scores(20_000, seed=next(counter)))
+    def other_each_time(column):
+        if len(column) < 10_000:  # asked for the type
+            return column
+        seed = next(counter)
+        return pl.Series(np.where(np.arange(20_000) < first, scores(20_000, seed=seed), 0.9))
 
-    frame = pl.LazyFrame({"p": scores(20_000)}).select(pl.col("p").map_batches(other_each_time))
+    rows = {"p": scores(20_000), "s": np.arange(20_000) % 3}
+    changing = pl.LazyFrame(rows).with_columns(pl.col("p").map_batches(other_each_time))
+    if by:
+        changing = changing.filter(pl.col("p") > 0.01)
     with pytest.raises(ValueError, match="must have the same rows each time it is read"):
-        decide(frame, "p")
+        decide(changing, "p", by=by)
 
 
 def test_a_billion_equal_values_twice():
     # counts in the summary stand for rows: 0.3 and 0.1, a billion times each
-    values, counts = np.array([0.3, 0.1]), np.array([1e9, 1e9])
-    table = np.zeros((2, 8))
-    table[:, 0] = counts
-    rows = GroupedRows(np.zeros(2, np.int64), values, table, values, values)
-    problem = Problem.of(1.0, "fbeta", ties="together")
-    search = Search(groups_of_rows(rows, bits=6, least=2**-64), problem)
+    groups = Groups.of_values(np.array([0.3, 0.1]), np.array([1e9, 1e9]))
+    search = Search(groups, Problem.of(1.0, "fbeta", ties="together"))
     assert search.wanted == []
     decision = search.decision(3 * 10**9)
     assert (decision.k, decision.threshold, decision.n) == (10**9, 0.3, 3 * 10**9)
@@ -259,13 +303,39 @@ def test_a_billion_equal_values_twice():
     assert decision.std < 1e-4
 
 
-def test_keys_are_the_leading_bits_of_every_number():
+def near_edges():
+    """Probabilities at and beside the edges of groups."""
     rng = np.random.default_rng(9)
     edges = np.ldexp(1.0, -rng.integers(1, 64, 300)) * (1 + rng.integers(0, 65, 300) / 64)
     near = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1)])
     p = np.concatenate([near, 1 - near, EDGES])
-    p = p[(p >= 0) & (p <= 1)]
-    assert_same_summary(summarize(table_of(p), "p"), ProbabilitySketch.from_array(p))
+    return p[(p >= 0) & (p <= 1)]
+
+
+def test_passes_by_expressions_are_those_over_the_array():
+    p = np.concatenate([near_edges(), scores(5_000)])
+    passes = ExpressionPasses(as_frame(pl.LazyFrame({"p": p})), "p")
+    exact, low, high = ArrayPasses(p), np.array([0.1]), np.array([0.2])
+    np.testing.assert_array_equal(passes.counts().table, exact.counts().table)
+    np.testing.assert_array_equal(passes.counts(sampled=True).table, exact.counts().table)
+    np.testing.assert_allclose(passes.above(low), exact.above(low), rtol=1e-14)
+    found, expected = passes.around(low, high, p.size), exact.around(low, high, p.size)
+    np.testing.assert_allclose(found.sums, expected.sums, rtol=1e-12)
+    np.testing.assert_array_equal(found.items[0], expected.items[0])
+    assert passes.around(low, high, 3).items == [None]
+    assert passes.least_above(high) == exact.least_above(high)
+
+
+@pytest.mark.parametrize("beta", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("mean", [40_000, 5])
+def test_the_band_by_expressions_is_that_of_the_array(beta, mean):
+    p = scores(200_000) if mean > 100 else np.exp(np.random.default_rng(0).normal(-13, 2, 200_000))
+    p = np.minimum(p, 1.0)
+    passes = ExpressionPasses(as_frame(pl.LazyFrame({"p": p})), "p")
+    (found,) = band.decide(passes, Problem.of(beta))
+    exact = maximize_expected_f(p, beta=beta)
+    assert (found.k, found.threshold) == (exact.k, exact.threshold)
+    assert found.expected == pytest.approx(exact.expected, rel=1e-12)
 
 
 ONLY = {

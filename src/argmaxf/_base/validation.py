@@ -377,6 +377,14 @@ class Segments(NamedTuple):
             raise ValueError("by must hold values that can be sorted, got several types") from None
         return cls(names, np.argsort(which, kind="stable"), np.append(0, np.cumsum(sizes)))
 
+    @classmethod
+    def of_numbers(cls, numbers: Ints, count: int) -> Segments:
+        """Part rows by the numbers of their segments, from 0 to `count` - 1; some may be empty."""
+        kind = np.uint16 if count <= 1 << 16 else np.int32  # NumPy sorts the first in linear time
+        order = np.argsort(numbers.astype(kind), kind="stable")
+        sizes = np.bincount(numbers, minlength=count)
+        return cls(np.arange(count), order, np.append(0, np.cumsum(sizes)))
+
     def rows(self) -> Iterator[Ints]:
         """Yield the rows of each segment."""
         for first, last in zip(self.offsets, self.offsets[1:], strict=False):

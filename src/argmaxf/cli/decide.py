@@ -36,7 +36,7 @@ from argmaxf.cli.common import (
 if TYPE_CHECKING:
     from argmaxf.expected.decision import Decision
     from argmaxf.expected.sketch import ProbabilitySketch
-    from argmaxf.frames.decide import Decisions
+    from argmaxf.frames.solve import Decisions
     from argmaxf.problem import Problem
 
 SKETCH = ".argmaxf"
@@ -118,7 +118,7 @@ def decide(
     """Label the rows of files so that the expected F is the highest."""
     from argmaxf.constraints import ChanceConstraint
     from argmaxf.files import decide_files, estimate_files, label_files
-    from argmaxf.frames.decide import Decisions
+    from argmaxf.frames.solve import Decisions
     from argmaxf.prior import is_estimated
     from argmaxf.problem import Problem
 

@@ -33,19 +33,19 @@ class BatchPasses:
     def __init__(self, read: Callable[[], Iterable[NDArray[Any]]]) -> None:
         self.read, self.n = read, 0
 
-    def each(self, work: Callable[[Floats], T]) -> list[T]:
+    def each(self, work: Callable[[NDArray[Any]], T]) -> list[T]:
         """Do some work on every batch."""
-        return [work(contiguous(batch)) for batch in self.read()]
+        return [work(batch) for batch in self.read()]
 
     def counts(self, sampled: bool = False) -> Counts:
-        """Count the items in bins."""
-        counts: Ints = np.sum(self.each(_counted), axis=0)
-        self.n = int(counts.sum())
+        """Count the items in bins, or a sample of each batch, which stands for all of it."""
+        counts: Any = np.sum(self.each(_estimated if sampled else _counted), axis=0)
+        self.n = round(float(counts.sum()))
         return Counts(counts[None], 1.0)
 
     def above(self, cut: Floats) -> Floats:
         """Return Σ p, how many items are above a threshold, and their Σ p."""
-        tallied = self.each(lambda p: pass_kernels.tally.compiled(p, float(cut[0])))
+        tallied = self.each(lambda p: pass_kernels.tally.compiled(contiguous(p), float(cut[0])))
         bad, *sums = np.sum(tallied, axis=0)
         if bad:
             raise NotAProbability
@@ -55,9 +55,9 @@ class BatchPasses:
         """Return the sums around a band, and its items in ascending order."""
         first, last, spare = float(low[0]), float(high[0]), 32  # of `add_around`
 
-        def work(p: Floats) -> tuple[Floats, Floats | None]:
+        def work(p: NDArray[Any]) -> tuple[Floats, Floats | None]:
             sums, items = np.zeros((2, pass_kernels.SUMS)), np.empty(min(p.size, room) + spare)
-            size = pass_kernels.add_around.compiled(p, first, last, sums, items)
+            size = pass_kernels.add_around.compiled(contiguous(p), first, last, sums, items)
             return sums, items[:size].copy() if size >= 0 else None
 
         parts = self.each(work)
@@ -68,7 +68,7 @@ class BatchPasses:
 
     def least_above(self, cut: Floats) -> Floats:
         """Return the least item above a threshold."""
-        least = self.each(lambda p: pass_kernels.least_above.compiled(p, float(cut[0])))
+        least = self.each(lambda p: pass_kernels.least_above.compiled(contiguous(p), float(cut[0])))
         return np.array([min(least)])
 
 
@@ -87,13 +87,13 @@ class ArrayPasses(BatchPasses):
     def _chunks(self) -> Iterable[NDArray[Any]]:
         return (self.p[i : i + CHUNK] for i in range(0, self.n, CHUNK))
 
-    def each(self, work: Callable[[Floats], T]) -> list[T]:
+    def each(self, work: Callable[[NDArray[Any]], T]) -> list[T]:
         """Do some work on every chunk."""
         threads = threads_for(self.n)
         if threads == 1:
             return super().each(work)
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(lambda chunk: work(contiguous(chunk)), self.read()))
+            return list(pool.map(work, self.read()))
 
     def counts(self, sampled: bool = False) -> Counts:
         """Count the items in bins, or a sample of them: runs of neighbours from everywhere."""
@@ -102,12 +102,21 @@ class ArrayPasses(BatchPasses):
         if not sampled or stride == run:
             return super().counts()
         whole = self.n // stride * stride
-        sample = contiguous(self.p[:whole].reshape(-1, stride)[:, :run]).reshape(-1)
+        sample = self.p[:whole].reshape(-1, stride)[:, :run].reshape(-1)
         return Counts(_counted(sample)[None], self.n / sample.size)
 
 
-def _counted(p: Floats) -> Ints:
+def _estimated(p: NDArray[Any]) -> Floats:
+    """Estimate the counts in bins from runs of neighbours."""
+    run, stride = 16, 2048
+    whole = p.size // stride * stride
+    sample = p[:whole].reshape(-1, stride)[:, :run].reshape(-1) if whole else p
+    return np.multiply(_counted(sample), p.size / max(sample.size, 1))
+
+
+def _counted(items: NDArray[Any]) -> Ints:
     """Count items in bins; raise NotAProbability if a value is none."""
+    p = contiguous(items)
     counts = np.zeros(pass_kernels.BINS, np.int64)
     if pass_kernels.add_counts.compiled(p, p.view(np.int64), counts):
         raise NotAProbability

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.validation import NotAProbability, Segments
+from argmaxf._base.validation import Segments
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained, probability_of_parts
 from argmaxf.expected.counts import refuse_many
@@ -23,21 +23,18 @@ from argmaxf.problem import Problem
 
 
 def decide_by(
-    p: NDArray[Any], problem: Problem, by: ArrayLike, called: Callable[[int], Any] | None = None
+    p: NDArray[Any], problem: Problem, segments: Segments, called: Callable[[int], Any]
 ) -> Decision:
     """Decide each segment; chance constraints hold in all of them at once, and so for all items.
 
-    `called` gives the i-th segment's name for errors, where `by` holds numbers that stand for them.
+    `called` gives the i-th segment's name for errors.
     """
-    if not (p.min() >= 0.0 and p.max() <= 1.0):
-        raise NotAProbability
-    segments = Segments.of(by, p.size)
-    chance, called = problem.chance, called or (lambda i: segments.names[i : i + 1].tolist()[0])
-    free = _decide_each(p, replace(problem, chance=None), segments, called)
+    chance = problem.chance
+    free = decide_each(p, replace(problem, chance=None), segments, called)
     if chance is None:
         return replace(free, overall=_overall(p, free, problem))
     shared = replace(problem, chance=chance.of_each(segments.names.size))
-    found = _decide_each(p, shared, segments, called)
+    found = decide_each(p, shared, segments, called)
     overall = _overall(p, found, problem)
     cost = max(0.0, _overall(p, free, problem).expected - overall.expected)
     guarantee = replace(_overall_guarantee(p, found.selected, chance, cost), measure=problem.word)
@@ -60,7 +57,7 @@ def _overall_guarantee(
     return ChanceGuarantee(chance.constraints, chance.confidence_level, probability, cost)
 
 
-def _decide_each(
+def decide_each(
     p: NDArray[Any], problem: Problem, segments: Segments, called: Callable[[int], Any]
 ) -> Decision:
     """Decide each segment: all together, or one by one where something may not hold for one."""

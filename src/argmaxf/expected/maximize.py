@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from argmaxf._base.arrays import Bools, contiguous, is_sparse, tensors_for
 from argmaxf._base.validation import (
     NotAProbability,
+    Segments,
     as_real_array,
     check_choice,
     first_bad_probability,
@@ -237,7 +238,10 @@ def _decide_segments(p: NDArray[Any], problem: Problem, by: ArrayLike) -> Decisi
 
     if p.size == 0:
         raise ValueError("p must hold at least one probability, got none")
-    return decide_by(p, problem, by)
+    if not (p.min() >= 0.0 and p.max() <= 1.0):
+        raise NotAProbability
+    segments = Segments.of(by, p.size)
+    return decide_by(p, problem, segments, lambda i: segments.names[i : i + 1].tolist()[0])
 
 
 def _decide_all_cells(p: NDArray[Any], problem: Problem) -> Decision:

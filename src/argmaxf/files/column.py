@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from polars import selectors
 
-from argmaxf._base.arrays import Floats
-from argmaxf.files.inputs import Input, reading
+from argmaxf._base.validation import NotAProbability
+from argmaxf.files.inputs import BROKEN, Input, first_line, reading
 from argmaxf.files.text_tables import as_number, first_ragged, has_commas
 from argmaxf.frames.batches import polars_batches
-from argmaxf.frames.table import unused
+from argmaxf.frames.table import Table, unused
 from argmaxf.prior import move_odds
 
 Progress = bool | Callable[[str, int, int | None], None]  # phase, rows so far, rows in all
@@ -83,51 +85,69 @@ class Column:
         """The name of the probabilities in double precision."""
         return self.helpers[0]
 
-    def batches(self, advance: Advance, beside: Sequence[str] = ()) -> Iterator[Floats]:
-        """Yield the probabilities in order; at the end, refuse nulls if there were any.
+    @contextmanager
+    def naming_errors(self, beside: Sequence[str] = ()) -> Iterator[None]:
+        """Where reading all files as one fails, read each on its own and name file and row."""
+        try:
+            yield
+            return
+        except (ValueError, NotAProbability, *BROKEN) as error:
+            failed: Any = error
+        self.diagnose(beside)
+        raise ValueError(first_line(failed)) from failed
+
+    def diagnose(self, beside: Sequence[str] = ()) -> None:
+        """Raise an error about the first value that cannot be read or is no probability.
 
         The columns `beside` them are read too, to see that they can be.
         """
-        missing, where = 0, ""
+        missing, where, rows = 0, "", 0
+        given = replace(self, factor=None)
         for source in self.inputs:
-            row = 0
-            for values in self._read(source, beside):
-                row += values.size
-                advance(values.size)
-                if values.min(initial=1.0) >= 0.0 and values.max(initial=0.0) <= 1.0:
-                    yield values
-                    continue
-                absent, first = np.isnan(values), row - values.size + 1
-                self._refuse_others(values, source, first)
-                where = where or f"{source.name}, row {first + int(absent.argmax())}"
-                missing += int(absent.sum())
-                yield values[~absent]
+            frame, row = given.scan(source), 0
+            p, text = given.helpers
+            columns = [p, text] if source.is_text else [p]
+            with reading(source, self.name):
+                for batch in polars_batches(frame.select(*columns, *beside)):
+                    values = batch[p].fill_null(np.nan).to_numpy()
+                    bad, absent = (values < 0.0) | (values > 1.0), np.isnan(values)
+                    if bad.any():
+                        i = int(bad.argmax())
+                        got = batch[text][i] if source.is_text else float(values[i])
+                        raise self._refusal(source, row + i + 1, got)
+                    if absent.any():
+                        where = where or f"{source.name}, row {row + int(absent.argmax()) + 1}"
+                    missing, row = missing + int(absent.sum()), row + batch.height
+            rows += row
         if missing and not self.drop_nulls:
             raise ValueError(
                 f"column {self.name!r} must have a value in every row, got {missing} null or NaN, "
                 f"the first in {where}; --nulls drop leaves such rows out"
             )
+        if missing == rows:
+            raise ValueError(f"column {self.name!r} must hold at least one probability, got none")
 
-    def _read(self, source: Input, beside: Sequence[str]) -> Iterator[Floats]:
-        """Yield the column of one file, NaN for null."""
-        frame = self.scan(source)
-        with reading(source, self.name):
-            if source.is_text:
-                refuse_ragged(source)
-            p, text = self.helpers
-            columns = [p, text] if source.is_text else [p]
-            row = 0
-            for batch in polars_batches(frame.select(*columns, *beside)):
-                if source.is_text and batch[p].null_count() > batch[text].null_count():
-                    self._refuse_text(batch, source, row)
-                row += batch.height
-                yield batch[p].fill_null(np.nan).to_numpy()
-        if not source.is_text and row != (rows := rows_of(source)):
-            # where a damaged file makes Polars panic, its stream just ends
-            raise ValueError(
-                f"{source.name}, column {self.name!r}: cannot be read: "
-                f"{row:,} of {rows:,} rows came"
-            )
+    def _refusal(self, source: Input, row: int, got: float | str) -> ValueError:
+        """Return the error about a value that is no probability."""
+        rule = "must be in [0, 1]"
+        if isinstance(got, str):
+            number = as_number(pl.lit(got), comma=source.path in self.commas)
+            value = pl.select(number).item()
+            rule, got = ("must hold numbers", got) if value is None else (rule, value)
+        return ValueError(f"{source.name}, row {row}: column {self.name!r} {rule}, got {got!r}")
+
+    def table(
+        self,
+        frame: pl.LazyFrame,
+        progress: Progress,
+        by: Sequence[str] = (),
+        output: str | None = None,
+    ) -> Table:
+        """Return the probabilities of a frame of these files as a table."""
+        table = Table.of(frame, self.p, by or None, output=output, has_order=True)
+        is_text = any(source.is_text for source in self.inputs)
+        begin = partial(phase, progress, "reading", self.rows())
+        return replace(table, reads_again=not is_text, begin=begin)
 
     def rows(self) -> int | None:
         """Return the number of rows where files say it without being read."""
@@ -138,6 +158,9 @@ class Column:
     def frame(self, *, typed: bool = False, only: Sequence[str] | None = None) -> pl.LazyFrame:
         """Scan all files as one, without the rows to drop; some columns beside `p`, or all."""
         frames = [self.scan(source, typed=typed) for source in self.inputs]
+        for source in self.inputs:
+            if source.is_text:
+                refuse_ragged(source)
         if only is not None:
             frames = [frame.select(*only, self.p) for frame in frames]
         frame = pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
@@ -158,7 +181,9 @@ class Column:
             number = as_number(column, comma=source.path in self.commas)
             given = number.alias(self.name) if typed else column.alias(text)
             frame = source.scan(typed=typed, text=[self.name, *self.as_text])
-            return frame.with_columns(given, self._moved(number).alias(p))
+            is_none = number.is_null() & (column.str.strip_chars() != "")  # blank text is missing
+            p_or_none = pl.when(is_none).then(pl.lit(2.0)).otherwise(self._moved(number))
+            return frame.with_columns(given, p_or_none.alias(p))
         if not (kind.is_numeric() or kind == pl.Boolean):
             raise ValueError(f"{source.name}: column {self.name!r} must hold numbers, got {kind}")
         return frame.with_columns(self._moved(column.cast(pl.Float64)).alias(p))
@@ -166,28 +191,6 @@ class Column:
     def _moved(self, given: pl.Expr) -> pl.Expr:
         """Return probabilities with their odds moved; what is none stays none."""
         return given if self.factor is None else move_odds(given, self.factor)
-
-    def _refuse_text(self, batch: pl.DataFrame, source: Input, row: int) -> None:
-        """Refuse text that is no number; blank text is a missing one."""
-        p, text = self.helpers
-        bad = (batch[p].is_null() & (batch[text].str.strip_chars() != "")).arg_true()
-        if len(bad):
-            raise ValueError(
-                f"{source.name}, row {row + bad[0] + 1}: column {self.name!r} must hold numbers, "
-                f"got {batch[text][bad[0]]!r}"
-            )
-
-    def _refuse_others(self, values: Floats, source: Input, first: int) -> None:
-        """Refuse what is neither a probability nor missing; `first` is the first value's row."""
-        bad = (values < 0.0) | (values > 1.0)
-        if bad.any():
-            place = int(bad.argmax())
-            if self.factor is not None:
-                values = move_odds(values, 1.0 / self.factor).round(12)
-            raise ValueError(
-                f"{source.name}, row {first + place}: column {self.name!r} must be in [0, 1], "
-                f"got {float(values[place])!r}"
-            )
 
 
 def rows_of(source: Input) -> int:

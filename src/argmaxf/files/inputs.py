@@ -31,6 +31,7 @@ from argmaxf.files.text_tables import (
     separator_of,
     with_points,
 )
+from argmaxf.frames.spill import spilling, write_all
 
 KINDS = {
     ".csv": "csv",
@@ -282,25 +283,6 @@ def _heed_interrupts() -> None:
     handler = signal.getsignal(signal.SIGINT)
     if handler is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, handler)
-
-
-def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
-    """Write some bytes to an unbuffered file, which may take them in parts."""
-    rest = memoryview(data)
-    while rest.nbytes:
-        rest = rest[file.write(rest) :]
-
-
-@contextmanager
-def spilling() -> Iterator[None]:
-    """Say which disk is full when a temporary file does not fit."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(
-            f"{gettempdir()}: no room for a temporary file: {error.strerror}; "
-            "TMPDIR names another folder"
-        ) from error
 
 
 def _sniffed(line: bytes) -> str:

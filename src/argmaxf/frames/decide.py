@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-import narwhals as nw
 import numpy as np
 
-from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.constraints import ChanceConstraint
-from argmaxf.expected.decision import Decision
-from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch, sketch_of_table
-from argmaxf.frames.engine_passes import BITS, LEAST, Answers, decide_segments, items_above
-from argmaxf.frames.engines import Frame, as_frame, engine_of, with_arrays
-from argmaxf.frames.grouping import checked, refuse_bad, sketch_table, summarized
-from argmaxf.frames.table import Key, Table, names_of, unused
+from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
+from argmaxf.frames.solve import Decisions, refusing, sketch_of, solve
+from argmaxf.frames.table import Table, names_of
 from argmaxf.measures import Interval, MeasureLike
 from argmaxf.prior import check_fits, check_rate, is_estimated, most_likely_rate
 from argmaxf.problem import Problem
@@ -26,7 +21,7 @@ T = TypeVar("T")
 
 
 def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySketch:
-    """Return the mergeable summary of a column of probabilities, made by the frame's engine.
+    """Return the mergeable summary of a column of probabilities.
 
     Parameters
     ----------
@@ -39,7 +34,8 @@ def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySk
 
     Notes
     -----
-    One pass, a group-by in the engine; at most 7,364 groups come back.
+    One pass over the column in batches, one of which is held at a time; Dask summarizes its
+    partitions where they are.
 
     Examples
     --------
@@ -50,14 +46,7 @@ def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySk
     5
     """
     table = Table.of(frame, column, None, nulls)
-    if not isinstance(table.frame, nw.DataFrame):
-        rows = checked(summarized(table.items, (), BITS, LEAST))
-        return sketch_of_table(sketch_table(rows))
-    sketch = ProbabilitySketch()
-    for p, _ in table.batches(0):
-        refuse_bad(int(np.isnan(p).sum()), p[(p < 0.0) | (p > 1.0)])
-        sketch.update(p)
-    return sketch
+    return refusing(table, 0, partial(sketch_of, table))
 
 
 def decide(
@@ -80,8 +69,8 @@ def decide(
 ) -> T:
     """Return the frame with a column of labels added, those with the highest expected F.
 
-    The labels are those of `maximize_expected_f`. The engine of the frame does the work, and a lazy
-    frame stays lazy: the threshold is found now, the labels are made when the frame is collected.
+    The labels are those of `maximize_expected_f`. Only the probabilities are read, and a lazy frame
+    stays lazy: the threshold is found now, the labels are made when the frame is collected.
 
     Parameters
     ----------
@@ -93,8 +82,8 @@ def decide(
     beta : float, default=1.0
         Weight of recall against precision.
     measure : str, Measure or callable, default="fbeta"
-        What to maximize, as in `maximize_expected_f`; G-mean and functions of your own for at most
-        5,000 rows of a segment.
+        What to maximize, as in `maximize_expected_f`; functions of your own for at most 5,000 rows
+        of a segment, and with `by` G-mean, too.
     zero_division : float, default=0.0
         Value of F if nothing is positive nor predicted.
     by : str or sequence of str, optional
@@ -132,10 +121,15 @@ def decide(
 
     Notes
     -----
-    Two or three passes over the column: a group-by of all rows, then one of a narrow band of
-    probabilities, until at most 131,072 items are left to be counted one by one. With `by`, one
-    more pass first finds the segments and numbers them; their keys stay in the engine, for DuckDB
-    in a temporary table of its connection.
+    A lazy frame of up to 4 million rows is read once, in batches. Of more rows one batch is held at
+    a time, and the column is read three to five times: Polars and DuckDB stream it, Dask has the
+    work done where its partitions are, Spark sums it up by its own expressions. Where that is not
+    enough (limits, measures that are no ratio), it goes to a temporary file in TMPDIR, 8 bytes a
+    row.
+
+    With `by`, a first query finds the segments and numbers them; their keys stay in the engine, for
+    DuckDB in a temporary table of its connection. Up to 16 million rows are then read once, more
+    are parted into temporary files, 12 bytes a row.
 
     Examples
     --------
@@ -208,27 +202,6 @@ def decisions(
     return solve(Table.of(frame, column, by, nulls, prior=settled), problem).decisions
 
 
-class Decisions(dict[Key, Decision]):
-    """The decision of each segment, by its key.
-
-    Attributes
-    ----------
-    overall : Decision, dict of str to Decision or None
-        With `by` and chance constraints, what to expect of all rows, and the probability that they
-        meet them; by column where there are several.
-    kept_together : bool
-        Whether equal probabilities were kept together although splitting them would be better: the
-        rows of a lazy frame have no fixed order.
-    """
-
-    def __init__(
-        self, found: Any = (), *, overall: Any = None, kept_together: bool = False
-    ) -> None:
-        super().__init__(found)
-        self.overall = overall
-        self.kept_together = kept_together
-
-
 class TiesWarning(UserWarning):
     """Equal probabilities of a lazy frame were kept together where splitting them is better."""
 
@@ -255,115 +228,3 @@ def rate_of(sketch: ProbabilitySketch, train_rate: float) -> Interval:
     groups = groups_of_sketch(sketch)
     before = float(check_rate("train_rate", train_rate))
     return most_likely_rate(groups.mass / groups.count, groups.count, before)
-
-
-def solve(table: Table, problem: Problem) -> Solved:
-    """Find the threshold of each segment; keep ties together where rows have no order."""
-    answers = decide_segments(table, problem)
-    if not problem.may_split or table.has_order:
-        return Solved(table, answers, problem)
-    if (items_above(table, answers.threshold) == answers.k).all():  # no ties are split
-        return Solved(table, answers, problem)
-    together = replace(problem, split_ties=False)
-    try:
-        answers = decide_segments(table, together)
-    except ValueError as error:
-        if str(error) != str(together.no_set()):
-            raise
-        raise ValueError(
-            f"no set of {problem.least} to {problem.most} rows keeps equal probabilities together, "
-            "and a lazy frame has no fixed order of rows to split them by: collect it first"
-        ) from None
-    return Solved(table, answers, together, kept_together=True)
-
-
-@dataclass(frozen=True)
-class Solved:
-    """The thresholds of a frame's segments, found; labels still to be made."""
-
-    table: Table
-    answers: Answers
-    problem: Problem
-    kept_together: bool = False  # where splitting ties would have been better
-
-    @property
-    def decisions(self) -> Decisions:
-        """The decision of each segment."""
-        found = self.answers.decisions(self.problem.beta)
-        overall = dict(zip(self.table.columns, self.answers.overall, strict=False))
-        return Decisions(
-            zip(self.table.python_keys(), found, strict=True),
-            overall=overall if len(overall) > 1 else next(iter(overall.values()), None),
-            kept_together=self.kept_together,
-        )
-
-    def labelled(self) -> Any:
-        """Return the frame with its labels."""
-        table, number = self.table, self.table.number
-        if isinstance(table.frame, nw.DataFrame):
-            m = len(table.outputs)
-            labels = {out: self._array(j, m) for j, out in enumerate(table.outputs)}
-            labelled = with_arrays(table.frame, labels)
-        else:
-            labelled = self._by_expression()
-        return (labelled.drop(number) if number else labelled).to_native()
-
-    def _array(self, j: int, m: int) -> Bools:
-        """Return the labels of column j of m of a frame in memory."""
-        threshold, k = self.answers.threshold[j::m], self.answers.k[j::m]
-        p, segment = (np.concatenate(parts) for parts in zip(*self.table.batches(j), strict=True))
-        cut = threshold[segment]
-        selected: Bools = p > cut
-        wanted = k - np.bincount(segment[selected], minlength=k.size)
-        last = last_ties([(p, segment)], threshold, wanted)
-        selected |= (p == cut) & (np.arange(p.size) <= last[segment])
-        return selected
-
-    def _by_expression(self) -> Frame:
-        """Add the labels to a lazy frame; where ties are split, by the numbers of its rows."""
-        table, m = self.table, len(self.table.outputs)
-        split = self.problem.may_split and table.has_order
-        wanted = [f"argmaxf_{what}_{j}" for what in ("threshold", "last") for j in range(m)]
-        taken = [*table.frame.collect_schema(), *table.outputs]
-        row, *names = unused(taken, ["argmaxf_row", *wanted])
-        cuts, lasts = names[:m], names[m:]
-        values = {name: self.answers.threshold[j::m] for j, name in enumerate(cuts)}
-        rows = table.frame
-        if split:
-            rows = as_frame(rows.to_native().with_row_index(row))
-            above = items_above(table, np.nextafter(self.answers.threshold, np.inf))
-            for j, name in enumerate(lasts):
-                missing = (self.answers.k - above)[j::m]
-                last = last_ties(self.table.batches(j), values[cuts[j]], missing)
-                values[name] = last.astype(np.float64)
-        if table.number:
-            rows = engine_of(rows).look_up(rows, table.number, values)
-        labels = []
-        for j, (column, output) in enumerate(zip(table.columns, table.outputs, strict=True)):
-            at = {n: nw.col(n) if table.number else float(v[0]) for n, v in values.items()}
-            p, cut = table.p(column), at[cuts[j]]
-            chosen = p >= cut
-            if split:
-                chosen = (p > cut) | ((p == cut) & (nw.col(row) <= at[lasts[j]]))
-            labels.append(chosen.alias(output))
-        helpers = [*(values if table.number else ()), *([row] if split else ())]
-        return rows.with_columns(*labels).drop(*helpers)
-
-
-def last_ties(batches: Iterable[tuple[Floats, Ints]], threshold: Floats, wanted: Ints) -> Ints:
-    """Return the row of the last item to select at each segment's threshold, -1 for none.
-
-    Of the items of a segment that are equal to its threshold, so many as `wanted` are selected,
-    the first ones in the order of rows.
-    """
-    last, seen, start = np.full(wanted.size, -1), np.zeros(wanted.size, np.int64), 0
-    for p, segment in batches:
-        equal = np.flatnonzero(p == threshold[segment])
-        equal = equal[np.argsort(segment[equal], kind="stable")]
-        found, first, of = np.unique(segment[equal], return_index=True, return_inverse=True)
-        rank = np.arange(equal.size) - first[of] + seen[segment[equal]] + 1
-        ends = equal[rank == wanted[segment[equal]]]
-        last[segment[ends]] = start + ends
-        seen[found] += np.diff(np.append(first, equal.size))
-        start += p.size
-    return last

@@ -43,6 +43,10 @@ class Engine:
         """Run a query; a frame in memory is its own result."""
         return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
 
+    def sample(self, frame: Frame, share: float) -> Frame:
+        """Return about such a share of the rows, or more of them."""
+        return frame
+
     def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:
         """Number the segments of `by` from 0 in a new column; NO_SEGMENT where a key is missing."""
         keys = self.number_keys(distinct(frame, by), name)
@@ -222,6 +226,9 @@ class Spark(Engine):
         from pyspark.errors import PySparkException
 
         return (PySparkException,)
+
+    def sample(self, frame: Frame, share: float) -> Frame:  # noqa: D102
+        return as_frame(frame.to_native().sample(fraction=share, seed=0))
 
     def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         from pyspark.sql.types import LongType

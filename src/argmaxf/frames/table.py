@@ -10,23 +10,21 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Floats, Ints
 from argmaxf._base.validation import check_choice
 from argmaxf.frames.batches import column_batches
 from argmaxf.frames.engines import Frame, Numbered, engine_of
-from argmaxf.frames.grouping import SEGMENT, P
 from argmaxf.prior import check_fits, factor_of, move_odds
+
+P, SEGMENT = "argmaxf_p", "argmaxf_segment"
 
 Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A frame, its columns of probabilities, and the segments of its rows.
-
-    With m columns, segment s of the rows has the numbers m s, …, m s + m - 1: one for each column.
-    """
+    """A frame, its columns of probabilities, and the segments of its rows."""
 
     frame: Frame
     columns: tuple[str, ...]
@@ -35,6 +33,8 @@ class Table:
     keys: Frame | None = None  # of the segments, each with its number
     factors: tuple[float, ...] | None = None  # what the odds of each column are multiplied by
     has_order: bool = False  # whether rows come in the same order each time
+    reads_again: bool = True  # whether reading is as quick as from a temporary file
+    begin: Callable[[], Callable[[int], None]] | None = None  # of a pass; told of rows read then
 
     @classmethod
     def of(
@@ -63,49 +63,41 @@ class Table:
             rows = rows.filter(*(~(each.is_null() | each.is_nan()) for each in p))
         if not names:
             return cls(rows, columns, outputs, factors=factors, has_order=has_order)
-        (name,) = unused([*rows.collect_schema(), *outputs], ["argmaxf_segment"])
+        (name,) = unused([*rows.collect_schema(), *outputs], [SEGMENT])
         numbered = _numbered(rows, names, name)
         return cls(numbered.frame, columns, outputs, name, numbered.keys, factors, has_order)
 
     @property
-    def by(self) -> tuple[str, ...]:
-        """The column of `items` that tells segments apart, if there is more than one."""
-        return (SEGMENT,) if self.number or len(self.columns) > 1 else ()
+    def is_eager(self) -> bool:
+        """Whether the rows are in memory."""
+        return isinstance(self.frame, nw.DataFrame)
 
     @cached_property
     def segments(self) -> int:
-        """How many segments there are, each column on its own."""
+        """How many segments the rows have."""
         if self.keys is None:
-            return len(self.columns)
+            return 1
         counted = self.keys.select(nw.len())
-        return len(self.columns) * int(engine_of(counted).run(counted).item())
+        return int(engine_of(counted).run(counted).item())
 
-    @property
-    def items(self) -> Frame:
-        """The probabilities in double precision, with their segments; columns one after another."""
-        parts: list[Any] = [
-            self.frame.select(*self._segment(j), self.p(name).alias(P))
-            for j, name in enumerate(self.columns)
-        ]
-        stacked: Frame = nw.concat(parts) if len(parts) > 1 else parts[0]
-        return stacked
+    def items(self, j: int) -> Frame:
+        """Return the probabilities of column j, and the numbers of their segments if there are any.
 
-    def within(self, low: Floats, high: Floats) -> Frame:
-        """Return the items that lie in the band of their segment, ends included."""
-        p, rows = nw.col(P), self.items
-        if not self.by:
-            return rows.filter((p >= float(low[0])) & (p <= float(high[0])))
-        names = ("argmaxf_low", "argmaxf_high")
-        wide = engine_of(rows).look_up(rows, SEGMENT, dict(zip(names, (low, high), strict=True)))
-        lowest, highest = map(nw.col, names)
-        return wide.filter((p >= lowest) & (p <= highest)).select(SEGMENT, P)
+        Floats are as they are, other numbers and moved probabilities in double precision.
+        """
+        name = self.columns[j]
+        is_float = self.frame.collect_schema()[name] in (nw.Float32, nw.Float64)
+        p = nw.col(name) if is_float and self.factors is None else self.p(name)
+        segment = [nw.col(self.number).alias(SEGMENT)] if self.number else []
+        return self.frame.select(p.alias(P), *segment)
 
-    def batches(self, j: int) -> Iterator[tuple[Floats, Ints]]:
+    def batches(self, j: int) -> Iterator[tuple[NDArray[Any], Any]]:
         """Yield the probabilities of column j and the numbers of their segments, in order."""
-        names = [self.number] if self.number else []
-        frame = self.frame.select(self.p(self.columns[j]).alias(P), *names)
-        for p, *numbers in column_batches(frame, [P, *names]):
-            yield p, numbers[0] if numbers else np.zeros(p.size, np.int64)
+        items, advance = self.items(j), self.begin() if self.begin else None
+        for p, *numbers in column_batches(items, items.collect_schema().names()):
+            if advance:
+                advance(p.size)
+            yield p, numbers[0] if numbers else None
 
     def p(self, column: str) -> nw.Expr:
         """Return a column of probabilities in double precision, its odds moved."""
@@ -115,18 +107,9 @@ class Table:
         moved: nw.Expr = move_odds(given, self.factors[self.columns.index(column)])
         return moved
 
-    def _segment(self, j: int) -> list[nw.Expr]:
-        """Return the number of the segment of column j, if there is more than one."""
-        if self.number:
-            return [(nw.col(self.number) * len(self.columns) + j).alias(SEGMENT)]
-        return [nw.lit(j, nw.Int64).alias(SEGMENT)] if self.by else []
-
     def python_keys(self) -> list[Key]:
         """Return the key of each segment as Python values, for people."""
-        keys = [()] if self.keys is None else _python_keys(self.keys, str(self.number))
-        if len(self.columns) == 1:
-            return keys
-        return [(*key, column) for key in keys for column in self.columns]
+        return [()] if self.keys is None else _python_keys(self.keys, str(self.number))
 
 
 def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:

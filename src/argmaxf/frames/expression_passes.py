@@ -1,0 +1,101 @@
+"""The band's passes as expressions of an engine: what Spark sums up faster than it hands out rows.
+
+Nothing of argmaxf has to be installed on the workers. Every step that finds the bin of an item is
+exact in double precision: no logarithm and no power is asked of the engine.
+"""
+
+from __future__ import annotations
+
+import narwhals as nw
+import numpy as np
+
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import NotAProbability
+from argmaxf.expected.array_passes import ArrayPasses
+from argmaxf.expected.band import Around, Counts
+from argmaxf.expected.pass_kernels import BINS, ONE, POWERS
+from argmaxf.frames.engines import CHANGED, Frame, engine_of
+
+SAMPLED = 1 << 16  # items of a sample
+POWER, CELL, COUNT = "argmaxf_power", "argmaxf_cell", "argmaxf_count"
+
+
+class ExpressionPasses:
+    """The passes over a column of a lazy frame, see `band.Passes`."""
+
+    rows = 1
+
+    def __init__(self, frame: Frame, name: str) -> None:
+        self.p = p = nw.col(name)
+        self.items: Frame = frame.select(p.cast(nw.Float64))
+        is_valid = (p >= 0.0) & (p <= 1.0)  # NaN is greater than all numbers in Spark
+        self.n, valid = map(round, self._row(nw.len(), one(is_valid).sum()))
+        if self.n == 0 or valid < self.n:
+            raise NotAProbability
+
+    def _row(self, *aggregates: nw.Expr) -> list[float]:
+        """Return aggregates of all items; null is 0."""
+        named = (each.alias(f"a{i}") for i, each in enumerate(aggregates))
+        found = engine_of(self.items).run(self.items.select(*named))
+        return [float(value or 0.0) for value in found.row(0)]
+
+    def _array(self, items: Frame) -> Floats:
+        """Bring some items here."""
+        found = engine_of(items).run(items)
+        values: Floats = found[found.columns[0]].to_numpy()
+        return values
+
+    def counts(self, sampled: bool = False) -> Counts:
+        """Count the items in bins, or a sample of them."""
+        if sampled:
+            share = min(1.0, SAMPLED / self.n)
+            sample = self._array(engine_of(self.items).sample(self.items, share))
+            return Counts(ArrayPasses(sample).counts().table, self.n / max(sample.size, 1))
+        p, power, cells = self.p, nw.col(POWER), 16.0
+        is_binned = p >= 2.0**-64
+        t = nw.when(is_binned).then(p).otherwise(nw.lit(1.0))
+        # Veltkamp: c - (c - t), c = (2^52 + 1) t, is t rounded to one bit, a power of two.
+        product = t * (2.0**52 + 1.0)
+        edge = power * (1.0 + ((t / power - 1.0) * cells).floor() / cells)
+        rows = self.items.with_columns((product - (product - t)).alias(POWER))
+        rows = rows.with_columns(nw.when(power > t).then(power * 0.5).otherwise(power).alias(POWER))
+        cell = nw.when(is_binned).then(edge).otherwise(nw.lit(0.0)).alias(CELL)
+        grouped = rows.select(cell).group_by(CELL).agg(nw.len().alias(COUNT))
+        found = engine_of(self.items).run(grouped)
+        table = np.zeros((1, BINS), np.int64)
+        place = ONE - (found[CELL].to_numpy().astype(np.float64).view(np.int64) >> 48)
+        np.add.at(table[0], np.minimum(place, BINS - 1), found[COUNT].to_numpy())
+        return Counts(table, 1.0)
+
+    def above(self, cut: Floats) -> Floats:
+        """Return Σ p, how many items are above a threshold, and their Σ p."""
+        is_above = self.p > float(cut[0])
+        terms = self.p, one(is_above), one(is_above) * self.p
+        return np.array([self._row(*(term.sum() for term in terms))])
+
+    def around(self, low: Floats, high: Floats, room: int) -> Around:
+        """Return the sums around a band, and its items in ascending order."""
+        p, first, last = self.p, float(low[0]), float(high[0])
+        inside = (p >= first) & (p <= last)
+        terms = [one(inside)]
+        for is_there in (one(p < first), one(p > last)):
+            terms.append(is_there * p)
+            term = is_there * (1.0 - p)
+            for _ in range(POWERS):
+                terms.append(term)
+                term = term * p
+        size, *sums = self._row(*(term.sum() for term in terms))
+        items = np.sort(self._array(self.items.filter(inside))) if size <= room else None
+        if items is not None and items.size != size:
+            raise ValueError(f"{CHANGED}, got {size:.0f} in a range and then {items.size}")
+        return Around(np.array(sums).reshape(1, 2, -1), [items])
+
+    def least_above(self, cut: Floats) -> Floats:
+        """Return the least item above a threshold."""
+        above = nw.when(self.p > float(cut[0])).then(self.p)
+        return np.array(self._row(above.min()))
+
+
+def one(condition: nw.Expr) -> nw.Expr:
+    """Return 1 where a condition holds, else 0."""
+    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))

@@ -1,0 +1,431 @@
+"""The exact decision about every column and segment of a table, and its labels.
+
+A frame in memory is decided as arrays are, and so is a column of at most HELD items. Of more items
+batches are read, as often as the band needs (`expected/band.py`): Polars, DuckDB and Arrow stream
+them, Dask has the passes done where its partitions are, Spark sums by its own expressions
+(`expression_passes.py`). Segments of more items are parted into temporary files first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxf._base.arrays import Floats, Ints
+from argmaxf._base.validation import NotAProbability, Segments, how_many
+from argmaxf.expected import band, refine
+from argmaxf.expected.array_passes import BatchPasses
+from argmaxf.expected.by_segment import decide_by, decide_each
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.maximize import decide_one
+from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
+from argmaxf.frames.batches import column_batches, on_partitions
+from argmaxf.frames.engines import CHANGED, Dask, Frame, Spark, as_frame, engine_of, with_arrays
+from argmaxf.frames.expression_passes import ExpressionPasses
+from argmaxf.frames.spill import Spill
+from argmaxf.frames.table import Key, P, Table, unused
+from argmaxf.problem import Problem
+
+T = TypeVar("T")
+Batches = Iterable[tuple[NDArray[Any], Any]]  # probabilities, and their segments or None
+HELD = 1 << 22  # items of a lazy frame that are decided as an array; more are read in batches
+NUMBERS = ("k", "threshold", "expected", "std", "n")  # of a decision
+PART = 1 << 24  # items of segments that are held at a time: 192 MB with their segments
+
+
+class Decisions(dict[Key, Decision]):
+    """The decision of each segment, by its key.
+
+    Attributes
+    ----------
+    overall : Decision, dict of str to Decision or None
+        With `by` and chance constraints, what to expect of all rows, and the probability that they
+        meet them; by column where there are several.
+    kept_together : bool
+        Whether equal probabilities were kept together although splitting them would be better: the
+        rows of a lazy frame have no fixed order.
+    """
+
+    def __init__(
+        self, found: Any = (), *, overall: Any = None, kept_together: bool = False
+    ) -> None:
+        super().__init__(found)
+        self.overall = overall
+        self.kept_together = kept_together
+
+
+class Answer(NamedTuple):
+    """The decision about a column: arrays with one entry for each segment."""
+
+    decision: Decision
+    splits: bool = False  # whether some of several equal items are selected
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The thresholds of a frame's segments, found; labels still to be made."""
+
+    table: Table
+    answers: tuple[Answer, ...]  # one for each column
+    kept_together: bool = False  # where splitting ties would have been better
+
+    @property
+    def decisions(self) -> Decisions:
+        """The decision of each segment, and column where there are several."""
+        columns, keys, found = self.table.columns, self.table.python_keys(), {}
+        several = len(columns) > 1
+        for column, (each, _) in zip(columns, self.answers, strict=True):
+            for i, key in enumerate(keys):
+                values: dict[str, Any] = {name: getattr(each, name)[i].item() for name in NUMBERS}
+                guarantee = each.guarantee[i] if each.guarantee else None
+                decision = Decision(None, beta=each.beta, guarantee=guarantee, **values)
+                found[(*key, column) if several else key] = decision
+        overall: Any = [answer.decision.overall for answer in self.answers]
+        if not several or None in overall:
+            overall = overall[0]
+        else:
+            overall = dict(zip(columns, overall, strict=True))
+        return Decisions(found, overall=overall, kept_together=self.kept_together)
+
+    def labelled(self) -> Any:
+        """Return the frame with its labels."""
+        table, number = self.table, self.table.number
+        if table.is_eager:
+            labels = (answer.decision.selected for answer in self.answers)
+            labelled = with_arrays(table.frame, dict(zip(table.outputs, labels, strict=True)))
+        else:
+            labelled = self._by_expression()
+        return (labelled.drop(number) if number else labelled).to_native()
+
+    def _by_expression(self) -> Frame:
+        """Add the labels to a lazy frame; where ties are split, by the numbers of its rows."""
+        table, m = self.table, len(self.table.outputs)
+        wanted = [f"argmaxf_{what}_{j}" for what in ("threshold", "last") for j in range(m)]
+        taken = [*table.frame.collect_schema(), *table.outputs]
+        row, *names = unused(taken, ["argmaxf_row", *wanted])
+        rows, values = table.frame, {}
+        for j, (decision, splits) in enumerate(self.answers):
+            values[names[j]] = decision.threshold
+            if splits:
+                values[names[m + j]] = last_ties(table.batches(j), decision).astype(np.float64)
+        if any(answer.splits for answer in self.answers):
+            rows = as_frame(rows.to_native().with_row_index(row))
+        if table.number:
+            rows = engine_of(rows).look_up(rows, table.number, values)
+        at = {n: nw.col(n) if table.number else float(v[0]) for n, v in values.items()}
+        labels = []
+        for j, (column, output) in enumerate(zip(table.columns, table.outputs, strict=True)):
+            p, cut = table.p(column), at[names[j]]
+            chosen = p >= cut
+            if self.answers[j].splits:
+                chosen = (p > cut) | ((p == cut) & (nw.col(row) <= at[names[m + j]]))
+            labels.append(chosen.alias(output))
+        helpers = [*(values if table.number else ()), row]
+        return rows.with_columns(*labels).drop(*helpers, strict=False)
+
+
+def last_ties(batches: Batches, decision: Decision) -> Ints:
+    """Return the row of the last item to select at each segment's threshold, -1 for none.
+
+    Of the items of a segment that are equal to its threshold the first ones in the order of rows
+    are selected, as many as k leaves to those above it.
+    """
+    threshold, k = decision.threshold, decision.k
+    size, above, start = k.size, np.zeros(k.size, np.int64), 0
+    ties: list[tuple[Ints, Ints]] = []  # rows and segments of the items at the threshold
+    for p, segment in batches:
+        which = np.zeros(p.size, np.int64) if segment is None else segment
+        above += np.bincount(which[p > threshold[which]], minlength=size)
+        equal = np.flatnonzero(p == threshold[which])
+        ties.append((start + equal, which[equal]))
+        start += p.size
+    row, which = map(np.concatenate, zip(*ties, strict=True))
+    parted = Segments.of_numbers(which, size)
+    wanted = k - above
+    last = np.full(size, -1)
+    some = np.flatnonzero(wanted > 0)
+    last[some] = row[parted.order[parted.offsets[some] + wanted[some] - 1]]
+    return last
+
+
+def solve(table: Table, problem: Problem) -> Solved:
+    """Find the threshold of each segment; keep ties together where rows have no order."""
+    answers = decide_columns(table, problem)
+    if table.has_order or not any(answer.splits for answer in answers):
+        return Solved(table, answers)
+    together = replace(problem, split_ties=False)
+    try:
+        return Solved(table, decide_columns(table, together), kept_together=True)
+    except ValueError as error:
+        if str(error) != str(together.no_set()):
+            raise
+        raise ValueError(
+            f"no set of {problem.least} to {problem.most} rows keeps equal probabilities together, "
+            "and a lazy frame has no fixed order of rows to split them by: collect it first"
+        ) from None
+
+
+def decide_columns(table: Table, problem: Problem) -> tuple[Answer, ...]:
+    """Decide the segments of every column; name what is no probability, or has no segment."""
+    return tuple(
+        refusing(table, j, partial(_decide_column, table, j, problem))
+        for j in range(len(table.columns))
+    )
+
+
+def refusing(table: Table, j: int, work: Callable[[], T]) -> T:
+    """Do some work on the j-th column; name what is no probability, or has no segment."""
+    with suppress(NotAProbability):
+        return work()
+    raise refusal(table, j)  # here, what was being read is closed
+
+
+def _decide_column(table: Table, j: int, problem: Problem) -> Answer:
+    """Decide the segments of a column where its items are, or in arrays."""
+    needs_all = bool(table.is_eager or problem.chance or problem.needs_items)
+    by_band = table.reads_again and table.number is None and band.knows(problem)
+    passes: BatchPasses | ExpressionPasses = ColumnPasses(table, j)
+    if by_band and not needs_all and isinstance(engine_of(table.frame), Spark):
+        passes = ExpressionPasses(table.items(j), P)
+    if passes.n <= HELD and (table.reads_again or table.number or needs_all):
+        most = None if needs_all else PART if table.number else HELD
+        held = _held(checked(table.batches(j)), most)
+        if held is not None:
+            return _decide_arrays(table, j, problem, *held)
+    if table.number is not None:
+        return _decide_parts(table, j, problem)
+    if by_band:
+        (found,) = band.decide(passes, problem)
+        if found is not None:
+            decision = _in_arrays(Decision(None, *found, problem.beta, passes.n))
+            reached = passes.above(np.nextafter(decision.threshold, -1.0))[0, 1]
+            return Answer(decision, problem.may_split and reached != found.k)
+    with closing(Spill()) as spill:
+        for p, _ in checked(table.batches(j)):
+            spill.append(p)
+        if spill.size <= HELD:
+            return _decide_arrays(table, j, problem, spill[:], None)
+        decision, splits = decide_spill(spill, problem)
+    return Answer(_in_arrays(decision), splits)
+
+
+def checked(batches: Batches) -> Iterator[tuple[NDArray[Any], Any]]:
+    """Raise NotAProbability at what is none, or is in no segment."""
+    for p, segment in batches:
+        fine = p.min(initial=1.0) >= 0.0 and p.max(initial=0.0) <= 1.0
+        if not fine or (segment is not None and segment.min(initial=0) < 0):
+            raise NotAProbability
+        yield p, segment
+
+
+def refusal(table: Table, j: int) -> ValueError:
+    """Return the error about the items of a column that have no probability or no segment."""
+    n = missing = wrong = no_segment = 0
+    column, extremes = table.columns[j], []
+    for p, segment in table.batches(j):
+        bad = p[(p < 0.0) | (p > 1.0)]
+        n, missing, wrong = n + p.size, missing + int(np.isnan(p).sum()), wrong + bad.size
+        extremes += [float(bad.min()), float(bad.max())] if bad.size else []
+        no_segment += 0 if segment is None else int(np.count_nonzero(segment < 0))
+    if not n:
+        return ValueError(f"column {column!r} must hold at least one probability, got none")
+    if missing:
+        return ValueError(
+            f"column {column!r} must have a value in every row, got {missing} null or NaN; "
+            "nulls='drop' leaves such rows out"
+        )
+    if wrong:
+        got = min(extremes) if min(extremes) < 0.0 else max(extremes)
+        such = how_many(wrong, "such row")
+        return ValueError(f"column {column!r} must be in [0, 1], got {got!r} ({such})")
+    if no_segment:
+        return ValueError(f"by must not be null or NaN, got {how_many(no_segment, 'such row')}")
+    return ValueError(f"{CHANGED}, got other ones the second time")
+
+
+def _held(batches: Batches, most: int | None) -> tuple[NDArray[Any], Ints | None] | None:
+    """Return all items of a column and their segments, or None if there are more than `most`."""
+    parts, size = [], 0
+    for p, segment in batches:
+        size += p.size
+        if most is not None and size > most:
+            return None
+        parts.append((p, segment))
+    if not size:
+        raise NotAProbability
+    items, segments = zip(*parts, strict=True)
+    return np.concatenate(items), None if segments[0] is None else np.concatenate(segments)
+
+
+def _decide_arrays(
+    table: Table, j: int, problem: Problem, p: NDArray[Any], segment: Ints | None
+) -> Answer:
+    """Decide the items of a column as arrays."""
+    if segment is None:
+        decision = _in_arrays(decide_one(p, problem))
+        splits = problem.may_split and np.count_nonzero(p >= decision.threshold) != decision.k
+        return Answer(decision, bool(splits))
+    sizes = _sizes([segment], table.segments)
+    decide = decide_by if problem.chance else decide_each
+    decision = decide(p, problem, Segments.of_numbers(segment, sizes.size), partial(_key, table, j))
+    return Answer(decision, problem.may_split and _splits(p, segment, decision))
+
+
+def _sizes(batches: Iterable[Ints], segments: int) -> Ints:
+    """Count the items of each segment; none may be empty now."""
+    sizes = sum((np.bincount(each, minlength=segments) for each in batches), np.zeros(1, np.int64))
+    if not sizes.all():
+        there = np.count_nonzero(sizes)
+        raise ValueError(f"{CHANGED}, got {segments} segments and then {there}")
+    return sizes
+
+
+def _splits(p: NDArray[Any], segment: Ints, decision: Decision) -> bool:
+    """Whether some items that are equal to the threshold of their segment are not selected."""
+    reached = p >= decision.threshold[segment]
+    return bool((np.bincount(segment[reached], minlength=decision.k.size) != decision.k).any())
+
+
+def _key(table: Table, j: int, segment: int) -> Any:
+    """Return what a segment of the j-th column is called: a value, or several."""
+    key = table.python_keys()[segment]
+    key = (*key, table.columns[j]) if len(table.columns) > 1 else key
+    return key[0] if len(key) == 1 else key
+
+
+def _in_arrays(decision: Decision) -> Decision:
+    """Return the decision about one set as that of one segment."""
+    arrays: dict[str, Any] = {name: np.array([getattr(decision, name)]) for name in NUMBERS}
+    guarantee = None if decision.guarantee is None else [decision.guarantee]
+    return Decision(decision.selected, beta=decision.beta, guarantee=guarantee, **arrays)
+
+
+def decide_spill(spill: Spill, problem: Problem) -> tuple[Decision, bool]:
+    """Decide many items in a temporary file; say whether ties are split."""
+    if band.knows(problem):
+        (found,) = band.decide(BatchPasses(spill.batches), problem)
+        decision = Decision(None, *found, problem.beta, spill.size) if found else None
+    if not band.knows(problem) or decision is None:
+        source = ArraySource(spill, most_held=2 * HELD)
+        decision = refine.decide(source, problem)[()].decision(spill.size)
+    if not problem.may_split:
+        return decision, False
+    reached = sum(np.count_nonzero(p >= decision.threshold) for p in spill.batches())
+    return decision, reached != decision.k
+
+
+def _decide_parts(table: Table, j: int, problem: Problem) -> Answer:
+    """Decide segments of more items than are held: parted into temporary files, one by one.
+
+    A segment of more than PART items has a file of its own, others share one.
+    """
+    numbers: Any = (segment for _, segment in checked(table.batches(j)))
+    sizes = _sizes(numbers, table.segments)
+    large = sizes > PART
+    part = np.cumsum(np.where(large, 0, sizes)) // PART
+    part[large] = part.max() + 1 + np.arange(np.count_nonzero(large))
+    found: dict[str, Any] = {
+        name: np.empty(sizes.size) for name in ("threshold", "expected", "std")
+    }
+    found["k"], splits = np.empty(sizes.size, np.int64), False
+    with ExitStack() as stack:
+        files = [
+            tuple(stack.enter_context(closing(Spill(kind))) for kind in (np.float64, np.int32))
+            for _ in range(part.max() + 1)
+        ]
+        for p, segment in checked(table.batches(j)):
+            parted = Segments.of_numbers(part[segment], len(files))
+            for (items, numbers), rows in zip(files, parted.rows(), strict=True):
+                items.append(p[rows])
+                numbers.append(segment[rows])
+        for i, (items, numbers) in enumerate(files):
+            own = np.flatnonzero(part == i)
+            if not own.size:
+                continue
+            check_same(int(sizes[own].sum()), items.size)
+            if large[own[0]]:
+                decision, split = decide_spill(items, problem)
+            else:
+                p, segment = items[:], np.searchsorted(own, numbers[:])
+                called = lambda s, own=own: _key(table, j, own[s])  # noqa: E731
+                segments = Segments.of_numbers(segment, own.size)
+                decision = decide_each(p, problem, segments, called)
+                split = problem.may_split and _splits(p, segment, decision)
+            splits |= split
+            for name, array in found.items():
+                array[own] = getattr(decision, name)
+    return Answer(Decision(None, beta=problem.beta, n=sizes, **found), splits)
+
+
+class ColumnPasses(BatchPasses):
+    """The band's passes over a column of a lazy frame, which is read again for each.
+
+    Dask has them done where its partitions are. A frame that changes between passes is noticed.
+    """
+
+    def __init__(self, table: Table, j: int) -> None:
+        super().__init__(lambda: (p for p, _ in table.batches(j)))
+        self._items, self._total = table.items(j), np.nan
+
+    def each(self, work: Callable[[NDArray[Any]], T]) -> list[T]:
+        """Do some work on every batch."""
+        if not isinstance(engine_of(self._items), Dask):
+            return super().each(work)
+        done = on_partitions(self._items, partial(_on_partition, work), at_once=1 << 20)
+        return [result for results in done for result in results]
+
+    def above(self, cut: Floats) -> Floats:
+        """Return Σ p, how many items are above a threshold, and their Σ p."""
+        sums = super().above(cut)
+        self._same(float(sums[0, 0]))
+        return sums
+
+    def around(self, low: Floats, high: Floats, room: int) -> band.Around:
+        """Return the sums around a band, and its items in ascending order."""
+        found = super().around(low, high, room)
+        (sums,), (items,) = found
+        if items is not None:
+            check_same(self.n, round(sums[:, :2].sum()) + items.size)
+            self._same(float(sums[:, 0].sum() + items.sum()))
+        return found
+
+    def _same(self, total: float) -> None:
+        """Refuse items whose sum is another one than in the pass before."""
+        check_same(self._total, total)
+        self._total = total
+
+
+def check_same(before: float, after: float) -> None:
+    """Refuse a frame of which numbers are not the same as in the pass before, if there was one."""
+    if abs(after - before) > 1e-9 * before:
+        raise ValueError(f"{CHANGED}, got {before!r} in all and then {after!r}")
+
+
+def _on_partition(work: Callable[[NDArray[Any]], T], part: Any) -> list[T]:
+    """Do some work on the batches of a partition."""
+    batches = column_batches(as_frame(part), [P])
+    return [work(p) for (p,) in batches]
+
+
+def sketch_of(table: Table) -> ProbabilitySketch:
+    """Summarize the first column; raise NotAProbability if a value is none."""
+    if isinstance(engine_of(table.frame), Dask):
+        sketches = ColumnPasses(table, 0).each(_summarized)
+        return sum(sketches, start=ProbabilitySketch())
+    sketch = ProbabilitySketch()
+    for p, _ in checked(table.batches(0)):
+        sketch.update(p)
+    return sketch
+
+
+def _summarized(p: NDArray[Any]) -> ProbabilitySketch:
+    """Summarize a batch where it is."""
+    return sketch_of_table(ArraySource(p).sums())
