@@ -65,6 +65,7 @@ html_css_files = ["site.css"]
 html_sidebars = {"tutorial": []}  # one page, no section
 html_theme_options = {
     "navbar_align": "left",
+    "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
