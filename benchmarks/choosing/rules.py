@@ -51,7 +51,7 @@ def unless_led(safe: str, challengers: Sequence[str], lead: float) -> Rule:
 def in_use(seen: Seen) -> str:
     """Take what `AutoFClassifier` takes."""
     standard = {m: r for m, r in seen.rated.items() if m in (SAFE, *SINGLE)}
-    return choose(standard, seen.trial.y[:, None], None).chosen
+    return choose(standard).chosen
 
 
 def always(method: str) -> Rule:

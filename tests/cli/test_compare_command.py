@@ -190,8 +190,15 @@ def test_the_sentence_promises_only_what_the_method_rests_on(found):
     rows = found.evidence
     proba, selected = (each["expected F"][:, 0] for each in (rows.scores, rows.predictions))
     expected = argmaxf.expected_f(proba, selected)
-    assert f"the model expects F1 {expected.mean:.3f} (std {expected.std:.3f})" in on_proba
-    assert "expects" not in replace(found, chosen="trained for F").verdict
+    assert f"predicted F1 {expected.mean:.3f} (std {expected.std:.3f})" in on_proba
+    assert "predicted" not in replace(found, chosen="trained for F").verdict
+
+
+def test_a_prediction_that_the_rows_contradict_is_said_to_be_wrong(found):
+    rows = found.evidence
+    low = {**rows.scores, "expected F": np.full_like(rows.scores["expected F"], 1e-4)}
+    verdict = replace(found, chosen="expected F", evidence=replace(rows, scores=low)).verdict
+    assert "which these rows contradict: count on the measured value" in verdict
 
 
 @pytest.mark.parametrize("key", METHODS)

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from argmaxf import AutoFClassifier, GuaranteeError
 from argmaxf.theory import GaussianMixture
 
-LIMITS = {"min_precision": 0.8, "confidence_level": 0.9}
+LIMITS = {"constraints": {"min_precision": 0.8}, "confidence_level": 0.9}
 
 
 def held(population, n, draws, **options):
@@ -21,7 +21,7 @@ def held(population, n, draws, **options):
             selected = model.fit(*population.sample(n, seed=seed)).predict(X_new) == 1
         except GuaranteeError:
             continue
-        found.append(not selected.any() or true[selected].mean() >= LIMITS["min_precision"])
+        found.append(not selected.any() or true[selected].mean() >= 0.8)
     return np.array(found)
 
 

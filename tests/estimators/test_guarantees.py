@@ -17,11 +17,9 @@ from argmaxf import (
     maximize_empirical_f,
     maximize_expected_f,
 )
-from argmaxf.comparison.compare import compare_methods
-from argmaxf.comparison.methods import Settings
-from argmaxf.constraints import Constraints
 
 LIMITS = {"min_precision": 0.8, "confidence_level": 0.9}
+COMPARED = {"constraints": {"min_precision": 0.8}, "confidence_level": 0.9}
 
 
 @pytest.fixture(scope="module")
@@ -119,18 +117,20 @@ def test_expected_f_meets_its_constraint_in_the_batch(rows):
 
 def test_the_comparison_takes_only_methods_that_guarantee(rows):
     X, y, *_ = rows
-    found = compare(X, y, LogisticRegression(), **LIMITS)
+    found = compare(X, y, LogisticRegression(), **COMPARED)
     assert {standing.name for standing in found.methods} == {"tuned threshold", "expected F"}
     (note,) = [note for note in found.notes if note.startswith("guaranteed:")]
     assert "min_precision=0.8" in note
-    auto = AutoFClassifier(LogisticRegression(), **LIMITS).fit(X, y)
+    auto = AutoFClassifier(LogisticRegression(), **COMPARED).fit(X, y)
     assert any(note.startswith("guaranteed: min_precision=0.8") for note in auto.report_.notes)
     chosen = auto.classifier_
     assert chosen.min_precision == 0.8
     with pytest.raises(ValueError, match=r"needs both a constraint and a confidence level"):
-        compare(X, y, LogisticRegression(), min_precision=0.8)
+        compare(X, y, LogisticRegression(), constraints={"min_precision": 0.8})
     with pytest.raises(ValueError, match=r"needs both a constraint and a confidence level"):
         AutoFClassifier(LogisticRegression(), confidence_level=0.8).fit(X, y)
+    with pytest.raises(ValueError, match=r"constraints must be one of .*; got 'recall'"):
+        compare(X, y, LogisticRegression(), constraints={"recall": 0.8}, confidence_level=0.9)
 
 
 @pytest.mark.parametrize(("methods", "set_size"), [(["plain", "soft"], None), (["expected"], 1)])
@@ -138,7 +138,7 @@ def test_methods_that_cannot_guarantee_are_named(rows, methods, set_size):
     X, y, *_ = rows
     told = f"no method can guarantee min_precision=0.8 here, got '{methods[0]}'"
     with pytest.raises(ValueError, match=told):
-        AutoFClassifier(LogisticRegression(), methods=methods, set_size=set_size, **LIMITS).fit(
+        AutoFClassifier(LogisticRegression(), methods=methods, set_size=set_size, **COMPARED).fit(
             X, y
         )
 
@@ -146,23 +146,21 @@ def test_methods_that_cannot_guarantee_are_named(rows, methods, set_size):
 def test_a_rate_is_kept_by_every_method_that_takes_part(rows):
     X, y, X_new, _ = rows
     model = LogisticRegression()
-    rate = Settings(constraints=Constraints(max_selected_rate=0.2), confidence_level=0.9)
-    found = compare_methods(X, y, model, rate)
+    rate = {"constraints": {"max_selected_rate": 0.2}, "confidence_level": 0.9}
+    found = compare(X, y, model, **rate)
     assert {standing.name for standing in found.methods} == {"tuned threshold", "expected F"}
     for standing in found.methods:
         assert standing.counts["tp"] + standing.counts["fp"] <= 0.2 * len(y)
     (note,) = [note for note in found.notes if note.startswith("guaranteed:")]
     assert note.startswith("guaranteed: max_selected_rate=0.2 in each batch; for the held-out rows")
-    tuned = ThresholdFClassifier(model, max_selected_rate=0.2, confidence_level=0.9)
-    limited = {"tuned": tuned, "expected": ExpectedFClassifier(model, max_selected=0.2)}
-    auto = AutoFClassifier(model, methods=[(f"my {k}", m) for k, m in limited.items()]).fit(X, y)
+    auto = AutoFClassifier(model, **rate).fit(X, y)
     assert auto.predict(X_new).mean() <= 0.2
 
 
 def test_online_predictions_are_guaranteed_by_a_threshold(rows):
     """Expected F guarantees for a batch, and single rows are none."""
     X, y, *_ = rows
-    auto = AutoFClassifier(LogisticRegression(), set_size=1, **LIMITS).fit(X, y)
+    auto = AutoFClassifier(LogisticRegression(), set_size=1, **COMPARED).fit(X, y)
     assert auto.chosen_ == "tuned threshold"
     assert any(note.startswith("expected F was left out") for note in auto.report_.notes)
 
@@ -196,7 +194,7 @@ def test_the_report_shows_the_guarantee_and_its_cost(rows):
     from argmaxf.report.page import render
 
     X, y, *_ = rows
-    found = compare(X, y, LogisticRegression(), **LIMITS)
+    found = compare(X, y, LogisticRegression(), **COMPARED)
     (note,) = [note for note in found.notes if note.startswith("guaranteed:")]
     assert re.search(r"at (no cost in|0\.\d+ of) (expected )?F", note)
     page = render(found, command=["argmaxf"])
@@ -207,12 +205,14 @@ def test_the_report_shows_the_guarantee_and_its_cost(rows):
     assert "guarantee" not in plain
 
 
-@pytest.mark.parametrize("classifier", [ThresholdFClassifier, AutoFClassifier])
-def test_rows_in_groups_have_no_guarantee(rows, classifier):
+@pytest.mark.parametrize(
+    ("classifier", "limits"), [(ThresholdFClassifier, LIMITS), (AutoFClassifier, COMPARED)]
+)
+def test_rows_in_groups_have_no_guarantee(rows, classifier, limits):
     """With clusters of 20 rows a guarantee of 95 % held in 73.5 % of draws."""
     X, y, *_ = rows
     with pytest.raises(
         ValueError, match=r"needs independent rows, .* fit on one row of each group"
     ):
-        classifier(LogisticRegression(), **LIMITS).fit(X, y, groups=np.arange(len(y)) // 20)
+        classifier(LogisticRegression(), **limits).fit(X, y, groups=np.arange(len(y)) // 20)
     classifier(LogisticRegression()).fit(X[:300], y[:300], groups=np.arange(300) // 20)

@@ -137,8 +137,9 @@ def test_one_class_per_row_is_the_most_probable_class():
     plain = sklearn.clone(MODEL).fit(X, y)
     fitted = JointFClassifier(MODEL).fit(X, y)
     np.testing.assert_array_equal(fitted.predict(X), plain.predict(X))
-    with pytest.raises(ValueError, match="decide is for multilabel targets, got a multiclass one"):
-        fitted.decide(X)
+    decision = fitted.decide(X)
+    np.testing.assert_array_equal(decision.selected, plain.predict(X)[:, None] == [0, 1, 2])
+    assert np.isnan(decision.expected).all()
     names = np.where(y == 0, "no", "yes")
     binary = JointFClassifier(MODEL, pos_label="no").fit(X, names)
     np.testing.assert_array_equal(binary.predict(X), sklearn.clone(MODEL).fit(X, names).predict(X))

@@ -18,8 +18,9 @@ from argmaxf import (
     shift_prior,
 )
 from argmaxf.estimators import MultilabelStratifiedKFold, ShiftWarning
+from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.meta import PlainClassifier
-from argmaxf.estimators.scores import LabelScorer
+from argmaxf.estimators.scores import TrainingData, hold_out
 from argmaxf.estimators.shift import DriftDetector
 from argmaxf.theory import GaussianMixture
 
@@ -70,10 +71,10 @@ def test_moved_rows_are_decided_by_the_batch(seeds):
 
 
 def familiar(X, y):
-    labels = PlainClassifier(MODEL).fit(X, y)._labels
-    scorer = LabelScorer(MODEL, labels, "predict_proba")
-    held_out, models = scorer.out_of_fold(X, y, list(KFold(5).split(X)))
-    return DriftDetector(models, held_out)
+    labels = Labels.of(y)
+    rows = TrainingData(X, y, labels, y, labels.columns(y), None, None, {})
+    found = hold_out(MODEL, rows, list(KFold(5).split(X)), {}, whole=False)
+    return DriftDetector(found.models, "predict_proba", found.tables["predict_proba"])
 
 
 @pytest.mark.parametrize("world", [moved_prior, moved_rows])

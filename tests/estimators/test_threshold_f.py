@@ -99,7 +99,7 @@ def test_labels_are_tuned_one_by_one(table, model):
     X, Y = table
     fitted = ThresholdFClassifier(model, cv=None).fit(X, Y)
     assert fitted.threshold_.shape == fitted.threshold_std_.shape == (4,)
-    scores = fitted._scorer.predict(X)
+    scores = fitted._model.scores(X, fitted._kind)
     want = maximize_empirical_f(Y, scores, average="macro")
     assert f1_score(Y, fitted.predict(X), average=None) == pytest.approx(want.value, abs=1e-12)
 
@@ -289,7 +289,8 @@ def test_a_share_of_the_rows_is_unseen_by_the_model_that_predicts(rare, share, p
     assert fitted.log_odds_threshold_ == pytest.approx(want.threshold)
     assert fitted.estimators_[0].coef_ == pytest.approx(model.coef_)
     if promise:
-        chosen = AutoFClassifier(LogisticRegression(), cv=share, **promise).fit(X, y).classifier_
+        limits = {"constraints": {"min_recall": 0.3}, "confidence_level": 0.8}
+        chosen = AutoFClassifier(LogisticRegression(), cv=share, **limits).fit(X, y).classifier_
         assert chosen.estimators_[0].coef_ == pytest.approx(model.coef_)
     calibrated = ExpectedFClassifier(LogisticRegression(), cv=share).fit(X, y)
     assert calibrated.estimators_[0].coef_ == pytest.approx(model.coef_)

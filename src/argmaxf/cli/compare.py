@@ -146,9 +146,9 @@ def compare_tables(
     """Compare methods on tables; `methods` are keys besides those that always take part."""
     from argmaxf.cli.models import behind_preprocessing, make_classifier
     from argmaxf.cli.tables import class_named, class_taken
+    from argmaxf.comparison.auto_f import AutoFClassifier
     from argmaxf.comparison.compare import compare_methods
-    from argmaxf.comparison.methods import Settings, methods_for
-    from argmaxf.constraints import Constraints
+    from argmaxf.comparison.methods import methods_for
     from argmaxf.estimators.folds import MultilabelStratifiedKFold
     from argmaxf.measures import as_measure
 
@@ -157,22 +157,22 @@ def compare_tables(
     as_measure(measure, beta)
     if measure == "fbeta":  # its name keeps the Python code of the report short
         measure = "f1" if beta == 1.0 else f"f{beta!r}"
-    settings = Settings(
-        measure,
-        class_named(train, positive),
-        folds if seed == 0 else MultilabelStratifiedKFold(folds, random_state=seed),
-        constraints or Constraints(),
-        confidence_level,
+    usual = [method.key for method in methods_for(None, as_measure(measure))]
+    auto = AutoFClassifier(
+        behind_preprocessing(train.X, make_classifier(estimator, seed)),
+        measure=measure,
+        methods=[*usual, *methods] if methods else None,
+        cv=folds if seed == 0 else MultilabelStratifiedKFold(folds, random_state=seed),
+        constraints=constraints,
+        confidence_level=confidence_level,
+        pos_label=class_named(train, positive),
     )
-    usual = [method.key for method in methods_for(None, settings.objective)]
     show = progress and (lambda done, total, name: progress(f"fitting {name}", done, total))
     found = compare_methods(
         train.X,
         train.y,
-        behind_preprocessing(train.X, make_classifier(estimator, seed)),
-        settings,
-        methods=[*usual, *methods] if methods else None,
-        test_set=None if test is None else (test.X, test.y),
+        auto,
+        None if test is None else (test.X, test.y),
         names=(train.name, "" if test is None else test.name),
         progress=show,
     )

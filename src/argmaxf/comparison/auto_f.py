@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import check_count_if_given
-from argmaxf.comparison.cross_validation import CrossValidation, advice_silenced, has_one_class
-from argmaxf.comparison.methods import METHODS, Settings, methods_for
+from argmaxf.comparison.cross_validation import CrossValidation, advice_silenced
+from argmaxf.comparison.methods import METHODS, Settings, as_constraints, methods_for
 from argmaxf.comparison.result import Comparison, rank
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.calibration import warn_about_weights
-from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier, FreezeMixin, fix_threshold
-from argmaxf.estimators.joint_decision import JointDecisionMixin
-from argmaxf.estimators.labels import Labels, constants_silenced
-from argmaxf.estimators.meta import FClassifier, MetaFClassifier, TrainingData
-from argmaxf.estimators.scores import last_step
+from argmaxf.estimators.expected_f import ProbabilityFClassifier
+from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.meta import (
+    FClassifier,
+    FixedThresholdFClassifier,
+    MetaFClassifier,
+    fix_threshold,
+)
+from argmaxf.estimators.scores import TrainingData, last_step
 from argmaxf.estimators.shift import DriftDetector, check_deploy_rate
 from argmaxf.measures import MeasureLike
 
 
 @dataclass(eq=False, repr=False)
-class AutoFClassifier(FreezeMixin, MetaFClassifier):
+class AutoFClassifier(MetaFClassifier):
     """A classifier that finds out which method gives the highest F_β on the data at hand.
 
     It compares the classifier as it is (cut at 0.5), with a tuned threshold
     (`ThresholdFClassifier`), with the highest expected F (`ExpectedFClassifier`), a linear model
     trained for F (`SoftFClassifier`), the blend of the last two (`BlendFClassifier`) and any others
     given, on held-out rows, paired. Of methods too close to tell apart it takes the one that lost
-    least in our measurements, the blend where there is one (docs/background/method-study.md).
+    least on 116 real data sets, the blend where there is one (docs/background/method-study.md).
     `report_` has the scores and the reason. `predict` warns (`ShiftWarning`) when a batch looks
-    unlike the training data. To limit how much is selected, pass `ExpectedFClassifier(…,
-    max_selected=…)` and `ThresholdFClassifier(…, max_selected_rate=…)` as `methods`.
+    unlike the training data.
 
     Cost: the classifier is fitted once for each fold and once on all rows; a method that trains its
     own model once for each fold, and once more where it is chosen.
@@ -57,14 +62,14 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
         are then compared on sets of that size drawn from each fold; by default on whole folds. 1
         is online prediction: methods are compared by the F of all rows, each decided alone, and the
         one chosen decides so.
-    min_precision : float, default=None
-        The least precision to guarantee: only methods that can guarantee it take part.
-    min_recall : float, default=None
-        The least recall to guarantee.
+    constraints : dict of str to float, default=None
+        What to guarantee: `min_precision`, `min_recall` and `max_selected_rate`, the largest part
+        of the rows to be predicted positive, as in ``{"min_precision": 0.8}``. Only methods that
+        can guarantee it take part.
     confidence_level : float, default=None
-        The probability, over draws of the rows, with which they hold; the tuned threshold is used.
-        Expected F guarantees them only if its probabilities are right: it is used where `methods`
-        leaves out `"threshold"`.
+        The probability, over draws of the rows, with which the constraints hold; for precision and
+        recall the tuned threshold is used. Expected F guarantees these only if its probabilities
+        are right: it is used where `methods` leaves out `"threshold"`.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives where it predicts, if it differs from training; for a multiclass
         target the share of each class. Methods are compared on rows weighted to that rate, and made
@@ -101,8 +106,7 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
     methods: Any = None
     cv: Any = 5
     set_size: int | None = None
-    min_precision: float | None = None
-    min_recall: float | None = None
+    constraints: Constraints | Mapping[str, float] | None = None
     confidence_level: float | None = None
     deploy_rate: Any = None
     pos_label: Any = None
@@ -115,7 +119,7 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
         Settings
             The measure, the folds, the constraints and the target rate.
         """
-        limits = Constraints(self.min_precision, self.min_recall)
+        limits = as_constraints(self.constraints)
         how = (self.measure, self.pos_label, self.cv, limits, self.confidence_level)
         return Settings(*how, self.deploy_rate)
 
@@ -125,21 +129,12 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
         methods = methods_for(self.methods, self._measure())
         warn_about_weights(rows.columns, rows.weight, self.deploy_rate)
         settings = self.settings()
-        if has_one_class(self._labels, rows.target, rows.weight):
+        counted = rows.columns if rows.weight is None else rows.columns[rows.weight > 0]
+        if (counted == counted[0]).all():
             self._fit_plain(rows, settings)
             return
         cv = CrossValidation(
-            rows.X,
-            rows.target,
-            self._labels,
-            rows.weight,
-            self.estimator,
-            settings,
-            methods,
-            self._fit_params(rows.weight, rows.params),
-            groups=rows.groups,
-            needs_model=True,
-            set_size=self.set_size,
+            rows, self.estimator, settings, methods, needs_model=True, set_size=self.set_size
         )
         cv.run()
         report = rank(cv, label_names(rows.y, self._labels))
@@ -150,7 +145,8 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
             with advice_silenced():
                 self.classifier_ = self.classifier_.freeze()
         self._drift: DriftDetector | None = cv.drift_detector
-        self._use(cv.model)
+        self._model = cv.held_out.model
+        self._show_models(self._model.models_)
 
     def _check_rate(self) -> None:
         """Refuse rates of labels that share rows, and those that single rows cannot show."""
@@ -169,20 +165,18 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
     def _fit_plain(self, rows: TrainingData, settings: Settings) -> None:
         """Fit the classifier as it is: no label has both positives and negatives."""
         plain = METHODS["plain"]
-        with constants_silenced():
-            self.classifier_ = plain.make(self.estimator, settings).fit(
-                rows.X, rows.target, rows.weight, **rows.params
-            )
-        self.chosen_ = plain.name
+        classifier = plain.make(self.estimator, settings)
+        held_out = classifier.hold_out(rows)
+        self.classifier_, self.chosen_ = classifier.learn(held_out), plain.name
         why = "There is nothing to compare: no label has both positives and negatives."
-        nothing: Any = ((), "no rows", 0, (), plain.name, None, why, (), None, None)
+        nothing: Any = ((), "no rows", 0, (), plain.name, (), why, (), None, None)
         self.report_ = Comparison(self._measure(), self._labels.kind, *nothing)
-        self._drift, self.estimators_ = None, self.classifier_.estimators_
-        self._show_features(self.estimators_[0])
+        self._drift, self._model = None, held_out.model
+        self._show_models(self._model.models_)
 
     def _predict(self, X: Any) -> Any:
         if self.deploy_rate is None and self._drift is not None:
-            by_batch = isinstance(self.classifier_, JointDecisionMixin)
+            by_batch = isinstance(self.classifier_, ProbabilityFClassifier)
             self._drift.warn_if_unlike(X, self.chosen_, by_batch)
         predicted = self.classifier_.predict(X)
         return sparse.csr_matrix(predicted) if self._labels.is_sparse else predicted
@@ -195,16 +189,32 @@ class AutoFClassifier(FreezeMixin, MetaFClassifier):
         """Return the probabilities of the chosen method, or of the classifier if it has none."""
         if hasattr(self.classifier_, "predict_proba"):
             return self._labels.one(self.classifier_.predict_proba(X))
-        return super()._proba(X)
+        return self._model.scores(X, "predict_proba")
+
+    def decide(self, X: Any) -> Any:
+        """Return the decision of the chosen method for the rows of X.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows over which F will be measured.
+
+        Returns
+        -------
+        Decision
+            The labels that `predict` gives. Expected F and its spread are NaN where the chosen
+            method has no calibrated probabilities, as a tuned threshold.
+        """
+        check_is_fitted(self)
+        chosen = self.classifier_
+        return chosen.decide(X) if hasattr(chosen, "decide") else super().decide(X)
 
     def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
         chosen = self.classifier_
         if isinstance(chosen, FixedThresholdFClassifier) and X_reference is not None:
             chosen = chosen.estimator  # refreeze by other rows than those of training
-        if hasattr(chosen, "freeze"):
-            chosen = chosen.freeze(X_reference)
-        if isinstance(chosen, FixedThresholdFClassifier):
-            return chosen
+        if isinstance(chosen, FClassifier):
+            return chosen.freeze(X_reference)
         own = isinstance(last_step(chosen), FClassifier)  # decides each row alone already
         threshold = getattr(last_step(chosen), "threshold_", None) if own else None
         return fix_threshold(chosen if own else self, self._labels, threshold_=threshold)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +13,12 @@ from sklearn.utils.validation import check_consistent_length
 from argmaxf._base.validation import as_weights, check_count_if_given, how_many
 from argmaxf.comparison.auto_f import AutoFClassifier, label_names
 from argmaxf.comparison.cross_validation import CrossValidation, Progress
-from argmaxf.comparison.methods import Settings, methods_for
+from argmaxf.comparison.methods import methods_for
 from argmaxf.comparison.result import Comparison, rank
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.labels import Labels
-from argmaxf.estimators.meta import PlainClassifier, route_fit_params
+from argmaxf.estimators.meta import route_fit_params
+from argmaxf.estimators.scores import TrainingData
 from argmaxf.measures import MeasureLike
 
 
@@ -30,8 +32,7 @@ def compare(
     cv: Any = 5,
     test_set: tuple[Any, Any] | None = None,
     sample_weight: Any = None,
-    min_precision: float | None = None,
-    min_recall: float | None = None,
+    constraints: Constraints | Mapping[str, float] | None = None,
     confidence_level: float | None = None,
     progress: Progress = False,
 ) -> Comparison:
@@ -63,10 +64,9 @@ def compare(
         ``(X_test, y_test)``: rows to compare on. By default those that `cv` holds out.
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows, in training and in F.
-    min_precision : float, default=None
-        The least precision to guarantee: only methods that can guarantee it take part.
-    min_recall : float, default=None
-        The least recall to guarantee.
+    constraints : dict of str to float, default=None
+        What to guarantee, as in `AutoFClassifier`: `min_precision`, `min_recall` and
+        `max_selected_rate`. Only methods that can guarantee it take part.
     confidence_level : float, default=None
         The probability with which they hold, as in `AutoFClassifier`.
     progress : bool or callable, default=False
@@ -93,66 +93,54 @@ def compare(
     >>> found.scores[found.chosen] > found.scores["cut at 0.5"]
     True
     """
-    set_size, settings = None, None
-    limits = Constraints(min_precision, min_recall)
-    if isinstance(estimator, AutoFClassifier):
-        given = (measure, methods, cv, limits.given(), confidence_level)
-        if given != ("f1", None, 5, {}, None):
-            raise ValueError(
-                "measure, methods, cv and constraints must be set on the AutoFClassifier that is "
-                "compared, not beside it"
-            )
-        settings, methods, set_size = estimator.settings(), estimator.methods, estimator.set_size
-        estimator = estimator.estimator
-    return compare_methods(
-        X,
-        y,
-        estimator,
-        settings or Settings(measure, None, cv, limits, confidence_level),
-        methods=methods,
-        set_size=set_size,
-        test_set=test_set,
-        sample_weight=sample_weight,
-        progress=progress,
-    )
+    given = {
+        "measure": measure,
+        "methods": methods,
+        "cv": cv,
+        "constraints": constraints,
+        "confidence_level": confidence_level,
+    }
+    if not isinstance(estimator, AutoFClassifier):
+        estimator = AutoFClassifier(estimator, **given)
+    elif list(given.values()) != ["f1", None, 5, None, None]:
+        raise ValueError(
+            f"{', '.join(given)} must be set on the AutoFClassifier that is compared, not beside it"
+        )
+    return compare_methods(X, y, estimator, test_set, sample_weight, progress=progress)
 
 
 def compare_methods(
     X: Any,
     y: Any,
-    estimator: Any,
-    settings: Settings,
-    *,
-    methods: Any = None,
-    set_size: int | None = None,
+    auto: AutoFClassifier,
     test_set: tuple[Any, Any] | None = None,
     sample_weight: Any = None,
+    *,
     names: tuple[str, str] = ("X", "X_test"),
     progress: Progress = False,
 ) -> Comparison:
-    """Return the comparison with these settings; `names` are those of the rows in messages."""
-    labels = Labels.of(y, settings.pos_label)
+    """Return the comparison that `auto` makes; `names` are those of the rows in messages."""
+    settings = auto.settings()
+    labels = Labels.of(y, auto.pos_label)
     titles = label_names(y, labels)
     if len(labels.classes) < 2:
         raise ValueError(
             f"target {titles[0]!r} of {names[0]} is always {labels.classes[0]}: nothing to learn"
         )
     check_consistent_length(X, y)
-    check_count_if_given("set_size", set_size)
-    weight = as_weights(sample_weight, np.shape(y)[0])
+    check_count_if_given("set_size", auto.set_size)
+    target, weight = labels.target(y), as_weights(sample_weight, np.shape(y)[0])
     positive = labels.positive
     positive = positive.item() if isinstance(positive, np.generic) else positive
+    params = route_fit_params(auto, weight, {})
+    rows = TrainingData(X, y, labels, target, labels.columns(target), weight, None, params)
     cv = CrossValidation(
-        X,
-        labels.target(y),
-        labels,
-        weight,
-        estimator,
+        rows,
+        auto.estimator,
         replace(settings, pos_label=positive),
-        methods_for(methods, settings.objective),
-        route_fit_params(PlainClassifier(estimator), weight, {}),
+        methods_for(auto.methods, settings.objective),
         test=_checked_test(test_set, labels, titles, names[1]),
-        set_size=set_size,
+        set_size=auto.set_size,
     )
     _check_enough(cv, titles, names[0])
     with warnings.catch_warnings(record=True) as caught:
@@ -168,7 +156,7 @@ def compare_methods(
 
 def _check_enough(cv: CrossValidation, titles: tuple[str, ...], rows: str) -> None:
     """Refuse rows with too few positives or negatives of some label for each fold to have one."""
-    columns, asked = cv.labels.columns(cv.target), cv.settings.cv
+    columns, asked = cv.rows.columns, cv.settings.cv
     n_folds = getattr(asked, "n_splits", asked)
     n_folds = n_folds if isinstance(n_folds, int) else len(cv.splits)
     if len(columns) < 2 * n_folds:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
@@ -29,20 +28,20 @@ from argmaxf._base.validation import ones_unless
 from argmaxf.comparison.methods import Method, Settings
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.estimators.calibration import CalibrationWarning, is_calibrated
+from argmaxf.estimators.expected_f import SmallBatchWarning
 from argmaxf.estimators.folds import assign_folds, held_out_rows, make_splits, seed_of, too_rare
-from argmaxf.estimators.joint_decision import SmallBatchWarning
 from argmaxf.estimators.labels import Labels, constants_silenced
 from argmaxf.estimators.scores import (
-    HeldOutScores,
+    Fit,
+    HeldOut,
     LabelScorer,
-    PrecomputedScores,
-    kinds_of_scores,
+    TrainingData,
     last_step,
+    score_fits,
     weight_parameter,
 )
 from argmaxf.estimators.shift import DriftDetector, TargetPrior
 
-LINEAR = ("decision_function",)  # the scores that are read from a linear model
 Progress = bool | Callable[[int, int, str], None]
 
 
@@ -55,41 +54,6 @@ def advice_silenced() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class Fit:
-    """One model to fit: on the rest of a fold, or without a split on all rows."""
-
-    method: Method | None  # None is the classifier itself
-    name: str
-    model: Any
-    params: dict[str, Any]
-    read: Callable[[Any, Any], Any]  # what to keep of the model for rows it was not trained on
-    split: tuple[Ints, Ints] | None = None
-
-    def run(self, X: Any, target: NDArray[Any], X_test: Any) -> Any:
-        """Return the fitted model, with what was read from it as `read_`."""
-        with constants_silenced():
-            if self.split is not None:
-                how = {"scoring": partial(_keep, self.read), "params": self.params}
-                return cross_validate(
-                    self.model, X, target, cv=[self.split], return_estimator=True,
-                    error_score="raise", **how,
-                )["estimator"][0]  # fmt: skip
-            model = clone(self.model).fit(X, target, **self.params)
-            model.read_ = None if X_test is None else self.read(model, X_test)
-            return model
-
-
-def _keep(read: Callable[[Any, Any], Any], model: Any, X: Any, y: Any) -> float:
-    """Keep what is read on the model; `cross_validate` calls this as its scorer."""
-    model.read_ = read(model, X)
-    return 0.0
-
-
-def _read_scores(kinds: Sequence[str], scorer: LabelScorer, X: Any) -> Floats:
-    return np.hstack([scorer.scores(X, kind) for kind in kinds])
-
-
 def _read_predictions(online: bool, model: Any, X: Any) -> tuple[Any, Any]:
     """Return predictions, and decision scores where there are any."""
     model = model.freeze() if online and hasattr(model, "freeze") else model
@@ -99,45 +63,35 @@ def _read_predictions(online: bool, model: Any, X: Any) -> tuple[Any, Any]:
 
 @dataclass
 class CrossValidation:
-    """The rows of a comparison, and the scores and predictions of models not trained on them.
+    """The rows of a comparison, and the scores and predictions of models not trained on them."""
 
-    `scores` has a row for each training row and a block of columns for each of `kinds`:
-    probabilities, and scores for thresholds.
-    """
-
-    X: Any
-    target: NDArray[Any]
-    labels: Labels
-    weight: Floats | None
+    rows: TrainingData
     estimator: Any
     settings: Settings
     methods: list[Method]
-    fit_params: dict[str, Any]  # for the classifier's fit, with the weights
-    test: tuple[Any, NDArray[Any]] | None = None  # X and the target of a test set
-    groups: Any = None  # of rows that are held out together
+    test: tuple[Any, Any] | None = None  # X and the target of a test set
     needs_model: bool = False  # whether the classifier that predicts is used
     set_size: int | None = None  # rows predicted at a time; 1 is online prediction
 
+    # What is read from the models: the classifier's scores, with those of the linear model to blend
+    # as `other`, its scores of the test set, and what methods with their own models predict.
+    held_out: HeldOut = field(init=False)
+    test_scores: dict[str, Floats] = field(init=False)
+    own: dict[str, tuple[Bools, Floats]] = field(init=False)
+
     def __post_init__(self) -> None:
-        columns, settings = self.labels.columns(self.target), self.settings
-        self.prior = TargetPrior.of(settings.deploy_rate, self.labels, columns, self.weight)
-        if self.groups is not None and settings.confidence_level is not None:
+        rows, settings = self.rows, self.settings
+        self.prior = TargetPrior.of(settings.deploy_rate, rows.labels, rows.columns, rows.weight)
+        if rows.groups is not None and settings.confidence_level is not None:
             refuse_groups()
-        self.kinds = kinds_of_scores(self.estimator)
-        self.splits = make_splits(settings.cv, columns, self.target, self.groups)
-        self.held_out = held_out_rows(self.splits, len(columns))
-        self.scores = np.full((len(columns), len(self.kinds) * columns.shape[1]), np.nan)
-        self.linear_scores = np.full(columns.shape, np.nan)  # of the linear model to blend
-        self.test_scores: Floats | None = None
+        self.splits = make_splits(settings.cv, rows.columns, rows.target, rows.groups)
+        self.rated = held_out_rows(self.splits, len(rows.columns))
         self.notes: list[str] = []
         self.methods = self._applicable()
         self.blended = {key for method in self.methods for key in method.members}
-        shape = (len(self.truth), columns.shape[1])
-        own = [m.name for m in self.methods if m.rests_on == "rows"]
-        self.own = {name: (np.zeros(shape, bool), np.full(shape, np.nan)) for name in own}
-        self.models: list[LabelScorer] = []  # of each fold
-        self.linear_models: list[LabelScorer] = []
-        self.model: LabelScorer | None = None  # trained on all rows, or on those of a single split
+        for method in self.methods:
+            if method.wraps:
+                method.make(self.estimator, settings).check(rows.labels, rows.columns)
 
     @property
     def online(self) -> bool:
@@ -152,65 +106,86 @@ class CrossValidation:
     @cached_property
     def truth(self) -> Bools:
         """The labels of the rows to evaluate, one column for each."""
-        return self.labels.columns(self.target if self.test is None else self.test[1])
+        return self.rows.columns if self.test is None else self.rows.labels.columns(self.test[1])
 
     @property
     def weight_in_use(self) -> Floats | None:
         """The weight of each training row at the target rate."""
+        weight, columns = self.rows.weight, self.rows.columns
         if self.settings.deploy_rate is None or self.prior.by_batch:
-            return self.weight
-        columns = self.labels.columns(self.target)
-        moved = self.prior.weights(columns, self.prior.rates(self.scores))[:, 0]
-        return moved * ones_unless(self.weight, len(moved))
+            return weight
+        moved = self.prior.weights(columns, self.prior.rates())[:, 0]
+        return moved * ones_unless(weight, len(moved))
 
     @property
     def proba(self) -> Floats | None:
         """The classifier's probabilities for the rows to evaluate, where it has any."""
-        scores = self.scores if self.test_scores is None else self.test_scores
-        has_any = self.kinds[0] == "predict_proba"
-        return scores[:, : self.labels.n_columns] if has_any else None
-
-    @cached_property
-    def table(self) -> Floats:
-        """What methods learn from once all fits are run: scores, and those to blend."""
-        return np.hstack([self.scores, self.linear_scores]) if self.blended else self.scores
+        return (self.test_scores or self.held_out.tables).get("predict_proba")
 
     @property
     def drift_detector(self) -> DriftDetector:
         """The models of the folds, and their scores of held-out rows."""
-        return DriftDetector(self.models, self.scores[self.held_out, : self.labels.n_columns])
+        kind, scores = next(iter(self.held_out.tables.items()))
+        return DriftDetector(self.held_out.models, kind, scores[self.rated])
 
     def parts(self) -> list[tuple[Ints, Ints]]:
         """Return the held-out rows in parts, each with the rest, from which methods learn."""
         parts = [fold for _, fold in self.splits]
         if len(parts) == 1:
-            columns = self.labels.columns(self.target)[self.held_out]
-            fold = assign_folds(columns, 5, seed_of(self.settings.cv))
-            parts = [self.held_out[fold == i] for i in range(5)]
-        return [(np.setdiff1d(self.held_out, part), part) for part in parts]
+            fold = assign_folds(self.rows.columns[self.rated], 5, seed_of(self.settings.cv))
+            parts = [self.rated[fold == i] for i in range(5)]
+        return [(np.setdiff1d(self.rated, part), part) for part in parts]
 
     def run(self, progress: Progress = False) -> None:
         """Run the fits, and report each of them to `progress`."""
-        self._check_classes()
-        show = _print_progress if progress is True else progress
-        fits = [*self._classifier_fits(), *self._own_fits()]
-        rows = (self.X, self.target, self.X_test)
-        models = Parallel(return_as="generator")(delayed(fit.run)(*rows) for fit in fits)
-        for number, fit in enumerate(fits):
-            if show:
-                show(number, len(fits), fit.name)
-            self._keep(fit, next(models))
-        if show:
-            show(len(fits), len(fits), "")
-
-    def _check_classes(self) -> None:
-        """Refuse a class in one row only: no method can learn it while that row is held out."""
-        rows = self.labels.columns(self.target).sum(axis=0)
-        if self.labels.kind == "multiclass" and rows.min() < 2:
+        smallest = self.rows.columns.sum(axis=0)
+        if self.rows.labels.kind == "multiclass" and smallest.min() < 2:
             raise ValueError(
                 "methods are compared on held-out rows, for which every class needs two rows, got "
-                f"{rows.min()} of class {str(self.labels.classes[np.argmin(rows)])!r}"
+                f"{smallest.min()} of class {str(self.rows.labels.classes[smallest.argmin()])!r}"
             )
+        show = _print_progress if progress is True else progress
+        whole = (self.needs_model and len(self.splits) > 1) or self.test is not None
+        of_rows = (self.estimator, self.rows.labels, self.splits, self.rows.params, whole)
+        fits: list[tuple[Method | None, Fit]] = [(None, fit) for fit in score_fits(*of_rows)]
+        fits += [(method, fit) for method in self.methods for fit in self._own_fits(method)]
+        rows = (self.rows.X, self.rows.target, self.X_test)
+        models = Parallel(return_as="generator")(delayed(fit.run)(*rows) for _, fit in fits)
+        fitted: dict[Method | None, list[tuple[Any, Any]]] = defaultdict(list)
+        for number, (method, fit) in enumerate(fits):
+            if show:
+                name = method.name if method else type(last_step(self.estimator)).__name__
+                fold = f"fold {len(fitted[method]) + 1} of {len(self.splits)}"
+                show(number, len(fits), f"{name}, {'all rows' if fit.split is None else fold}")
+            fitted[method].append(next(models))
+        if show:
+            show(len(fits), len(fits), "")
+        self._gather(fitted)
+
+    def _gather(self, fitted: dict[Method | None, list[tuple[Any, Any]]]) -> None:
+        """Keep what was read from the models of the classifier (None) and of methods."""
+        labels, shape = self.rows.labels, self.truth.shape
+        of_rows = (self.splits, self.rows.columns, self.rows.weight)
+        self.held_out = HeldOut.of(fitted[None], *of_rows)
+        self.test_scores = {} if self.test is None else fitted[None][-1][1]
+        places: list[Any] = [part for _, part in self.splits]
+        places = places if self.test is None else [slice(None)]
+        self.own = {}
+        for method in self.methods:
+            if method.wraps:
+                continue
+            own, selected, scores = fitted[method], np.zeros(shape, bool), np.full(shape, np.nan)
+            for place, (_, (predicted, margins)) in zip(places, own[-len(places) :], strict=True):
+                selected[place] = labels.columns(predicted)
+                if margins is not None:
+                    scores[place] = labels.margins(margins)
+            self.own[method.name] = selected, scores
+            if method.key in self.blended:
+                folds = [
+                    (_as_scorer(model, labels), {"decision_function": labels.margins(margins)})
+                    for model, (_, margins) in own[: len(self.splits)]
+                ]
+                self.held_out = replace(self.held_out, other=HeldOut.of(folds, *of_rows))
 
     def _applicable(self) -> list[Method]:
         """Return the methods that can be compared, with all that they blend."""
@@ -235,122 +210,62 @@ class CrossValidation:
                 "one at a time"
             )
             return False
-        if method.rests_on == "probabilities" and self.kinds[0] != "predict_proba":
+        if method.rests_on == "probabilities" and not hasattr(self.estimator, "predict_proba"):
             return method.key != "uncalibrated" and not is_calibrated(self.estimator)
-        if isinstance(self.estimator, FrozenEstimator) and method.rests_on == "rows":
+        if isinstance(self.estimator, FrozenEstimator) and not method.wraps:
             return method.added
         if method.members:
-            columns = self.labels.columns(self.target)
-            return not any(too_rare(columns[rest]).all() for rest, _ in self.parts())
-        problem = _not_numeric(self.estimator, self.X, self.target) if method.linear else ""
+            return not any(too_rare(self.rows.columns[rest]).all() for rest, _ in self.parts())
+        problem = _not_numeric(self.estimator, self.rows) if method.linear else ""
         if problem:
             self.notes.append(f"{method.name} was left out, it needs numeric features: {problem}")
         return not problem
 
-    def _classifier_fits(self) -> Iterator[Fit]:
-        scorer = LabelScorer(self.estimator, self.labels, self.kinds[0], tuple(self.fit_params))
-        name = type(last_step(self.estimator)).__name__
-        common = (scorer, self.fit_params, partial(_read_scores, self.kinds))
-        splits: list[Any] = self.splits
-        if isinstance(self.estimator, FrozenEstimator):  # it was trained on none of the rows
-            splits = [(self.held_out, self.held_out)]
-        for i, split in enumerate(splits, start=1):
-            yield Fit(None, f"{name}, fold {i} of {len(splits)}", *common, split)
-        if (self.needs_model and len(self.splits) > 1) or self.test is not None:
-            yield Fit(None, f"{name}, all rows", *common)
-
-    def _own_fits(self) -> Iterator[Fit]:
-        read, splits = partial(_read_predictions, self.online), self.splits
-        for method in self.methods:
-            if method.rests_on != "rows":
-                continue
-            model = method.make(self.estimator, self.settings)
-            common = (model, self._own_params(model), read)
-            if self.test is not None:
-                yield Fit(method, f"{method.name}, all rows", *common)
-            if self.test is None or method.key in self.blended:
-                for i, split in enumerate(splits, start=1):
-                    yield Fit(method, f"{method.name}, fold {i} of {len(splits)}", *common, split)
+    def _own_fits(self, method: Method) -> Iterator[Fit]:
+        """Yield the fits of a method with a model of its own: on each fold, and for a test set."""
+        if method.wraps:
+            return
+        model = method.make(self.estimator, self.settings)
+        one = Fit(model, self._own_params(model), partial(_read_predictions, self.online))
+        if self.test is None or method.key in self.blended:
+            yield from (replace(one, split=split) for split in self.splits)
+        if self.test is not None:
+            yield one
 
     def _own_params(self, classifier: Any) -> dict[str, Any]:
         """Return the weights for a method with a model of its own, if it takes them."""
         name, weight = weight_parameter(classifier), self.weight_in_use
         return {} if weight is None or name is None else {name: weight}
 
-    def _keep(self, fit: Fit, model: Any) -> None:
-        """Keep what was read from one model."""
-        rows: Any = slice(None) if fit.split is None else fit.split[1]
-        if fit.method is None:
-            if fit.split is None:
-                self.model, self.test_scores = model, model.read_
-            else:
-                self.scores[rows] = model.read_
-                self.models.append(model)
-                if len(self.splits) == 1:  # the model that predicts
-                    self.model = model
-        else:
-            predicted, scores = model.read_
-            if fit.method.key in self.blended and fit.split is not None:
-                self.linear_scores[rows] = self.labels.margins(scores)
-                scorer = LabelScorer(model, self.labels, *LINEAR)
-                scorer.models_ = [model]
-                self.linear_models.append(scorer)
-            if self.test is None or fit.split is None:
-                own, own_scores = self.own[fit.method.name]
-                own[rows] = self.labels.columns(predicted)
-                if scores is not None:
-                    own_scores[rows] = self.labels.margins(scores)
-        model.read_ = None
-
     def learn(self, method: Method, rows: Ints) -> Any:
         """Return a method that trains no model, learned from the held-out scores of some rows."""
-        calibrated = is_calibrated(self.estimator)
-        given = PrecomputedScores(self.labels, self.kinds, calibrated)
-        parts = [np.flatnonzero(np.isin(rows, part)) for _, part in self.splits]
-        places = np.arange(len(rows))
-        cv = [(np.setdiff1d(places, part), part) for part in parts if len(part)]
-        fresh = method.make(FrozenEstimator(given), replace(self.settings, cv=cv))
-        if method.members:
-            linear = PrecomputedScores(self.labels, LINEAR, False, first=len(self.kinds))
-            fresh.set_params(other=FrozenEstimator(linear))
-        weight = None if self.weight is None else self.weight[rows]
-        return fresh.fit(self.table[rows], self.target[rows], sample_weight=weight)
+        return method.make(self.estimator, self.settings).learn(self.held_out.take(rows))
 
     def fit(self, method: Method) -> Any:
         """Return a method fitted on all rows; one that trains no model needs no more fits."""
-        if method.wraps or method.members:
-            with advice_silenced():
-                return self.learn(method, self.held_out).use_models(*self._held_out_scores(method))
+        if method.wraps:
+            return self.learn(method, np.arange(len(self.rows.columns)))
         classifier = method.make(self.estimator, self.settings)
         with constants_silenced():
-            return classifier.fit(self.X, self.target, **self._own_params(classifier))
+            params = self._own_params(classifier)
+            return classifier.fit(self.rows.X, self.rows.target, **params)
 
-    def _held_out_scores(self, method: Method) -> Iterator[HeldOutScores]:
-        """Yield the held-out scores of the classifier, and of the linear model to blend with it."""
-        parts = [part for _, part in self.splits]
-        one = isinstance(self.estimator, FrozenEstimator)
-        rows = (self.labels.columns(self.target), self.weight)
-        of_parts = (self.models, [self.held_out] if one else parts, self.kinds, self.scores)
-        yield HeldOutScores(self.estimator, self.model, *of_parts, *rows)
-        if method.members:
-            of_parts = (self.linear_models, parts, LINEAR, self.linear_scores)
-            yield HeldOutScores(self.linear_models[0].estimator, None, *of_parts, *rows)
+
+def _as_scorer(model: Any, labels: Labels) -> LabelScorer:
+    scorer = LabelScorer(model, labels)
+    scorer.models_ = [model]
+    return scorer
 
 
 def _print_progress(done: int, total: int, name: str) -> None:
     print(f"{done} of {total} models fitted{f', next {name}' if name else ''}", file=sys.stderr)
 
 
-def has_one_class(labels: Labels, target: NDArray[Any], weight: Floats | None) -> bool:
-    """Whether no label has both positives and negatives among the rows of positive weight."""
-    counted = labels.columns(target if weight is None else target[weight > 0])
-    return bool(np.all(counted == counted[0]))
-
-
-def _not_numeric(estimator: Any, X: Any, target: Any) -> str:
+def _not_numeric(estimator: Any, rows: TrainingData) -> str:
     """Return why X, as the classifier of a pipeline gets it, is no table of numbers."""
+    X = rows.X
     if isinstance(estimator, Pipeline) and len(estimator) > 1:
-        X = clone(estimator[:-1]).fit_transform(X, target)
+        X = clone(estimator[:-1]).fit_transform(X, rows.target)
     try:
         check_array(X, accept_sparse="csr", dtype=np.float64)
     except (TypeError, ValueError) as error:

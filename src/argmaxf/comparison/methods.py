@@ -25,6 +25,17 @@ from argmaxf.estimators.threshold_f import ThresholdFClassifier
 from argmaxf.measures import FBeta, Measure, MeasureLike, Ratio, as_measure
 
 
+def as_constraints(constraints: Constraints | Mapping[str, float] | None) -> Constraints:
+    """Return constraints that were given by their names."""
+    if isinstance(constraints, Constraints):
+        return constraints
+    given = dict(constraints or {})
+    known = tuple(Constraints.__dataclass_fields__)
+    for name in given:
+        check_choice("constraints", name, known)
+    return Constraints(**given)
+
+
 @dataclass(frozen=True)
 class Settings:
     """What every method of one comparison is made with."""
@@ -47,20 +58,6 @@ class Settings:
     def objective(self) -> Measure:
         """The measure to maximize."""
         return as_measure(self.measure)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the settings by the names that classifiers have for them."""
-        limits = self.constraints.given()
-        rate = limits.get("max_selected_rate")
-        return {
-            "measure": self.measure,
-            "pos_label": self.pos_label,
-            "cv": self.cv,
-            "deploy_rate": self.deploy_rate,
-            "confidence_level": self.confidence_level,
-            **limits,
-            "max_selected": None if rate is None else float(rate),
-        }
 
 
 @dataclass(frozen=True)
@@ -94,6 +91,9 @@ class Method:
         Whether the user added it; it then brings its own preprocessing.
     adapts : bool
         Whether it takes constraints with a confidence level, and rates estimated from a batch.
+    regret : float or None
+        Points of F1 that it lost on average to the best single method of each data set, over the
+        116 real data sets of docs/background/method-study.md.
     """
 
     key: str
@@ -108,11 +108,12 @@ class Method:
     members: tuple[str, ...] = ()
     added: bool = False
     adapts: bool = False
+    regret: float | None = None
 
     @property
     def wraps(self) -> bool:
-        """Whether it decides by the scores of the classifier, and trains no model of its own."""
-        return self.rests_on in ("probabilities", "scores")
+        """Whether it decides by held-out scores, and trains no model of its own."""
+        return self.rests_on != "rows"
 
     @property
     def joint(self) -> bool:
@@ -126,9 +127,11 @@ class Method:
         """
         if self.added:
             return clone(self.build)
-        taken = signature(self.build).parameters
-        given = settings.parameters()
-        if self.joint and not {"min_precision", "min_recall"} & settings.constraints.given().keys():
+        taken, limits = signature(self.build).parameters, settings.constraints.given()
+        rate = limits.get("max_selected_rate")
+        most = None if rate is None else float(rate)
+        given = {**vars(settings), **limits, "max_selected": most}
+        if self.joint and not {"min_precision", "min_recall"} & limits.keys():
             given["confidence_level"] = None  # a rate always holds in a batch
         options = {name: value for name, value in given.items() if name in taken}
         if self.rests_on != "rows":
@@ -137,88 +140,31 @@ class Method:
         return in_place_of_last(estimator, self.build(*own, **options))
 
 
-METHODS = {
-    method.key: method
-    for method in (
-        Method(
-            "plain",
-            "cut at 0.5",
-            "ML^.5",
-            "the classifier as it is: probability of at least 0.5",
-            "scores",
-            PlainClassifier,
-        ),
-        Method(
-            "threshold",
-            "tuned threshold",
-            "ML^δ",
-            "threshold tuned on out-of-fold scores",
-            "scores",
-            ThresholdFClassifier,
-            adapts=True,
-        ),
-        Method(
-            "expected",
-            "expected F",
-            "ML^E",
-            "highest expected F of the whole batch, by probabilities calibrated on held-out rows",
-            "probabilities",
-            ExpectedFClassifier,
-            adapts=True,
-        ),
-        Method(
-            "soft",
-            "trained for F",
-            "F^δ",
-            "linear model trained for F itself, threshold tuned",
-            "rows",
-            SoftFClassifier,
-            linear=True,
-            measures=Ratio,
-        ),
-        Method(
-            "blend",
-            "blended F",
-            "",
-            "highest expected F by the mean probability of the classifier and the linear model",
-            "others",
-            BlendFClassifier,
-            measures=Ratio,
-            members=("expected", "soft"),
-        ),
-        Method(
-            "uncalibrated",
-            "expected F, uncalibrated",
-            "ML^E",
-            "highest expected F by the classifier's probabilities as they are",
-            "probabilities",
-            partial(ExpectedFClassifier, calibration=None),
-            standard=False,
-        ),
-        Method(
-            "margin",
-            "trained for F by margin",
-            "SVMperf",
-            "linear model trained for F by margin, threshold tuned",
-            "rows",
-            MarginFClassifier,
-            standard=False,
-            linear=True,
-            measures=FBeta,
-        ),
-        Method(
-            "cost",
-            "trained with costs",
-            "",
-            "classes weighted by cost, best of several costs",
-            "rows",
-            CostSensitiveFClassifier,
-            standard=False,
-            measures=FBeta,
-        ),
-    )
-}
-OWN_NAMES = tuple(method.name for method in METHODS.values())
+# fmt: off
+METHODS = {method.key: method for method in (  # the simplest to deploy come first
+    Method("plain", "cut at 0.5", "ML^.5", "the classifier as it is: probability of at least 0.5",
+           "scores", PlainClassifier, regret=10.3),
+    Method("threshold", "tuned threshold", "ML^δ", "threshold tuned on out-of-fold scores",
+           "scores", ThresholdFClassifier, adapts=True, regret=4.1),
+    Method("expected", "expected F", "ML^E",
+           "highest expected F of the whole batch, by probabilities calibrated on held-out rows",
+           "probabilities", ExpectedFClassifier, adapts=True, regret=3.1),
+    Method("soft", "trained for F", "F^δ", "linear model trained for F itself, threshold tuned",
+           "rows", SoftFClassifier, linear=True, measures=Ratio, regret=3.6),
+    Method("blend", "blended F", "",
+           "highest expected F by the mean probability of the classifier and the linear model",
+           "others", BlendFClassifier, measures=Ratio, members=("expected", "soft"), regret=0.6),
+    Method("uncalibrated", "expected F, uncalibrated", "ML^E",
+           "highest expected F by the classifier's probabilities as they are",
+           "probabilities", partial(ExpectedFClassifier, calibration=None), standard=False),
+    Method("margin", "trained for F by margin", "SVMperf",
+           "linear model trained for F by margin, threshold tuned",
+           "rows", MarginFClassifier, standard=False, linear=True, measures=FBeta),
+    Method("cost", "trained with costs", "", "classes weighted by cost, best of several costs",
+           "rows", CostSensitiveFClassifier, standard=False, measures=FBeta),
+)}
+# fmt: on
+OWN_NAMES = {method.name: method for method in METHODS.values()}
 # Used unless another method leads it clearly: the blend, or expected F without one.
 SAFE = (METHODS["blend"].name, METHODS["expected"].name)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,12 +58,11 @@ def score_sets(truth: Any, predicted: Any, sets: Any, measure: Measure) -> Metho
     return MethodScore(float(values.mean()), values - values.mean(), spread)
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """The labels that a method selects in one set, and the scores it decides by."""
 
     selected: Bools
-    scores: Floats | None
+    scores: Floats
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class EvaluationSets:
     def of(cls, cv: CrossValidation) -> EvaluationSets:
         """Return whole parts, or sets of a given size drawn from them."""
         if cv.test is not None:
-            return cls(cv, [(cv.held_out, [np.arange(len(cv.truth))])], True)
+            return cls(cv, [(cv.rated, [np.arange(len(cv.truth))])], True)
         if cv.set_size is None or cv.online:
             return cls(cv, [(rest, [part]) for rest, part in cv.parts()], True)
         random_state = check_random_state(seed_of(cv.settings.cv))
@@ -118,36 +117,34 @@ class EvaluationSets:
     def predict(self, method: Method) -> list[Prediction]:
         """Return the prediction of each set."""
         cv = self.cv
-        if method.rests_on == "rows":
+        if not method.wraps:
             own, scores = cv.own[method.name]
             return [Prediction(own[rows], scores[rows]) for rows in self.sets]
         if cv.test is not None:
-            assert cv.test_scores is not None
             return [self._predict(method, cv.fit(method), cv.X_test, cv.test_scores)]
         found = []
         for rest, sets in self.parts:
             made = cv.learn(method, rest)
-            found += [self._predict(method, made, cv.table[r], cv.scores[r]) for r in sets]
+            each = map(cv.held_out.take, sets)
+            found += [self._predict(method, made, rows, rows.tables) for rows in each]
         return found
 
-    def _predict(self, method: Method, fitted: Any, X: Any, scores: Floats) -> Prediction:
+    def _predict(
+        self, method: Method, fitted: Any, X: Any, scores: dict[str, Floats]
+    ) -> Prediction:
         """Return the prediction of one set by a fitted method."""
-        labels = self.cv.labels
-        by = scores[:, -labels.n_columns :]
-        if method.joint:
-            by = labels.one(fitted.predict_proba(X), fitted.classes_)
-        if self.cv.online and hasattr(fitted, "freeze"):
-            fitted = fitted.freeze()
+        labels = self.cv.rows.labels
+        by = labels.one(fitted.predict_proba(X)) if method.joint else [*scores.values()][-1]
+        fitted = fitted.freeze() if self.cv.online else fitted
         return Prediction(labels.columns(fitted.predict(X)), by)
 
-    def in_order(self, tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def in_order(self, tables: Iterable[NDArray[Any]]) -> NDArray[Any]:
         """Return one table, in the order of `rows`, from those of whole parts."""
-        return np.concatenate(tables)[np.argsort(np.concatenate(self.sets))]
+        return np.concatenate([*tables])[np.argsort(np.concatenate(self.sets))]
 
-    def score(self, predictions: Sequence[Prediction]) -> MethodScore:
+    def score(self, selected: Sequence[Bools]) -> MethodScore:
         """Score the predictions of all sets."""
         truth, measure = self.cv.truth, self.cv.settings.objective
-        selected = [each.selected for each in predictions]
         if not self.whole:
             return score_sets(truth, selected, self.sets, measure)
         return score_rows(truth[self.rows], self.in_order(selected), measure, self.weight)
@@ -168,62 +165,57 @@ class EvaluationSets:
             cv.methods = able
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The method to use, and what it was chosen by.
+class Choice(NamedTuple):
+    """The method to use, why, and those that cannot be told apart from it.
 
-    `safe` is the method that is used unless another leads it clearly, None where there is none.
-    `behind` is how far each method is behind the best, `std_error` the standard error of that
-    difference, paired over the same rows. `close` are those that cannot be told apart from the one
-    chosen: the 95 % interval of the difference contains 0. `calibration` is how far the held-out
-    probabilities are off, in standard errors. `guaranteed` is whether the method is used for its
-    guarantee, whatever the scores.
+    The 95 % interval of the paired difference of `close` methods contains 0.
     """
 
     chosen: str
-    best: str
-    safe: str | None
-    behind: dict[str, float]
-    std_error: dict[str, float]
+    reason: str
     close: tuple[str, ...]
-    calibration: float
-    guaranteed: bool = False
-
-    @property
-    def trusted(self) -> bool:
-        """Whether the classifier's own probabilities agree with the held-out labels."""
-        return self.calibration < 3.0
 
 
-def choose(
-    scores: Mapping[str, MethodScore],
-    truth: Bools,
-    proba: Floats | None,
-    guarantees: str | None = None,
-) -> Choice:
+def choose(scores: Mapping[str, MethodScore], guarantees: str | None = None) -> Choice:
     """Return the choice among methods scored on the same rows.
 
     The blend is used unless another method leads it by more than 1.96 standard errors (one that the
     user added by more than one), and is not led in turn. Without a blend it is expected F that must
-    be led; without both, the method with the highest score is used. docs/background/method-study.md
-    measures the regret of this rule. `proba` are the classifier's held-out probabilities, None if
-    it has none. The method that `guarantees` what was asked for is used wherever it takes part.
+    be led; without both, a method with one model and one threshold that is not led is used.
+    docs/background/method-study.md measures the regret of this rule. The method that `guarantees`
+    what was asked for is used wherever it takes part.
     """
     best = max(scores, key=lambda name: scores[name].value)
-    behind = {name: scores[best].value - s.value for name, s in scores.items()}
-    error = {name: s.std_error(scores[best]) for name, s in scores.items()}
-    calibration = np.inf if proba is None else calibration_error(truth, proba)
     safe = next((name for name in SAFE if name in scores), None)
-    chosen = best if safe is None else _unless_led(scores, safe)
+    if safe is None:
+        simple = [name for name in _simple(scores) if not _leads(scores, best, name)]
+        chosen = simple[0] if simple else best
+    else:
+        chosen = _unless_led(scores, safe)
     if guarantees is not None and guarantees in scores:
         chosen = guarantees
+    close = tuple(
+        name
+        for name, score in scores.items()
+        if abs(score.value - scores[chosen].value) <= CLEAR_LEAD * score.std_error(scores[chosen])
+    )
+    reason = f"{chosen} is used: its guarantee needs no calibrated probabilities."
+    if chosen != guarantees:
+        reason = _reason(scores, chosen, best, safe, close)
+    return Choice(chosen, sentence(reason), close)
 
-    def is_close(one: MethodScore, other: MethodScore) -> bool:
-        return abs(one.value - other.value) <= CLEAR_LEAD * one.std_error(other)
 
-    close = tuple(name for name in scores if is_close(scores[name], scores[chosen]))
-    guaranteed = chosen == guarantees
-    return Choice(chosen, best, safe, behind, error, close, float(calibration), guaranteed)
+def _simple(scores: Mapping[str, MethodScore]) -> list[str]:
+    """Return the methods with one model and one threshold, those with the highest score first."""
+    found = [n for n in scores if n in OWN_NAMES and OWN_NAMES[n].rests_on == "scores"]
+    return sorted(found, key=lambda name: -scores[name].value)
+
+
+def _leads(scores: Mapping[str, MethodScore], name: str, other: str) -> bool:
+    """Whether a method leads another one clearly; one that the user added needs a smaller lead."""
+    clear = CLEAR_LEAD if name in OWN_NAMES else 1.0
+    lead = scores[name].value - scores[other].value
+    return lead > clear * scores[name].std_error(scores[other])
 
 
 def _unless_led(scores: Mapping[str, MethodScore], safe: str) -> str:
@@ -231,16 +223,52 @@ def _unless_led(scores: Mapping[str, MethodScore], safe: str) -> str:
 
     Only an added method can be, which needs a smaller lead: two clear leads add up to one.
     """
-
-    def leads(name: str) -> bool:
-        clear = CLEAR_LEAD if name in OWN_NAMES else 1.0
-        lead = scores[name].value - scores[safe].value
-        return lead > clear * scores[name].std_error(scores[safe])
-
-    leaders = list(filter(leads, scores))
+    leaders = [name for name in scores if _leads(scores, name, safe)]
     if not leaders:
         return safe
     return _unless_led(scores, max(leaders, key=lambda name: scores[name].value))
+
+
+def _reason(
+    scores: Mapping[str, MethodScore], chosen: str, best: str, safe: str | None, close: Any
+) -> str:
+    """Return why the method was chosen, and which of those as good is the simplest to deploy."""
+    behind, error = (
+        scores[best].value - scores[chosen].value,
+        scores[chosen].std_error(scores[best]),
+    )
+    within = f"no more than {CLEAR_LEAD:.2f} standard errors"
+    lead = f"{best} scored higher by {behind:.4f}, {within} ({error:.4f} each)"
+    if chosen == best:
+        lead = f"{chosen} scored highest, by more than {CLEAR_LEAD:.2f} standard errors"
+        lead = f"{chosen} scored highest, but by {within}" if len(close) > 1 else lead
+    elif f"{behind:.4f}" == "0.0000":
+        lead = f"{best} and {chosen} scored equal to four digits"
+    why = ""
+    if chosen not in OWN_NAMES:
+        why = "" if chosen == best else f"; {chosen}, which you added, leads our own choice"
+    elif len(close) > 1 and chosen == safe:
+        known = [OWN_NAMES[name] for name in close if name in OWN_NAMES]
+        lost = ", ".join(f"{m.name} {m.regret:.1f}" for m in known if m.regret is not None)
+        why = (
+            f"; of methods so close, {chosen} lost least on the 116 real data sets of "
+            "docs/background/method-study.md (mean points of F1 behind the best single method: "
+            f"{lost})"
+        )
+    elif chosen != best:
+        why = f"; {chosen} leads {safe}, our usual choice"
+        if safe is None:
+            why = f"; of methods so close, {chosen} is the simplest to deploy"
+    simple = [name for name in _simple(scores) if name in close]
+    simplest = ""
+    if simple and chosen not in simple:
+        simplest = f" The simplest of them to deploy is {simple[0]}: one model, one threshold."
+    return f"{lead}{why}.{simplest}"
+
+
+def sentence(text: str) -> str:
+    """Return text that begins with a capital letter."""
+    return text[0].upper() + text[1:]
 
 
 def calibration_error(truth: Bools, proba: Floats) -> float:

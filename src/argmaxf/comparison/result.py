@@ -1,8 +1,9 @@
-"""The result of a comparison: the rank of each method, the one to use, and why."""
+"""The result of a comparison: the score of each method, the one to use, and what the data show."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -11,23 +12,27 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.validation import how_many
 from argmaxf.comparison.cross_validation import CrossValidation, advice_silenced
-from argmaxf.comparison.messages import (
-    aligned,
-    guarantee_notes,
-    listed,
-    notes,
-    rate_notes,
-    reason,
-    scale_notes,
-    shown,
-)
 from argmaxf.comparison.methods import METHODS, Method, Settings
-from argmaxf.comparison.ranking import CLEAR_LEAD, Choice, EvaluationSets, choose
+from argmaxf.comparison.ranking import (
+    CLEAR_LEAD,
+    EvaluationSets,
+    MethodScore,
+    Prediction,
+    calibration_error,
+    choose,
+    sentence,
+    total_error,
+)
+from argmaxf.constraints import format_cost
 from argmaxf.empirical.interval import f_interval
 from argmaxf.estimators.scores import last_step
+from argmaxf.estimators.shift import Distance
 from argmaxf.expected.values import expected_f
 from argmaxf.measures import Interval, Measure
+
+FEW_EVALUATED = 100  # positives below which a tuned threshold is unstable
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,12 @@ class Standing:
         """The display name of the method."""
         return self.method.name
 
+    @property
+    def paired(self) -> str:
+        """The difference as text, with half the width of its interval."""
+        difference = self.difference
+        return f"{difference.value:+.4f} ± {difference.high - difference.value:.4f}"
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -95,8 +106,8 @@ class Comparison:
         The result of each method.
     chosen : str
         The display name of the method to use.
-    choice : Choice or None
-        What it was chosen by; None where nothing could be compared.
+    close : tuple of str
+        The methods that cannot be told apart from it; empty where nothing could be compared.
     reason : str
         Why it was chosen.
     notes : tuple of str
@@ -118,7 +129,7 @@ class Comparison:
     n_rows: int
     methods: tuple[Standing, ...]
     chosen: str
-    choice: Choice | None
+    close: tuple[str, ...]
     reason: str
     notes: tuple[str, ...]
     estimator: Any = field(repr=False)
@@ -160,32 +171,37 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """The method to use and its F, in a sentence or two."""
-        if self.choice is None:
+        if not self.methods:
             return self.reason
-        tie = f"Too close to call: {listed(self.choice.close, 'or')} would do. Take"
         where = "on rows it was not trained on"
-        if self.prefit and self.method.method.rests_on != "rows":
+        if self.prefit and self.method.method.wraps:
             where = "on the rows given, which must be new to it"
         known = f"{self.score_name} {shown(self.method.score)} {where}"
+        predicted = ""
         if self.evidence is not None:
             selected = self.evidence.predictions[self.chosen]
             what = "rows" if selected.shape[1] == 1 else "labels"
-            count = f"it selects {selected.sum():,} of {selected.size:,} {what}"
-            known += f"; {count}{self._expects(self.evidence)}"
-        return f"{tie if len(self.choice.close) > 1 else 'Use'} {self.chosen}: {known}."
+            known += f"; it selects {selected.sum():,} of {selected.size:,} {what}"
+            predicted = self._predicted(self.evidence)
+        others = [name for name in self.close if name != self.chosen]
+        tie = f" {sentence(listed(others))} did as well within the error." if others else ""
+        return f"Use {self.chosen}: {known}.{predicted}{tie}"
 
-    def _expects(self, evidence: Evidence) -> str:
-        """Return the expected F, where the method rests on probabilities that can be trusted."""
-        method, trusted = self.method.method, self.choice is not None and self.choice.trusted
+    def _predicted(self, evidence: Evidence) -> str:
+        """Say what F a method that rests on probabilities predicts, and whether it was found."""
+        method = self.method.method
         if not method.joint or self.kind != "binary":
             return ""
-        if method.key == "uncalibrated" and not trusted:
-            return ""
         selected = evidence.predictions[self.chosen][:, 0]
-        proba = evidence.scores[self.chosen][:, 0]
-        expected = expected_f(proba, selected, measure=self.measure)
-        forecast = f"{expected.mean:.3f} (std {max(0.0, expected.std):.3f})"
-        return f", where the model expects {self.measure} {forecast}"
+        expected = expected_f(evidence.scores[self.chosen][:, 0], selected, measure=self.measure)
+        forecast = f"{self.measure} {expected.mean:.3f} (std {max(0.0, expected.std):.3f})"
+        found = self.method.score
+        if found.low - 2 * expected.std <= expected.mean <= found.high + 2 * expected.std:
+            return f" Its probabilities predicted {forecast}."
+        return (
+            f" Its probabilities predicted {forecast}, which these rows contradict: count on the "
+            "measured value, and do not use the probabilities to predict F."
+        )
 
     def __str__(self) -> str:
         rows = [
@@ -193,14 +209,14 @@ class Comparison:
                 "*" if standing.name == self.chosen else "",
                 standing.name,
                 f"{standing.score.value:.4f}",
-                "" if standing.name == self.chosen else _paired(standing.difference),
+                "" if standing.name == self.chosen else standing.paired,
                 standing.method.symbol,
             )
             for standing in self.methods
         ]
         head = ("", "", self.score_name, f"minus {self.chosen} (± 95 %)", "")
         table = aligned([head, *rows], (False, False, True, False, False)) if rows else []
-        verdict = [] if self.choice is None else [self.verdict]
+        verdict = [self.verdict] if self.methods else []
         return "\n".join([*table, *verdict, self.reason, *self.notes])
 
     def _repr_html_(self) -> str:
@@ -228,11 +244,6 @@ class Comparison:
         )
 
 
-def _paired(difference: Interval) -> str:
-    """Return a difference and half the width of its interval."""
-    return f"{difference.value:+.4f} ± {difference.high - difference.value:.4f}"
-
-
 def _method_that_guarantees(settings: Settings) -> str | None:
     """Return the method whose guarantee of precision and recall holds over draws of the rows.
 
@@ -251,56 +262,58 @@ def rank(
     sets.leave_out_unable()
     with advice_silenced():
         predictions = {method.name: sets.predict(method) for method in cv.methods}
-    scores = {name: sets.score(each) for name, each in predictions.items()}
+    scores = {name: sets.score([p.selected for p in each]) for name, each in predictions.items()}
     truth, proba = cv.truth[sets.rows], None if cv.proba is None else cv.proba[sets.rows]
-    choice = choose(scores, truth, proba, _method_that_guarantees(cv.settings))
-    chosen, tables = scores[choice.chosen], {}
+    choice = choose(scores, _method_that_guarantees(cv.settings))
+    best, chosen = max(scores.values(), key=lambda score: score.value), scores[choice.chosen]
     evidence = None
     if sets.whole:
-        tables = {n: sets.in_order([p.selected for p in each]) for n, each in predictions.items()}
-        by = {
-            n: [p.scores for p in each if p.scores is not None] for n, each in predictions.items()
-        }
-        decided_by = {n: sets.in_order(each) for n, each in by.items() if each}
-        evidence = Evidence(truth, proba, tables, decided_by)
+        tables = {n: sets.in_order(p.selected for p in each) for n, each in predictions.items()}
+        by = {n: sets.in_order(p.scores for p in each) for n, each in predictions.items()}
+        evidence = Evidence(truth, proba, tables, by)
     measure = cv.settings.objective
 
     def standing(method: Method) -> Standing:
-        name, score = method.name, scores[method.name]
+        score, counts = scores[method.name], None
         interval = _around(score.value, score.std_error())
-        if sets.whole and sets.weight is None:  # valid for few positives too
-            interval = f_interval(truth, tables[name], measure=measure, average="macro")
+        if evidence is not None:
+            table = evidence.predictions[method.name]
+            cells = {"tp": truth & table, "fp": ~truth & table, "fn": truth & ~table}
+            cells["tn"] = ~truth & ~table
+            counts = {name: int(np.sum(cell)) for name, cell in cells.items()}
+            if sets.weight is None:  # valid for few positives too
+                interval = f_interval(truth, table, measure=measure, average="macro")
         return Standing(
             method=method,
             score=interval,
-            behind=choice.behind[name],
-            std_error=choice.std_error[name],
+            behind=best.value - score.value,
+            std_error=score.std_error(best),
             difference=_around(score.value - chosen.value, score.std_error(chosen)),
-            counts=_counts(truth, tables[name]) if tables else None,
+            counts=counts,
         )
 
+    standings = tuple(map(standing, cv.methods))
+    method = next(m for m in cv.methods if m.name == choice.chosen)
     tuned = METHODS["threshold"].name
-    positive = cv.labels.positive
+    positive = cv.rows.labels.positive
     return Comparison(
         measure=measure,
-        kind=cv.labels.kind,
+        kind=cv.rows.labels.kind,
         labels=labels,
         rated_on=f"{len(cv.splits)} folds of {names[0]}" if cv.test is None else names[1],
         n_rows=len(truth),
-        methods=tuple(map(standing, cv.methods)),
+        methods=standings,
         chosen=choice.chosen,
-        choice=choice,
-        reason=reason(choice),
+        close=choice.close,
+        reason=choice.reason,
         notes=(
-            *guarantee_notes(cv, choice.chosen),
+            *guarantee_notes(cv, method),
             *rate_notes(cv),
             *cv.notes,
             *(scale_notes(sets, predictions[tuned], scores[tuned]) if tuned in scores else ()),
-            *notes(truth, proba, choice),
+            *data_notes(truth, proba),
         ),
-        estimator=next(m for m in cv.methods if m.name == choice.chosen).make(
-            cv.estimator, cv.settings
-        ),
+        estimator=method.make(cv.estimator, cv.settings),
         evidence=evidence,
         prefit=isinstance(last_step(cv.estimator), FrozenEstimator),
         positive=str(positive) if isinstance(positive, str) else None,
@@ -311,11 +324,135 @@ def _around(value: float, std_error: float) -> Interval:
     return Interval(value - CLEAR_LEAD * std_error, value, value + CLEAR_LEAD * std_error)
 
 
-def _counts(truth: Bools, table: Bools) -> dict[str, int]:
-    cells: dict[str, Any] = {
-        "tp": truth & table,
-        "fp": ~truth & table,
-        "fn": truth & ~table,
-        "tn": ~truth & ~table,
-    }
-    return {name: int(np.sum(cell)) for name, cell in cells.items()}
+def data_notes(truth: Bools, proba: Floats | None) -> Iterator[str]:
+    """Yield notes about the data: few positives, wrong probabilities."""
+    positives = truth.sum(axis=0)
+    fewest = int(positives[positives > 0].min())
+    if fewest < FEW_EVALUATED:
+        of = " of the rarest label" if len(positives) > 1 else ""
+        only = f"{'is' if fewest == 1 else 'are'} only {how_many(fewest, 'positive')}"
+        yield f"There {only}{of}: thresholds, and the scores above, would differ on other rows."
+    if proba is None:
+        yield "The classifier has no predict_proba; its scores were calibrated for expected F."
+    elif calibration_error(truth, proba) < 3.0:
+        yield "The classifier's own probabilities agree with the held-out labels."
+    else:
+        yield (
+            "The classifier's own probabilities do not agree with the held-out labels "
+            f"({_disagreement(truth, proba)}); calibrate them before you use them for anything "
+            "else."
+        )
+
+
+def _disagreement(truth: Bools, proba: Floats) -> str:
+    """Return how probabilities are wrong: in the number of positives, or for single rows."""
+    positives = int(truth.sum())
+    expected, there = how_many(round(proba.sum()), "positive"), how_many(positives, "positive")
+    if total_error(truth, proba) >= 3.0 and expected != there:
+        return f"they expect {expected}, there are {positives:,}"
+    error, right = np.mean((truth - proba) ** 2), np.mean(proba * (1 - proba))
+    return f"their mean squared error is {error:.4g}, and would be {right:.4g} if they were right"
+
+
+def guarantee_notes(cv: CrossValidation, method: Method) -> list[str]:
+    """Say what the chosen method guarantees, with what confidence, and its cost."""
+    settings = cv.settings
+    if settings.confidence_level is None:
+        return []
+    with advice_silenced():
+        made = cv.learn(method, cv.rated)
+        if not method.joint:
+            found = made.guarantee_
+            return [
+                f"guaranteed: {each}" for each in (found if isinstance(found, list) else [found])
+            ]
+        level = made.confidence_level
+        held = f" with probability {level:g}, if the probabilities are right" if level else ""
+        limits = ("min_precision", "min_recall", "max_selected", "confidence_level")
+        free = copy(made).set_params(**dict.fromkeys(limits))
+        rows = cv.held_out.take(cv.rated)
+        cost = np.mean(free.decide(rows).expected - made.decide(rows).expected)
+    said = f"; for the held-out rows {format_cost(float(cost))} expected {settings.objective.title}"
+    known = "" if np.isnan(cost) else said  # unknown where probabilities are known to be wrong
+    return [f"guaranteed: {settings.constraints} in each batch{held}{known}"]
+
+
+def rate_notes(cv: CrossValidation) -> list[str]:
+    """Say at which rate methods were compared, where it is not that of training."""
+    if cv.settings.deploy_rate is None:
+        return []
+    if cv.prior.by_batch:
+        return ["Compared at the rate of training; each batch will be moved to its own rate."]
+    rates = ", ".join(f"{rate:g}" for rate in cv.prior.rates())
+    return [f"Compared on held-out rows weighted to the target rate: {rates}."]
+
+
+def scale_notes(
+    sets: EvaluationSets, predictions: Sequence[Prediction], tuned: MethodScore
+) -> Iterator[str]:
+    """Say where the folds' scores differ, and selecting one share of rows in each does better.
+
+    Rows are assigned to folds at random, so shares are alike; where scores are not, the models
+    differ, as those of naive Bayes do: each constant feature of a class moves all of its scores.
+    """
+    cv = sets.cv
+    own_models = cv.test is None and not isinstance(cv.estimator, FrozenEstimator)
+    random = isinstance(cv.settings.cv, int | None) and cv.rows.groups is None
+    alone = cv.rows.labels.kind != "multiclass" and cv.settings.confidence_level is None
+    if not (sets.whole and random and alone and own_models):
+        return
+    share = np.mean(np.concatenate([each.selected for each in predictions]), axis=0)
+    scores = [each.scores for each in predictions]
+    ranks = [np.argsort(np.argsort(-s, axis=0, kind="stable"), axis=0) for s in scores]
+    by_rank = sets.score([rank < np.round(share * len(rank)) for rank in ranks])
+    better = by_rank.value - tuned.value > CLEAR_LEAD * by_rank.std_error(tuned)
+    folds = range(len(scores))
+    others = [np.concatenate([scores[j] for j in folds if j != i]) for i in folds]
+    apart = [Distance.between(scores[i], others[i], comparisons=len(scores)) for i in folds]
+    if not better or not any(distance.matters for distance in apart):
+        return
+    also = [m.name for m in cv.methods if m.key in ("expected", "blend")]
+    are = "are" if len(also) > 1 else "is"
+    low = (
+        f" For the same reason {listed(also)} {are} rated low here; in use each model is "
+        "calibrated by itself."
+    )
+    f, name = cv.settings.objective.title, METHODS["threshold"].name
+    yield (
+        f"The models of the {len(predictions)} folds do not score on one scale, and no threshold "
+        f"suits them all: {name} reaches {f} {tuned.value:.3f}, where selecting one share of rows "
+        f"in each fold would reach {by_rank.value:.3f}. In use it thresholds the scores of one "
+        f"model, and may do better or worse than here.{low if also else ''}"
+    )
+
+
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """Return names as people list them.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    head, last = ", ".join(names[:-1]), names[-1]
+    return f"{head} {word} {last}" if head else last
+
+
+def shown(interval: Interval, form: str = ".3f") -> str:
+    """Return a value with its interval.
+
+    >>> shown(Interval(0.25, 0.5, 0.75))
+    '0.500 [0.250, 0.750]'
+    """
+    return f"{interval.value:{form}} [{interval.low:{form}}, {interval.high:{form}}]"
+
+
+def aligned(rows: Sequence[Sequence[Any]], right: Sequence[bool]) -> list[str]:
+    """Return rows of cells as lines with aligned columns."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if side else cell.ljust(width)
+            for cell, width, side in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in cells
+    ]

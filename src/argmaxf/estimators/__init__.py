@@ -2,12 +2,11 @@
 
 from argmaxf.estimators.calibration import CalibrationWarning
 from argmaxf.estimators.cost_sensitive_f import CostSensitiveFClassifier
-from argmaxf.estimators.expected_f import ExpectedFClassifier
-from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier
+from argmaxf.estimators.expected_f import ExpectedFClassifier, SmallBatchWarning
 from argmaxf.estimators.folds import MultilabelStratifiedKFold
-from argmaxf.estimators.joint_decision import SmallBatchWarning
 from argmaxf.estimators.joint_f import JointFClassifier
 from argmaxf.estimators.linear_f import MarginFClassifier, SoftFClassifier
+from argmaxf.estimators.meta import FixedThresholdFClassifier
 from argmaxf.estimators.shift import ShiftWarning
 from argmaxf.estimators.threshold_f import ThresholdFClassifier
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from argmaxf._base.arrays import Floats
-from argmaxf.estimators.calibration import warn_about_weights, weights_silenced
-from argmaxf.estimators.expected_f import ExpectedFClassifier
+from argmaxf.estimators.expected_f import ExpectedFClassifier, ProbabilityFClassifier
 from argmaxf.estimators.folds import too_rare
-from argmaxf.estimators.joint_decision import JointDecisionMixin
-from argmaxf.estimators.labels import Labels, constants_silenced
+from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.linear_f import SoftFClassifier
-from argmaxf.estimators.meta import TrainingData
-from argmaxf.estimators.scores import HeldOutScores, is_precomputed, requesting_weights
-from argmaxf.estimators.shift import TargetPrior
+from argmaxf.estimators.meta import route_fit_params
+from argmaxf.estimators.scores import HeldOut, TrainingData
 
 
 @dataclass(eq=False, repr=False)
-class BlendFClassifier(JointDecisionMixin):
+class BlendFClassifier(ProbabilityFClassifier):
     """A classifier with the highest expected F_β by the mean of two models; experimental.
 
     The probability of a row is the mean of the classifier's and of those of a linear model trained
@@ -62,40 +60,33 @@ class BlendFClassifier(JointDecisionMixin):
     deploy_rate: Any = None
     pos_label: Any = None
 
-    def _fit(self, rows: TrainingData) -> None:
-        models: list[tuple[Any, dict[str, Any]]] = [(self.estimator, rows.params)]
-        if not too_rare(rows.columns).all():  # calibration needs rows of both classes
-            other = self.other
-            if other is None:
-                linear = SoftFClassifier(measure=self.measure, pos_label=self.pos_label)
-                other = in_place_of_last(self.estimator, linear)
-            models.append((other, {}))
-        if not is_precomputed(self.estimator):  # a comparison warns once
-            warn_about_weights(rows.columns, rows.weight, self.deploy_rate)
-        self._prior = TargetPrior.of(self.deploy_rate, self._labels, rows.columns, rows.weight)
-        self._warned = False
-        how = {"measure": self.measure, "cv": self.cv, "pos_label": self.pos_label}
-        with constants_silenced(), weights_silenced():
-            self._blend(
-                [
-                    ExpectedFClassifier(model, **how).fit(
-                        rows.X, rows.target, rows.weight, groups=rows.groups, **params
-                    )
-                    for model, params in models
-                ]
-            )
+    def hold_out(self, rows: TrainingData) -> HeldOut:
+        """Fit both models once for each fold; without folds, the classifier alone."""
+        held_out = self._member(self.estimator).hold_out(rows)
+        if too_rare(rows.columns).all():  # calibration needs rows of both classes
+            return held_out
+        other = self.other
+        if other is None:
+            linear = SoftFClassifier(measure=self.measure, pos_label=self.pos_label)
+            other = in_place_of_last(self.estimator, linear)
+        member = self._member(other)
+        params = route_fit_params(member, rows.weight, {})
+        return replace(held_out, other=member.hold_out(replace(rows, params=params)))
 
-    def _blend(self, members: list[ExpectedFClassifier]) -> None:
+    def _member(self, model: Any) -> ExpectedFClassifier:
+        return ExpectedFClassifier(
+            model, measure=self.measure, cv=self.cv, pos_label=self.pos_label
+        )
+
+    def _learn_probabilities(self, held_out: HeldOut) -> None:
+        both = [held_out] if held_out.other is None else [held_out, held_out.other]
+        members = [self._member(each.model.estimator).learn(each) for each in both]
         self.members_, self.calibration_ = members, members[0].calibration_
-        self._use(MeanProbability(members, self._labels))
+        self._scorer = MeanProbability(members, self._labels)
         known = [m.held_out_proba_ for m in members if m.held_out_proba_ is not None]
         self.held_out_proba_ = np.mean(known, axis=0) if len(known) == len(members) else None
         issues = [m.calibration_issue_ for m in members if m.calibration_issue_ is not None]
         self.calibration_issue_ = issues[0] if issues else None
-
-    def _replace_models(self, *held_out: HeldOutScores) -> None:
-        pairs = zip(self.members_, held_out, strict=False)
-        self._blend([member.use_models(scores) for member, scores in pairs])
 
 
 @dataclass(frozen=True)
@@ -112,13 +103,16 @@ class MeanProbability:
 
     def predict(self, X: Any) -> Floats:
         """Return the mean probability of each label, (n, n_columns)."""
-        each = [self.labels.one(member.predict_proba(X)) for member in self.members]
+        others = [X.other if isinstance(X, HeldOut) else X] * (len(self.members) - 1)
+        pairs = zip(self.members, [X, *others], strict=True)
+        each = [self.labels.one(member.predict_proba(rows)) for member, rows in pairs]
         return np.asarray(np.mean(each, axis=0))
 
 
 def in_place_of_last(estimator: Any, classifier: Any) -> Any:
     """Return `classifier`, behind the preprocessing of `estimator` if that is a pipeline."""
-    classifier = requesting_weights(classifier)
+    if get_config()["enable_metadata_routing"]:
+        classifier = classifier.set_fit_request(sample_weight=True)
     if not isinstance(estimator, Pipeline):
         return classifier
     *steps, (name, _) = clone(estimator).steps

@@ -9,13 +9,11 @@ of equal probability keep the order of their scores.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
@@ -23,9 +21,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import how_many
-from argmaxf.estimators.scores import LabelScorer, is_precomputed, last_step
+from argmaxf.estimators.scores import HeldOut, LabelScorer, last_step
 
 FAR, LESS_FAR = np.log(2.0), np.log(1.2)  # log-odds from mean probability to rate of positives
 CLEAR, LESS_CLEAR = 5.0, 3.0  # standard errors; the lesser ones are for reweighted models
@@ -38,8 +36,6 @@ NEUTRAL_WEIGHTS = {  # options that weight classes, and their values that do not
     "auto_class_weights": (None, "None"),
     "class_weights": (None,),
 }
-CALIBRATE = "calibrate them (calibration='isotonic', on rows the model was not trained on)"
-REMEDY = f"{CALIBRATE}, or train without weights: the decision needs none"
 
 
 class Sigmoid:
@@ -96,100 +92,77 @@ class VennAbers:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Models, the curves of their labels, and calibrated probabilities of held-out rows.
+    """Models, and for each the curves of its labels from scores to probabilities.
 
-    `curves[fold][label]` is None where the rows held out have one class only; such a label is
-    averaged over the other folds, and where no fold has a curve its probability is the model's own.
+    A curve is None where the rows held out have one class only; such a label is averaged over the
+    other models, and where no model has a curve its probability is the model's own.
     """
 
     models: list[LabelScorer]
     curves: list[list[Any]]
-    held_out: Floats
+    kind: str  # of the scores
 
-    def predict(self, X: Any) -> Floats:
-        """Return the probability of each label, (n, n_columns)."""
-        return self.of([model.predict(X) for model in self.models])
+    @classmethod
+    def fit(cls, held_out: HeldOut, form: Any) -> Calibrated:
+        """Learn the curves of each fold's model on the rows of the fold."""
+        scores, columns = _finite(held_out.tables[held_out.kind]), held_out.columns
+        models, curves = [], []
+        for model, part in held_out.parts():
+            weight = None if held_out.weight is None else held_out.weight[part]
+            pairs = zip(scores[part].T, columns[part].T, strict=True)
+            models.append(model)
+            curves.append([_curve(form, score, y, weight) for score, y in pairs])
+        return cls(models, curves, held_out.kind)
 
-    def of(self, scores: list[Floats]) -> Floats:
-        """Return the probabilities of rows, given the scores of each model for them."""
-        scorer = self.models[0]
-        columns = [
-            average_curves([curves[label] for curves in self.curves], column, scorer.method)
-            for label, column in enumerate(np.moveaxis(_finite(scores), 2, 0))
-        ]
-        return _normalized(columns, scorer.labels.kind)
+    @classmethod
+    def as_is(cls, model: LabelScorer) -> Calibrated:
+        """Take the probabilities of a model as they are."""
+        return cls([model], [], "predict_proba")
 
     @property
     def models_(self) -> list[Any]:
         """The fitted classifiers, those of each fold in turn."""
         return [fitted for model in self.models for fitted in model.models_]
 
-    @property
-    def method(self) -> str:
-        """Which scores the models give."""
-        return str(self.models[0].method)
+    def predict(self, X: Any) -> Floats:
+        """Return the probability of each label, (n, n_columns)."""
+        return self.of([model.scores(X, self.kind) for model in self.models])
 
-
-def calibrate(
-    scorer: LabelScorer,
-    X: Any,
-    target: NDArray[Any],
-    splits: list[Any],
-    form: Any,
-    weight: Floats | None,
-    params: dict[str, Any],
-) -> Calibrated:
-    """Fit the classifier on the rest of each fold and a curve for each label on the fold."""
-    parts = [test for _, test in splits]
-    if isinstance(scorer.estimator, FrozenEstimator):  # one model, not trained on any of the rows
-        if not is_precomputed(scorer.estimator):
-            parts = [np.arange(len(target))]
-        scores, models = scorer.fit(X, target).predict(X), [scorer] * len(parts)
-    else:
-        scores, models = scorer.out_of_fold(X, target, splits, params)
-    return fit_curves(models, parts, scores, scorer.labels.columns(target), form, weight)
-
-
-def fit_curves(
-    models: list[LabelScorer],
-    parts: list[Ints],
-    scores: Floats,
-    columns: Bools,
-    form: Any,
-    weight: Floats | None,
-) -> Calibrated:
-    """Return the models of folds with a curve for each label, learned on the rows of each fold."""
-    scores = _finite(scores)
-    curves = [
-        [_curve(form, s, y, w) for s, y in zip(scores[part].T, columns[part].T, strict=True)]
-        for part in parts
-        for w in [None if weight is None else weight[part]]
-    ]
-    return Calibrated(models, curves, _held_out(models[0], scores, parts, curves))
-
-
-def _held_out(scorer: LabelScorer, scores: Floats, parts: list[Ints], curves: list[Any]) -> Floats:
-    """Return the probabilities of rows that neither the model nor its curves were fitted on.
-
-    The scores of a fold go through the curves of all other folds; a single fold has only its own.
-    """
-    proba = np.empty_like(scores)
-    for fold, part in enumerate(parts):
-        others = [c for i, c in enumerate(curves) if i != fold] or curves
+    def of(self, scores: Sequence[Floats]) -> Floats:
+        """Return the probabilities of rows, given the scores of each model for them."""
+        if not self.curves:
+            return scores[0]
         columns = [
-            average_curves([c[label] for c in others], [column] * len(others), scorer.method)
-            for label, column in enumerate(scores[part].T)
+            average_curves([curves[label] for curves in self.curves], column, self.kind)
+            for label, column in enumerate(np.moveaxis(_finite(scores), 2, 0))
         ]
-        proba[part] = _normalized(columns, scorer.labels.kind)
-    return np.asarray(proba[np.sort(np.concatenate(parts))])
+        proba = np.stack(columns, axis=1)
+        if self.models[0].labels.kind != "multiclass":
+            return proba
+        total = proba.sum(axis=1, keepdims=True)  # classes of a row sum to one
+        return np.where(total > 0, proba / np.where(total > 0, total, 1.0), 1.0 / proba.shape[1])
+
+    def held_out(self, held_out: HeldOut) -> Floats:
+        """Return the probabilities of rows that neither a model nor its curves were fitted on.
+
+        The scores of a fold go through the curves of all other folds; a single fold has only its
+        own.
+        """
+        scores = held_out.tables[self.kind]
+        proba = np.empty_like(scores)
+        for fold, (_, part) in enumerate(held_out.parts()):
+            others = [i for i in range(len(self.curves)) if i != fold] or [fold]
+            curves = [self.curves[i] for i in others]
+            proba[part] = replace(self, curves=curves).of([scores[part]] * len(curves))
+        return np.asarray(proba[held_out.fold >= 0])
 
 
-def average_curves(curves: list[Any], scores: Any, method: str) -> Floats:
+def average_curves(curves: list[Any], scores: Any, kind: str) -> Floats:
     """Return the mean over folds of one label's probabilities, ties in the order of the scores."""
     pairs = [(c, s) for c, s in zip(curves, scores, strict=True) if c is not None]
     if not pairs:
         mean = np.mean(scores, axis=0)
-        return np.asarray(mean if method == "predict_proba" else expit(mean))
+        return np.asarray(mean if kind == "predict_proba" else expit(mean))
     proba = np.clip(np.mean([curve.predict(s) for curve, s in pairs], axis=0), 0.0, 1.0)
     return break_ties(proba, np.mean([s for _, s in pairs], axis=0))
 
@@ -218,39 +191,28 @@ def _finite(scores: Any) -> Floats:
     return np.asarray(np.clip(scores, -1e300, 1e300))
 
 
-def _normalized(columns: list[Floats], kind: str) -> Floats:
-    """Return the columns side by side; those of a multiclass row sum to one."""
-    proba = np.stack(columns, axis=1)
-    if kind != "multiclass":
-        return proba
-    total = proba.sum(axis=1, keepdims=True)
-    return np.where(total > 0, proba / np.where(total > 0, total, 1.0), 1.0 / proba.shape[1])
-
-
-def check_calibration(calibration: Any) -> Any:
-    """Return the form of calibration: None, a name, or an object that fits and predicts."""
+def check_calibration(calibration: Any) -> None:
+    """Check for a form of calibration: None, a name, or an object that fits and predicts."""
     if calibration is None or (hasattr(calibration, "fit") and hasattr(calibration, "predict")):
-        return calibration
+        return
     forms = ("auto", "isotonic", "sigmoid", "venn-abers")
     if calibration not in forms:
         known = ", ".join(map(repr, forms))
         raise ValueError(
             f"calibration must be one of {known}, a regressor or None, got {calibration!r}"
         )
-    return calibration
 
 
 def is_calibrated(estimator: Any) -> bool:
     """Whether the probabilities are the user's own choice: a frozen or a calibrated classifier."""
-    last = last_step(estimator)
-    frozen = isinstance(last, FrozenEstimator) and getattr(last.estimator, "calibrated", True)
-    return bool(frozen or isinstance(last, CalibratedClassifierCV))
+    return isinstance(last_step(estimator), FrozenEstimator | CalibratedClassifierCV)
 
 
-def leaves_as_is(calibration: Any, estimator: Any) -> bool:
-    """Whether the probabilities of the classifier are used without further calibration."""
-    auto = isinstance(calibration, str) and calibration == "auto"
-    return calibration is None or (auto and is_calibrated(estimator))
+def calibration_form(calibration: Any, estimator: Any) -> Any:
+    """Return the form that is used for a classifier; None leaves its probabilities as they are."""
+    if not isinstance(calibration, str) or calibration != "auto":
+        return calibration
+    return None if is_calibrated(estimator) else "isotonic"
 
 
 class CalibrationWarning(UserWarning):
@@ -261,21 +223,18 @@ class CalibrationWarning(UserWarning):
 
 
 def calibration_issue(
-    models: list[Any],
-    proba: Floats,
-    columns: Bools,
-    weight: Any = None,
-    *,
-    learned_here: bool = False,
-    held_out: bool = False,
+    models: list[Any], proba: Floats, columns: Bools, weight: Any, seen: bool | None
 ) -> str | None:
     """Return why the probabilities are known to be wrong, or None if nothing indicates it.
 
-    `learned_here` says that the models were trained on these very rows, on which an overfitted
-    model looks calibrated; `held_out` that they were not. Of a model that came fitted neither is
-    known.
+    `seen` says whether the models were trained on these very rows, on which an overfitted model
+    looks calibrated; of a model that came fitted it is not known, None.
     """
     causes = " and ".join(dict.fromkeys(cause for model in models for cause in reweighting(model)))
+    remedy = "calibrate them (calibration='isotonic'"
+    remedy += ")" if seen else ", on rows the model was not trained on)"
+    if causes:
+        remedy += ", or train without reweighting: the decision needs none"
     weight = np.ones(len(columns)) if weight is None else weight
     expected, found = weight @ proba, weight @ columns
     limits = (LESS_FAR, LESS_CLEAR) if causes else (FAR, CLEAR)
@@ -284,16 +243,16 @@ def calibration_issue(
         worst = int(np.argmax(np.where(off, np.abs(expected - found), -1.0)))
         said = f"{how_many(round(expected[worst]), 'positive')} where there are {found[worst]:,.0f}"
         because = f" ({causes})" if causes else ""
-        return f"the probabilities expect {said}{because}: {REMEDY}"
-    if causes and learned_here and _uneven(columns, weight):
+        return f"the probabilities expect {said}{because}: {remedy}"
+    if causes and seen and _uneven(columns, weight):
         return (
             f"the probabilities are those of a reweighted model ({causes}), and the rows it was "
-            f"trained on cannot show by how much they are wrong: {REMEDY}"
+            f"trained on cannot show by how much they are wrong: {remedy}"
         )
-    if not held_out and _memorized(proba, columns, weight):
+    if seen is not False and _memorized(proba, columns, weight):
         return (
             "the probabilities of all rows are 0 or 1, equal to their labels: the model may have "
-            f"memorized its training rows, which shows nothing about others: {CALIBRATE}"
+            f"memorized its training rows, which shows nothing about others: {remedy}"
         )
     return None
 
@@ -343,14 +302,6 @@ def warn_about_weights(columns: Bools, weight: Any, deploy_rate: Any) -> None:
         )
 
 
-@contextmanager
-def weights_silenced() -> Iterator[None]:
-    """Suppress warnings about weights that move the rate: the caller has given them."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "sample_weight moves", CalibrationWarning)
-        yield
-
-
 def warn_about_few_positives(positives: int | None, n_labels: int) -> None:
     """Warn the caller's caller that the predicted F rests on few positives."""
     if positives is None or positives >= FEW_POSITIVES:
@@ -367,8 +318,11 @@ def warn_about_few_positives(positives: int | None, n_labels: int) -> None:
 def reweighting(model: Any) -> Iterator[str]:
     """Name each option or step of a classifier that changes the balance of the classes."""
     for name, value in _parts(model):
+        weights = list(value.values()) if isinstance(value, dict) else value  # by class, in order
+        equal = isinstance(weights, list | tuple) and len(set(weights)) == 1
+        scalar = value is None or np.isscalar(value)
         neutral = NEUTRAL_WEIGHTS.get(name)
-        if neutral is not None and not (_among(value, neutral) or _all_equal(value)):
+        if neutral is not None and not (equal or (scalar and value in neutral)):
             yield f"{name}={value!r}" if isinstance(value, str | int | float) else name
         if not name and hasattr(value, "fit_resample"):
             yield f"{type(value).__name__} in the pipeline"
@@ -396,13 +350,3 @@ def _parts(model: Any) -> Iterator[tuple[str, Any]]:
         yield name, value
         for inside in value if isinstance(value, list | tuple) else [value]:
             yield from _parts(inside[1] if isinstance(inside, tuple) else inside)
-
-
-def _among(value: Any, neutral: tuple[Any, ...]) -> bool:
-    return any(value is one or (np.isscalar(value) and value == one) for one in neutral)
-
-
-def _all_equal(value: Any) -> bool:
-    """Whether weights, by class or in the order of classes, are all the same."""
-    weights = list(value.values()) if isinstance(value, dict) else value
-    return isinstance(weights, list | tuple) and len(set(weights)) == 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import logit
@@ -14,10 +14,10 @@ from sklearn.frozen import FrozenEstimator
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import check_count, ones_unless
 from argmaxf.empirical.cost_sensitive import cost_weights, target_grid
-from argmaxf.estimators.linear_f import check_fbeta
-from argmaxf.estimators.margins import is_constant
-from argmaxf.estimators.meta import MetaFClassifier, TrainingData
-from argmaxf.estimators.scores import last_step, weight_parameter
+from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.linear_f import check_fbeta, is_constant
+from argmaxf.estimators.meta import MetaFClassifier, route_fit_params
+from argmaxf.estimators.scores import TrainingData, last_step, weight_parameter
 from argmaxf.estimators.threshold_f import ThresholdFClassifier
 
 
@@ -80,17 +80,22 @@ class CostSensitiveFClassifier(MetaFClassifier):
         check_count("n_costs", self.n_costs)
         beta = check_fbeta(self._measure())
         _check_takes_weights(self.estimator)
-        self._fit_params(ones_unless(rows.weight, len(rows.columns)), rows.params)  # or raise
+        params = rows.params
+        if rows.weight is None:
+            params = route_fit_params(self, np.ones(len(rows.columns)), params)
+        if "sample_weight" not in params:
+            raise ValueError(
+                f"{type(self.estimator).__name__} must request sample_weight for fit: "
+                "set_fit_request(sample_weight=True)"
+            )
         families = [self._fit_family(rows, column, beta) for column in rows.columns.T]
-        self.estimators_ = [best for best, _, _ in families]
-        self.targets_ = np.array([targets for _, targets, _ in families])
-        self.scores_ = np.array([scores for _, _, scores in families])
+        models, targets, scores = zip(*families, strict=True)
+        self.targets_, self.scores_ = np.array(targets), np.array(scores)
         chosen = self.scores_.argmax(axis=1)
-        constant = np.array([best is None for best in self.estimators_])
+        constant = np.array([best is None for best in models])
         self.target_ = np.where(constant, np.nan, self.targets_[np.arange(len(chosen)), chosen])
         self._certain = np.where(rows.columns.any(axis=0), np.inf, -np.inf)
-        for best in self.estimators_:
-            self._show_features(best)
+        self._show_models(list(models))
 
     def _fit_family(
         self, rows: TrainingData, column: Bools, beta: float
@@ -101,11 +106,14 @@ class CostSensitiveFClassifier(MetaFClassifier):
         targets = target_grid(rate, self.n_costs, beta=beta)
         if is_constant(column[counted > 0]):
             return None, targets, np.full(len(targets), np.nan)
+        labels = Labels.of(column)
+        rows = replace(rows, labels=labels, target=column, columns=column[:, None])
         family = []
-        for target in targets:
+        for target in targets:  # costs are weights in training only, and not in F
             costs = cost_weights(column, target, beta=beta, weight=rows.weight)
-            member = CostWeighted(self.estimator, measure=self.measure, cv=self.cv)
-            family.append(member.fit_under(costs, rows, column))
+            member = ThresholdFClassifier(self.estimator, measure=self.measure, cv=self.cv)
+            params = {**rows.params, "sample_weight": costs}
+            family.append(member.learn(member.hold_out(replace(rows, params=params))))
         scores = np.array([member.f_ for member in family])
         return family[scores.argmax()], targets, scores
 
@@ -129,26 +137,6 @@ class CostSensitiveFClassifier(MetaFClassifier):
         pairs = zip(self.estimators_, certain, strict=True)
         columns = [np.full(n, float(c)) if best is None else read(best) for best, c in pairs]
         return np.column_stack(columns)
-
-
-class CostWeighted(ThresholdFClassifier):
-    """A `ThresholdFClassifier` that is trained under some costs, and counts F without them."""
-
-    def fit_under(self, costs: Floats, rows: TrainingData, column: Bools) -> Self:
-        """Fit for one label with `costs` as training weights; F uses the weights of the rows."""
-        self._costs = costs
-        self.fit(rows.X, column, rows.weight, groups=rows.groups, **rows.params)
-        del self._costs
-        return self
-
-    def _fit_params(self, weight: Any, params: dict[str, Any]) -> dict[str, Any]:
-        routed = super()._fit_params(self._costs, params)
-        if "sample_weight" not in routed:
-            raise ValueError(
-                f"{type(self.estimator).__name__} must request sample_weight for fit: "
-                "set_fit_request(sample_weight=True)"
-            )
-        return routed
 
 
 def _check_takes_weights(estimator: Any) -> None:

@@ -3,39 +3,310 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
+import numpy as np
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from argmaxf._base.arrays import Bools
-from argmaxf._base.validation import check_choice
-from argmaxf.constraints import ChanceConstraint
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.validation import check_choice, check_unit_interval
+from argmaxf.constraints import ChanceConstraint, count_at_rate
 from argmaxf.estimators.calibration import (
+    Calibrated,
     CalibrationWarning,
-    calibrate,
+    calibration_form,
     calibration_issue,
     check_calibration,
-    leaves_as_is,
+    warn_about_few_positives,
     warn_about_weights,
 )
 from argmaxf.estimators.folds import make_splits, too_rare
-from argmaxf.estimators.joint_decision import JointDecisionMixin
-from argmaxf.estimators.meta import TrainingData
-from argmaxf.estimators.scores import (
-    PREFERRED,
-    HeldOutScores,
-    LabelScorer,
-    is_precomputed,
-    last_step,
-    response_method,
+from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.meta import (
+    FixedThresholdFClassifier,
+    ScoreFClassifier,
+    fix_threshold,
+    macro_gain,
+    midpoint,
+    signed,
 )
-from argmaxf.estimators.shift import TargetPrior
+from argmaxf.estimators.scores import HeldOut, TrainingData, hold_out, response_method
+from argmaxf.estimators.shift import TargetPrior, check_deploy_rate
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.macro import is_additive, maximize_expected_macro_f
+from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.problem import Problem
+
+FEW_IN_BATCH = 3.0  # positives that a batch should hold on average: with fewer, F is lower
+
+
+class SmallBatchWarning(UserWarning):
+    """The batch is too small to be decided jointly."""
+
+
+class ProbabilityFClassifier(ScoreFClassifier):
+    """A classifier that decides the rows of a batch together, by their probabilities."""
+
+    average: str = "macro"
+    calibration: Any = "auto"
+    deploy_rate: Any = None
+    min_precision: float | None = None
+    min_recall: float | None = None
+    confidence_level: float | None = None
+    min_selected: int | None = None
+    max_selected: int | float | None = None
+
+    calibration_issue_: str | None
+    held_out_proba_: Floats | None
+    _scorer: Any  # gives the probabilities, before they are moved to another rate
+    _warned: bool  # whether a small batch was warned about: Python's own filter forgets too easily
+
+    def _fit(self, rows: TrainingData) -> None:
+        warn_about_weights(rows.columns, rows.weight, self.deploy_rate)
+        super()._fit(rows)
+        if self.calibration_issue_ is not None:
+            warnings.warn(self.calibration_issue_, CalibrationWarning, stacklevel=3)
+
+    def check(self, labels: Labels, columns: Bools) -> None:
+        """Check parameters; classes that compete for rows have no limits and no average."""
+        check_calibration(self.calibration)
+        check_choice("average", self.average, ("macro", "micro", "samples"))
+        check_deploy_rate(self.deploy_rate, labels)
+        chance = ChanceConstraint.of(self.min_precision, self.min_recall, self.confidence_level)
+        most = self._most_selected(columns, labels)
+        problem = Problem.of(1.0, self._measure(), 0.0, "split", self.min_selected, most)
+        if labels.kind != "multiclass":
+            return
+        if self.average != "macro":
+            raise ValueError(
+                "average of a multiclass target must be 'macro', as one class for each row makes "
+                f"any other F accuracy, got {self.average!r}"
+            )
+        if chance is not None or not problem.is_free:
+            raise ValueError(
+                f"a {'budget' if chance is None else 'guarantee'} needs a binary or multilabel "
+                "target: where classes compete for rows, no class decides alone; got "
+                f"{len(labels.classes)} classes"
+            )
+
+    def _learn(self, held_out: HeldOut) -> None:
+        self._prior = TargetPrior.of(
+            self.deploy_rate, self._labels, held_out.columns, held_out.weight
+        )
+        self._warned = False
+        self._learn_probabilities(held_out)
+        self._show_models(self._scorer.models_)
+
+    @abstractmethod
+    def _learn_probabilities(self, held_out: HeldOut) -> None:
+        """Set the scorer, the probabilities of held-out rows, and what is wrong with them."""
+
+    def _has_probabilities(self) -> bool:
+        form = calibration_form(self.calibration, self.estimator)
+        return form is not None or super()._has_probabilities()
+
+    def decide(self, X: Any) -> Decision:
+        """Return the decision for the batch X: the labels, their expected F and its spread.
+
+        For a multiclass target and a measure other than F_β each class is decided against the rest:
+        a row may have no class or several, unlike in `predict`, which gives every row one class.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows over which F will be measured.
+
+        Returns
+        -------
+        Decision
+            Expected F and its spread are NaN, with a warning, where the probabilities are known to
+            be wrong (`calibration_issue_`). A warning also says where they rest on fewer than ten
+            positives in training. The spread reflects randomness in the labels of X only, not
+            estimation error (docs/limits.md).
+        """
+        check_is_fitted(self)
+        if self.calibration_issue_ is not None:
+            message = f"the F to expect is not known: {self.calibration_issue_}"
+            warnings.warn(message, CalibrationWarning, stacklevel=2)
+        else:
+            warn_about_few_positives(self._prior.fewest, len(self._prior.train))
+        return self._without_forecast(self._decide(self._proba(X)))
+
+    def _without_forecast(self, decision: Decision) -> Decision:
+        """Remove the expected F where the probabilities are known to be wrong."""
+        if self.calibration_issue_ is None:
+            return decision
+        unknown = (np.nan * np.asarray(decision.expected))[()]
+        return replace(decision, expected=unknown, std=unknown, guarantee=None)
+
+    def _predict(self, X: Any) -> Any:
+        margin = self._margin(X)
+        if not self._warned:
+            self._warned = self._warn_if_few(
+                len(margin),
+                "a batch of fewer than",
+                "rows are selected that no larger batch would select; for online prediction, "
+                "freeze() gives a classifier that decides each row alone",
+            )
+        return self._labels.decode(margin)
+
+    def _warn_if_few(self, n: int, fewer: str, harm: str) -> bool:
+        """Warn of too few rows to hold positives on average, at the median rate of labels."""
+        rates = self._prior.usual_rates
+        joint = rates.size and self._average(self._labels) != "samples"
+        few = FEW_IN_BATCH / np.median(rates) if joint else 0.0
+        if n < few:
+            warnings.warn(
+                f"{fewer} {np.ceil(few):.0f} rows holds fewer than "
+                f"{FEW_IN_BATCH:.0f} positives on average, and {harm}",
+                SmallBatchWarning,
+                stacklevel=4,
+            )
+        return bool(n < few)
+
+    def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
+        counts = self.min_selected is not None or not isinstance(self.max_selected, float | None)
+        if counts and self._average(self._labels) != "samples":
+            raise ValueError(
+                "a classifier with a number as min_selected or max_selected cannot be frozen: the "
+                "number is for a batch, and a single row has none"
+            )
+        if self.calibration_issue_ is None:
+            warn_about_few_positives(self._prior.fewest, len(self._prior.train))
+        if X_reference is None:
+            missing = self._missing()
+            if missing is not None:
+                raise ValueError(f"freeze needs X_reference, rows like those to come: {missing}")
+            return self._frozen_like(self.held_out_proba_, from_training=True)
+        reference = self._scorer.predict(X_reference)
+        harm = "its threshold selects rows that no larger one would select; give freeze() more"
+        self._warn_if_few(
+            len(reference), "a reference of fewer than", f"{harm} rows, without labels"
+        )
+        return self._frozen_like(reference)
+
+    def _missing(self) -> str | None:
+        """Return what training lacks to take a threshold from it; None if nothing."""
+        if self._prior.by_batch:
+            return "training does not show the rate that is to be estimated"
+        if self.held_out_proba_ is None:
+            return (
+                "probabilities that were not calibrated here have none of held-out rows, from "
+                "which to take the threshold"
+            )
+        if self._prior.deploy is not None and self._average(self._labels) != "macro":
+            return "training does not show whole rows of labels at other rates"
+        return None
+
+    def _frozen_like(
+        self, reference: Any, *, from_training: bool = False
+    ) -> FixedThresholdFClassifier:
+        """Return the classifier with the thresholds and rates of one batch's probabilities.
+
+        Those of the training rows are drawn first as they would come at the target rate.
+        """
+        self = copy(self)
+        if self._prior.deploy is not None:
+            self._prior = replace(self._prior, deploy=self._prior.rates(reference))
+            moved = self._prior.sample_like if from_training else self._prior.moved
+            reference = moved(reference)
+        decision = self._without_forecast(self._decide(reference, one_vs_rest=True))
+        average = self._average(self._labels)
+        if average == "samples":  # each row is decided alone already
+            mean, std = float(np.mean(decision.expected)), float(np.mean(decision.std))
+            return fix_threshold(self, self._labels, expected_=mean, std_=std)
+        selected = np.asarray(decision.selected).reshape(reference.shape)
+        middle = np.squeeze(midpoint(reference, selected, average), axis=0)
+        threshold = np.where(selected.any(axis=None if average == "micro" else 0), middle, np.inf)
+        one = self._labels.is_binary or average == "micro"
+        return fix_threshold(
+            self,
+            self._labels,
+            threshold_=float(threshold[0]) if one else threshold,
+            gain_=self._gain(reference, selected),
+            expected_=decision.expected,
+            std_=decision.std,
+        )
+
+    def _decide(self, proba: Floats, *, one_vs_rest: bool = False) -> Decision:
+        """Decide a batch; the classes of a multiclass target share its rows by default."""
+        binary, measure = self._labels.is_binary, self._measure()
+        if self._labels.kind == "multiclass" and not one_vs_rest and is_additive(measure):
+            close = 1e-4  # the part of the best macro F that may be missed
+            return maximize_expected_macro_f(proba, labels_per_row=1, measure=measure, tol=close)
+        return maximize_expected_f(
+            proba[:, 0] if binary else proba,
+            measure=measure,
+            average=None if binary else self._average(self._labels),
+            min_precision=self.min_precision,
+            min_recall=self.min_recall,
+            confidence_level=self.confidence_level,
+            min_selected=self.min_selected,
+            max_selected=self._most_selected(proba, self._labels),
+        )
+
+    def _most_selected(self, proba: Any, labels: Labels) -> int | None:
+        """Return how many may be selected of each set that is decided; None for any number."""
+        if not isinstance(self.max_selected, float):
+            return self.max_selected
+        sizes = {"samples": proba.shape[1], "micro": proba.size, "macro": len(proba)}
+        rate = check_unit_interval("max_selected", self.max_selected)
+        return count_at_rate(rate, sizes[self._average(labels)])
+
+    def estimate_rate(
+        self, X: Any, *, method: str = "likelihood", confidence_level: float = 0.95
+    ) -> Any:
+        """Return the rate of positives in a batch, if rows of each class look as in training.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows, without labels.
+        method : {"likelihood", "moments"}, default="likelihood"
+            The estimator, as in `argmaxf.estimate_rate`. `"moments"` needs the probabilities of
+            training rows while held out, which calibration provides.
+        confidence_level : float, default=0.95
+            Confidence level of the interval.
+
+        Returns
+        -------
+        Interval, list of Interval or ndarray of float
+            The rate with its interval, one for each label of a multilabel target
+            (None for a label with one value only in training); for a multiclass target the most
+            likely share of each class.
+        """
+        check_is_fitted(self)
+        proba = self._scorer.predict(X)
+        found = self._prior.estimated(proba, method, confidence_level, self.held_out_proba_)
+        return self._for_target(found)
+
+    def _proba(self, X: Any) -> Floats:
+        """Return the probabilities to decide by: calibrated, and moved to the rate of X."""
+        return self._prior.moved(self._scorer.predict(X))
+
+    def _average(self, labels: Labels) -> str:
+        return self.average if labels.is_multilabel else "macro"
+
+    def _gain(self, proba: Floats, selected: Bools) -> Any:
+        """Return what a margin is worth to each class, where classes compete for rows."""
+        if self._labels.kind != "multiclass":
+            return 1.0
+        hits, predicted = (proba * selected).sum(axis=0), selected.sum(axis=0)
+        return macro_gain(hits, predicted, proba.sum(axis=0), self._measure())
+
+    def _margin(self, X: Any) -> Floats:
+        proba = self._proba(X)
+        selected = np.asarray(self._decide(proba).selected).reshape(proba.shape)
+        margin = proba - midpoint(proba, selected, self._average(self._labels))
+        return signed(self._gain(proba, selected) * margin, selected)
 
 
 @dataclass(eq=False, repr=False)
-class ExpectedFClassifier(JointDecisionMixin):
+class ExpectedFClassifier(ProbabilityFClassifier):
     """A classifier that predicts the labels with the highest expected F_β (ML^E in the paper).
 
     The probabilities are calibrated on held-out rows. Then `predict(X)` decides all rows of X
@@ -136,71 +407,30 @@ class ExpectedFClassifier(JointDecisionMixin):
     max_selected: int | float | None = None
     pos_label: Any = None
 
-    def _fit(self, rows: TrainingData) -> None:
-        self._check_limits(rows)
-        self._prior = TargetPrior.of(self.deploy_rate, self._labels, rows.columns, rows.weight)
-        if not is_precomputed(self.estimator):  # a comparison warns once
-            warn_about_weights(rows.columns, rows.weight, self.deploy_rate)
-        self.calibration_ = self._form(rows.columns)
-        params = self._fit_params(rows.weight, rows.params)
-        self._warned, self.calibration_issue_ = False, None
-        if self.calibration_ is None:
-            self._fit_uncalibrated(rows, params)
-            return
-        splits = make_splits(self.cv, rows.columns, rows.target, rows.groups)
-        method = response_method(self.estimator, PREFERRED[self._labels.kind])
-        scorer = LabelScorer(self.estimator, self._labels, method)
-        how = (splits, self.calibration_, rows.weight, params)
-        self._use(calibrate(scorer, rows.X, rows.target, *how))
-        self.held_out_proba_ = self._scorer.held_out
-
-    def _check_limits(self, rows: TrainingData) -> None:
-        """Check average and limits; classes that compete for rows have neither."""
-        check_choice("average", self.average, ("macro", "micro", "samples"))
-        chance = ChanceConstraint.of(self.min_precision, self.min_recall, self.confidence_level)
-        least, most = self.min_selected, self._most_selected(rows.columns)
-        problem = Problem.of(1.0, self._measure(), 0.0, "split", least, most)
-        if self._labels.kind != "multiclass":
-            return
-        if self.average != "macro":
-            raise ValueError(
-                "average of a multiclass target must be 'macro', as one class for each row makes "
-                f"any other F accuracy, got {self.average!r}"
-            )
-        if chance is not None or not problem.is_free:
-            raise ValueError(
-                f"a {'budget' if chance is None else 'guarantee'} needs a binary or multilabel "
-                "target: where classes compete for rows, no class decides alone; got "
-                f"{len(self.classes_)} classes"
-            )
+    def hold_out(self, rows: TrainingData) -> HeldOut:
+        """Fit the classifier once for each fold, or once if it is not calibrated."""
+        splits = []
+        if self._form(rows.columns) is None:
+            response_method(self.estimator, ("predict_proba",))
+        elif not isinstance(self.estimator, FrozenEstimator):
+            splits = make_splits(self.cv, rows.columns, rows.target, rows.groups)
+        return hold_out(self.estimator, rows, splits, rows.params, whole=False)
 
     def _form(self, columns: Bools) -> Any:
         """Return the form of calibration to use; None leaves the probabilities as they are."""
-        form = check_calibration(self.calibration)
-        if leaves_as_is(form, self.estimator) or too_rare(columns).all():
-            return None
-        return "isotonic" if isinstance(form, str) and form == "auto" else form
+        rare = too_rare(columns).all()
+        return None if rare else calibration_form(self.calibration, self.estimator)
 
-    def _fit_uncalibrated(self, rows: TrainingData, params: dict[str, Any]) -> None:
-        """Fit the classifier once, and check its probabilities."""
-        self._fit_scorer(rows, params, ("predict_proba",))
-        proba = self._scorer.predict(rows.X)
-        self.held_out_proba_ = proba if isinstance(self.estimator, FrozenEstimator) else None
-        self.calibration_issue_ = calibration_issue(
-            self._scorer.models_,
-            proba,
-            rows.columns,
-            rows.weight,
-            learned_here=not isinstance(last_step(self.estimator), FrozenEstimator),
-            held_out=is_precomputed(self.estimator),
-        )
-        if self.calibration_issue_ is not None:
-            warnings.warn(self.calibration_issue_, CalibrationWarning, stacklevel=4)
-
-    def _replace_models(self, held_out: HeldOutScores, *_: HeldOutScores) -> None:
-        if self.calibration_ is None:
-            super()._replace_models(held_out)
+    def _learn_probabilities(self, held_out: HeldOut) -> None:
+        self.calibration_, self.calibration_issue_ = self._form(held_out.columns), None
+        if self.calibration_ is not None:
+            self._scorer = Calibrated.fit(held_out, self.calibration_)
+            self.held_out_proba_ = self._scorer.held_out(held_out)
             return
-        kind = held_out.kind_of(self._scorer.method)
-        models = [model.reading(kind) for model in held_out.models]
-        self._use(replace(self._scorer, models=models))
+        self._scorer = Calibrated.as_is(held_out.model)
+        rows = held_out.take(np.flatnonzero(held_out.fold >= 0))
+        proba, models = rows.tables["predict_proba"], held_out.model.models_
+        self.held_out_proba_ = None if rows.seen else proba
+        self.calibration_issue_ = calibration_issue(
+            models, proba, rows.columns, rows.weight, rows.seen
+        )

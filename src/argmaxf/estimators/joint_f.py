@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -14,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from argmaxf._base.arrays import Floats
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.linear_f import check_fbeta
-from argmaxf.estimators.margins import midpoint, signed
-from argmaxf.estimators.meta import MetaFClassifier, TrainingData
-from argmaxf.estimators.scores import LabelScorer, response_method
+from argmaxf.estimators.meta import MetaFClassifier, midpoint, signed
+from argmaxf.estimators.scores import LabelScorer, TrainingData, response_method
+from argmaxf.expected.decision import Decision
 from argmaxf.expected.dependent import JointDecision, decide
 from argmaxf.expected.joint_models import JointParameters
 from argmaxf.problem import Problem
@@ -72,19 +71,31 @@ class JointFClassifier(MetaFClassifier):
     measure: Any = "f1"
     zero_division: float = 0.0
     pos_label: Any = None
+    _holds_out = False
 
     def _fit(self, rows: TrainingData) -> None:
         check_fbeta(self._measure())
         self._problem = Problem.of(measure=self._measure(), zero_division=self.zero_division)
-        params = self._fit_params(rows.weight, rows.all_params())
-        if self._labels.kind != "multilabel-indicator":
-            self._fit_scorer(rows, params, ("predict_proba",))
-        elif isinstance(self.estimator, FrozenEstimator):
-            raise ValueError("JointFClassifier trains a model for each label: it cannot be frozen")
-        else:
-            self._fit_counts(rows.X, rows.target, params)
+        response_method(self.estimator, ("predict_proba",))
+        labels, targets = [self._labels], [rows.target]
+        if self._labels.is_multilabel:
+            if isinstance(self.estimator, FrozenEstimator):
+                raise ValueError(
+                    "JointFClassifier trains a model for each label: it cannot be frozen"
+                )
+            total = rows.target.sum(axis=1)  # "this label, and how many in all"; then "none"
+            self.counts_ = np.arange(1, max(1, int(total.max())) + 1)
+            classes = [self.counts_] * rows.target.shape[1] + [np.ones(1, np.int64)]
+            labels = [Labels("multiclass", each) for each in classes]
+            targets = [*(label * total for label in rows.target.T), (total == 0).astype(np.int64)]
+        scorers = [LabelScorer(self.estimator, each) for each in labels]
+        self._scorers: list[LabelScorer] = Parallel()(
+            delayed(scorer.fit)(rows.X, y, **rows.params)
+            for scorer, y in zip(scorers, targets, strict=True)
+        )
+        self._show_models([scorer.models_[0] for scorer in self._scorers])
 
-    def decide(self, X: Any) -> JointDecision:
+    def decide(self, X: Any) -> Decision | JointDecision:
         """Return the decision for each row of a multilabel problem, and its expected F.
 
         Expected values rest on the models' probabilities; as the models are trained separately,
@@ -98,44 +109,29 @@ class JointFClassifier(MetaFClassifier):
         Returns
         -------
         JointDecision
-            One decision for each row.
+            One decision for each row; of other targets a `Decision` about all rows, without an
+            expected F.
         """
         check_is_fitted(self)
-        if self._labels.kind != "multilabel-indicator":
-            raise ValueError(f"decide is for multilabel targets, got a {self._labels.kind} one")
+        if not self._labels.is_multilabel:
+            return super().decide(X)
         problem = self._problem
         source = JointParameters(*self._parameters(X), problem.beta, problem.zero_division)
         return decide(source, problem)
 
     def _proba(self, X: Any) -> Floats:
-        if self._labels.kind == "multilabel-indicator":
-            return np.asarray(np.minimum(self._parameters(X)[0].sum(axis=2), 1.0))
-        return super()._proba(X)
+        if not self._labels.is_multilabel:
+            return self._scorers[0].scores(X, "predict_proba")
+        return np.asarray(np.minimum(self._parameters(X)[0].sum(axis=2), 1.0))
 
     def _margin(self, X: Any) -> Floats:
-        if self._labels.kind == "multilabel-indicator":
-            decision = self.decide(X)
-            worth, selected = decision.contribution, decision.selected
-            return signed(worth - midpoint(worth, selected, "samples"), selected)
-        proba: Floats = self._scorer.predict(X)
-        return proba - 0.5 if self._labels.is_binary else proba
-
-    def _fit_counts(self, X: Any, target: NDArray[np.int64], params: dict[str, Any]) -> None:
-        """Fit the models of "this label, and how many in all"."""
-        method = response_method(self.estimator, ("predict_proba",))
-        total = target.sum(axis=1)
-        self.counts_ = np.arange(1, max(1, int(total.max())) + 1)
-        classes = [self.counts_] * target.shape[1] + [np.ones(1, np.int64)]
-        targets = [*(label * total for label in target.T), (total == 0).astype(np.int64)]
-        scorers = [LabelScorer(self.estimator, Labels("multiclass", c), method) for c in classes]
-        self._scorers: list[LabelScorer] = Parallel()(
-            delayed(scorer.fit)(X, y, **params) for scorer, y in zip(scorers, targets, strict=True)
-        )
-        self.estimators_ = [scorer.models_[0] for scorer in self._scorers]
-        self._show_features(self.estimators_[0])
+        if not self._labels.is_multilabel:
+            return self._proba(X) - (0.5 if self._labels.is_binary else 0.0)
+        decision: Any = self.decide(X)
+        worth, selected = decision.contribution, decision.selected
+        return signed(worth - midpoint(worth, selected, "samples"), selected)
 
     def _parameters(self, X: Any) -> tuple[Floats, Floats]:
         """Return P(y_i = 1, S = s | x), rows × labels × counts, and P(S = 0 | x)."""
-        *labels, empty = self._scorers
-        joint = np.stack([scorer.predict(X) for scorer in labels], axis=1)
-        return joint, empty.predict(X)[:, 0]
+        *joint, empty = (scorer.scores(X, "predict_proba") for scorer in self._scorers)
+        return np.stack(joint, axis=1), empty[:, 0]

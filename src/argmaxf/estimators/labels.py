@@ -59,10 +59,10 @@ class Labels:
         """Whether there is one column."""
         return self.kind == "binary"
 
-    @cached_property
-    def n_columns(self) -> int:
-        """How many 0/1 columns the target has."""
-        return 1 if self.is_binary else len(self.classes)
+    @property
+    def is_multilabel(self) -> bool:
+        """Whether the labels of a row do not exclude each other."""
+        return self.kind == "multilabel-indicator"
 
     @cached_property
     def names(self) -> NDArray[Any]:
@@ -71,14 +71,14 @@ class Labels:
 
     def target(self, y: Any) -> NDArray[Any]:
         """Return `y` as the array that a scikit-learn classifier is trained on."""
-        if self.kind == "multilabel-indicator":
+        if self.is_multilabel:
             return np.asarray(y.toarray() if sparse.issparse(y) else y).astype(np.int64)
         return np.asarray(column_or_1d(y))
 
     def columns(self, y: Any) -> Bools:
         """Return `y` as booleans, one column per label: (n, n_columns)."""
         target = self.target(y)
-        if self.kind == "multilabel-indicator":
+        if self.is_multilabel:
             return np.asarray(target > 0)
         return np.asarray(target[:, None] == self.names)
 
@@ -117,17 +117,15 @@ class Labels:
         both = np.column_stack([1 - proba, proba])[:, :: self._sign]
         return both[:, -len(self.classes) :]
 
-    def one(self, both: Any, classes: Any = None) -> Floats:
-        """Return the output of `predict_proba` for `classes` as (n, n_columns) probabilities."""
-        if self.kind == "multilabel-indicator":
+    def one(self, both: Any) -> Floats:
+        """Return the output of `predict_proba` as (n, n_columns) probabilities."""
+        if not self.is_binary:
             return np.asarray(both)
-        places = {value: i for i, value in enumerate(self.classes if classes is None else classes)}
-        never = np.zeros(len(both))
-        return np.column_stack([both[:, places[n]] if n in places else never for n in self.names])
+        return np.asarray(np.sum(both, axis=1, where=self.classes == self.positive, keepdims=True))
 
     def warn_about_constants(self, columns: Bools) -> None:
         """Name the labels that have one value only in training; point to the caller of `fit`."""
-        if len(self.classes) == 1 and self.kind != "multilabel-indicator":
+        if len(self.classes) == 1 and not self.is_multilabel:
             only = str(self.classes[0])
             warnings.warn(f"y has one class only, {only}: it is always predicted", stacklevel=4)
             return

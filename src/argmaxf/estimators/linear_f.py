@@ -18,8 +18,7 @@ from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import as_weights
 from argmaxf.empirical.soft_f import LinearModel, SoftF, fit_soft_f
 from argmaxf.empirical.svmperf import MarginF, fit_margin_f
-from argmaxf.estimators.margins import best_thresholds, is_constant, margin
-from argmaxf.estimators.meta import FClassifier
+from argmaxf.estimators.meta import FClassifier, best_thresholds, margin
 from argmaxf.measures import FBeta, Measure
 
 
@@ -106,6 +105,11 @@ def _unscaled(model: LinearModel, scale: StandardScaler | None) -> LinearModel:
     coef = model.coef / scale.scale_
     shift = coef @ scale.mean_ if scale.with_mean else 0.0
     return replace(model, coef=coef, intercept=model.intercept - float(shift))
+
+
+def is_constant(column: Bools) -> bool:
+    """Whether a label has positives only or negatives only."""
+    return bool(column.all() or not column.any())
 
 
 def check_fbeta(measure: Measure) -> float:

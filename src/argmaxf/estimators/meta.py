@@ -1,4 +1,4 @@
-"""What all classifiers share: `FClassifier`, and `MetaFClassifier` for those that wrap another.
+"""What all classifiers share, and the classifier with fixed thresholds that `freeze` returns.
 
 A classifier defines how it is fitted and what its margins are; an entry is predicted positive where
 its margin is not negative.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -23,15 +22,61 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.validation import as_weights
+from argmaxf._base.validation import as_scores, as_weights
+from argmaxf.empirical.cuts import best_threshold
 from argmaxf.estimators.labels import Labels
-from argmaxf.estimators.margins import margin
-from argmaxf.estimators.scores import HeldOutScores, LabelScorer, response_method, weight_parameter
-from argmaxf.measures import Measure, as_measure
+from argmaxf.estimators.scores import HeldOut, LabelScorer, TrainingData, hold_out, weight_parameter
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.values import expected_f
+from argmaxf.measures import Measure, Ratio, as_measure
+
+
+def best_thresholds(columns: Bools, scores: Floats, measure: Measure, weight: Any) -> Floats:
+    """Return the best threshold of each label; a constant label is always or never predicted."""
+    pairs = zip(columns.T, as_scores("score", scores).T, strict=True)
+    best = [best_threshold(y, score, weight, measure) for y, score in pairs]
+    threshold = np.where(columns.all(axis=0), -np.inf, best)
+    return np.where(columns.any(axis=0), threshold, np.inf)
+
+
+def margin(scores: Floats, threshold: Any, gain: Any = 1.0) -> Floats:
+    """Return how far scores lie above their thresholds, 0 where both are the same infinity."""
+    with np.errstate(invalid="ignore"):
+        return np.where(scores == threshold, 0.0, gain * (scores - threshold))
+
+
+def macro_gain(hits: Any, predicted: Any, positives: Any, measure: Measure) -> Any:
+    """Return how much a macro mean gains per unit of probability above a class's threshold.
+
+    One more row of probability p moves V = cT / (k + b_out S + (b_in - b_out) T), as F_β is, by
+    a (p - V / a) / (k + b_out S + (b_in - b_out) T), a = c - (b_in - b_out) V; V / a is the best
+    threshold, so margins of different classes compare after this multiplication. The gain of
+    measures that are no such ratio is 1.
+    """
+    if not isinstance(measure, Ratio):
+        return 1.0
+    c, b_in, b_out, _, _ = measure.coefficients()
+    value = measure.value(hits, predicted, positives)
+    size = measure.fraction(hits, predicted, positives, None)[1]
+    return (c - (b_in - b_out) * value) / np.maximum(size, 1e-9)
+
+
+def midpoint(proba: Floats, selected: Bools, average: str) -> Floats:
+    """Return the probability midway between selected and other items of each decision."""
+    axis = {"macro": 0, "samples": 1, "micro": None}[average]
+    lowest = np.min(np.where(selected, proba, 1.0), axis=axis, keepdims=True)
+    highest = np.max(np.where(selected, 0.0, proba), axis=axis, keepdims=True)
+    return np.asarray((lowest + highest) / 2)
+
+
+def signed(margin: Floats, selected: Bools) -> Floats:
+    """Return margins whose sign is the decision, also for items tied with the threshold."""
+    tiny = np.finfo(np.float64).tiny
+    return np.asarray(np.where(selected, np.maximum(margin, tiny), np.minimum(margin, -tiny)))
 
 
 class FClassifier(ClassifierMixin, BaseEstimator):
-    """Predict and decision_function from margins, for every kind of target."""
+    """Predictions, decisions and fixed thresholds from margins, for every kind of target."""
 
     measure: Any = "f1"
     pos_label: Any = None
@@ -76,6 +121,61 @@ class FClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._labels.orient(self._margin(X))
 
+    def decide(self, X: Any) -> Decision:
+        """Return the decision for the rows of X: the labels, and the F to expect where it is known.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows over which F will be measured.
+
+        Returns
+        -------
+        Decision
+            The labels that `predict` gives, one entry for each label. Expected F and its spread are
+            NaN where the classifier has no calibrated probabilities.
+        """
+        check_is_fitted(self)
+        selected = self._labels.columns(self._predict(X))
+        proba = self._calibrated_proba(X)
+        expected, std = np.full((2, selected.shape[1]), np.nan)
+        if proba is not None:
+            pairs = zip(proba.T, selected.T, strict=True)
+            expected, std = np.transpose([expected_f(*p, measure=self._measure()) for p in pairs])
+        threshold = np.broadcast_to(getattr(self, "threshold_", np.nan), len(expected))
+        each = (selected.T, selected.sum(axis=0), np.asarray(threshold, float), expected, std)
+        chosen, k, cut, mean, spread = (self._for_target(value) for value in each)
+        chosen = chosen if self._labels.is_binary else chosen.T
+        beta = float(getattr(self._measure(), "beta", 1.0))
+        return Decision(chosen, k, cut, mean, spread, beta=beta, n=len(chosen))
+
+    def _calibrated_proba(self, X: Any) -> Floats | None:
+        """Return probabilities that can be expected to be right; None where there are none."""
+        return None
+
+    def freeze(self, X_reference: Any = None) -> FixedThresholdFClassifier:
+        """Return a fitted classifier that decides each row alone: for online prediction.
+
+        Parameters
+        ----------
+        X_reference : array-like, default=None
+            Rows like those to come, without labels. A classifier that decides a batch jointly takes
+            the threshold of their decision, with a warning where they hold fewer than three
+            positives on average; with ``deploy_rate="estimate"`` their rate is kept. By default the
+            training rows, with their probabilities while held out.
+
+        Returns
+        -------
+        FixedThresholdFClassifier
+            With `threshold_`, and the expected F in `expected_` and `std_` where it is known: they
+            are NaN where the probabilities are known to be wrong.
+        """
+        check_is_fitted(self)
+        return self._freeze(X_reference)
+
+    def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
+        return fix_threshold(self, self._labels)
+
     def _measure(self) -> Measure:
         """Return the measure to maximize."""
         return as_measure(self.measure)
@@ -100,28 +200,11 @@ class FClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """The checked arguments of `fit`."""
-
-    X: Any  # passed on as it is
-    y: Any  # as it was given, with the column names of a frame
-    target: NDArray[Any]  # as the wrapped classifier takes it
-    columns: Bools  # one for each label
-    weight: Floats | None
-    groups: Any  # of rows that are held out together
-    params: dict[str, Any]  # for the wrapped classifier's `fit`
-
-    def all_params(self) -> dict[str, Any]:
-        """Return the parameters for a classifier that holds out no rows: groups are one of them."""
-        return self.params if self.groups is None else {"groups": self.groups, **self.params}
-
-
 class MetaFClassifier(MetaEstimatorMixin, FClassifier):
     """A wrapper around one scikit-learn classifier; X is passed on to it as it is."""
 
     estimator: Any
-    _scorer: Any
+    _holds_out = True  # rows; groups of others are passed on to the wrapped classifier
 
     @abstractmethod
     def _fit(self, rows: TrainingData) -> None:
@@ -157,48 +240,21 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
         check_consistent_length(X, labelled)
         weight = as_weights(sample_weight, labelled.shape[0])
         labels = self._read_target(labelled if weight is None else labelled[weight > 0])
+        if groups is not None and not self._holds_out:
+            fit_params = {"groups": groups, **fit_params}
         target = labels.target(labelled)
-        self._fit(TrainingData(X, y, target, labels.columns(target), weight, groups, fit_params))
+        params = route_fit_params(self, weight, fit_params)
+        columns = labels.columns(target)
+        self._fit(TrainingData(X, y, labels, target, columns, weight, groups, params))
         return self
 
-    def _fit_params(self, weight: Any, params: dict[str, Any]) -> dict[str, Any]:
-        return route_fit_params(self, weight, params)
-
-    def _fit_scorer(self, rows: TrainingData, params: dict[str, Any], methods: Any) -> None:
-        """Fit the wrapped classifier on all rows."""
-        scorer = LabelScorer(self.estimator, self._labels, response_method(self.estimator, methods))
-        self._use(scorer.fit(rows.X, rows.target, **params))
-
-    def _use(self, scorer: Any) -> None:
-        """Decide by this scorer, and show its fitted models and their features."""
-        self._scorer, self.estimators_ = scorer, scorer.models_
-        self._show_features(self.estimators_[0])
-
-    def _show_features(self, model: Any) -> None:
+    def _show_models(self, models: list[Any]) -> None:
+        """Show fitted models, and the features of the first as one's own."""
+        self.estimators_ = models
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
-
-    def use_models(self, *held_out: HeldOutScores) -> Self:
-        """Replace precomputed scores, on which this classifier was fitted, by their models.
-
-        Parameters
-        ----------
-        *held_out : HeldOutScores
-            The scores of each classifier, and the fitted models that gave them.
-
-        Returns
-        -------
-        object
-            The fitted classifier itself, for rows of X.
-        """
-        self.estimator = held_out[0].estimator
-        self._replace_models(*held_out)
-        return self
-
-    def _replace_models(self, held_out: HeldOutScores, *_: HeldOutScores) -> None:
-        assert held_out.model is not None
-        self._use(held_out.model.reading(held_out.kind_of(self._scorer.method)))
+            found = [getattr(model, name) for model in models if hasattr(model, name)]
+            if found:
+                setattr(self, name, found[0])
 
     def _has_probabilities(self) -> bool:
         """Whether the classifier has, or will have, probabilities."""
@@ -221,10 +277,9 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
         check_is_fitted(self)
         return self._labels.both(self._proba(X))
 
+    @abstractmethod
     def _proba(self, X: Any) -> Floats:
         """Return the probability of each label, (n, n_columns)."""
-        proba: Floats = self._scorer.scores(X, "predict_proba")
-        return proba
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing: weights are used here, and passed on where they are requested."""
@@ -252,7 +307,7 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
 def route_fit_params(meta: MetaFClassifier, weight: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Return what the `fit` of the wrapped classifier gets: weights if it takes them, and params.
 
-    Its warning points to the caller of `fit`, where `_fit` calls this through `_fit_params`.
+    Its warning points to the caller of the caller, as of `fit`.
     """
     estimator = meta.estimator
     if isinstance(estimator, FrozenEstimator) or (weight is None and not params):
@@ -267,26 +322,197 @@ def route_fit_params(meta: MetaFClassifier, weight: Any, params: dict[str, Any])
     warnings.warn(
         f"{type(estimator).__name__} takes no sample_weight: the weights only count in the F to be "
         "maximized",
-        stacklevel=5,
+        stacklevel=3,
     )
     return dict(params)
 
 
-class PlainClassifier(MetaFClassifier):
+class ScoreFClassifier(MetaFClassifier):
+    """A classifier that decides by the scores of the wrapped one, learned from held-out rows."""
+
+    _model: LabelScorer
+
+    def _fit(self, rows: TrainingData) -> None:
+        self.check(rows.labels, rows.columns)
+        self.learn(self.hold_out(rows))
+
+    def check(self, labels: Labels, columns: Bools) -> None:
+        """Refuse parameters that do not suit the target, before anything is fitted.
+
+        Parameters
+        ----------
+        labels : Labels
+            The labels of the target.
+        columns : ndarray of bool of shape (n_samples, n_labels)
+            The target, one column for each label.
+        """
+
+    @abstractmethod
+    def hold_out(self, rows: TrainingData) -> HeldOut:
+        """Fit the wrapped classifier, and return the scores to learn from.
+
+        Parameters
+        ----------
+        rows : TrainingData
+            The checked arguments of `fit`.
+
+        Returns
+        -------
+        HeldOut
+            The fitted models, and their scores of rows they were not trained on.
+        """
+
+    def learn(self, held_out: HeldOut) -> Self:
+        """Learn how to decide by held-out scores; a comparison shares them among classifiers.
+
+        Parameters
+        ----------
+        held_out : HeldOut
+            The fitted models, and their scores of rows they were not trained on.
+
+        Returns
+        -------
+        object
+            The fitted classifier itself.
+        """
+        self._labels, self.classes_ = held_out.labels, held_out.labels.classes
+        self._learn(held_out)
+        return self
+
+    @abstractmethod
+    def _learn(self, held_out: HeldOut) -> None:
+        """Learn how to decide; the labels are known."""
+
+    def _use(self, model: LabelScorer) -> None:
+        """Score new rows by this model."""
+        self._model = model
+        self._show_models(getattr(model, "models_", []))
+
+    def _proba(self, X: Any) -> Floats:
+        return self._model.scores(X, "predict_proba")
+
+
+class PlainClassifier(ScoreFClassifier):
     """Any classifier at its own threshold, for every kind of target (ML^.5 in the paper)."""
+
+    _holds_out = False
 
     def __init__(self, estimator: Any, *, pos_label: Any = None) -> None:
         self.estimator = estimator
         self.pos_label = pos_label
 
-    def _fit(self, rows: TrainingData) -> None:
-        params = self._fit_params(rows.weight, rows.all_params())
-        self._fit_scorer(rows, params, ("predict_proba", "decision_function"))
+    def hold_out(self, rows: TrainingData) -> HeldOut:
+        """Fit the wrapped classifier on all rows; there is nothing to tune."""
+        return hold_out(self.estimator, rows, [], rows.params, whole=True)
 
-    @property
-    def threshold_(self) -> float:
-        """The threshold on probabilities, or on decision scores where there are none."""
-        return 0.5 if self._scorer.method == "predict_proba" else 0.0
+    def _learn(self, held_out: HeldOut) -> None:
+        """Take probabilities, at 0.5, or decision scores at 0 where there are none."""
+        self._kind = next(iter(held_out.tables))
+        self.threshold_ = 0.5 if self._kind == "predict_proba" else 0.0
+        self._use(held_out.model)
 
     def _margin(self, X: Any) -> Floats:
-        return margin(self._scorer.predict(X), self.threshold_)
+        return margin(self._model.scores(X, self._kind), self.threshold_)
+
+
+class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
+    """A fitted classifier that decides each row alone; `freeze` returns it.
+
+    The same row always gets the same labels, whatever it is predicted with. This is scikit-learn's
+    `FixedThresholdClassifier` for every kind of target. Like a `FrozenEstimator` it does not change
+    when it is cloned or fitted.
+
+    Parameters
+    ----------
+    estimator : classifier
+        The fitted classifier of this package that was frozen.
+
+    Attributes
+    ----------
+    threshold_ : float, ndarray or None
+        The probability from which a label is predicted, one for each label where F is macro:
+        ``predict_proba(X)[:, 1] >= threshold_`` is `predict` for a binary target. Of a classifier
+        without probabilities, its threshold on the scores. None where each row is decided over its
+        labels.
+    expected_ : float or ndarray
+        The expected F on rows like the reference. NaN where it is not known; so for a tuned
+        threshold, whose F on the tuning rows (`estimator.f_`) is higher than on new rows.
+    std_ : float or ndarray
+        Standard deviation of F on a set of the reference's size.
+    classes_ : ndarray
+        The labels, as the frozen classifier has them.
+    """
+
+    threshold_: Any = None
+    expected_: Any = np.nan
+    std_: Any = np.nan
+    # What a margin on probabilities is worth to each class; None where the classifier decides.
+    gain_: Any = None
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Do nothing: the classifier is fitted, and its thresholds are fixed.
+
+        Parameters
+        ----------
+        X : object
+            Ignored.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        FixedThresholdFClassifier
+            The classifier itself.
+        """
+        return self
+
+    def _freeze(self, X_reference: Any) -> Self:
+        return self
+
+    def _calibrated_proba(self, X: Any) -> Floats | None:
+        unknown = np.isnan(self.expected_).all()
+        return None if unknown else self._labels.one(self.estimator.predict_proba(X))
+
+    def _margin(self, X: Any) -> Floats:
+        if self.gain_ is None:
+            return self._labels.margins(self.estimator.decision_function(X))
+        proba = self._labels.one(self.estimator.predict_proba(X))
+        return margin(proba, self.threshold_, self.gain_)
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the frozen classifier.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows.
+
+        Returns
+        -------
+        ndarray
+            Of each class, or of each label of a multilabel target.
+        """
+        proba: NDArray[np.float64] = self.estimator.predict_proba(X)
+        return proba
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
+
+def fix_threshold(fitted: Any, labels: Labels, **attributes: Any) -> FixedThresholdFClassifier:
+    """Return a fitted classifier that decides each row as `fitted` does, or by `threshold_`.
+
+    `attributes` are those of `FixedThresholdFClassifier`; a `threshold_` is one on probabilities.
+    """
+    frozen = FixedThresholdFClassifier(fitted)
+    frozen.threshold_ = getattr(fitted, "threshold_", None)
+    frozen.measure = getattr(fitted, "measure", "f1")
+    frozen.__dict__.update(_labels=labels, classes_=labels.classes, **attributes)
+    return frozen

@@ -1,91 +1,52 @@
-"""One column of scores per label, from any scikit-learn classifier."""
+"""Scores from any scikit-learn classifier, one column per label, of rows it was not trained on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags, indexable, resample
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from argmaxf._base.arrays import Bools, Floats, Ints
-from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.folds import Split
+from argmaxf.estimators.labels import Labels, constants_silenced
 
-# The first of these that a classifier has gives its scores. A multinomial model's decision_function
-# does not score one class against the rest. Log-odds are for naive Bayes, which saturates.
+# The first of these that a classifier has gives the scores for thresholds and calibration. A
+# multinomial model's decision_function does not score one class against the rest. Log-odds are for
+# naive Bayes, whose probabilities round to 0 and 1.
 PREFERRED = {
     "binary": ("decision_function", "log_odds", "predict_proba"),
     "multilabel-indicator": ("decision_function", "log_odds", "predict_proba"),
     "multiclass": ("predict_proba", "decision_function"),
 }
-CERTAIN = {  # the scores of a label that is positive in no row, and in every row
-    "predict_proba": (0.0, 1.0),
-    "log_odds": (-np.inf, np.inf),
-    "decision_function": (-np.inf, np.inf),
-}
 
 
-class PrecomputedScores(ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose input is its own scores, one column per label.
+@dataclass(frozen=True)
+class TrainingData:
+    """The checked arguments of `fit`."""
 
-    With it, methods that wrap a classifier learn from one table of held-out scores. The table has a
-    block of columns for each of `kinds`: probabilities first where there are any, and the scores
-    for thresholds last. `first` is the number of other blocks before them.
-    """
-
-    def __init__(
-        self, labels: Labels, kinds: tuple[str, ...], calibrated: bool = True, first: int = 0
-    ) -> None:
-        self.labels = labels
-        self.kinds = kinds
-        self.calibrated = calibrated  # whether the probabilities are to be used as they are
-        self.first = first
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The classes of the labels."""
-        return self.labels.classes
-
-    @available_if(lambda self: self.kinds[0] == "predict_proba")
-    def predict_proba(self, X: Floats) -> Floats:
-        """Return the first block, as probabilities."""
-        return self.labels.both(self.block(X, "predict_proba"))
-
-    @available_if(lambda self: self.kinds[-1] != "predict_proba")
-    def decision_function(self, X: Floats) -> Floats:
-        """Return the last block, as decision scores."""
-        return self.labels.orient(self.block(X, "decision_function"))
-
-    def block(self, X: Floats, kind: str) -> Floats:
-        """Return the columns of one kind: probabilities, or else the scores for thresholds."""
-        number = 0 if kind == "predict_proba" else len(self.kinds) - 1
-        start = (self.first + number) * self.labels.n_columns
-        return X[:, start : start + self.labels.n_columns]
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Do nothing: the scores are given."""
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-def is_precomputed(estimator: Any) -> bool:
-    """Whether a classifier is `PrecomputedScores`, frozen so that nothing fits it."""
-    frozen = isinstance(estimator, FrozenEstimator)
-    return frozen and isinstance(estimator.estimator, PrecomputedScores)
+    X: Any  # passed on as it is
+    y: Any  # as it was given, with the column names of a frame
+    labels: Labels
+    target: NDArray[Any]  # as the wrapped classifier takes it
+    columns: Bools  # one for each label
+    weight: Floats | None
+    groups: Any  # of rows that are held out together
+    params: dict[str, Any]  # for the wrapped classifier's `fit`
 
 
 class LabelScorer(BaseEstimator):
@@ -93,24 +54,20 @@ class LabelScorer(BaseEstimator):
 
     One model is fitted where the classifier can hold all labels at once, otherwise one per label.
     Where training has one class only, a constant model is fitted in its place.
-
-    `method` is `"predict_proba"`, `"decision_function"`, or `"log_odds"`: those of
-    `predict_log_proba`, which still order rows where probabilities round to 0 or 1.
     """
 
     __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012  scikit-learn's convention
 
-    def __init__(
-        self, estimator: Any, labels: Labels, method: str, passed: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, estimator: Any, labels: Labels, passed: tuple[str, ...] = ()) -> None:
         self.estimator = estimator
         self.labels = labels
-        self.method = method
         self.passed = passed  # the parameters of `fit` to request where metadata are routed
 
     def fit(self, X: Any, y: NDArray[Any], sample_weight: Any = None, **params: Any) -> LabelScorer:
         """Fit the classifier on `y`, as `Labels.target` gives it; `params` are for its `fit`."""
-        targets = y.T if self._one_model_per_label() else [y]
+        tags = get_tags(self.estimator).classifier_tags
+        one_holds_all = isinstance(self.estimator, FrozenEstimator) or (tags and tags.multi_label)
+        targets = y.T if self.labels.is_multilabel and not one_holds_all else [y]
         self.models_ = [_fit_one(self.estimator, X, t, sample_weight, params) for t in targets]
         return self
 
@@ -121,110 +78,158 @@ class LabelScorer(BaseEstimator):
             request.fit.add_request(param=name, alias=True)
         return request
 
-    def predict(self, X: Any) -> Floats:
-        """Return the scores."""
-        return self.scores(X, self.method)
+    def scores(self, X: Any, kind: str) -> Floats:
+        """Return the scores of one kind: a method of the classifier, or `"log_odds"`.
 
-    def scores(self, X: Any, method: str) -> Floats:
-        """Return the scores that `method` of the fitted classifier gives."""
-        found = [self._columns(model, X, method) for model in self.models_]
-        scores = np.concatenate(found, axis=1)
-        if not is_precomputed(self.estimator) and np.isnan(scores).any():
+        Those are of `predict_log_proba`, which orders rows whose probabilities round to 0 or 1.
+        """
+        if isinstance(X, HeldOut):
+            return X.tables[kind]
+        scores = np.concatenate([self._columns(model, X, kind) for model in self.models_], axis=1)
+        if np.isnan(scores).any():
             row = int(np.argmax(np.isnan(scores).any(axis=1)))
             name = type(last_step(self.estimator)).__name__
-            raise ValueError(f"{name} must give numbers as {method}, got NaN in row {row}")
+            raise ValueError(f"{name} must give numbers as {kind}, got NaN in row {row}")
         return scores
 
-    def reading(self, method: str) -> LabelScorer:
-        """Return the same fitted models with another method."""
-        other = LabelScorer(self.estimator, self.labels, method)
-        other.models_ = self.models_
-        return other
+    def read(self, X: Any, kinds: Sequence[str]) -> dict[str, Floats]:
+        """Return the scores of several kinds."""
+        return {kind: self.scores(X, kind) for kind in kinds}
 
-    def has_logistic_link(self, X: Any, n: int) -> bool:
-        """Whether probabilities are the logistic function of scores, on up to 200 of n rows."""
-        if not hasattr(self.estimator, "predict_proba"):
-            return False
-        few = resample(*indexable(X), replace=False, n_samples=min(200, n), random_state=0)
-        proba = self.scores(few, "predict_proba")
-        return bool(np.allclose(proba, expit(self.predict(few)), rtol=1e-9, atol=1e-12))
-
-    def out_of_fold(
-        self, X: Any, y: NDArray[Any], splits: list[Any], params: dict[str, Any] | None = None
-    ) -> tuple[Floats, list[LabelScorer]]:
-        """Return each row's scores from a model that was not trained on it, and all these models.
-
-        Rows that are never held out, as the first of a time series, have NaN.
-        """
-        scorer = LabelScorer(self.estimator, self.labels, self.method, tuple(params or ()))
-        models = cross_validate(
-            scorer, X, y, cv=splits, scoring=_keep_scores, return_estimator=True,
-            error_score="raise", params=params,
-        )["estimator"]  # fmt: skip
-        scores = np.full((len(y), self.labels.n_columns), np.nan)
-        for (_, rows), model in zip(splits, models, strict=True):
-            scores[rows] = model.held_out_scores_
-            del model.held_out_scores_
-        return scores, models
-
-    def _one_model_per_label(self) -> bool:
-        tags = get_tags(self.estimator).classifier_tags
-        return (
-            self.labels.kind == "multilabel-indicator"
-            and not isinstance(self.estimator, FrozenEstimator)
-            and not (tags is not None and tags.multi_label)
-        )
-
-    def _columns(self, model: Any, X: Any, method: str) -> Floats:
-        if is_precomputed(model):
-            return model.estimator.block(X, method)  # type: ignore[no-any-return]
-        response, classes = _response(model, X, method), model.classes_
-        if self.labels.kind != "multilabel-indicator":
-            return _align(response, classes, self.labels.names, method)
+    def _columns(self, model: Any, X: Any, kind: str) -> Floats:
+        never = 0.0 if kind == "predict_proba" else -np.inf
+        response, classes = _response(model, X, kind, never), model.classes_
+        if not self.labels.is_multilabel:
+            return _align(response, classes, self.labels.names, kind, never)
         if isinstance(response, list):  # one array per label, as forests give
             pairs = zip(response, classes, strict=True)
-            return np.concatenate([_align(r, c, [1], method) for r, c in pairs], axis=1)
-        return response if len(self.models_) == 1 else _align(response, classes, [1], method)
+            return np.concatenate([_align(r, c, [1], kind, never) for r, c in pairs], axis=1)
+        one = len(self.models_) == 1
+        return response if one else _align(response, classes, [1], kind, never)
 
 
 @dataclass(frozen=True)
-class HeldOutScores:
-    """Held-out scores of a classifier, and its models: one for all rows, and one for each part.
+class HeldOut:
+    """Rows with their labels, and their scores by models that were not trained on them.
 
-    `scores` has a block of columns for each of `kinds`, as in `PrecomputedScores`. `parts` are the
-    rows that each of `models` was not trained on.
+    Classifiers learn from it, and a `LabelScorer` takes it in place of X.
     """
 
-    estimator: Any
-    model: LabelScorer | None
-    models: list[LabelScorer]
-    parts: list[Ints]
-    kinds: tuple[str, ...]
-    scores: Floats
+    model: LabelScorer  # for new rows: fitted on all rows, or on those of a single split
+    models: list[LabelScorer]  # of each fold
+    fold: Ints  # whose model scored each row; -1 where a row is never held out
+    tables: dict[str, Floats]  # of each kind of scores; NaN in rows that are never held out
     columns: Bools
     weight: Floats | None
+    seen: bool | None = False  # whether the models were trained on these rows; None is not known
+    other: HeldOut | None = None  # the same rows by the model to blend with
 
-    def kind_of(self, method: str) -> str:
-        """Return which of `kinds` this method of `PrecomputedScores` gives."""
-        return self.kinds[0 if method == "predict_proba" else -1]
+    @classmethod
+    def of(
+        cls, fitted: Sequence[Any], splits: Sequence[Split], columns: Bools, weight: Floats | None
+    ) -> HeldOut:
+        """Gather models and what `Fit` has read; one after those of the splits is for new rows."""
+        models, read = zip(*fitted, strict=True)
+        tables = {kind: np.full(columns.shape, np.nan) for kind in read[0]}
+        fold = np.full(len(columns), -1)
+        for i, (_, rows) in enumerate(splits):
+            fold[rows] = i
+            for kind, scores in read[i].items():
+                tables[kind][rows] = scores
+        return cls(models[-1], [*models[: len(splits)]], fold, tables, columns, weight)
 
-    def of_kind(self, kind: str) -> Floats:
-        """Return the scores of one kind."""
-        width = self.columns.shape[1]
-        start = self.kinds.index(kind) * width
-        return self.scores[:, start : start + width]
+    @property
+    def labels(self) -> Labels:
+        """The labels of the target."""
+        return self.model.labels
+
+    @property
+    def kind(self) -> str:
+        """The kind of scores for thresholds and calibration."""
+        return tuple(self.tables)[-1]
+
+    def parts(self) -> Iterator[tuple[LabelScorer, Ints]]:
+        """Yield the model of each fold and its rows, where there are any."""
+        for i, model in enumerate(self.models):
+            rows = np.flatnonzero(self.fold == i)
+            if rows.size:
+                yield model, rows
+
+    def take(self, rows: Ints) -> HeldOut:
+        """Return some of the rows."""
+        return replace(
+            self,
+            fold=self.fold[rows],
+            tables={kind: table[rows] for kind, table in self.tables.items()},
+            columns=self.columns[rows],
+            weight=None if self.weight is None else self.weight[rows],
+            other=None if self.other is None else self.other.take(rows),
+        )
+
+    def has_logistic_link(self) -> bool:
+        """Whether probabilities are the logistic function of the scores for thresholds."""
+        proba, scores = self.tables.get("predict_proba"), self.tables[self.kind]
+        if proba is None or proba is scores:
+            return False
+        return bool(np.allclose(proba, expit(scores), rtol=1e-9, atol=1e-12, equal_nan=True))
 
 
-def _keep_scores(model: LabelScorer, X: Any, y: Any) -> float:
-    """Keep the held-out scores on the model; `cross_validate` calls this as its scorer."""
-    model.held_out_scores_ = model.predict(X)
+@dataclass(frozen=True)
+class Fit:
+    """One model to fit: on the rest of a fold, or without a split on all rows."""
+
+    model: Any
+    params: dict[str, Any]
+    read: Callable[[Any, Any], Any]  # what to keep of the model for rows it was not trained on
+    split: Split | None = None
+
+    def run(self, X: Any, target: NDArray[Any], X_new: Any = None) -> tuple[Any, Any]:
+        """Return the fitted model, and what was read from it for the fold or for `X_new`."""
+        with constants_silenced():
+            if self.split is None:
+                model = clone(self.model).fit(X, target, **self.params)
+                return model, None if X_new is None else self.read(model, X_new)
+            how = {"scoring": partial(_keep, self.read), "params": self.params}
+            (model,) = cross_validate(
+                self.model, X, target, cv=[self.split], return_estimator=True, error_score="raise",
+                **how,
+            )["estimator"]  # fmt: skip
+            return model, vars(model).pop("read_")
+
+
+def _keep(read: Callable[[Any, Any], Any], model: Any, X: Any, y: Any) -> float:
+    """Keep what is read on the model; `cross_validate` calls this as its scorer."""
+    model.read_ = read(model, X)
     return 0.0
 
 
-def kinds_of_scores(estimator: Any) -> tuple[str, ...]:
-    """Return which scores to read from a classifier: probabilities, and those for thresholds."""
-    wanted = ("predict_proba", response_method(estimator, PREFERRED["binary"]))
-    return tuple(kind for kind in dict.fromkeys(wanted) if _has(estimator, kind))
+def score_fits(
+    estimator: Any, labels: Labels, splits: Sequence[Split], params: dict[str, Any], whole: bool
+) -> list[Fit]:
+    """Return the fits of a classifier on the rest of each split, and if `whole` on all rows.
+
+    They read probabilities, where it has any, and the scores for thresholds.
+    """
+    wanted = dict.fromkeys(("predict_proba", response_method(estimator, PREFERRED[labels.kind])))
+    read = partial(LabelScorer.read, kinds=[kind for kind in wanted if _has(estimator, kind)])
+    one = Fit(LabelScorer(estimator, labels, tuple(params)), params, read)
+    return [*(replace(one, split=split) for split in splits), *([one] if whole else [])]
+
+
+def hold_out(
+    estimator: Any, rows: TrainingData, splits: Sequence[Split], params: dict[str, Any], whole: bool
+) -> HeldOut:
+    """Return each row's scores from a model that was not trained on it, and all models.
+
+    Without splits one model is fitted, and scores the rows it was fitted on.
+    """
+    fits = score_fits(estimator, rows.labels, splits, params, whole or not splits)
+    also = None if splits else rows.X
+    fitted = Parallel()(delayed(fit.run)(rows.X, rows.target, also) for fit in fits)
+    every = (np.arange(0), np.arange(len(rows.target)))
+    held_out = HeldOut.of(fitted, splits or [every], rows.columns, rows.weight)
+    known = not isinstance(last_step(estimator), FrozenEstimator)
+    return replace(held_out, seen=not splits if known else None)
 
 
 def response_method(estimator: Any, methods: Sequence[str]) -> str:
@@ -240,12 +245,11 @@ def response_method(estimator: Any, methods: Sequence[str]) -> str:
     return found
 
 
-def _has(estimator: Any, method: str) -> bool:
-    if method == "log_odds":
-        return hasattr(estimator, "predict_log_proba") and hasattr(
-            last_step(estimator), "predict_joint_log_proba"
-        )
-    return hasattr(estimator, method)
+def _has(estimator: Any, kind: str) -> bool:
+    if kind != "log_odds":
+        return hasattr(estimator, kind)
+    naive_bayes = hasattr(last_step(estimator), "predict_joint_log_proba")
+    return naive_bayes and hasattr(estimator, "predict_log_proba")
 
 
 def last_step(estimator: Any) -> Any:
@@ -267,12 +271,6 @@ def weight_parameter(estimator: Any) -> str | None:
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
-def requesting_weights(classifier: Any) -> Any:
-    """Return a classifier that requests weights, where scikit-learn routes metadata."""
-    routed = get_config()["enable_metadata_routing"]
-    return classifier.set_fit_request(sample_weight=True) if routed else classifier
-
-
 def _fit_one(estimator: Any, X: Any, y: NDArray[Any], weight: Any, params: dict[str, Any]) -> Any:
     if isinstance(estimator, FrozenEstimator):
         return estimator.fit(X, y)
@@ -284,27 +282,16 @@ def _fit_one(estimator: Any, X: Any, y: NDArray[Any], weight: Any, params: dict[
     return model.fit(X, y, **({} if name is None else {name: weight}), **params)
 
 
-def _response(model: Any, X: Any, method: str) -> Any:
-    if method == "log_odds" and _has(model, method):
-        return log_odds(np.asarray(model.predict_log_proba(X)))
-    if hasattr(model, method):
-        return getattr(model, method)(X)
-    never, always = CERTAIN[method]  # a constant model has probabilities only
-    return np.where(model.predict_proba(X) > 0, always, never)
+def _response(model: Any, X: Any, kind: str, never: float) -> Any:
+    if kind == "log_odds" and _has(model, kind):  # of two classes
+        log_proba = np.asarray(model.predict_log_proba(X))
+        return log_proba - log_proba[:, ::-1]
+    if hasattr(model, kind):
+        return getattr(model, kind)(X)
+    return np.where(model.predict_proba(X) > 0, -never, never)  # of a constant model
 
 
-def log_odds(log_proba: Floats) -> Floats:
-    """Return the log-odds of each class against all others, from logarithms of probabilities.
-
-    >>> log_odds(np.log([[0.25, 0.5, 0.25]])).round(4)
-    array([[-1.0986,  0.    , -1.0986]])
-    """
-    classes = range(log_proba.shape[1])
-    others = [logsumexp(np.delete(log_proba, k, axis=1), axis=1) for k in classes]
-    return np.asarray(log_proba - np.column_stack(others))
-
-
-def _align(response: Any, classes: Any, wanted: Any, method: str) -> Floats:
+def _align(response: Any, classes: Any, wanted: Any, kind: str, never: float) -> Floats:
     """Return the response's columns for the `wanted` classes.
 
     A class that was not in training is never predicted: it gets the lowest score.
@@ -314,9 +301,9 @@ def _align(response: Any, classes: Any, wanted: Any, method: str) -> Floats:
         response = np.column_stack([-response, response])
     if response.shape[1] != len(classes):
         raise ValueError(
-            f"{method} must give one column per class, got {response.shape[1]} for "
+            f"{kind} must give one column per class, got {response.shape[1]} for "
             f"{len(classes)} classes"
         )
     known = {value: response[:, i] for i, value in enumerate(classes)}
-    never = np.full(len(response), CERTAIN[method][0])
-    return np.column_stack([known.get(value, never) for value in wanted])
+    lowest = np.full(len(response), never)
+    return np.column_stack([known.get(value, lowest) for value in wanted])

@@ -63,7 +63,7 @@ class TargetPrior:
     @property
     def usual_rates(self) -> Floats:
         """The rates to expect before a batch is seen, of labels that vary in training."""
-        rates = self.train if self.deploy is None or self.by_batch else self.rates(self.train)
+        rates = self.train if self.deploy is None or self.by_batch else self.rates()
         return np.asarray(rates[self.varies])
 
     def estimated(
@@ -89,9 +89,9 @@ class TargetPrior:
         ]
         return found
 
-    def rates(self, proba: Floats) -> Floats:
-        """Return the rate of each label where a batch comes from."""
-        if not self.by_batch:
+    def rates(self, proba: Floats | None = None) -> Floats:
+        """Return the rate of each label where a batch comes from; one estimated needs the batch."""
+        if proba is None or not self.by_batch:
             return np.broadcast_to(np.asarray(self.deploy, dtype=np.float64), self.train.shape)
         found = self.estimated(proba)
         if self.labels.kind == "multiclass":
@@ -154,7 +154,7 @@ def check_deploy_rate(deploy_rate: Any, labels: Labels) -> None:
         check_choice("deploy_rate", deploy_rate, (ESTIMATE,))
         return
     rates = np.atleast_1d(check_rate("deploy_rate", deploy_rate))
-    n = labels.n_columns
+    n = len(labels.names)
     if labels.kind != "multiclass":
         if rates.shape not in ((1,), (n,)):
             raise ValueError(
@@ -202,11 +202,14 @@ class DriftDetector:
     """
 
     models: list[LabelScorer]
+    kind: str
     scores: Floats
 
     def warn_if_unlike(self, X: Any, chosen: str, by_batch: bool) -> None:
         """Warn the caller's caller where a label's scores differ clearly and by much."""
-        shares = [m.predict(X)[i :: len(self.models)] for i, m in enumerate(self.models)]
+        shares = [
+            model.scores(X, self.kind)[i :: len(self.models)] for i, model in enumerate(self.models)
+        ]
         found = Distance.between(self.scores, np.concatenate(shares))
         if not found.matters:
             return

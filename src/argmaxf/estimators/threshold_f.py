@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -18,19 +18,19 @@ from argmaxf.constraints import Constraints
 from argmaxf.empirical.cuts import threshold_std
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
-from argmaxf.estimators.calibration import fit_curves
-from argmaxf.estimators.fixed_threshold import FixedThresholdFClassifier, FreezeMixin, fix_threshold
+from argmaxf.estimators.calibration import Calibrated
 from argmaxf.estimators.folds import is_share, make_splits, seed_of, too_rare
-from argmaxf.estimators.margins import best_thresholds, macro_gain, margin
-from argmaxf.estimators.meta import MetaFClassifier, TrainingData
-from argmaxf.estimators.scores import (
-    PREFERRED,
-    HeldOutScores,
-    LabelScorer,
-    is_precomputed,
-    response_method,
+from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.meta import (
+    FixedThresholdFClassifier,
+    ScoreFClassifier,
+    best_thresholds,
+    fix_threshold,
+    macro_gain,
+    margin,
 )
-from argmaxf.estimators.shift import TargetPrior
+from argmaxf.estimators.scores import HeldOut, TrainingData, hold_out
+from argmaxf.estimators.shift import TargetPrior, check_deploy_rate
 
 SATURATED = 25.0  # log-odds from which probabilities are too close to 1 to order rows
 
@@ -41,12 +41,6 @@ class TuningRows(NamedTuple):
     columns: Bools
     scores: Floats
     weight: Floats | None  # of each row, or of each of its labels
-
-    @classmethod
-    def of(cls, columns: Bools, scores: Floats, weight: Floats | None) -> Self:
-        """Take the rows that were held out: the scores of others are NaN."""
-        rows = np.flatnonzero(~np.isnan(scores).any(axis=1))
-        return cls(columns[rows], scores[rows], None if weight is None else weight[rows])
 
     def at(self, prior: TargetPrior, rates: Floats) -> TuningRows:
         """Return the rows weighted to these rates."""
@@ -71,7 +65,7 @@ class TuningRows(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
+class ThresholdFClassifier(ScoreFClassifier):
     """A classifier whose decision threshold is tuned for F_β, exactly (ML^δ in the paper).
 
     Parameters
@@ -162,71 +156,14 @@ class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
     deploy_rate: Any = None
     pos_label: Any = None
 
-    def _fit(self, rows: TrainingData) -> None:
-        self._prior = TargetPrior.of(self.deploy_rate, self._labels, rows.columns, rows.weight)
-        limits = Constraints(self.min_precision, self.min_recall, self.max_selected_rate)
-        self._limits = limits.given()
-        self._check_limits()
-        if rows.groups is not None and self.confidence_level is not None:
-            refuse_groups()
-        tuning = self._fit_models(rows, self._fit_params(rows.weight, rows.params))
-        if self._prior.by_batch:
-            every = [np.arange(len(tuning.scores))]
-            how = (tuning.scores, tuning.columns, "isotonic", tuning.weight)
-            self._rows, self._curves = tuning, fit_curves([self._scorer], every, *how)
-        self._set_thresholds(self._weighted(tuning))
-        if not is_precomputed(self.estimator):  # a comparison needs it of the chosen method only
-            self._set_spread(self._weighted(tuning))
-
-    def _fit_models(self, rows: TrainingData, params: dict[str, Any]) -> TuningRows:
-        """Fit the classifier; return the rows to tune on, held out where possible."""
-        method = response_method(self.estimator, PREFERRED[self._labels.kind])
-        scorer = LabelScorer(self.estimator, self._labels, method)
-        rare, splits = too_rare(rows.columns), []
-        folds = self.cv is not None and (is_share(self.cv) or not rare.all())
-        if folds and not isinstance(self.estimator, FrozenEstimator):
-            splits = make_splits(self.cv, rows.columns, rows.target, rows.groups)
-        if len(splits) == 1:
-            scores, (model,) = scorer.out_of_fold(rows.X, rows.target, splits, params)
-        else:
-            model = scorer.fit(rows.X, rows.target, **params)
-        self._use(self._on_scale(model, rows))
-        if len(splits) == 1 and self._scorer is not model:
-            scores = np.where(np.isnan(scores), np.nan, self._scorer.predict(rows.X))
-        elif len(splits) > 1:
-            scores, _ = self._scorer.out_of_fold(rows.X, rows.target, splits, params)
-            if rare.any():
-                scores = np.where(rare, self._scorer.predict(rows.X), scores)
-        elif len(splits) != 1:
-            scores = self._scorer.predict(rows.X)
-        return TuningRows.of(rows.columns, scores, rows.weight)
-
-    def _on_scale(self, model: LabelScorer, rows: TrainingData) -> LabelScorer:
-        """Return the model with scores whose threshold is one on probabilities, if it has any."""
-        n = len(rows.columns)
-        self._logistic = model.method != "predict_proba" and model.has_logistic_link(rows.X, n)
-        direct = not self._logistic and hasattr(self.estimator, "predict_proba")
-        return model.reading("predict_proba") if direct else model
-
-    def _weighted(self, rows: TuningRows) -> TuningRows:
-        """Return the rows weighted to the target rates, where they are known."""
-        if self._prior.deploy is None or self._prior.by_batch:
-            return rows
-        return rows.at(self._prior, self._prior.rates(rows.scores))
-
-    def _replace_models(self, held_out: HeldOutScores, *_: HeldOutScores) -> None:
-        super()._replace_models(held_out)
-        scores = held_out.of_kind(self._scorer.method)
-        rows = TuningRows.of(held_out.columns, scores, held_out.weight)
-        self._set_spread(self._weighted(rows))
-
-    def _check_limits(self) -> None:
+    def check(self, labels: Labels, columns: Bools) -> None:
         """Refuse constraints on classes that compete for rows, and guarantees at another rate."""
         check_choice("average", self.average, ("macro", "micro", "samples"))
+        check_deploy_rate(self.deploy_rate, labels)
         shared = self.average != "macro"
-        if shared and self._labels.kind != "multilabel-indicator":
+        if shared and not labels.is_multilabel:
             raise ValueError(
-                f"average={self.average!r} is for multilabel targets, got a {self._labels.kind} one"
+                f"average={self.average!r} is for multilabel targets, got a {labels.kind} one"
             )
         if shared and self.deploy_rate is not None:
             raise ValueError(f"deploy_rate is for average='macro', got {self.average!r}")
@@ -235,16 +172,59 @@ class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
                 "confidence_level is about rows as in training and cannot be combined with "
                 f"deploy_rate; got {self.confidence_level:g} and {self.deploy_rate!r}"
             )
-        if self._limits and self._labels.kind == "multiclass":
+        if self._limits() and labels.kind == "multiclass":
             raise ValueError(
                 "constraints need a binary or multilabel target: where classes compete for rows, "
-                f"a threshold does not decide alone; got {len(self.classes_)} classes"
+                f"a threshold does not decide alone; got {len(labels.classes)} classes"
             )
+
+    def _limits(self) -> dict[str, float]:
+        return Constraints(self.min_precision, self.min_recall, self.max_selected_rate).given()
+
+    def hold_out(self, rows: TrainingData) -> HeldOut:
+        """Fit the classifier, and hold out rows to tune on where that is possible.
+
+        A label that is too rare for folds has the scores of the model trained on all rows.
+        """
+        if rows.groups is not None and self.confidence_level is not None:
+            refuse_groups()
+        rare, splits = too_rare(rows.columns), []
+        folds = self.cv is not None and (is_share(self.cv) or not rare.all())
+        if folds and not isinstance(self.estimator, FrozenEstimator):
+            splits = make_splits(self.cv, rows.columns, rows.target, rows.groups)
+        held_out = hold_out(self.estimator, rows, splits, rows.params, whole=len(splits) > 1)
+        if len(splits) < 2 or not rare.any():
+            return held_out
+        own = held_out.model.read(rows.X, tuple(held_out.tables))
+        tables = {kind: np.where(rare, own[kind], t) for kind, t in held_out.tables.items()}
+        return replace(held_out, tables=tables)
+
+    def _learn(self, held_out: HeldOut) -> None:
+        self._prior = TargetPrior.of(
+            self.deploy_rate, self._labels, held_out.columns, held_out.weight
+        )
+        self._use(held_out.model)
+        self._logistic = held_out.has_logistic_link()
+        # A threshold on scores is shown as one on probabilities, where there are any.
+        self._kind = held_out.kind if self._logistic else next(iter(held_out.tables))
+        held_out = held_out.take(np.flatnonzero(held_out.fold >= 0))
+        scores = held_out.tables[self._kind]
+        rows = TuningRows(held_out.columns, scores, held_out.weight)
+        if self._prior.by_batch:
+            one_fold = np.zeros(len(scores), dtype=int)
+            tuned = replace(
+                held_out, fold=one_fold, tables={self._kind: scores}, models=[held_out.model]
+            )
+            self._rows, self._curves = rows, Calibrated.fit(tuned, "isotonic")
+        elif self._prior.deploy is not None:
+            rows = rows.at(self._prior, self._prior.rates())
+        self._set_thresholds(rows)
+        self._set_spread(rows)
 
     @property
     def response_method_(self) -> str:
         """The scale of `threshold_`."""
-        on_proba = self._logistic or self._scorer.method == "predict_proba"
+        on_proba = self._logistic or self._kind == "predict_proba"
         return "predict_proba" if on_proba else "decision_function"
 
     def _set_thresholds(self, rows: TuningRows) -> None:
@@ -266,7 +246,7 @@ class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
             return np.full(rows.columns.shape[1], self._best(rows).threshold), None
         if rows.weight is not None and rows.weight.ndim == 2:
             return np.concatenate([self._tune(label)[0] for label in rows.labels()]), None
-        if self.confidence_level is None and not self._limits:
+        if self.confidence_level is None and not self._limits():
             return best_thresholds(rows.columns, rows.scores, self._measure(), rows.weight), None
         best = self._best(rows)
         guarantees = None if self.confidence_level is None else best.guarantee.tolist()
@@ -281,7 +261,7 @@ class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
             average=self.average,
             sample_weight=rows.weight,
             confidence_level=self.confidence_level,
-            **self._limits,
+            **self._limits(),
         )
 
     def _scaled(self, threshold: Floats, rows: TuningRows) -> tuple[tuple[Floats, Floats], Any]:
@@ -310,26 +290,29 @@ class ThresholdFClassifier(FreezeMixin, MetaFClassifier):
                 std[j] = threshold_std(y[:, 0], score[:, 0], rng, measure=measure, weight=weight)
         self.threshold_std_ = self._for_target(np.where(np.isnan(self._cuts[0]), np.nan, std))
 
+    def _rates(self, X: Any) -> Floats:
+        """Return the most likely rates of a batch."""
+        return self._prior.rates(self._curves.predict(X))
+
     def _margin(self, X: Any) -> Floats:
         (shown, threshold), gain = self._cuts, self._gain
         if self._prior.by_batch:
-            scores = self._scorer.predict(X)
-            rows = self._rows.at(self._prior, self._prior.rates(self._curves.of([scores])))
+            rows = self._rows.at(self._prior, self._rates(X))
             (shown, threshold), gain = self._scaled(self._tune(rows)[0], rows)
-        saturated = np.isnan(shown)
-        if not self._logistic or saturated.all():
-            return margin(self._scorer.predict(X), threshold, gain)
-        margins = margin(self._proba(X), shown, gain)
-        if saturated.any():
-            margins = np.where(saturated, margin(self._scorer.predict(X), threshold), margins)
-        return margins
+        on_scores = np.isnan(shown) | (not self._logistic)
+        if not on_scores.any():
+            return margin(self._proba(X), shown)
+        margins = margin(self._model.scores(X, self._kind), threshold, gain)
+        if on_scores.all():
+            return margins
+        return np.where(on_scores, margins, margin(self._proba(X), shown))
 
     def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
         frozen = copy(self)
         if self._prior.by_batch:
             if X_reference is None:
                 raise ValueError("freeze needs X_reference: rows like those to come show the rate")
-            rates = self._prior.rates(self._curves.of([self._scorer.predict(X_reference)]))
+            rates = self._rates(X_reference)
             frozen._prior = replace(self._prior, deploy=rates)
             frozen._set_thresholds(self._rows.at(self._prior, rates))
         return fix_threshold(frozen, self._labels)
