@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import os
 import re
 import signal
@@ -17,7 +18,7 @@ from rich.console import Console
 from argmaxf.cli.app import EXAMPLES, run
 from argmaxf.cli.common import print_table
 from argmaxf.cli.models import behind_preprocessing, make_classifier
-from argmaxf.cli.tables import class_taken, read_table, split_like, split_table
+from argmaxf.cli.tables import leaks, read_table, split_like, split_table, with_positive
 
 N = 300
 
@@ -86,8 +87,109 @@ def test_the_row_of_a_bad_cell_is_that_of_the_file(frame):
 def test_a_class_that_is_taken_for_the_positive_one_is_named(frame, names, positive, said):
     rare, common = names if names != ("no", "yes") else names[::-1]
     y = pl.Series("y", [rare if value else common for value in frame["y"]])
-    notes = class_taken(split_table(frame.with_columns(y), ["y"], "t"), positive)
-    assert re.search(said, *notes) if said else notes == ()
+    table = split_table(frame.with_columns(y), ["y"], "t")
+    notes = with_positive(table, None, positive)[0].notes
+    found = [note for note in notes if note not in table.notes]
+    assert re.search(said, *found) if said else found == []
+
+
+def test_columns_that_look_like_identifiers_or_like_the_label_are_named(frame):
+    rng = np.random.default_rng(1)
+    y, row = frame["y"], frame["row"]
+    X = pl.DataFrame(
+        {
+            "subject_id": rng.integers(0, 50, N),
+            "customerId": rng.choice(["a", "b", "c"], N),
+            "salary": rng.integers(0, 10**9, N),  # near-unique integers
+            "visit": (row // 3) * 7,  # a gapped sequence
+            "age": rng.integers(18, 80, N),
+            "paid": rng.choice([0, 1], N),
+            "width": rng.normal(size=N),
+            "outcome": y * 2.0 + rng.normal(size=N) * 0.1,
+            "code": pl.Series(np.where(y == 1, "closed", "open")),
+        }
+    )
+    identifiers, *separating = leaks(X, y)
+    assert "identifiers: subject_id, customerId, salary, visit. If they are" in identifiers
+    assert [each.split("'")[1] for each in separating] == ["outcome", "code"]
+    assert leaks(X[["age", "paid", "width"]], y) == []
+
+
+def test_one_of_three_classes_is_against_the_rest(frame, tmp_path, capsys):
+    kind = np.where(frame["y"] == 1, "a", np.where(frame["colour"] == "red", "b", "c"))
+    data = frame.select("size", "colour", kind=pl.Series(kind))
+    data.write_csv(tmp_path / "t.csv")
+    words = ["compare", str(tmp_path / "t.csv"), "--target", "kind", "--json", "--folds", "2"]
+    assert run([*words, "--positive", "a"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["notes"][0] == "F counts a against all other classes."
+    counts = found["methods"][0]
+    assert counts["tp"] + counts["fn"] == (kind == "a").sum()
+    assert run([*words, "--positive", "d"]) == 2
+    assert "--positive must be one of the classes a, b, c, got 'd'" in capsys.readouterr().err
+
+
+def test_rows_of_one_group_are_held_out_together(tmp_path, capsys):
+    """Labels that belong to a subject cannot be learned from its other rows."""
+    rng = np.random.default_rng(0)
+    subject = np.repeat(np.arange(60), 8)
+    signature = rng.normal(size=(60, 4))[subject]
+    label = (rng.random(60) < 0.3)[subject].astype(int)
+    X = pl.DataFrame(signature, schema=list("abcd")).with_columns(subject=subject, y=label)
+    X.write_csv(tmp_path / "t.csv")
+    words = ["compare", str(tmp_path / "t.csv"), "--target", "y", "--estimator", "forest"]
+    scores = {}
+    for how in (["--drop", "subject"], ["--group", "subject", "--save", str(tmp_path / "m.skops")]):
+        assert run([*words, *how, "--json"]) == 0
+        methods = json.loads(capsys.readouterr().out)["methods"]
+        scores[how[0]] = max(m["score"]["value"] for m in methods)
+    assert scores["--drop"] > 0.95
+    assert scores["--group"] < 0.6
+    assert (tmp_path / "m.skops").exists()
+    assert run([*words, "--group", "subjekt"]) == 2
+    assert "did you mean 'subject'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["decide", "sketch", "compare"])
+def test_outputs_are_replaced_only_by_force(command, frame, tmp_path, capsys):
+    data, out = tmp_path / "t.csv", tmp_path / "out.argmaxf"
+    frame.with_columns(p=1 / (1 + (-pl.col("size")).exp())).write_csv(data)
+    out = out if command == "sketch" else out.with_suffix(".csv")
+    words = {
+        "decide": ["decide", str(data), "-p", "p", "-o", str(out)],
+        "sketch": ["sketch", str(data), "-p", "p", "-o", str(out)],
+        "compare": ["compare", str(data), "--target", "y", "--folds", "2", "--report", str(out)],
+    }[command]
+    out.write_text("precious")
+    assert run(words) == 2
+    assert f"{out} exists: give --force to replace it" in capsys.readouterr().err
+    assert out.read_text() == "precious"
+    assert run([*words, "--force"]) == 0
+    assert out.read_bytes() != b"precious"
+
+
+def test_save_without_skops_fails_before_anything_is_fitted(frame, tmp_path, capsys, monkeypatch):
+    frame.write_csv(tmp_path / "t.csv")
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    monkeypatch.setattr("argmaxf.cli.compare.compare_tables", None)
+    words = ["compare", str(tmp_path / "t.csv"), "--target", "y", "--save", "m.skops"]
+    assert run(words) == 2
+    assert "--save needs skops: pip install" in capsys.readouterr().err
+
+
+def test_results_are_printed_even_if_saving_fails(frame, tmp_path, capsys, monkeypatch):
+    frame.write_csv(tmp_path / "t.csv")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("argmaxf.cli.models.save_classifier", full)
+    words = ["compare", str(tmp_path / "t.csv"), "--target", "y", "--folds", "2"]
+    assert run([*words, "--save", str(tmp_path / "m.skops")]) == 2
+    shown = capsys.readouterr()
+    assert "tuned threshold" in shown.out
+    assert "No space left" in shown.err
+    assert not (tmp_path / "m.skops").exists()
 
 
 def test_columns_can_be_left_out(frame):
@@ -106,7 +208,7 @@ def test_rows_without_a_target_are_left_out_and_counted(frame):
     assert table.notes[0] == "3 of 300 rows of train have no target and were left out."
     assert split_like(holes, table, "test").X.height == N - 3
     one = frame.with_columns(y=pl.when(pl.col("row") == 100).then(None).otherwise("y"))
-    (said, _) = split_table(one, ["y"], "train").notes
+    said, *_ = split_table(one, ["y"], "train").notes
     assert said == "1 of 300 rows of train has no target and was left out."
 
 

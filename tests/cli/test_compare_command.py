@@ -24,7 +24,7 @@ from argmaxf.cli.app import run
 from argmaxf.cli.compare import compare_tables
 from argmaxf.cli.demo import nines
 from argmaxf.cli.models import ESTIMATORS, make_classifier
-from argmaxf.cli.tables import read_table, split_like, split_table
+from argmaxf.cli.tables import read_table, split_like, split_table, with_positive
 from argmaxf.comparison import METHODS
 from argmaxf.comparison.methods import Settings
 from argmaxf.report.page import code
@@ -181,8 +181,8 @@ def test_the_positive_class_can_be_chosen(frame):
         == (rows.y == "bad").sum()
     )
     assert compare_tables(rows, folds=2).evidence.truth.sum() == (rows.y == "good").sum()
-    with pytest.raises(ValueError, match="positive must be one of two classes, bad, good; got 'x'"):
-        compare_tables(rows, positive="x")
+    with pytest.raises(ValueError, match="must be one of the classes bad, good, got 'x'"):
+        with_positive(rows, None, "x")
 
 
 def test_the_sentence_promises_only_what_the_method_rests_on(found):

@@ -146,7 +146,7 @@ def test_folders_patterns_and_several_files(files, rows, tmp_path, capsys):
     ways = [[shards.parent], [shards / "part-*.parquet"], sorted(shards.iterdir())]
     for way in ways:
         out = tmp_path / "labels.arrow"
-        assert_same(decided(capsys, *way, "-p", "p", "-o", out), exact(rows))
+        assert_same(decided(capsys, *way, "-p", "p", "-o", out, "--force"), exact(rows))
         assert pl.read_ipc(out)["id"].to_list() == rows["id"].to_list()
         assert pl.read_ipc(out)["label"].to_list() == exact(rows).selected.tolist()
 
@@ -467,6 +467,7 @@ def test_no_progress_bar_when_piped_and_one_on_a_terminal(files):
     import pty
 
     command = [*ARGMAXF, "decide", str(files / "rows.csv"), "-p", "p", "-o", str(files / "o.csv")]
+    command.append("--force")
     piped = subprocess.run(command, check=True, capture_output=True)
     assert piped.stderr == b""
     main, terminal = pty.openpty()

@@ -164,7 +164,7 @@ def test_modes_and_links_are_respected(tmp_path, capsys):
     out.chmod(0o600)
     link.symlink_to("out.csv")
     out.write_text("")
-    result_of(capsys, "decide", source, "-p", "p", "-o", link)
+    result_of(capsys, "decide", source, "-p", "p", "-o", link, "--force")
     assert link.is_symlink()
     assert out.read_text() == "p,label\n0.5,true\n"
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
@@ -294,7 +294,9 @@ def test_no_label_is_reserved(tmp_path, capsys, label):
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("p,s\n0.5,1\n0.1,1\n")
     for more in ([], ["--by", "s"], ["--threshold", 0.3]):
-        result_of(capsys, "decide", source, "-p", "p", *more, "-o", out, "--label", label)
+        result_of(
+            capsys, "decide", source, "-p", "p", *more, "-o", out, "--force", "--label", label
+        )
         assert out.read_text() == f"p,s,{label}\n0.5,1,true\n0.1,1,false\n"
 
 
@@ -303,7 +305,7 @@ def test_reserved_names_in_files(tmp_path, capsys):
     text = "argmaxf_p,p,argmaxf_text,argmaxf_segment,ARGMAXF_P,argmaxf_threshold_0\n"
     source.write_text(text + "9,0.5,8,7,6,1\n9,0.1,8,7,6,2\n")
     for by in ([], ["--by", "argmaxf_segment"]):
-        result_of(capsys, "decide", source, "-p", "p", *by, "-o", out)
+        result_of(capsys, "decide", source, "-p", "p", *by, "-o", out, "--force")
         assert out.read_text() == text[:-1] + ",label\n9,0.5,8,7,6,1,true\n9,0.1,8,7,6,2,false\n"
 
 

@@ -101,7 +101,7 @@ def test_codes_of_segments_and_lists_in_commas_stay_text(tmp_path, capsys):
     assert run(["decide", str(path), "-p", "p", "--by", "s", "-o", str(out)]) == 0
     assert pl.read_parquet(out)["s"].to_list() == ["1,0", "1,00", "2"]
     path.write_text('p,tags\n0.5,"1,2"\n0.4,"3,4"\n')
-    assert run(["decide", str(path), "-p", "p", "-o", str(out)]) == 0
+    assert run(["decide", str(path), "-p", "p", "-o", str(out), "--force"]) == 0
     assert pl.read_parquet(out)["tags"].to_list() == ["1,2", "3,4"]
 
 

@@ -6,8 +6,9 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -42,7 +43,20 @@ ConfidenceLevel = Annotated[
     float | None, option(GUARANTEE, "Probability with which the guarantee holds, such as 0.95.")
 ]
 Json = Annotated[bool, option(OUTPUT, "Print the result as JSON instead of text.", "--json")]
+Force = Annotated[bool, option(OUTPUT, "Replace outputs that exist.", "--force")]
 Seed = Annotated[int, option("Evaluation", "Seed of everything random.")]
+
+
+def refuse_existing(
+    outputs: Sequence[Path | None], inputs: Iterable[Path | str], *, force: bool
+) -> None:
+    """Refuse to write over an input, or over a file that nobody said may be replaced."""
+    from argmaxf._base.atomic_write import refuse_inputs
+
+    refuse_inputs(outputs, [Path("/dev/stdin" if str(each) == "-" else each) for each in inputs])
+    for path in outputs:
+        if path is not None and path.is_file() and not force:
+            raise ValueError(f"{path} exists: give --force to replace it, or another name")
 
 
 def measure_named(text: str) -> MeasureLike:

@@ -18,6 +18,7 @@ from argmaxf.cli.common import (
     OUTPUT,
     Beta,
     ConfidenceLevel,
+    Force,
     Json,
     Measure,
     MinPrecision,
@@ -29,6 +30,7 @@ from argmaxf.cli.common import (
     print_json,
     print_table,
     progress_bar,
+    refuse_existing,
     shown,
     working,
 )
@@ -75,7 +77,12 @@ def compare(
     beta: Beta = 1.0,
     measure: Measure = "fbeta",
     positive: Annotated[
-        str | None, option(OBJECTIVE, "The class that F counts; else the last one in order.")
+        str | None,
+        option(
+            OBJECTIVE,
+            "The class that F counts, against all others; else the last one in order.",
+            metavar="CLASS",
+        ),
     ] = None,
     min_precision: MinPrecision = None,
     min_recall: MinRecall = None,
@@ -87,33 +94,45 @@ def compare(
         Path | None, option(EVALUATION, "Rows to compare on; without it, cross-validation.")
     ] = None,
     folds: Annotated[int, option(EVALUATION, "Folds of the cross-validation.")] = 5,
+    group: Annotated[
+        str | None,
+        option(
+            EVALUATION,
+            "Rows with the same value of this column are held out together; it is not learned "
+            "from.",
+            metavar="COLUMN",
+        ),
+    ] = None,
     seed: Seed = 0,
     report: Annotated[Path | None, option(OUTPUT, "Write an HTML report here.")] = None,
     save: Annotated[
         Path | None, option(OUTPUT, "Save the chosen model here, fitted on all training rows.")
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Compare ways to decide on your data, and say which to use and why."""
     from importlib.util import find_spec
 
-    from argmaxf._base.atomic_write import refuse_inputs
     from argmaxf.cli.models import model_named
-    from argmaxf.cli.tables import read_table, split_like, split_table
+    from argmaxf.cli.tables import read_table, split_like, split_table, with_positive
     from argmaxf.constraints import Constraints
 
     inputs = [path for path in (train, test) if path]
     inside = [path for folder in inputs if folder.is_dir() for path in folder.rglob("*")]
-    refuse_inputs([report, save], [*inputs, *inside])
+    refuse_existing([report, save], [*inputs, *inside], force=force)
     if svmperf and find_spec("clarabel") is None:
         raise ValueError("--svmperf needs clarabel: pip install 'argmaxf[svmperf]'")
-    rows = split_table(read_table(train), target, train.name, drop=drop or (), only=only or ())
+    columns: dict[str, Any] = {"drop": drop or (), "only": only or (), "group": group}
+    rows = split_table(read_table(train), target, train.name, **columns)
+    tested = None if test is None else split_like(read_table(test), rows, test.name)
+    rows, tested, counted = with_positive(rows, tested, positive)
     asked: dict[str, Any] = {
-        "test": None if test is None else split_like(read_table(test), rows, test.name),
+        "test": tested,
         "estimator": estimator,
         "beta": beta,
         "measure": measure_named(measure),
-        "positive": positive,
+        "positive": counted,
         "folds": folds,
         "seed": seed,
         "methods": ("margin",) * svmperf + ("cost",) * cost,
@@ -135,7 +154,7 @@ def compare_tables(
     estimator: str = "logistic",
     beta: float = 1.0,
     measure: MeasureLike = "fbeta",
-    positive: str | None = None,
+    positive: Any = None,
     folds: int = 5,
     seed: int = 0,
     methods: Sequence[str] = (),
@@ -145,7 +164,6 @@ def compare_tables(
 ) -> Comparison:
     """Compare methods on tables; `methods` are keys besides those that always take part."""
     from argmaxf.cli.models import behind_preprocessing, make_classifier
-    from argmaxf.cli.tables import class_named, class_taken
     from argmaxf.comparison.auto_f import AutoFClassifier
     from argmaxf.comparison.compare import compare_methods
     from argmaxf.comparison.methods import methods_for
@@ -165,7 +183,7 @@ def compare_tables(
         cv=folds if seed == 0 else MultilabelStratifiedKFold(folds, random_state=seed),
         constraints=constraints,
         confidence_level=confidence_level,
-        pos_label=class_named(train, positive),
+        pos_label=positive,
     )
     show = progress and (lambda done, total, name: progress(f"fitting {name}", done, total))
     found = compare_methods(
@@ -174,9 +192,10 @@ def compare_tables(
         auto,
         None if test is None else (test.X, test.y),
         names=(train.name, "" if test is None else test.name),
+        groups=train.groups,
         progress=show,
     )
-    notes = (*class_taken(train, positive), *train.notes, *(() if test is None else test.notes))
+    notes = (*train.notes, *(() if test is None else test.notes))
     return replace(found, notes=(*notes, *found.notes))
 
 
@@ -208,8 +227,7 @@ def answer(
         saved = None
         if save is not None:
             with working(f"fitting {comparison.chosen} on all rows"), writing(save):
-                model = comparison.estimator.fit(rows.X, rows.y)
-                saved = save.name, save_classifier(model, outputs[save])
+                saved = save.name, save_classifier(_fitted(comparison, rows), outputs[save])
         if report is not None and render is not None:
             with working("writing the report"), writing(report):
                 page = render(comparison, command=command, made_with=made_with, saved=saved)
@@ -218,6 +236,14 @@ def answer(
         if path is not None and not as_json:
             where = shown(str(path.resolve()))
             console().print(f"The {what} is in [bold]{where}[/bold]", soft_wrap=True)
+
+
+def _fitted(comparison: Comparison, rows: LabelledTable) -> Any:
+    """Return the chosen method fitted on all rows, with their groups."""
+    model: Any = comparison.estimator
+    step = f"{model.steps[-1][0]}__" if hasattr(model, "steps") else ""
+    groups = {} if rows.groups is None else {f"{step}groups": rows.groups.to_numpy()}
+    return model.fit(rows.X, rows.y, **groups)
 
 
 def _renderer() -> Callable[..., str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +19,7 @@ from argmaxf.cli.common import (
     OUTPUT,
     Beta,
     ConfidenceLevel,
+    Force,
     Json,
     Measure,
     MinPrecision,
@@ -30,6 +31,7 @@ from argmaxf.cli.common import (
     print_json,
     print_table,
     progress_bar,
+    refuse_existing,
     shown,
 )
 
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 SKETCH = ".argmaxf"
 PIPE = Path("-")
 LONG = 2.0  # seconds from which rows per second say more than how long it takes to begin
+TWO_OUTPUTS = "-o - prints the rows: give either it or --json or --threshold-only"
 INPUT, LIMITS, RATE = "Input", "Limits", "Another rate of positives"
 KINDS = "CSV, TSV, Parquet or Arrow files, folders, patterns, or - for the standard input"
 
@@ -113,6 +116,7 @@ def decide(
     threshold_only: Annotated[
         bool, option(OUTPUT, "Print the threshold and nothing else.", "--threshold-only")
     ] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Label the rows of files so that the expected F is the highest."""
@@ -122,7 +126,8 @@ def decide(
     from argmaxf.prior import is_estimated
     from argmaxf.problem import Problem
 
-    start, segments, rates = time.perf_counter(), tuple(by or ()), _rates(train_rate, deploy_rate)
+    start, found = time.perf_counter(), None
+    segments, rates = tuple(by or ()), _rates(train_rate, deploy_rate)
     chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
     what = beta, measure_named(measure), zero_division, ties
     problem = Problem.of(*what, min_selected, max_selected, chance)
@@ -132,19 +137,18 @@ def decide(
         (fixed and chance, "give either --threshold or a guarantee, got both"),
         (fixed and not problem.is_free, "give either --threshold or a budget, got both"),
         (fixed and segments and not is_sketch, "give either --threshold or --by, got both"),
-        (piped and as_json, "give either -o - or --json, got both"),
-        (piped and threshold_only, "give either -o - or --threshold-only, got both"),
+        (piped and (as_json or threshold_only), TWO_OUTPUTS),
         (is_sketch and rates, "a sketch holds no rows to move to another rate; move them before"),
     ):
         if is_wrong:
             raise ValueError(message)
-    found = None
+    refuse_existing([None if piped else output], files, force=force)
     with ExitStack() as stack:
         path = stack.enter_context(_printed_at_the_end()) if piped else output
         where: dict[str, Any] = {"progress": stack.enter_context(progress_bar("rows"))}
         if is_sketch:
-            on_rows = bool(output or segments or fixed)
-            decisions = Decisions({(): _decide_sketch(files, problem, on_rows)})
+            on_rows = output or segments or fixed
+            decisions = Decisions({(): _decide_sketch(files, problem, on_rows=bool(on_rows))})
         elif probability is None:
             raise ValueError("name the column of probabilities with -p")
         else:
@@ -183,12 +187,13 @@ def sketch(
     probability: Annotated[str, Probability],
     output: SketchFile,
     nulls: Nulls = "raise",
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Summarize the probabilities of files, to be merged and decided elsewhere."""
     from argmaxf.files import summarize_files
 
-    _check_name(output)
+    _check_sketch(output, files, force)
     with progress_bar("rows") as progress:
         where: dict[str, Any] = {"nulls": nulls, "output": output, "progress": progress}
         made = summarize_files(files, probability, **where)
@@ -200,14 +205,14 @@ def merge(
         list[Path], typer.Argument(help="Sketches of disjoint rows.", metavar="SKETCH")
     ],
     output: SketchFile,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Merge summaries of disjoint rows into one."""
-    from argmaxf._base.atomic_write import refuse_inputs, refuse_twice
+    from argmaxf._base.atomic_write import refuse_twice
     from argmaxf.expected.sketch import ProbabilitySketch
 
-    _check_name(output)
-    refuse_inputs([output], sketches)
+    _check_sketch(output, sketches, force)
     refuse_twice(sketches)
     merged = ProbabilitySketch()
     for path in sketches:
@@ -240,7 +245,7 @@ def _rates(train: float | None, deploy: str | None) -> tuple[float, Any] | None:
         raise ValueError(f"--deploy-rate must be a number or {ESTIMATE}, got {deploy!r}") from None
 
 
-def _decide_sketch(files: list[str], problem: Problem, on_rows: bool) -> Decision:
+def _decide_sketch(files: list[str], problem: Problem, *, on_rows: bool) -> Decision:
     """Decide from a summary alone; what would have to be done with rows is refused."""
     if len(files) > 1:
         raise ValueError(
@@ -274,9 +279,10 @@ def _read_sketch(path: Path) -> ProbabilitySketch:
         raise OSError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _check_name(output: Path) -> None:
+def _check_sketch(output: Path, inputs: Sequence[Path | str], force: bool) -> None:
     if output.suffix != SKETCH:
         raise ValueError(f"{output}: a sketch must be named with {SKETCH}")
+    refuse_existing([output], inputs, force=force)
 
 
 def _write_sketch(made: ProbabilitySketch, output: Path, as_json: bool) -> None:

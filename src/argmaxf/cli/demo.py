@@ -24,9 +24,9 @@ STORY = (
 
 
 def demo(
-    report: Annotated[Path, option(OUTPUT, "Where to write the report.")] = Path(
-        "argmaxf-demo.html"
-    ),
+    report: Annotated[
+        Path, option(OUTPUT, "Where to write the report; an older one is replaced.")
+    ] = Path("argmaxf-demo.html"),
     beta: Beta = 1.0,
     seed: Seed = 0,
     as_json: Json = False,

@@ -5,9 +5,10 @@ Every way in which a table cannot be used ends here, in one sentence that names 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,11 @@ MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 MOSTLY = 0.9  # a text column with so many numbers is a column of numbers with mistakes in it
 MOST_CLASSES = 20
 ADORNED = r"^[$€£¥]?\s*[+-]?\d{1,3}([.,]?\d{3})*([.,]\d+)?\s*[%$€£¥]?$"  # 1,234.50 or 5 % or $3
+IDENTIFIER = r"(?i)(^|[_\s.-])(id|ids|uuid|guid|key|nr|index|idx|row|rownum)$|[a-z]Id$"
+NEARLY_UNIQUE = 0.95  # part of the rows with a value of their own, in a column of integers
+SEPARATES = 0.995  # AUC of a single column from which it is suspicious
+FEWEST_SEPARATED = 10  # rows of a class from which its separation says something
+ENOUGH_ROWS = 20_000  # to tell whether a column separates the classes
 FEWEST_IDENTIFIED = 20  # rows from which values that never repeat are taken for names of rows
 
 
@@ -32,7 +38,8 @@ class LabelledTable:
     """Features and target of a table.
 
     `X` has the columns that can be learned from, `y` the target: one column of classes, or a 0/1
-    table with one column for each target. `notes` say what was left out.
+    table with one column for each target. `notes` say what was left out, and what looks wrong;
+    rows of one of `groups` are held out together.
     """
 
     name: str
@@ -40,6 +47,7 @@ class LabelledTable:
     y: pl.Series | pl.DataFrame
     targets: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    groups: pl.Series | None = None
 
 
 def read_table(path: Path) -> pl.DataFrame:
@@ -95,14 +103,19 @@ def split_table(
     *,
     drop: Sequence[str] = (),
     only: Sequence[str] = (),
+    group: str | None = None,
 ) -> LabelledTable:
     """Return features and target of a training table, or say why it is none.
 
-    `drop` names columns to leave out, `only` those to learn from.
+    `drop` names columns to leave out, `only` those to learn from, `group` the one whose equal
+    values are held out together, which is not learned from.
     """
     known, notes = _with_targets(frame, targets, name)
     frame, rows = frame.filter(known), known.arg_true() + 1
-    X = _chosen(frame.drop(targets), drop, only, name)
+    X, groups = frame.drop(targets), None
+    if group is not None:
+        X, groups = X.drop(group, strict=False), _groups(X, group, name)
+    X = _chosen(X, drop, only, name)
     empty = [column for column in X.columns if X[column].null_count() == X.height]
     X = X.drop(empty)
     _check_columns(X, rows, name)
@@ -122,8 +135,19 @@ def split_table(
         "learn from.": same,
     }
     said = [text.format(", ".join(names)) for text, names in left_out.items() if names]
-    notes = (*notes, *said, *_as_text(X))
-    return LabelledTable(name, usable, y, tuple(targets), notes)
+    notes = (*notes, *said, *_as_text(X), *leaks(usable, y, known=only))
+    return LabelledTable(name, usable, y, tuple(targets), notes, groups)
+
+
+def _groups(X: pl.DataFrame, group: str, name: str) -> pl.Series:
+    """Return the column of groups; rows without one would not be held out together."""
+    if group not in X.columns:
+        raise ValueError(f"{name} has no column {group!r}{_hint(group, X.columns)}")
+    if missing := X[group].null_count():
+        raise ValueError(
+            f"column {group!r} of {name} must have a value in every row, got {missing} without"
+        )
+    return X[group]
 
 
 def _chosen(X: pl.DataFrame, drop: Sequence[str], only: Sequence[str], name: str) -> pl.DataFrame:
@@ -144,6 +168,66 @@ def _identifies(values: pl.Series) -> bool:
     if values.dtype.is_integer():
         return int(values.max()) - int(values.min()) == n - 1  # type: ignore[arg-type]
     return values.dtype == pl.String
+
+
+def leaks(X: pl.DataFrame, y: pl.Series | pl.DataFrame, known: Sequence[str] = ()) -> list[str]:
+    """Say which columns may tell what is not known of new rows.
+
+    Those that look like identifiers by their name, as integers that hardly ever repeat, or by
+    growing with the row number, but for those `known` to be none; and those that separate the
+    classes alone.
+
+    >>> leaks(pl.DataFrame({"subject_id": [3, 5, 4] * 9}), pl.Series("y", [0, 1, 1] * 9))[0][:47]
+    'Columns that look like identifiers: subject_id.'
+    """
+    said = []
+    if names := [c.name for c in X if c.name not in known and _looks_like_identifier(c)]:
+        said.append(
+            f"Columns that look like identifiers: {', '.join(names)}. If they are, leave them out "
+            "with --drop, or hold out the rows of one together with --group."
+        )
+    targets = [y] if isinstance(y, pl.Series) else list(y)
+    found = [(c.name, each.name, _separation(c, each)) for c in X for each in targets]
+    return said + [
+        f"Column {name!r} separates the classes of {target!r} alone (AUC {auc:.3f}): make sure "
+        "that it is known before the label is."
+        for name, target, auc in found
+        if auc >= SEPARATES
+    ]
+
+
+def _looks_like_identifier(values: pl.Series) -> bool:
+    n = len(values)
+    named = re.search(IDENTIFIER, values.name) is not None
+    if n < FEWEST_IDENTIFIED or not values.dtype.is_integer():
+        return named and values.n_unique() > 2
+    different = values.n_unique()
+    grows = different > FEWEST_IDENTIFIED and (
+        values.is_sorted() or values.is_sorted(descending=True)
+    )
+    return (named and different > 2) or different >= NEARLY_UNIQUE * n or grows
+
+
+def _separation(values: pl.Series, target: pl.Series) -> float:
+    """Return the largest AUC of a column for one class against the others, in either direction.
+
+    Categories count by their share of the class; columns with many of them are not looked at.
+    """
+    rows = pl.DataFrame({"x": values, "y": target}).drop_nulls()
+    rows = rows.gather_every(1 + rows.height // ENOUGH_ROWS)
+    classes = [c for c, count in rows["y"].value_counts().rows() if count >= FEWEST_SEPARATED]
+    numeric = values.dtype.is_numeric()
+    if len(classes) < 2 or not (numeric or rows["x"].n_unique() <= MOST_CLASSES):
+        return 0.0
+    best = 0.0
+    for each in classes:
+        positive = pl.col("y") == each
+        x = pl.col("x") if numeric else positive.mean().over("x")
+        ranks = rows.select(x.rank("average").alias("rank"), positive.alias("is"))
+        k, total = float(ranks["is"].sum()), float(ranks.filter("is")["rank"].sum())
+        auc = (total - k * (k + 1) / 2) / (k * (rows.height - k))
+        best = max(best, auc, 1.0 - auc)
+    return best
 
 
 def _as_text(X: pl.DataFrame) -> tuple[str, ...]:
@@ -275,27 +359,40 @@ def _classes(values: pl.Series, name: str) -> pl.Series:
     return values.cast(pl.String)
 
 
-def class_taken(table: LabelledTable, positive: str | None) -> tuple[str, ...]:
+def with_positive(
+    train: LabelledTable, test: LabelledTable | None, positive: str | None
+) -> tuple[LabelledTable, LabelledTable | None, Any]:
+    """Return both tables and the class that F counts; one of three or more is against the rest."""
+    y = train.y
+    classes = [] if isinstance(y, pl.DataFrame) else y.unique().sort().to_list()
+    if positive is None:
+        return replace(train, notes=(*_class_taken(train, classes), *train.notes)), test, None
+    named = [each for each in classes if str(each) == positive]
+    if not named:
+        rule = f"one of the classes {', '.join(map(str, classes))}" if classes else "left out"
+        raise ValueError(f"--positive must be {rule}, got {positive!r}")
+    if len(classes) == 2:
+        return train, test, named[0]
+    train = replace(
+        _against_rest(train, named[0]),
+        notes=(f"F counts {positive} against all other classes.", *train.notes),
+    )
+    return train, test and _against_rest(test, named[0]), positive
+
+
+def _against_rest(table: LabelledTable, positive: Any) -> LabelledTable:
+    assert isinstance(table.y, pl.Series)
+    names = {True: str(positive), False: f"not {positive}"}
+    y = (table.y == positive).replace_strict(names, return_dtype=pl.String)
+    return replace(table, y=y.alias(table.y.name))
+
+
+def _class_taken(table: LabelledTable, classes: Sequence[Any]) -> tuple[str, ...]:
     """Say which class F counts, where nobody said so and it is a word that most rows have."""
-    y = table.y
-    if positive is not None or isinstance(y, pl.DataFrame) or y.dtype != pl.String:
-        return ()
-    other, *taken = y.unique().sort().to_list()
-    if len(taken) != 1 or (y == taken[0]).mean() <= 0.5:
+    y: Any = table.y
+    if len(classes) != 2 or y.dtype != pl.String or (y == classes[1]).mean() <= 0.5:
         return ()
     return (
-        f"F counts {taken[0]!r}, the last class in order, which most rows have; --positive {other} "
-        "counts the other.",
+        f"F counts {classes[1]!r}, the last class in order, which most rows have; --positive "
+        f"{classes[0]} counts the other.",
     )
-
-
-def class_named(table: LabelledTable, positive: str | None) -> Any:
-    """Return the class of a binary target that is written so on the command line."""
-    if positive is None:
-        return None
-    classes = [] if isinstance(table.y, pl.DataFrame) else table.y.unique().sort().to_list()
-    matching = [c for c in classes if str(c) == positive]
-    if len(classes) != 2 or not matching:
-        values = ", ".join(map(str, classes))
-        raise ValueError(f"positive must be one of two classes, {values}; got {positive!r}")
-    return matching[0]

@@ -116,6 +116,7 @@ def compare_methods(
     test_set: tuple[Any, Any] | None = None,
     sample_weight: Any = None,
     *,
+    groups: Any = None,
     names: tuple[str, str] = ("X", "X_test"),
     progress: Progress = False,
 ) -> Comparison:
@@ -133,7 +134,7 @@ def compare_methods(
     positive = labels.positive
     positive = positive.item() if isinstance(positive, np.generic) else positive
     params = route_fit_params(auto, weight, {})
-    rows = TrainingData(X, y, labels, target, labels.columns(target), weight, None, params)
+    rows = TrainingData(X, y, labels, target, labels.columns(target), weight, groups, params)
     cv = CrossValidation(
         rows,
         auto.estimator,
