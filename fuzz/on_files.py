@@ -53,7 +53,7 @@ def files(rng, folder):
     target.touch()
     target.chmod(mode)
     by = ["--by", segment] if rng.random() < 0.6 else []
-    words = ["decide", source, "-p", column, *by, "-o", target, "--label", label]
+    words = ["decide", source, "-p", column, *by, "-o", target, "--force", "--label", label]
     done = command(*words, "--json")
     assert (done[0], done[2]) == (0, ""), (words, done)
     read = {"parquet": pl.read_parquet, "arrow": pl.read_ipc}
@@ -116,7 +116,7 @@ def damage(rng, folder):
     for path in paths:
         path.write_bytes(draw.damaged(rng, good.read_bytes()))
         by = ["--by", "s"] if rng.random() < 0.5 else []
-        out = ["-o", f"{path}.out.parquet"] if rng.random() < 0.5 else []
+        out = ["-o", f"{path}.out.parquet", "--force"] if rng.random() < 0.5 else []
         answer = worker.in_worker("decide", good, path, "-p", "p", *by, *out, "--json")
         _check_damage(path, 2 * n, *answer)
     left = [name for name in os.listdir(folder) if name.startswith(".")]
@@ -144,7 +144,7 @@ def stream(rng, folder):
     text = b"p\n" + b"".join(b"%.17g\n" % value for value in p)
     out, temporary = folder / "out.csv", folder / "tmp"
     temporary.mkdir()
-    words = ["decide", "-", "-p", "p", "-o", str(out)]
+    words = ["decide", "-", "-p", "p", "-o", str(out), "--force"]
     _killed(rng, words, text, temporary)
     expected = labels_by(p, np.zeros(n, int)).tolist()
     if out.exists():

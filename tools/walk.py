@@ -104,7 +104,9 @@ def a_file() -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scores.parquet"
         pl.DataFrame({"p": np.random.default_rng(0).random(50_000) ** 3}).write_parquet(path)
-        return command("decide", str(path), "-p", "p", "-o", f"{folder}/out.parquet", "--json")
+        return command(
+            "decide", str(path), "-p", "p", "-o", f"{folder}/out.parquet", "--force", "--json"
+        )
 
 
 def auto_fit() -> Any:
@@ -123,7 +125,7 @@ def compare(report: bool = False) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         table = pl.DataFrame(X, schema=[f"x{j}" for j in range(X.shape[1])])
         table.with_columns(target=pl.Series(y)).write_csv(f"{folder}/rows.csv")
-        page = ["--report", f"{folder}/report.html"] if report else []
+        page = ["--report", f"{folder}/report.html", "--force"] if report else []
         return command("compare", f"{folder}/rows.csv", "--target", "target", "--json", *page)
 
 

@@ -204,7 +204,7 @@ def test_the_command_takes_both_rates(tmp_path, by, capsys):
     pl.DataFrame({"p": p, "s": ["all"] * 300}).write_csv(tmp_path / "in.csv")
     source, out = str(tmp_path / "in.csv"), str(tmp_path / "out.csv")
     rates = ["--train-rate", "0.2", "--deploy-rate", "0.02"]
-    assert run(["decide", source, "-p", "p", "-o", out, *rates, *by]) == 0
+    assert run(["decide", source, "-p", "p", "-o", out, "--force", *rates, *by]) == 0
     written = pl.read_csv(out)
     want = moved_and_decided(p, *PRIOR)
     assert np.array_equal(written["label"].to_numpy(), want.selected)
@@ -259,7 +259,7 @@ def test_the_command_estimates_the_rate_and_says_it(tmp_path, capsys):
     pl.DataFrame({"p": p}).write_parquet(tmp_path / "in.parquet")
     source, out = str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet")
     rates = ["--train-rate", "0.2", "--deploy-rate", "estimate"]
-    assert run(["decide", source, "-p", "p", "-o", out, *rates, "--json"]) == 0
+    assert run(["decide", source, "-p", "p", "-o", out, "--force", *rates, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["deploy_rate"]
     assert said["low"] < 0.03 < said["high"]
     want = moved_and_decided(p, 0.2, said["value"])

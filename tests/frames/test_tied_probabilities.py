@@ -52,7 +52,17 @@ def test_every_place_gives_the_labels_of_the_array(options, by, tmp_path, capsys
         ) == exact
     path, out = tmp_path / "in.csv", tmp_path / "out.parquet"
     frame.write_csv(path)
-    words = ["decide", str(path), "-p", "p", "-o", str(out), "--json", *words_of(options)]
+    words = [
+        "decide",
+        str(path),
+        "-p",
+        "p",
+        "-o",
+        str(out),
+        "--json",
+        "--force",
+        *words_of(options),
+    ]
     assert run([*words, *(["--by", by] if by else [])]) == 0, capsys.readouterr().err
     assert pl.read_parquet(out)["label"].to_list() == exact
     found = json.loads(capsys.readouterr().out)
@@ -76,7 +86,7 @@ def test_files_of_many_batches_split_ties_by_the_order_of_rows(tmp_path, capsys)
     for i, part in enumerate(np.array_split(np.arange(p.size), 3)):
         pl.DataFrame({"p": p[part], "s": s[part]}).write_parquet(tmp_path / f"{i}.parquet")
     files = [str(tmp_path / f"{i}.parquet") for i in range(3)]
-    words = ["decide", *files, "-p", "p", "-o", str(out), "--max-selected", "1003"]
+    words = ["decide", *files, "-p", "p", "-o", str(out), "--force", "--max-selected", "1003"]
     assert run(words) == 0, capsys.readouterr().err
     exact = maximize_expected_f(p, max_selected=1003).selected
     assert exact.sum() == 1003
