@@ -334,14 +334,14 @@ def nodes_for(x: float, most: float, mean: float, n: int, c: Coefficients) -> Fl
     return np.array([u, weight, *inside, *(inside if c.b_in == c.b_out else tilts(u, c.b_out))])
 
 
-def none_positive(items: Floats, below: Floats) -> float:
-    """P(S = 0) = Π (1 - p) over the items of a band and those below, whose p are at most 1/32."""
+def log_none_positive(items: Floats, below: Floats) -> float:
+    """log P(S = 0) = Σ log(1 - p) over the items of a band and those below, p at most 1/32."""
     s, log = float(below[0]), 0.0
     for j in range(1, below.size):
         log -= s / j
         s -= float(below[1 + j]) if j + 1 < below.size else 0.0
     with np.errstate(divide="ignore"):  # log 0
-        return math.exp(log + float(np.log1p(-items).sum()))
+        return log + float(np.log1p(-items).sum())
 
 
 def _decided(
@@ -394,7 +394,8 @@ def best_end(
         return False
     nodes = nodes_for(x, max(k + size, least), mean, n, c)
     is_known = k == 0 and band.low <= FLAT / 2.0 and mean < 700.0
-    none = none_positive(items, sums[0]) if is_known else 0.0
+    log_none = log_none_positive(items, sums[0]) if is_known else -mean
+    none = math.exp(log_none) if is_known else 0.0
     first, ratio = int(k == 0) if narrow else int(band.first), tuple(map(float, c))
     given = items, sums, nodes, first, problem.split_ties, none, ratio
     best, f, std, last = band_kernels.decide_band.compiled(*given)
@@ -408,24 +409,24 @@ def best_end(
         if not is_proven(band, sizes, mass, mean, variance, last, n, c):
             return False
     threshold = float(items[size - best]) if best else math.inf
-    chance = none if is_known else -math.exp(-mean)
-    return _or_nothing(Found(k + best, threshold, f, std), chance, problem)
+    return _or_nothing(Found(k + best, threshold, f, std), log_none, is_known, problem)
 
 
-def _or_nothing(found: Found, none: float, problem: Problem) -> Found | None:
+def _or_nothing(found: Found, log_none: float, is_known: bool, problem: Problem) -> Found | None:
     """Return the set, or the empty one where that is better; None in doubt, or outside of limits.
 
-    `none` is P(S = 0), with which the empty set is worth the value of 0/0; if it is negative, minus
-    a bound on it.
+    `log_none` is log P(S = 0), with which the empty set is worth the value of 0/0, or a bound on it
+    where it is not known.
     """
     doubt, least_value = 1e-12, 1e-290  # errors of smaller values underflow
     zero, (_, _, b_out, _, s1), f = problem.zero_division, problem.coefficients, found.expected
     if f <= least_value or not problem.least <= found.k <= problem.most:
         return None
     if zero > 0.0 and s1 == 0.0 and problem.least == 0:
-        chance = 1.0 if b_out == 0.0 else abs(none)
+        log = 0.0 if b_out == 0.0 else log_none
+        chance = math.exp(log)
         if zero * chance >= f * (1.0 - doubt):
-            is_better = zero * chance > f * (1.0 + doubt) and (none >= 0.0 or b_out == 0.0)
-            std = zero * math.sqrt(chance * (1.0 - chance))
+            is_better = zero * chance > f * (1.0 + doubt) and (is_known or b_out == 0.0)
+            std = zero * math.sqrt(chance * -math.expm1(log))
             return Found(0, math.inf, zero * chance, std) if is_better else None
     return found

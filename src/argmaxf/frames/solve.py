@@ -206,8 +206,10 @@ def _decide_column(table: Table, j: int, problem: Problem) -> Answer:
         (found,) = band.decide(passes, problem)
         if found is not None:
             decision = _in_arrays(Decision(None, *found, problem.beta, passes.n))
+            if not problem.may_split:
+                return Answer(decision)
             reached = passes.above(np.nextafter(decision.threshold, -1.0))[0, 1]
-            return Answer(decision, problem.may_split and reached != found.k)
+            return Answer(decision, reached != found.k)
     with closing(Spill()) as spill:
         for p, _ in checked(table.batches(j)):
             spill.append(p)
