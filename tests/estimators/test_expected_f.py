@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse
+from scipy.stats import binom
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
@@ -16,6 +17,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -229,3 +231,25 @@ def test_of_one_class_the_decision_is_that_of_predict(only, weighted):
     assert np.array_equal(decision.selected, np.full(100, only == 1))
     assert decision.expected == pytest.approx(only)
     assert np.array_equal(fitted.predict_proba(X), np.ones((100, 1)))
+
+
+def test_the_interval_of_a_decision_holds_the_f_of_new_rows():
+    held = []
+    for seed in range(30):
+        X, y = make_classification(
+            1600, weights=[0.93], flip_y=0.05, n_informative=4, random_state=seed
+        )
+        model = ExpectedFClassifier(GaussianNB()).fit(X[:600], y[:600])
+        decision, frozen = model.decide(X[600:]), model.freeze()
+        found = f1_score(y[600:], decision.selected)
+        held.append(decision.interval.low <= found <= decision.interval.high)
+        held.append(frozen.interval_.low <= f1_score(y[600:], frozen.predict(X[600:])))
+        assert decision.interval.high - decision.interval.low > 3.9 * decision.std
+    assert np.mean(held) >= binom(30, 0.95).ppf(1e-3) / 30
+
+
+@pytest.mark.parametrize("options", [{"deploy_rate": 0.3}, {"calibration": None}])
+def test_no_interval_where_held_out_rows_do_not_show_f(options):
+    X, y = make_classification(600, weights=[0.9], random_state=0)
+    model = ExpectedFClassifier(LogisticRegression(), **options).fit(X, y)
+    assert model.decide(X).interval is None

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import check_choice, check_unit_interval
 from argmaxf.constraints import ChanceConstraint, count_at_rate
+from argmaxf.empirical.interval import f_interval
 from argmaxf.estimators.calibration import (
     Calibrated,
     CalibrationWarning,
@@ -39,8 +40,10 @@ from argmaxf.estimators.shift import TargetPrior, check_deploy_rate
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.macro import is_additive, maximize_expected_macro_f
 from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.measures import Interval
 from argmaxf.problem import Problem
 
+NORMAL = 1.96  # standard errors of a 95 % interval
 FEW_IN_BATCH = 3.0  # positives that a batch should hold on average: with fewer, F is lower
 
 
@@ -99,11 +102,38 @@ class ProbabilityFClassifier(ScoreFClassifier):
         )
         self._warned = False
         self._learn_probabilities(held_out)
+        self._held_out_f = self._measured(held_out)
         self._show_models(self._scorer.models_)
 
     @abstractmethod
     def _learn_probabilities(self, held_out: HeldOut) -> None:
         """Set the scorer, the probabilities of held-out rows, and what is wrong with them."""
+
+    def _measured(self, held_out: HeldOut) -> Interval | None:
+        """Return the F of the decision about held-out rows; None where it cannot be known."""
+        moved = self._prior.deploy is not None or held_out.weight is not None
+        if self.held_out_proba_ is None or moved or not self._labels.is_binary:
+            return None
+        selected = self._decide(self.held_out_proba_).selected
+        return f_interval(
+            held_out.columns[held_out.fold >= 0, 0], selected, measure=self._measure()
+        )
+
+    def _interval(self, decision: Decision) -> Interval | None:
+        """Return where F will be: between what the probabilities expect and what was measured.
+
+        Both have errors of their own: chance in the labels to come (`std`), chance in the held-out
+        rows, and calibration learned from few positives, which shows in their difference.
+        """
+        found = self._held_out_f
+        if found is None or not np.isfinite(decision.expected):
+            return None
+        middle = 0.5 * (decision.expected + found.value)
+        error = (found.high - found.low) / (2.0 * NORMAL)
+        reach = NORMAL * np.hypot(np.hypot(error, decision.std), decision.expected - middle)
+        least, most = self._measure().ends
+        low, high = np.clip([middle - reach, middle + reach], least, most)
+        return Interval(float(low), float(middle), float(high))
 
     def _has_probabilities(self) -> bool:
         form = calibration_form(self.calibration, self.estimator)
@@ -125,8 +155,9 @@ class ProbabilityFClassifier(ScoreFClassifier):
         Decision
             Expected F and its spread are NaN, with a warning, where the probabilities are known to
             be wrong (`calibration_issue_`). A warning also says where they rest on fewer than ten
-            positives in training. The spread reflects randomness in the labels of X only, not
-            estimation error (docs/limits.md).
+            positives in training. `std` reflects randomness in the labels of X only, not estimation
+            error. For a binary target, `interval` includes both: it is centred between the expected
+            F and the F that was measured on held-out rows (docs/limits.md).
         """
         check_is_fitted(self)
         if self.calibration_issue_ is not None:
@@ -134,7 +165,8 @@ class ProbabilityFClassifier(ScoreFClassifier):
             warnings.warn(message, CalibrationWarning, stacklevel=2)
         else:
             warn_about_few_positives(self._prior.fewest, len(self._prior.train))
-        return self._without_forecast(self._decide(self._proba(X)))
+        decision = self._without_forecast(self._decide(self._proba(X)))
+        return replace(decision, interval=self._interval(decision))
 
     def _without_forecast(self, decision: Decision) -> Decision:
         """Remove the expected F where the probabilities are known to be wrong."""
@@ -230,6 +262,7 @@ class ProbabilityFClassifier(ScoreFClassifier):
             gain_=self._gain(reference, selected),
             expected_=decision.expected,
             std_=decision.std,
+            interval_=self._interval(decision),
         )
 
     def _decide(self, proba: Floats, *, one_vs_rest: bool = False) -> Decision:

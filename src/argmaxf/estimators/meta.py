@@ -28,7 +28,7 @@ from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import HeldOut, LabelScorer, TrainingData, hold_out, weight_parameter
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.values import expected_f
-from argmaxf.measures import Measure, Ratio, as_measure
+from argmaxf.measures import Interval, Measure, Ratio, as_measure
 
 
 def best_thresholds(columns: Bools, scores: Floats, measure: Measure, weight: Any) -> Floats:
@@ -439,6 +439,8 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
         threshold, whose F on the tuning rows (`estimator.f_`) is higher than on new rows.
     std_ : float or ndarray
         Standard deviation of F on a set of the reference's size.
+    interval_ : Interval or None
+        Where F will be with 95 % probability, estimation error included; None where not known.
     classes_ : ndarray
         The labels, as the frozen classifier has them.
     """
@@ -446,6 +448,7 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
     threshold_: Any = None
     expected_: Any = np.nan
     std_: Any = np.nan
+    interval_: Interval | None = None
     # What a margin on probabilities is worth to each class; None where the classifier decides.
     gain_: Any = None
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools, contiguous
+from argmaxf.measures.base import Interval
 
 
 class ExpectedF(NamedTuple):
@@ -60,6 +61,9 @@ class Decision:
     overall : Decision or None
         With `by`, what to expect of all items together: k, the expected F and its spread, and the
         guarantee with the probability it has for all of them; `selected` and `threshold` are None.
+    interval : Interval or None
+        Of a classifier's decision: where F will be with 95 % probability, with the error of
+        estimation.
     """
 
     selected: Any
@@ -73,6 +77,7 @@ class Decision:
     guarantee: Any = None
     segment: Any = None
     overall: Decision | None = None
+    interval: Interval | None = None
 
     def __repr__(self) -> str:
         """Show the answer first, and in short: long arrays are cut, labels are left out."""
@@ -102,4 +107,6 @@ def _short(value: Any) -> str:
         return np.array2string(value, threshold=6, edgeitems=2, separator=", ", formatter=style)
     if isinstance(value, list) and len(value) > 2:
         return f"[{value[0]!r}, … {len(value) - 1} more]"
+    if isinstance(value, Interval):
+        return f"[{value.low:.3g}, {value.high:.3g}]"
     return f"{value:.6g}" if isinstance(value, float) else repr(value)
