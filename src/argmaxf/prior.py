@@ -68,9 +68,7 @@ def odds_factor(train_rate: ArrayLike, deploy_rate: ArrayLike) -> Any:
 
     It is a number above 0, however extreme the rates: probabilities of 0 and 1 stay what they are.
     """
-    train, deploy = (
-        check_rate(*rate) for rate in (("train_rate", train_rate), ("deploy_rate", deploy_rate))
-    )
+    train, deploy = check_rate("train_rate", train_rate), check_rate("deploy_rate", deploy_rate)
     if train.ndim and deploy.ndim and train.shape != deploy.shape:
         raise ValueError(
             "train_rate and deploy_rate must be one rate, or as many each, got "

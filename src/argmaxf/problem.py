@@ -1,10 +1,11 @@
-"""What is asked of the decision-theoretic wing, checked once at the public edge."""
+"""What to maximize under a model of the labels, checked once at the public edge."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from argmaxf._base.validation import check_choice, check_whole, check_zero_division, how_many
 from argmaxf.constraints import ChanceConstraint
@@ -92,17 +93,9 @@ class Problem:
 
     @property
     def peaks_between_levels(self) -> bool:
-        r"""Whether no set that parts a run of equal items is better than both that do not.
+        """Whether no set that parts a run of equal items is better than both that do not.
 
-        So it is for F_β and Dice. Of a run of equal items let j be taken in after some above them,
-        and y be the label of one of them. With γ(S) = k - j + s1 + b S,
-
-            f = E[(c T + s0 + c j y) / (γ + j)],   df/dj = E[w(S) / (γ + j)²],
-            w(S) = c γ E[y | S] - c E[T | S] - s0       T, k those above.
-
-        As S grows so do γ and E[y | S], and E[T | S] / E[y | S] falls, since those above are no
-        less probable. So w changes its sign once at most, from - to +, and as larger j give larger
-        S more weight in df/dj, so does df/dj.
+        So it is for F_β and Dice; proof in docs/background/algorithm.md, section 6.
         """
         _, b_in, b_out, _, _ = self.coefficients
         return bool(b_in == b_out > 0.0)
@@ -134,16 +127,9 @@ class Problem:
         return float(getattr(self.measure, "beta", 1.0))
 
 
-def _checked(
-    beta: float,
-    measure: MeasureLike,
-    zero_division: float,
-    ties: str,
-    min_selected: int | None,
-    max_selected: int | None,
-    chance: ChanceConstraint | None,
-) -> Problem:
-    """Return the question that options ask, or say which of them is none."""
+def _checked(*options: Any) -> Problem:
+    """Return the problem that the options of `Problem.of` state, or say which of them is wrong."""
+    beta, measure, zero_division, ties, min_selected, max_selected, chance = options
     goal = as_measure(measure, beta)
     least = 0 if min_selected is None else check_whole("min_selected", min_selected)
     most = NO_LIMIT if max_selected is None else check_whole("max_selected", max_selected)

@@ -21,6 +21,7 @@ from argmaxf._base.validation import (
     check_beta,
     check_choice,
     check_count,
+    check_not_negative,
     check_unit_interval,
 )
 
@@ -275,9 +276,8 @@ class GaussianMixture:
     def __post_init__(self) -> None:
         """Refuse what is no mixture of two classes."""
         check_count("D", self.D)
-        for name, number in (("S", self.S), ("O", self.O)):
-            if not (math.isfinite(number) and number >= 0):
-                raise ValueError(f"{name} must be finite and at least 0, got {number!r}")
+        check_not_negative("S", self.S)
+        check_not_negative("O", self.O)
         _check_open_rate("positive_rate", self.positive_rate)
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> tuple[Floats, Ints]:

@@ -204,7 +204,7 @@ def test_all_of_a_flat_rest_where_so_many_are_asked_for():
 
 @pytest.mark.parametrize("seed", range(24))
 def test_no_set_that_parts_equal_items_is_better_than_both_that_do_not(seed):
-    """Searches take it for granted (`Question.peaks_between_levels`, `Linear`)."""
+    """Searches take it for granted (`Problem.peaks_between_levels`, `Linear`)."""
     rng = np.random.default_rng(seed)
     ratios = FBeta(10 ** rng.uniform(-2, 2)), Dice(10 ** rng.uniform(-2, 2))
     measure = [*ratios, MCC(), FowlkesMallows(), BalancedAccuracy(), Kappa()][seed % 6]

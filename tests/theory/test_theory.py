@@ -95,7 +95,7 @@ def test_lemma_2_covers():
         (lambda: deviation_bound(10, 0.5, beta=-1), "beta must be positive and finite, got -1"),
         (lambda: regret_bound(10, 0, 0.5), "vc_dimension must be a whole number"),
         (lambda: sample_size(0.0, 0.5), "accuracy must be positive, got 0.0"),
-        (lambda: GaussianMixture(S=-1), "S must be finite and at least 0, got -1"),
+        (lambda: GaussianMixture(S=-1), "S must be finite and not negative, got -1"),
         (lambda: GaussianMixture(D=0), "D must be a whole number of at least 1, got 0"),
         (lambda: GaussianMixture(positive_rate=1), r"positive_rate must lie in \(0, 1\), got 1"),
         (lambda: mean_kl([0.5], [1.5]), r"assumed must be finite and in \[0, 1\], got 1.5"),

@@ -59,19 +59,11 @@ def as_csr(name: str, matrix: Any) -> Any:
         raise ValueError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
     csr = sparse.csr_array(matrix, dtype=np.float64, copy=True)
     csr.sum_duplicates()
-    _check_range(name, csr)
+    bad = ~((csr.data >= 0.0) & (csr.data <= 1.0))
+    if bad.any():
+        first = int(bad.argmax())
+        row = int(np.searchsorted(csr.indptr, first, side="right")) - 1
+        value, where = float(csr.data[first]), (row, int(csr.indices[first]))
+        raise ValueError(f"{name} must be finite and in [0, 1], got {value!r} at position {where}")
     csr.eliminate_zeros()
     return csr
-
-
-def _check_range(name: str, csr: Any) -> None:
-    """Refuse what is no probability, naming the first in row order."""
-    data = csr.data
-    if data.size == 0 or (data.min() >= 0.0 and data.max() <= 1.0):
-        return
-    first = int(np.flatnonzero(~((data >= 0.0) & (data <= 1.0)))[0])
-    row = int(np.searchsorted(csr.indptr, first, side="right")) - 1
-    where = (row, int(csr.indices[first]))
-    raise ValueError(
-        f"{name} must be finite and in [0, 1], got {float(data[first])!r} at position {where}"
-    )

@@ -25,9 +25,7 @@ from numpy.typing import NDArray
 
 from argmaxf._base import numba_cache
 
-NUMBERS_IN_PYTHON = (
-    20_000  # numbers that a process takes through Python before it compiles; under a second
-)
+NUMBERS_IN_PYTHON = 20_000  # that a process takes before it compiles; under a second
 
 
 def kernel(function: Callable[..., Any]) -> Kernel:
@@ -63,14 +61,22 @@ class Kernel:
         """Run the function, compiled or not."""
         if _work.in_python:  # called by a kernel that runs in Python
             return self._as_python(arguments)
-        if not self.compiled_for and _work.affords(arguments):
-            return self._in_python(arguments)
+        if not self.compiled_for:
+            numbers = _work.numbers + sum(a.size for a in _arrays(arguments))
+            if numbers <= NUMBERS_IN_PYTHON:
+                _work.numbers = numbers
+                return self._in_python(arguments)
         return self.compiled(*arguments)
 
     def compiled(self, *arguments: Any) -> Any:
         """Run the function compiled, whatever the size of its input; as Python without numba."""
         # Nearly as fine as numba's types; what is finer is compiled without a notice.
-        kinds = tuple([type(a) if type(a) is not ndarray else _kind(a) for a in arguments])
+        kinds = tuple(
+            [
+                type(a) if type(a) is not ndarray else (a.dtype.num, a.ndim, a.flags.num)
+                for a in arguments
+            ]
+        )
         if kinds not in self.compiled_for and not self._compile(arguments):
             return self._in_python(arguments)
         self.compiled_for.add(kinds)
@@ -148,12 +154,9 @@ def _let_numba_see_kernels() -> None:
 
 
 # The functions of `math` that kernels call, without exceptions for infinite results.
-_NUMPY_AS_MATH = SimpleNamespace(
-    **{
-        **vars(math),
-        **{name: getattr(np, name) for name in ("exp", "expm1", "log", "log1p", "log2", "sqrt")},
-    }
-)
+_NUMPY_AS_MATH = SimpleNamespace(**vars(math))
+for _name in ("exp", "expm1", "log", "log1p", "log2", "sqrt"):
+    setattr(_NUMPY_AS_MATH, _name, getattr(np, _name))
 
 
 def has_numba() -> bool:
@@ -197,10 +200,6 @@ def _say_compiling() -> None:
         print("argmaxf: compiling, once for this installation …", file=sys.stderr, flush=True)
 
 
-def _kind(array: NDArray[Any]) -> tuple[int, int, int]:
-    return array.dtype.num, array.ndim, array.flags.num
-
-
 def _arrays(arguments: tuple[Any, ...]) -> Iterator[NDArray[Any]]:
     """Yield the arrays among the arguments, those inside of records too."""
     for argument in arguments:
@@ -217,13 +216,6 @@ class _Work(threading.local):
     as_numpy = False
     numbers = 0
     waited = 0.0  # seconds
-
-    def affords(self, arguments: tuple[Any, ...]) -> bool:
-        """Whether the arguments may go through Python, too; if so, they count."""
-        numbers = self.numbers + sum(a.size for a in _arrays(arguments))
-        if numbers <= NUMBERS_IN_PYTHON:
-            self.numbers = numbers
-        return numbers <= NUMBERS_IN_PYTHON
 
 
 _work = _Work()

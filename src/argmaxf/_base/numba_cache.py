@@ -1,23 +1,22 @@
 """Where numba keeps the compiled code of argmaxf: never stale, and in no folder of other users.
 
 numba's own cache (`njit(cache=True)`) looks at the file of a function, but not at those of the
-functions that it calls or the constants that it imports. So each module's kernels have a folder
-whose name has a digest of the module's source and of all sources that it imports. What numba reads
-from a cache is run as code, so a folder is used only if nobody else can write to it.
+functions that it calls or the constants that it imports. So the name of the folder has a digest of
+all sources that compiled code can depend on. What numba reads from a cache is run as code, so a
+folder is used only if nobody else can write to it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import stat
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,8 @@ if sys.platform != "win32":
     import fcntl
 
 PACKAGE = Path(__file__).parents[1]
-_FROM = re.compile(r"^\s*from (argmaxf\S*) import (\([^)]*\)|.*)", re.MULTILINE)
-_IMPORT = re.compile(r"^\s*import (argmaxf\S*)", re.MULTILINE)
+# Kernels import from these packages and from modules with kernels only: these are digested.
+SHARED = ("_base", "measures")
 _BEGAN = time.time()  # of this process, or nearly
 _state = {"use": True}  # whether the cache is used; not after a failure
 
@@ -37,7 +36,7 @@ def cached_njit(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     import numba
 
     options = {"nogil": True, "error_model": "numpy", **options}
-    folder = _folder_of(function.__module__)
+    folder = _current_folder()
     if folder is not None:
         before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
         try:
@@ -63,32 +62,22 @@ def give_up() -> bool:
 def locked() -> Iterator[None]:
     """Let one process at a time compile: numba's index of a cache is not made for several."""
     folder = cache_folder() if _state["use"] else None
-    with suppress(OSError) if folder is None else _lock_of(folder):
+    with ExitStack() as stack:
+        if folder is not None and sys.platform != "win32":
+            with suppress(OSError):  # a full disk, a file system without locks
+                file = stack.enter_context((folder / "lock").open("ab"))
+                fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-@contextmanager
-def _lock_of(folder: Path) -> Iterator[None]:
-    file = None
-    with suppress(OSError):  # a full disk, a file system without locks
-        file = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-        if sys.platform != "win32":
-            fcntl.flock(file, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        if file is not None:
-            os.close(file)
-
-
-def _folder_of(module: str) -> Path | None:
-    """Return the folder for the kernels of a module as it is now, and remove older ones."""
-    parent, digest = cache_folder(), sources_digest(module, "argmaxf._base.compiled")
+def _current_folder() -> Path | None:
+    """Return the folder for kernels as they are now, and remove older ones."""
+    parent, digest = cache_folder(), sources_digest()
     if not _state["use"] or parent is None or digest is None:
         return None
-    folder = parent / f"{module}-{digest[:16]}"
+    folder = parent / digest[:16]
     if not folder.exists():
-        for other in parent.glob(f"{module}-*"):
+        for other in parent.glob("*/"):
             shutil.rmtree(other, ignore_errors=True)
     return folder if _is_usable(folder) else None
 
@@ -111,7 +100,6 @@ def cache_folder() -> Path | None:
 
 
 def _user_cache() -> Path | None:
-    """Return the folder for caches of this user, if there is one."""
     if sys.platform == "win32":
         home = os.environ.get("LOCALAPPDATA")
     else:
@@ -160,55 +148,19 @@ def _trusted() -> set[int]:
     return {0, _user()}
 
 
-# ------------------------------------------------------------------ the sources of a module
-
-
 @cache
-def sources_digest(*modules: str) -> str | None:
-    """Return a digest of modules and of all they import of argmaxf, however deep.
+def sources_digest() -> str | None:
+    """Return a digest of the sources of all modules with kernels, and of what these may import.
 
-    None where a source is not a file beside this one (in an archive, for instance), or was edited
-    after this process began: what runs may then be older than the file.
+    None where the sources are not files beside this one (in an archive, for instance), or one was
+    edited after this process began: what runs may then be older than the file.
     """
-    digest = hashlib.sha256()
-    for name in sorted(modules_behind(*modules)):
-        file = source_file(name)
-        if file is None or file.stat().st_mtime > _BEGAN:
-            return None
-        digest.update(f"{name}\n".encode() + file.read_bytes())
-    return digest.hexdigest()
-
-
-def source_file(module: str) -> Path | None:
-    """Return the file of a module of argmaxf, or None where there is none of that name."""
-    place = PACKAGE.joinpath(*module.split(".")[1:])
-    return next((f for f in (place.with_suffix(".py"), place / "__init__.py") if f.is_file()), None)
-
-
-def imports_in(text: str) -> set[str]:
-    """Return the modules of argmaxf that a source imports, at its top or inside a function.
-
-    The package itself is not among them: it names everything and defines nothing.
-    """
-    found = set(_IMPORT.findall(text))
-    for base, names in _FROM.findall(text):
-        inside = (f"{base}.{name}" for name in re.findall(r"\w+", names))
-        found |= {base, *(name for name in inside if source_file(name))}
-    return found - {PACKAGE.name}
-
-
-@cache
-def imports_of(module: str) -> set[str]:
-    """Return the modules of argmaxf that a module imports."""
-    file = source_file(module)
-    return imports_in(file.read_text(encoding="utf-8")) if file else set()
-
-
-def modules_behind(*modules: str) -> set[str]:
-    """Return modules and all that they import of argmaxf, however deep."""
-    found: set[str] = set()
-    waiting = set(modules)
-    while waiting:
-        found |= waiting
-        waiting = set().union(*map(imports_of, waiting)) - found
-    return found
+    digest, files = hashlib.sha256(), 0
+    for file in sorted(PACKAGE.rglob("*.py")):
+        source = file.read_bytes()
+        if file.parent.name in SHARED or b"argmaxf._base.compiled import" in source:
+            if file.stat().st_mtime > _BEGAN:
+                return None
+            digest.update(source)
+            files += 1
+    return digest.hexdigest() if files else None

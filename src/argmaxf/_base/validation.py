@@ -143,8 +143,8 @@ def as_real_array(name: str, values: ArrayLike) -> NDArray[Any]:
 def refuse_masked(name: str, values: Any) -> None:
     """Refuse masked entries of numpy.ma, which `np.asarray` would take for values."""
     if np.ma.is_masked(values):
-        position = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
-        raise ValueError(f"{name} must not be masked, got a masked entry at {_plain(position)}")
+        place = _first(np.ma.getmaskarray(values))
+        raise ValueError(f"{name} must not be masked, got a masked entry at {place}")
 
 
 def _refuse_sparse(name: str, values: Any) -> None:
@@ -156,19 +156,16 @@ def _refuse_sparse(name: str, values: Any) -> None:
 
 def _real_objects(name: str, array: NDArray[Any]) -> NDArray[np.float64]:
     """Return Python objects that are real numbers as floats; name the first that is none."""
-    for i, each in enumerate(array.flat):
-        if not isinstance(each, Real | Decimal):
-            position = [int(j) for j in np.unravel_index(i, array.shape)]
-            raise ValueError(
-                f"{name} must hold real numbers, got {each!r} at position {_plain(position)}"
-            )
+    known = np.reshape([isinstance(each, Real | Decimal) for each in array.flat], array.shape)
+    if not known.all():
+        place = _first(~known)
+        raise ValueError(f"{name} must hold real numbers, got {array[place]!r} at position {place}")
     try:
         rounded = array.astype(np.float64)
     except OverflowError:
         raise ValueError(f"{name} must hold numbers up to 1.8e308, got a larger one") from None
-    for i, (each, number) in enumerate(zip(array.flat, rounded.ravel().tolist(), strict=True)):
-        if isinstance(each, Integral) and each != number:
-            raise _not_exact(name, int(each), [int(j) for j in np.unravel_index(i, array.shape)])
+    whole = np.reshape([isinstance(each, Integral) for each in array.flat], array.shape)
+    _refuse_rounded(name, array, whole & (array != rounded))
     return rounded
 
 
@@ -237,9 +234,10 @@ def as_classes(name: str, values: Any, what: str = "a label") -> NDArray[Any]:
     except ValueError as error:
         raise ValueError(f"{name} must be an array of labels: {error}") from None
     if labels.ndim and np.any(missing := _missing(labels)):
-        position = _plain(np.argwhere(missing)[0].tolist())
-        got = labels[position]
-        raise ValueError(f"{name} must hold {what} everywhere, got {got} at position {position}")
+        place = _first(missing)
+        raise ValueError(
+            f"{name} must hold {what} everywhere, got {labels[place]} at position {place}"
+        )
     return labels
 
 
@@ -286,27 +284,26 @@ def as_scores(name: str, values: ArrayLike) -> NDArray[Any]:
         _refuse_inexact(name, array)
         return array.astype(np.float64)
     if np.isnan(array).any():
-        position = np.argwhere(np.isnan(array))[0].tolist()
-        raise ValueError(f"{name} must not hold NaN, got one at position {_plain(position)}")
+        place = _first(np.isnan(array))
+        raise ValueError(f"{name} must not hold NaN, got one at position {place}")
     return array
 
 
 def _refuse_inexact(name: str, array: NDArray[Any]) -> None:
     """Refuse whole numbers that no float equals: different ones would become one."""
-    if array.dtype.kind not in "iu" or array.dtype.itemsize < 8:
-        return
-    rounded, top = array.astype(np.float64), float(np.iinfo(array.dtype).max)
-    back = np.minimum(rounded, np.nextafter(top, 0.0)).astype(array.dtype)
-    if (inexact := (back != array) | (rounded >= top)).any():
-        position = np.argwhere(inexact)[0].tolist()
-        raise _not_exact(name, int(array[tuple(position)]), position)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+        rounded, top = array.astype(np.float64), float(np.iinfo(array.dtype).max)
+        back = np.minimum(rounded, np.nextafter(top, 0.0)).astype(array.dtype)
+        _refuse_rounded(name, array, (back != array) | (rounded >= top))
 
 
-def _not_exact(name: str, number: int, position: list[int]) -> ValueError:
-    return ValueError(
-        f"{name} must be numbers that a float holds exactly, got {number} at position "
-        f"{_plain(position)}; subtract a common offset, or pass ranks"
-    )
+def _refuse_rounded(name: str, array: NDArray[Any], rounded: NDArray[np.bool_]) -> None:
+    if rounded.any():
+        place = _first(rounded)
+        raise ValueError(
+            f"{name} must be numbers that a float holds exactly, got {int(array[place])} at "
+            f"position {place}; subtract a common offset, or pass ranks"
+        )
 
 
 def as_weights(
@@ -318,9 +315,8 @@ def as_weights(
     weight = as_real_array(name, sample_weight).astype(np.float64)
     if weight.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {weight.shape}")
-    if not (np.isfinite(weight).all() and (weight >= 0).all()):
-        bad = float(weight[~(np.isfinite(weight) & (weight >= 0))][0])
-        raise ValueError(f"{name} must be finite and not negative, got {bad!r}")
+    if (bad := ~(np.isfinite(weight) & (weight >= 0))).any():
+        raise ValueError(f"{name} must be finite and not negative, got {float(weight[bad][0])!r}")
     if not weight.any():
         raise ValueError(f"{name} must not all be zero, got {n} of them")
     with np.errstate(over="ignore"):
@@ -337,12 +333,11 @@ def ones_unless(weight: NDArray[np.float64] | None, n: int) -> NDArray[np.float6
 
 def first_bad_probability(name: str, array: NDArray[Any]) -> ValueError:
     """Describe the first value that is not a probability; call it once one is known to exist."""
-    bad = ~((array >= 0.0) & (array <= 1.0))
-    position = np.argwhere(bad)[0].tolist()
-    value = float(array[tuple(position)])
-    place = f" at position {_plain(position)}" if position else ""
+    place = _first(~((array >= 0.0) & (array <= 1.0)))
+    where = f" at position {place}" if array.ndim else ""
     hint = "; of an 8-bit map give it divided by 255" if array.dtype == np.uint8 else ""
-    return ValueError(f"{name} must be finite and in [0, 1], got {value!r}{place}{hint}")
+    value = float(array[place])
+    return ValueError(f"{name} must be finite and in [0, 1], got {value!r}{where}{hint}")
 
 
 def how_many(count: float, what: str) -> str:
@@ -354,8 +349,10 @@ def how_many(count: float, what: str) -> str:
     return f"{count:,.0f} {what}{'' if count == 1 else 's'}"
 
 
-def _plain(position: list[int]) -> int | tuple[int, ...]:
-    return position[0] if len(position) == 1 else tuple(position)
+def _first(marked: NDArray[np.bool_]) -> Any:
+    """Return the first marked position: a number in a vector, else a tuple."""
+    place = tuple(np.argwhere(marked)[0].tolist())
+    return place[0] if len(place) == 1 else place
 
 
 class Segments(NamedTuple):

@@ -1,28 +1,8 @@
 """Confidence intervals for a measure of given predictions: binary, macro and micro.
 
-*Binary.* Of n rows S are positive, of these T are found, and of the other n - S rows F are
-predicted positive. S, T and n - S - F are binomial counts of the positive rate, the recall and the
-specificity, and measures rise with the last two. Confidence distributions of the two are melded
-(Fay, Proschan and Brittain 2015): for the lower end, recall has the distribution
-Beta(T + ¼, S - T + ¾) and specificity likewise, for the upper end Beta(T + ¾, S - T + ¼); the rate
-has Beta(S + ½, n - S + ½). The ends are quantiles of the measure under these. With 0 and 1 for the
-quarters, limits for recall alone would be Clopper and Pearson's, with ½ and ½ Jeffreys'. Where no
-positive is missed recall is 1 for the upper end, where none is found it is 0 for the lower. So the
-upper end of predictions without errors is the best value, and without positives nothing is
-excluded: coverage is kept at the boundary, for every measure.
-
-*Micro.* The same from all cells, their counts divided by the design effect, the ratio of the
-variance over rows to that of independent cells: labels of one row are dependent.
-
-*Macro.* The labels' own intervals, combined by their distances from the estimates (MOVER, Zou and
-Donner 2008), which keeps them asymmetric, with the labels' correlation over rows. They are the
-exact ones (0 and 1 for the quarters): what evens out for one label does not for a mean of labels.
-So are those of measures that the user defines. They need not be smooth, as the smaller of
-precision and recall is not, whose estimates are too low: the ends of their mean are the means of
-the labels' ends.
-
-The dependence of labels is seen in errors, and few errors show little of it. One more error of each
-kind is therefore taken to be correlated as the true labels are.
+Binary intervals meld confidence distributions of recall and specificity, micro ones divide the
+counts by a design effect, and macro ones combine those of the labels (MOVER). How and why is
+explained in docs/background/interval-coverage.md.
 """
 
 from __future__ import annotations

@@ -185,13 +185,12 @@ def fit_soft_f(
         callback=objective.stop_where_flat,
         options={"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": 0.0, "ftol": FLAT},
     )
-    parameters, threshold = objective.split(found.x)
     return SoftF(
-        *objective.scores.split(parameters),
-        threshold=None if sharpness is None else threshold,
+        *objective.scores.split(found.x),
+        threshold=None if sharpness is None else float(found.x[-1]),
         n_iter=int(found.nit),
         converged=bool(found.success) or objective.is_flat,
-        value=objective.penalty(parameters) - float(found.fun),
+        value=objective.penalty(found.x) - float(found.fun),
     )
 
 
@@ -219,19 +218,20 @@ class Objective:
         """Return the number of parameters."""
         return self.scores.size + (self.sharpness is not None)
 
-    def split(self, parameters: Vector) -> tuple[Vector, float]:
-        """Return the parameters of the scores, and logit δ."""
-        m = self._alphas.size
-        return parameters[:m], 0.0 if self.sharpness is None else float(parameters[m])
-
     def penalty(self, parameters: Vector) -> float:
         """Return α/2 ‖w‖², and the intercept's share."""
-        return 0.5 * float(parameters @ (self._alphas * parameters))
+        linear = parameters[: self._alphas.size]
+        return 0.5 * float(linear @ (self._alphas * linear))
 
     def __call__(self, parameters: Vector) -> tuple[float, Vector]:
         """Return the objective and its gradient."""
-        linear, threshold = self.split(parameters)
-        decision, by_score, by_threshold = self._decide(self.scores(linear), threshold)
+        linear, threshold = np.split(parameters, [self._alphas.size])
+        decision, by_score = _sigmoid(self.scores(linear))
+        if self.sharpness is not None:
+            delta, delta_spread = _sigmoid(threshold)
+            decision, steep = _sigmoid(self.sharpness * (decision - delta))
+            steep *= self.sharpness
+            by_score, by_threshold = steep * by_score, -steep * delta_spread
         value, by_decision = soft_f(self.y, decision, self.weight, measure=self.measure)
         gradient = self._alphas * linear - self.scores.pull(by_decision * by_score)
         if self.sharpness is not None:
@@ -243,15 +243,6 @@ class Objective:
         """End the search of SciPy, whose own tolerance for slopes is not relative to F."""
         if self.is_flat:
             raise StopIteration
-
-    def _decide(self, score: Vector, threshold: float) -> tuple[Vector, Vector, Vector]:
-        """Return s and its derivatives in the score and in logit δ."""
-        p, spread = _sigmoid(score)
-        if self.sharpness is None:
-            return p, spread, np.zeros(0)
-        delta, delta_spread = _sigmoid(threshold)
-        decision, steep = _sigmoid(self.sharpness * (p - delta))
-        return decision, self.sharpness * steep * spread, -self.sharpness * steep * delta_spread
 
 
 def _sigmoid(t: Any) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ _CHECKS: dict[str, Callable[[str, float], float]] = {
 
 @dataclass(frozen=True)
 class _FromZeroToOne(Ratio, ends=(0.0, 1.0)):
-    """A ratio from 0 to 1 with parameters that are checked."""
+    """A ratio from 0 to 1 with parameters that are checked, and that its label may name."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -30,12 +30,13 @@ class _FromZeroToOne(Ratio, ends=(0.0, 1.0)):
 
     @property
     def title(self) -> str:
-        """The label, and the smoothing constant where there is one: Dice (smooth=1)."""
-        return self.label + _said(getattr(self, "smooth", 0.0))
+        """The label with its parameters: F0.5, Tversky(0.3, 0.7), Dice (smooth=1)."""
+        smooth = getattr(self, "smooth", 0.0)
+        return self.label.format(self) + (f" (smooth={smooth:g})" if smooth else "")
 
 
 @dataclass(frozen=True)
-class FBeta(_FromZeroToOne, name="fbeta"):
+class FBeta(_FromZeroToOne, name="fbeta", label="F{0.beta:g}"):
     r"""F_β = (1+β²) T / (k + β² S), equation 1 of the paper.
 
     With `smooth` = s, the value is ((1+β²) T + s) / (k + β² S + s), the smoothed Dice of image
@@ -59,14 +60,10 @@ class FBeta(_FromZeroToOne, name="fbeta"):
     beta: float = 1.0
     smooth: float = 0.0
 
-    @property
-    def title(self) -> str:
-        """F1, F0.5, F1 (smooth=1)."""
-        return f"F{self.beta:g}" + _said(self.smooth)
-
     def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
         """c = 1+β², and β² for each positive inside and outside, since S = T + R."""
-        return _of_squared_beta(number(self.beta) ** 2, number(self.smooth))
+        b2, s = number(self.beta) ** 2, number(self.smooth)
+        return Coefficients(c=1 + b2, b_in=b2, b_out=b2, s0=s, s1=s)
 
 
 @dataclass(frozen=True)
@@ -87,8 +84,8 @@ class Dice(_FromZeroToOne, name="dice", label="Dice"):
     smooth: float = 0.0
 
     def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
-        """Those of F1, and the constant."""
-        return _of_squared_beta(number(1), number(self.smooth))
+        """Those of F1 with the same constant."""
+        return FBeta(1.0, self.smooth).coefficients(number)
 
 
 @dataclass(frozen=True)
@@ -126,11 +123,11 @@ class Jaccard(_FromZeroToOne, name="jaccard", label="Jaccard"):
 
     def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
         """Those of IoU."""
-        return Coefficients(c=number(1), b_in=number(0), b_out=number(1))
+        return IoU().coefficients(number)
 
 
 @dataclass(frozen=True)
-class Tversky(_FromZeroToOne, name="tversky"):
+class Tversky(_FromZeroToOne, name="tversky", label="Tversky({0.a:g}, {0.b:g})"):
     """T / (T + a FP + b FN): a weighs false positives, b the positives left out.
 
     Tversky(1, 1) is Jaccard, Tversky(.5, .5) F1, and F_β has a = 1 / (1+β²), b = β² / (1+β²).
@@ -151,11 +148,6 @@ class Tversky(_FromZeroToOne, name="tversky"):
 
     a: float = 0.5
     b: float = 0.5
-
-    @property
-    def title(self) -> str:
-        """Tversky(0.3, 0.7)."""
-        return f"Tversky({self.a:g}, {self.b:g})"
 
     def coefficients(self, number: Callable[[float], Any] = float) -> Coefficients:
         """FP = k - T, so T + a FP + b FN is a times k + (1-a)/a T + b/a R."""
@@ -251,11 +243,3 @@ class GMean(Measure, name="gmean", label="G-mean", ends=(0.0, 1.0), falls_with_k
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return the roots of both products."""
         return np.sqrt(tp * others(s + k - tp, n)), np.sqrt(s * others(s, n))
-
-
-def _of_squared_beta(b2: Any, smooth: Any) -> Coefficients:
-    return Coefficients(c=1 + b2, b_in=b2, b_out=b2, s0=smooth, s1=smooth)
-
-
-def _said(smooth: float) -> str:
-    return f" (smooth={smooth:g})" if smooth else ""

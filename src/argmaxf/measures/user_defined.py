@@ -130,6 +130,5 @@ def _places(counts: Sequence[Any], value: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _written(counts: Sequence[Any]) -> str:
-    """Write four counts with their names."""
     pairs = zip(("tp", "k", "s", "n"), counts, strict=True)
     return ", ".join(f"{name}={float(count):g}" for name, count in pairs)
