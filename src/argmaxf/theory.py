@@ -7,7 +7,6 @@ F-Measures: A Tale of Two Approaches", ICML 2012.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -178,7 +177,7 @@ def sample_size(
     if not accuracy > 0:
         raise ValueError(f"accuracy must be positive, got {accuracy!r}")
 
-    def enough(n: int) -> bool:
+    def enough(n: int) -> bool:  # once it is, it stays so
         bound = (
             deviation_bound(n, positive_rate, beta, eta)
             if vc_dimension is None
@@ -186,7 +185,16 @@ def sample_size(
         )
         return not bound.reason and bound.value <= accuracy
 
-    return _smallest(enough)
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > MOST_EXAMPLES:
+            raise ValueError("fewer than 1e300 examples must be enough for a bound, got more")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def mean_kl(true: ArrayLike, assumed: ArrayLike) -> float:
@@ -274,7 +282,6 @@ class GaussianMixture:
     positive_rate: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse what is no mixture of two classes."""
         check_count("D", self.D)
         check_not_negative("S", self.S)
         check_not_negative("O", self.O)
@@ -443,20 +450,6 @@ def _bound(n: int, radius: float, pi: float, b2: float, *, factor: float) -> Bou
         return Bound(value, radius, limit)
     reason = f"n = {n} is too small: r(n, eta) = {radius:.3g} must be below {limit:.3g}"
     return Bound(math.inf, radius, limit, reason)
-
-
-def _smallest(enough: Callable[[int], bool]) -> int:
-    """Return the smallest n ≥ 1 with enough(n), which stays true once it is."""
-    high = 1
-    while not enough(high):
-        high *= 2
-        if high > MOST_EXAMPLES:
-            raise ValueError("fewer than 1e300 examples must be enough for a bound, got more")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 def _check_setting(

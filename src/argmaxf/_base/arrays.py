@@ -13,9 +13,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# Libraries of tensors: the name of the class of their tensors, and the module here that knows them.
-TENSORS = {"torch": ("Tensor", "argmaxf.torch.tensors")}
-
 
 def readonly(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only view, so that every kernel sees one type of input."""
@@ -34,11 +31,9 @@ def tensors_for(values: Any) -> Any:
 
     No library is imported for the question: whoever has a tensor has done so.
     """
-    for library, (kind, home) in TENSORS.items():
-        loaded = sys.modules.get(library)
-        if loaded is not None and isinstance(values, getattr(loaded, kind)):
-            return import_module(home)
-    return None
+    torch = sys.modules.get("torch")
+    is_tensor = torch is not None and isinstance(values, torch.Tensor)
+    return import_module("argmaxf.torch.tensors") if is_tensor else None
 
 
 def is_sparse(values: Any) -> bool:

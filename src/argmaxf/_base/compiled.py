@@ -58,7 +58,6 @@ class Kernel:
         self.compiled_for: set[Any] = set()  # kinds of arguments
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the function, compiled or not."""
         if _work.in_python:  # called by a kernel that runs in Python
             return self._as_python(arguments)
         if not self.compiled_for:

@@ -302,11 +302,13 @@ class SeparationOracle:
             return np.zeros(len(kept))
         b2, size = self.beta**2, kept + self.beta**2 * kept[-1]
         pull = (1.0 + b2) * kept * self.total
-
-        def worth_starting(item: NDArray[np.intp]) -> NDArray[np.bool_]:
-            return np.asarray(pull + taken.score[item] * (size + taken.mass[item]) ** 2 > 0)
-
-        started = _bisect(worth_starting, len(kept), len(taken.items))
+        started, end = np.zeros(len(kept), np.intp), np.full(len(kept), len(taken.items))
+        while (unknown := started < end).any():
+            middle = (started + end) // 2
+            item = np.minimum(middle, len(taken.items) - 1)
+            worth = pull + taken.score[item] * (size + taken.mass[item]) ** 2 > 0
+            started = np.where(unknown & worth, middle + 1, started)
+            end = np.where(unknown & ~worth, middle, end)
         last = np.maximum(started - 1, 0)
         falls = taken.score[last] < 0
         fall = np.where(falls, -taken.score[last], 1.0)
@@ -327,15 +329,3 @@ class _Ranked:
     def share(self, mass: float) -> Vector:
         """Return how much of each item belongs to the top `mass`: 1, then a part, then 0."""
         return np.clip((mass - self.mass[:-1]) / self.weight, 0.0, 1.0)
-
-
-def _bisect(
-    true_before: Callable[[NDArray[np.intp]], NDArray[np.bool_]], columns: int, n: int
-) -> NDArray[np.intp]:
-    """Return, for each column, how many of the first n indices come before the first false one."""
-    low, high = np.zeros(columns, dtype=np.intp), np.full(columns, n, dtype=np.intp)
-    while (open_ := low < high).any():
-        middle = (low + high) // 2
-        true = true_before(np.minimum(middle, n - 1))
-        low, high = np.where(open_ & true, middle + 1, low), np.where(open_ & ~true, middle, high)
-    return low

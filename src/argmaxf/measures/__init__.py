@@ -51,10 +51,7 @@ __all__ = [
 
 _RATIOS = (FBeta, Jaccard, Dice, IoU, Tversky)
 _OTHERS = (FowlkesMallows, MCC, Kappa, BalancedAccuracy, GMean)
-MEASURES: dict[str, type[Measure]] = {
-    "f1": FBeta,
-    **{each.name: each for each in (*_RATIOS, *_OTHERS)},
-}
+MEASURES: dict[str, type[Measure]] = {"f1": FBeta} | {m.name: m for m in (*_RATIOS, *_OTHERS)}
 
 # What `measure=` takes: a name, an object, or a function of the counts tp, k, s, n.
 MeasureLike = str | Measure | Callable[[Any, Any, Any, Any], Any]

@@ -41,26 +41,23 @@ class UserDefined(Measure):
 
     def fraction(self, tp: Any, k: Any, s: Any, n: Any) -> tuple[Any, Any]:
         """Return the function's value, over 1 or over 0."""
-        counts = np.broadcast_arrays(tp, k, s, n)
+        shape = np.broadcast_shapes(*map(np.shape, (tp, k, s, n)))
+        counts = np.broadcast_arrays(*map(np.atleast_1d, (tp, k, s, n)))
         with np.errstate(all="ignore"):
-            value = self._at_once(counts)
-            if value is None:
+            value = self._of_arrays(counts)
+            if value is None or not self._is_of_numbers(value, counts):
                 value = np.vectorize(self._of_numbers, otypes=[float])(*counts)
-        undefined = np.isnan(value)
-        self._refuse(value, undefined, counts)
-        return np.where(undefined, 0.0, value), (~undefined).astype(float)
+            undefined = np.isnan(value)
+            self._refuse(value, undefined, counts)
+        value = np.where(undefined, 0.0, value).reshape(shape)
+        return value, (~undefined).astype(float).reshape(shape)
 
-    def _at_once(self, counts: Sequence[Any]) -> Any:
-        """Return the values from one call with arrays; None where numbers give something else."""
-        arrays = [np.atleast_1d(each) for each in counts]
-        value = self._of_arrays(arrays)
-        if value is None:
-            return None
-        for place in _places(arrays, value):
-            single = self._of_one([each[place] for each in arrays])
-            if not np.isclose(value[place], single, rtol=1e-9, atol=0.0, equal_nan=True):
-                return None
-        return value.reshape(counts[0].shape)
+    def _is_of_numbers(self, value: Any, counts: Sequence[Any]) -> bool:
+        """Whether values from one call with arrays are those of single calls with numbers."""
+        return all(
+            np.isclose(value[place], self._of_one([each[place] for each in counts]), 1e-9, 0, True)
+            for place in _places(counts, value)
+        )
 
     def _of_arrays(self, arrays: Sequence[Any]) -> Any:
         """Return the function's values of arrays as floats; None if they are none for each."""
@@ -108,14 +105,11 @@ class UserDefined(Measure):
                 f"measure must be finite, or NaN for 0/0, got {float(value[where])} at "
                 f"{_written([each[where] for each in counts])}"
             )
-        if undefined.all():
-            with np.errstate(all="ignore"):
-                usual = self._of_one(COMMON_COUNTS)
-            if math.isnan(usual):
-                raise ValueError(
-                    "measure must be a number wherever it is not 0/0, got NaN at the counts asked "
-                    f"for and at {_written(COMMON_COUNTS)}"
-                )
+        if undefined.all() and math.isnan(self._of_one(COMMON_COUNTS)):
+            raise ValueError(
+                "measure must be a number wherever it is not 0/0, got NaN at the counts asked for "
+                f"and at {_written(COMMON_COUNTS)}"
+            )
 
 
 def _places(counts: Sequence[Any], value: Any) -> Iterator[tuple[Any, ...]]:
