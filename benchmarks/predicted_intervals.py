@@ -1,0 +1,76 @@
+"""python -m benchmarks.predicted_intervals: how often predicted intervals hold the F of new rows.
+
+`ExpectedFClassifier` on the real sets of the study (`benchmarks/choosing/sets.py`; dependency group
+`study`), halves for training and test. Its `interval`, that of `freeze()`, and expected F ± 2 std.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections import defaultdict
+
+import numpy as np
+from lightgbm import LGBMClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from argmaxf import ExpectedFClassifier, Interval
+from benchmarks.choosing.sets import RealSet, real_sets
+
+MODELS = {
+    "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)),
+    "naive Bayes": GaussianNB(),
+    "LightGBM": LGBMClassifier(n_estimators=40, n_jobs=1, verbose=-1),
+    "random forest": RandomForestClassifier(60, random_state=0),
+}
+
+
+def outcomes(of: RealSet, model: object, seed: int) -> dict[str, tuple[bool, float]]:
+    """Return for each prediction whether it held, and what was found minus what was predicted."""
+    halves = StratifiedShuffleSplit(1, test_size=0.5, random_state=seed)
+    train, test = next(halves.split(of.X, of.y))
+    fitted = ExpectedFClassifier(model).fit(of.X[train], of.y[train])
+    decision, frozen = fitted.decide(of.X[test]), fitted.freeze()
+    f = f1_score(of.y[test], decision.selected)
+    mean, reach = decision.expected, 2 * decision.std
+    wide = Interval(mean - reach, mean, mean + reach)
+    at_threshold = f1_score(of.y[test], frozen.predict(of.X[test]))
+    pairs = {
+        "interval of decide": (decision.interval, f),
+        "interval of freeze": (frozen.interval_, at_threshold),
+        "expected F ± 2 std": (wide, f),
+    }
+    return {
+        name: (each.low - 1e-12 <= value <= each.high + 1e-12, value - each.value)
+        for name, (each, value) in pairs.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.predicted_intervals", description=__doc__
+    )
+    parser.add_argument("--splits", type=int, default=1)
+    splits = parser.parse_args().splits
+    warnings.simplefilter("ignore")
+    found = defaultdict(list)
+    for of in real_sets():
+        for name, model in MODELS.items():
+            for seed in range(splits):
+                for kind, outcome in outcomes(of, model, seed).items():
+                    found[kind, name].append(outcome)
+    print(f"| holds, mean of found minus predicted | {' | '.join(MODELS)} |")
+    print("| --- |" + " ---: |" * len(MODELS))
+    for kind in dict.fromkeys(kind for kind, _ in found):
+        cells = [np.mean(found[kind, name], axis=0) for name in MODELS]
+        print(f"| {kind} | " + " | ".join(f"{c[0]:.1%}, {100 * c[1]:+.1f}" for c in cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
