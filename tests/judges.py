@@ -88,6 +88,20 @@ def one_more_label(counts, p):
     return longer
 
 
+def operating_point(p, selected):
+    """Return E[T/k] and E[T/S] of a set, 0 where 0/0, from the distributions of its counts."""
+    p, selected = np.asarray(p, dtype=float), np.asarray(selected, dtype=bool)
+    counts = []
+    for part in (p[selected], p[~selected]):
+        mass = np.ones(1)
+        for v in part:
+            mass = np.append(mass, 0.0) * (1 - v) + np.append(0.0, mass) * v
+        counts.append(mass)
+    t, r = np.arange(counts[0].size)[:, None], np.arange(counts[1].size)
+    recall = counts[0] @ (t / np.maximum(t + r, 1)) @ counts[1]
+    return p[selected].sum() / max(selected.sum(), 1), recall
+
+
 def all_label_vectors(n):
     """The 2ⁿ label vectors, and so also the 2ⁿ sets that could be predicted."""
     return np.array(list(itertools.product((0, 1), repeat=n)))

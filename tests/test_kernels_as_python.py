@@ -23,7 +23,7 @@ from argmaxf import (
 )
 from argmaxf._base import compiled
 from argmaxf._base.compiled import Kernel
-from argmaxf.expected import count_kernels, dependent_kernels, tie_kernels
+from argmaxf.expected import dependent_kernels, tie_kernels
 from argmaxf.expected.values import top_spreads
 from argmaxf.files import text_tables
 from argmaxf.measures import Tversky
@@ -119,9 +119,6 @@ CALLS = {
     "joint": lambda: maximize_expected_f_from_joint(*JOINT),
     "ensemble of maps": lambda: ensemble_of_maps(),
     "text": lambda: fields_of_text(),
-    "power of a factor": lambda: filled(
-        count_kernels.turn_often, np.ones(3), np.zeros(3), np.arange(3.0), 0.01, 20
-    ),
     "reciprocals": lambda: filled(
         dependent_kernels.reciprocals, SOME, *SOME[:12].reshape(3, 4), np.zeros(SOME.size)
     ),

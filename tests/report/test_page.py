@@ -15,9 +15,9 @@ from argmaxf.cli.app import run
 from argmaxf.cli.compare import compare_tables
 from argmaxf.cli.tables import read_table, split_table
 from argmaxf.comparison import METHODS
-from argmaxf.expected.values import operating_point
 from argmaxf.measures import GMean
 from argmaxf.report.page import beta_grid, live_numbers, render
+from tests.judges import operating_point
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(2)>"
@@ -149,14 +149,14 @@ def shown(value, digits=4):
 def check_decision(browser, proba, truth, beta):
     """Compare every number on the page with the library's for this β."""
     decision = argmaxf.maximize_expected_f(proba, beta=beta)
-    point = operating_point(proba, decision.selected)
+    precision, recall = operating_point(proba, decision.selected)
     tp = int(np.sum(truth & decision.selected))
     assert float(browser.text("threshold-value")) == pytest.approx(decision.threshold, rel=5e-4)
     assert f"{decision.k:,} of {len(proba):,} rows" in browser.text("live-sentence")
     assert browser.number("expected-f") == shown(decision.expected)
     assert float(browser.text("expected-std").lstrip("± ")) == shown(decision.std)
-    assert browser.number("expected-precision") == shown(point.precision)
-    assert browser.number("expected-recall") == shown(point.recall)
+    assert browser.number("expected-precision") == shown(precision)
+    assert browser.number("expected-recall") == shown(recall)
     mass = proba[decision.selected].sum()
     assert browser.number("expected-tp") == shown(mass, 1)
     assert browser.number("expected-fp") == shown(decision.k - mass, 1)
@@ -198,7 +198,7 @@ def test_moving_the_threshold_shows_what_it_would_give(browser, expected_page, c
         selected = proba >= float(browser.text("threshold-value"))
         mean = argmaxf.expected_f(proba, selected, beta=beta).mean
         assert browser.number("expected-f") == shown(mean)
-        assert browser.number("expected-recall") == shown(operating_point(proba, selected).recall)
+        assert browser.number("expected-recall") == shown(operating_point(proba, selected)[1])
         check_found(browser, truth, selected, beta)
     browser.press("best", Keys.ENTER)
     check_decision(browser, proba, truth, beta)

@@ -62,3 +62,13 @@ def as_csr(name: str, matrix: Any) -> Any:
         raise ValueError(f"{name} must be finite and in [0, 1], got {value!r} at position {where}")
     csr.eliminate_zeros()
     return csr
+
+
+def selected_cells(csr: Any, chosen: Bools, like: Any) -> Any:
+    """Return the chosen ones of the stored cells as a CSR of booleans, array or matrix as given."""
+    from scipy import sparse
+
+    ends = np.concatenate([[0], np.cumsum(chosen)])[csr.indptr].astype(csr.indptr.dtype)
+    content = (np.ones(int(ends[-1]), np.bool_), csr.indices[chosen], ends)
+    make = sparse.csr_array if isinstance(like, sparse.sparray) else sparse.csr_matrix
+    return make(content, shape=csr.shape)

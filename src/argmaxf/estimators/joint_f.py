@@ -115,9 +115,7 @@ class JointFClassifier(MetaFClassifier):
         check_is_fitted(self)
         if not self._labels.is_multilabel:
             return super().decide(X)
-        problem = self._problem
-        source = JointParameters(*self._parameters(X), problem.beta, problem.zero_division)
-        return decide(source, problem)
+        return decide(JointParameters(*self._parameters(X), self._problem))
 
     def _proba(self, X: Any) -> Floats:
         if not self._labels.is_multilabel:

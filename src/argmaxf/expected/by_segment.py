@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools
 from argmaxf._base.validation import Segments
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained, probability_of_parts
 from argmaxf.expected.counts import refuse_many
-from argmaxf.expected.decision import Decision
-from argmaxf.expected.small_sets import SMALL, decide_sets
-from argmaxf.expected.values import groups_of_items, value_of_sets
+from argmaxf.expected.decision import Decision, stacked
+from argmaxf.expected.grouped.sources import groups_of_items
+from argmaxf.expected.small_sets import decide_sets
+from argmaxf.expected.values import value_of_sets
 from argmaxf.problem import Problem
 
 
@@ -60,39 +59,30 @@ def _overall_guarantee(
 def decide_each(
     p: NDArray[Any], problem: Problem, segments: Segments, called: Callable[[int], Any]
 ) -> Decision:
-    """Decide each segment: all together, or one by one where something may not hold for one."""
+    """Decide each segment: all together, or one by one under a chance constraint."""
     items, offsets = p[segments.order].astype(np.float64), segments.offsets
     if problem.needs_items:
         refuse_many(int(np.diff(offsets).max()), problem.measure)
+
+    def alone(i: int) -> Decision:
+        part = items[offsets[i] : offsets[i + 1]]
+        try:
+            if problem.chance is not None:
+                return decide_constrained(part, problem)
+            return decide_sets(part, np.array([0, part.size]), problem)
+        except ValueError as error:
+            raise ValueError(f"segment {called(i)!r}: {error}") from None
+
+    if problem.chance is not None:
+        each = [alone(i) for i in range(segments.names.size)]
+        decided = stacked(each, np.concatenate([d.selected for d in each]))
+    else:
+        try:
+            decided = decide_sets(items, offsets, problem)
+        except ValueError:
+            for i in range(segments.names.size):
+                alone(i)  # names the segment in which something does not hold
+            raise
     selected = np.empty(p.size, np.bool_)
-    if problem.chance is None and not (problem.least and np.diff(offsets).max() > SMALL):
-        decided = decide_sets(items, offsets, problem)
-        selected[segments.order] = decided.selected
-        return replace(decided, selected=selected, segment=segments.names)
-    each = [
-        _decide_alone(items[start:stop], problem, partial(called, i))
-        for i, (start, stop) in enumerate(pairwise(offsets.tolist()))
-    ]
-    selected[segments.order] = np.concatenate([d.selected for d in each])
-    columns: dict[str, Any] = {
-        name: np.array([getattr(d, name) for d in each])
-        for name in ("k", "threshold", "expected", "std", "n")
-    }
-    guarantees = None if problem.chance is None else [d.guarantee for d in each]
-    return Decision(
-        selected, beta=problem.beta, guarantee=guarantees, segment=segments.names, **columns
-    )
-
-
-def _decide_alone(items: Floats, problem: Problem, called: Callable[[], Any]) -> Decision:
-    """Decide one segment; what cannot be done is said with its name."""
-    try:
-        if problem.chance is not None:
-            return decide_constrained(items, problem)
-        found = decide_sets(items, np.array([0, items.size]), problem)
-    except ValueError as error:
-        raise ValueError(f"segment {called()!r}: {error}") from None
-    k, threshold, expected, std = (
-        each[0] for each in (found.k, found.threshold, found.expected, found.std)
-    )
-    return Decision(found.selected, k, threshold, expected, std, found.beta, items.size)
+    selected[segments.order] = decided.selected
+    return replace(decided, selected=selected, segment=segments.names)

@@ -20,25 +20,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected.grouped.groups import (
-    MOMENTS,
-    Groups,
-    group_arrays,
-    group_variances,
-)
+from argmaxf.expected.grouped.groups import MOMENTS, Groups, group_variances
 from argmaxf.measures import Linear
 
 INTERPOLATION_NATS = 41.0  # probabilities below e^{-this} are taken for 0
 SMALL_VARIANCE = 25.0  # below it all θ count: groups near one half must be single values then
 LEAST_MASS = 1e-14  # of one number of positives for the spread
-CURVE_BLOCK = 1 << 14  # items of a curve taken at a time
+CURVE_BLOCK = 1 << 12  # items of a curve taken at a time
 MOST_NODES = 128  # beyond, the window itself has hardly more numbers
 
 Waves = NDArray[np.complex128]
@@ -65,37 +60,18 @@ class CountDistribution:
         cls, groups: Groups, n: float, measure: Linear, zero_division: float
     ) -> CountDistribution:
         """Prepare a measure for items given in groups; those with p = 0 may be in none."""
-        from argmaxf.expected import count_kernels
-
-        mean, variance = float(groups.mass.sum()), variance_of(groups)
-        far = count_kernels.reach(variance, INTERPOLATION_NATS)
-        first, last = max(0, math.floor(mean - far)), min(int(n), math.ceil(mean + far))
-        window = np.arange(first, last + 1.0)
-        turns = _turns(window.size, variance)
-        theta = 2.0 * math.pi * np.arange(turns // 2 + 1) / turns
-        theta = theta[variance * (1.0 - np.cos(theta)) <= INTERPOLATION_NATS + 4.0]
-        log_phi = _logs(groups, theta)
-        upper = float(groups.count[groups.centre >= 0.5].sum())
-        turned = np.exp(log_phi + 1j * theta * (upper - first))  # φ e^{-iθ first}
-        padded = np.zeros(turns // 2 + 1, np.complex128)
-        padded[: theta.size] = turned.conj()
-        mass = np.maximum(np.fft.irfft(padded, turns)[: window.size], 0.0)
-        nodes, basis = _nodes(window, mean, n)
-        waves = np.fft.rfft(basis, turns, axis=1)[:, : theta.size].T * turned[:, None] / turns
+        mean, s = float(groups.mass.sum()), Spectrum.of(groups, n)
+        nodes, basis = _nodes(s.window, mean, n)
+        waves = np.fft.rfft(basis, s.turns, axis=1)[:, : s.theta.size].T
+        waves = waves * s.turned[:, None] / s.turns
         waves[1:] *= 2.0
         by_false = 2.0 * mean > n
         real = np.concatenate([waves.real, -waves.imag]).T.copy()
-        return cls(measure, zero_division, n, by_false, nodes, basis @ mass, theta, real)
+        return cls(measure, zero_division, n, by_false, nodes, basis @ s.mass, s.theta, real)
 
     def found(self, groups: Groups) -> Floats:
         """Return E[T ℓ_j(S)] of the items of each group, (groups, nodes)."""
-        from argmaxf.expected import count_kernels
-
-        x = np.exp(1j * self.theta)
-        found = np.empty((len(groups), self.nodes.size))
-        options = 1.0 - x, x, self.by_false, self.waves, found
-        count_kernels.group_found(*group_arrays(groups), *options)
-        return found
+        return self._at_nodes(self._tilted(groups)[0])
 
     def parts(self, k: Floats, number: Any = np.float64) -> tuple[Any, Any]:
         """Return a and b for each k, (k, nodes), in numbers of a given type."""
@@ -160,7 +136,7 @@ class CountDistribution:
             s, mass = self.nodes[likely], self.mass[likely]
             value = self.measure.value(s, self.n, s, self.n, zero_division=self.zero_division)
             return math.sqrt(max(0.0, float(mass @ (value - mean) ** 2)))
-        tilted, variance = self._sums(chosen)
+        tilted, variance = (each.sum(axis=0) for each in self._tilted(chosen))
         middle = tilted[0].real  # E[T]
         a, b = (part[0] for part in self.parts(k))
         # a T + b - mean = a (T - E[T]) + c: its square has three terms
@@ -176,11 +152,11 @@ class CountDistribution:
         return math.sqrt(max(0.0, float(square.sum())))
 
     def _at_nodes(self, turned: Waves) -> Floats:
-        """Return the expectations of what has this transform, times each ℓ_j(S)."""
-        return np.asarray(self.waves @ np.concatenate([turned.real, turned.imag]))
+        """Return the expectations of what has these transforms, times each ℓ_j(S)."""
+        return np.asarray(np.concatenate([turned.real, turned.imag], axis=-1) @ self.waves.T)
 
-    def _sums(self, groups: Groups) -> tuple[Waves, Waves]:
-        """Return Σ π of all items at each θ, or by false positives Σ (1 - π), and Σ π (1 - π).
+    def _tilted(self, groups: Groups) -> tuple[Waves, Waves]:
+        """Return Σ π of each group at each θ, or by false positives Σ (1 - π), and Σ π (1 - π).
 
         Tilted labels with complex numbers: positives at x are the negatives of 1 - p at 1 / x.
         """
@@ -189,7 +165,40 @@ class CountDistribution:
             mirrored = {"centre": groups.rest, "rest": groups.centre, "half": -groups.half}
             groups, x = replace(groups, **mirrored), 1.0 / x
         variance, negative = group_variances(groups, 1.0 - x, x)
-        return negative.sum(axis=0), variance.sum(axis=0)
+        return negative, variance
+
+
+class Spectrum(NamedTuple):
+    """The characteristic function φ of S where it matters, and the probabilities from it.
+
+    `turns` equidistant θ are enough for the counts of the window. S leaves it, and |φ| is beyond
+    the last θ kept, below e^{-INTERPOLATION_NATS}.
+    """
+
+    window: Floats
+    turns: int
+    theta: Floats
+    turned: Waves  # φ e^{-iθ first}, `first` being the first count of the window
+    mass: Floats
+
+    @classmethod
+    def of(cls, groups: Groups, n: float) -> Spectrum:
+        """Return it for n items given in groups; those with p = 0 may be in none."""
+        from argmaxf.expected import count_kernels
+
+        mean, variance = float(groups.mass.sum()), variance_of(groups)
+        far = count_kernels.reach(variance, INTERPOLATION_NATS)
+        first, last = max(0, math.floor(mean - far)), min(int(n), math.ceil(mean + far))
+        window = np.arange(first, last + 1.0)
+        turns = _turns(window.size, variance)
+        theta = 2.0 * math.pi * np.arange(turns // 2 + 1) / turns
+        theta = theta[variance * (1.0 - np.cos(theta)) <= INTERPOLATION_NATS + 4.0]
+        upper = float(groups.count[groups.centre >= 0.5].sum())
+        turned = np.exp(_logs(groups, theta) + 1j * theta * (upper - first))
+        padded = np.zeros(turns // 2 + 1, np.complex128)
+        padded[: theta.size] = turned.conj()
+        mass = np.maximum(np.fft.irfft(padded, turns)[: window.size], 0.0)
+        return cls(window, turns, theta, turned, mass)
 
 
 def variance_of(groups: Groups) -> float:

@@ -29,7 +29,6 @@ FULL = 300  # of so many labels every count is kept
 WINDOW_NATS = 50.0
 TAIL_NATS = 37.0  # probabilities below e^{-TAIL_NATS} are taken for 0
 LESS = 1e-12  # limit · k may be rounded up by this part of it
-EQUAL_RUN, EQUAL_BELOW = 16, 1.0 / 16.0  # so many equal probabilities below this are one power
 FIRST_VARIANCE = 4.0  # the harmonics serve variances from v to 2v + this
 
 
@@ -203,37 +202,6 @@ def precision_probabilities(descending, limit, last, probability):
 
 
 @kernel
-def turn_often(real, imaginary, theta, p, times):
-    """Multiply each by a power of 1 - p + p e^{iθ}, of squared length 1 - 4 p (1 - p) sin²(θ/2)."""
-    for m in range(real.size):
-        short = math.sin(0.5 * theta[m])
-        length = math.exp(0.5 * times * math.log1p(-4.0 * p * (1.0 - p) * short * short))
-        angle = times * math.atan2(p * math.sin(theta[m]), 1.0 - 2.0 * p * short * short)
-        a, b, x = length * math.cos(angle), length * math.sin(angle), real[m]
-        real[m] = x * a - imaginary[m] * b
-        imaginary[m] = x * b + imaginary[m] * a
-
-
-@kernel
-def characteristic(p, theta, real, imaginary):
-    """Fill Π (1 - p + p e^{iθ}); long runs of small p at once: equal factors round equally."""
-    cosine, sine = np.cos(theta), np.sin(theta)
-    real[:] = 1.0
-    imaginary[:] = 0.0
-    i = 0
-    while i < p.size:
-        end = i + 1
-        while end < p.size and p[end] == p[i]:
-            end += 1
-        if end - i >= EQUAL_RUN and p[i] < EQUAL_BELOW:
-            turn_often(real, imaginary, theta, p[i], end - i)
-        else:
-            for _ in range(i, end):
-                turn(real, imaginary, cosine, sine, p[i], 1.0 - p[i])
-        i = end
-
-
-@kernel
 def missed_at_most(outside, items):
     """Return P(R < i) in row j; R counts `outside`, from 0, and all items from the j-th on."""
     width = outside.size + items.size
@@ -275,39 +243,3 @@ def joint_probabilities(
         for i in range(least, inside.size + j):
             total += mass[i] * below[j, allowed[i]]
         probability[j] = min(1.0, total)
-
-
-@kernel
-def inverse(c, q, x):
-    """1 / (q + c x)."""
-    real, imaginary = q + c * x.real, c * x.imag
-    square = 1.0 / (real * real + imaginary * imaginary)
-    return complex(real * square, -imaginary * square)
-
-
-@kernel
-def group_found(count, centre, rest, half, moments, w, x, by_false, waves, found):
-    """Fill E[T ℓ_j(S)] of each group: Σ π = Σ p x / (1 - p w) at each θ, times the waves.
-
-    By false positives it is Σ (1 - π) = Σ (1 - p) / (1 - p w). Row j of `waves` has the factors of
-    the real parts, then those of the imaginary ones.
-    """
-    size = w.size
-    turned = np.empty(2 * size)
-    for i in range(count.size):
-        n, h = count[i], half[i]
-        c, q = centre[i], rest[i]
-        s1, s2, s3 = moments[i, 0], moments[i, 1], moments[i, 2]
-        s4, s5, s6 = moments[i, 3], moments[i, 4], moments[i, 5]
-        for m in range(size):
-            inside = inverse(c, q, x[m])
-            z = h * w[m] * inside
-            series = s1 + z * (s2 + z * (s3 + z * (s4 + z * (s5 + z * s6))))
-            if by_false:
-                sum_ = inside * (q * (n + z * series) - h * series)
-            else:
-                sum_ = x[m] * inside * (c * (n + z * series) + h * series)
-            turned[m] = sum_.real
-            turned[size + m] = sum_.imag
-        for j in range(found.shape[1]):
-            found[i, j] = dot(turned, waves[j])

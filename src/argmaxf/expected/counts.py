@@ -32,16 +32,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
-from argmaxf.expected.count_distribution import CountDistribution, needs_values
+from argmaxf.expected.count_distribution import CountDistribution, Spectrum, needs_values
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.grouped.sources import ArraySource, groups_of_items
 from argmaxf.expected.ties import DIGITS, EXACT_TIE, label_counts
 from argmaxf.measures import GMean, Linear, Measure, UserDefined
 from argmaxf.problem import Problem
 
 MOST_ITEMS = 5_000  # of which every size is looked at: some seconds
 INTERPOLATED = 1 << 14  # items beyond which counts are not found label by label
+SUMMARIZED = 1 << 9  # items beyond which a count is found from groups of them
 BLOCK_OF_VALUES = 1 << 16  # of a measure that are held at a time
 BLOCK_OF_SIZES = 1 << 8  # of a linear measure that are taken at a time
 SHARED_TABLE = 1 << 10  # sets of up to so many items share one table of a and b
@@ -71,23 +72,19 @@ class PoissonBinomial(NamedTuple):
 
     @classmethod
     def at_once(cls, p: Floats) -> PoissonBinomial:
-        """Return it where it is above e^{-37}, from its characteristic function.
+        """Return it from the characteristic function of items in groups, in O(n).
 
-        O(60 n), and one FFT of the few values.
+        Where few items are unsure, those near one half are taken as single values.
         """
-        from argmaxf.expected import count_kernels
-
-        mean, variance = float(p.sum()), float((p * (1.0 - p)).sum())
-        far = count_kernels.reach(variance, count_kernels.TAIL_NATS)
-        first, last = max(0, math.floor(mean - far)), min(p.size, math.ceil(mean + far))
-        width = last - first + 1
-        theta = 2.0 * math.pi * np.arange(width // 2 + 1) / width
-        theta = theta[variance * (1.0 - np.cos(theta)) <= count_kernels.TAIL_NATS + 4.0]
-        real, imaginary = np.empty(theta.size), np.empty(theta.size)
-        count_kernels.characteristic(p, theta, real, imaginary)
-        wave = np.zeros(width // 2 + 1, np.complex128)
-        wave[: theta.size] = (real - 1j * imaginary) * np.exp(1j * theta * first)
-        return cls(first, np.maximum(np.fft.irfft(wave, width), 0.0))
+        near_half = (p > 1 / 32) & (p < 31 / 32)
+        groups = ArraySource(p).table()[()] if p.size > SUMMARIZED else groups_of_items(p)
+        if needs_values(groups).any():
+            values, counts = np.unique(p[near_half], return_counts=True)
+            groups = Groups.joined(
+                [groups_of_items(p[~near_half]), Groups.of_values(values, counts)]
+            )
+        found = Spectrum.of(groups, p.size)
+        return cls(int(found.window[0]), found.mass)
 
     @property
     def values(self) -> Floats:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +89,42 @@ class Decision:
         more = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in known)
         others = "".join(f", {name}={_short(each)}" for name, each in more if each is not None)
         return f"{type(self).__name__}({answer}, n={_short(self.n)}{others})"
+
+    def only(self) -> Self:
+        """Return the decision about a batch of one set as that about the set."""
+        return replace(self, **{f.name: _first(getattr(self, f.name)) for f in fields(self)})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BoundedDecision(Decision):
+    """A decision whose set is not proven to be the best, and how much better another can be.
+
+    Attributes
+    ----------
+    bound : float or ndarray
+        No set has a higher expected value; one entry for each row or column.
+    """
+
+    bound: Any = math.nan
+
+
+def stacked(each: Sequence[Decision], selected: Any) -> Decision:
+    """Put decisions about several sets together, with all that they have of each."""
+    names = ("k", "threshold", "expected", "std", "n", "bound")
+    there = [name for name in names if hasattr(each[0], name)]
+    columns: Any = {name: np.array([getattr(d, name) for d in each]) for name in there}
+    if each[0].guarantee is not None:
+        columns["guarantee"] = [d.guarantee for d in each]
+    return replace(each[0], selected=selected, **columns)
+
+
+def _first(value: Any) -> Any:
+    """Return the first entry of an array, or of each of several; other values as they are."""
+    if isinstance(value, tuple):
+        return tuple(map(_first, value))
+    if not (isinstance(value, np.ndarray) and value.ndim):
+        return value
+    return value[0] if value.ndim > 1 else value[0].item()
 
 
 def top_items(p: NDArray[Any], threshold: float, k: int) -> Bools:

@@ -26,7 +26,7 @@ to 13 digits count as equal, and the first ones are taken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -44,7 +44,7 @@ from argmaxf._base.validation import (
 )
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.joint_models import Draws, JointModel, JointParameters, Mixture
-from argmaxf.expected.maximize import maximize_expected_f
+from argmaxf.expected.maximize import decide_each_row
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.expected.ties import LARGEST, settle_values
 from argmaxf.problem import Problem
@@ -136,8 +136,7 @@ def maximize_expected_f_from_samples(
     draws = _as_draws(samples)
     m = draws.shape[0]
     weight = ones_unless(as_weights(weights, m, "weights"), m)
-    model = Draws(draws, weight, problem.beta, problem.zero_division)
-    return only_one(decide(model, problem))
+    return decide(Draws(draws, weight, problem)).only()
 
 
 def maximize_expected_f_from_mixture(
@@ -186,8 +185,7 @@ def maximize_expected_f_from_mixture(
     problem = Problem.of(beta, "fbeta", zero_division)
     models = _as_models(p)
     weight = ones_unless(as_weights(weights, len(models), "weights"), len(models))
-    mixture = Mixture(models, weight, problem.beta, problem.zero_division)
-    return only_one(decide(mixture, problem))
+    return decide(Mixture(models, weight, problem)).only()
 
 
 def maximize_expected_f_from_joint(
@@ -247,18 +245,15 @@ def maximize_expected_f_from_joint(
     if one:
         joint, none = joint[None], none[None]
     _check_consistent(joint, none, one)
-    model = JointParameters(joint, none, problem.beta, problem.zero_division)
-    decision = decide(model, problem)
-    return only_one(decision) if one else decision
+    decision = decide(JointParameters(joint, none, problem))
+    return decision.only() if one else decision
 
 
-def decide(model: JointModel, problem: Problem) -> JointDecision:
+def decide(model: JointModel) -> JointDecision:
     """Return the best set for each instance of a model."""
-    marginals = model.marginals
-    independent = maximize_expected_f(
-        marginals, beta=problem.beta, average="samples", zero_division=problem.zero_division
-    )
-    found = _best_sets(model, problem, np.maximum(independent.k, 1))
+    problem, marginals = model.problem, model.marginals
+    independent = decide_each_row(marginals, problem)
+    found = _best_sets(model, np.maximum(independent.k, 1))
     value = model.value(found.selected)
     return JointDecision(
         selected=found.selected,
@@ -274,20 +269,6 @@ def decide(model: JointModel, problem: Problem) -> JointDecision:
     )
 
 
-def only_one(decision: JointDecision) -> JointDecision:
-    """Return the decision of a batch of one."""
-    names = ("k", "threshold", "expected", "std", "independent_expected")
-    numbers = {name: getattr(decision, name)[0].item() for name in names}
-    low, high = decision.std_bounds
-    return replace(
-        decision,
-        selected=decision.selected[0],
-        contribution=decision.contribution[0],
-        std_bounds=(float(low[0]), float(high[0])),
-        **numbers,
-    )
-
-
 class _Best(NamedTuple):
     """The best set of each instance, and how many sizes agree with it to 13 digits."""
 
@@ -298,7 +279,7 @@ class _Best(NamedTuple):
     selected: Any
 
 
-def _best_sets(model: JointModel, problem: Problem, guess: Any) -> _Best:
+def _best_sets(model: JointModel, guess: Any) -> _Best:
     """Decide all instances, as many at a time as fit in memory."""
     from argmaxf.expected import dependent_kernels
 
@@ -310,7 +291,7 @@ def _best_sets(model: JointModel, problem: Problem, guess: Any) -> _Best:
         threshold=np.empty(rows),
         selected=np.empty((rows, n), np.bool_),
     )
-    nothing = problem.zero_division * model.none
+    nothing = model.problem.zero_division * model.none
 
     def work(part: slice) -> None:
         b = model.matrix(part)
@@ -318,7 +299,7 @@ def _best_sets(model: JointModel, problem: Problem, guess: Any) -> _Best:
         dependent_kernels.decide_instances(b, u, model.shift, guess[part], nothing[part], *best)
         for r in np.flatnonzero(best.rivals > 1):
             one = _Best(*(field[r : r + 1] for field in best))
-            _settle(model, int(part.start + r), problem, b[r], nothing[part][r], one)
+            _settle(model, int(part.start + r), b[r], nothing[part][r], one)
 
     at_once = max(1, HELD // (n * u.size))
     for start in range(0, rows, at_once):
@@ -327,9 +308,7 @@ def _best_sets(model: JointModel, problem: Problem, guess: Any) -> _Best:
     return found
 
 
-def _settle(
-    model: JointModel, row: int, problem: Problem, b: Floats, nothing: float, best: _Best
-) -> None:
+def _settle(model: JointModel, row: int, b: Floats, nothing: float, best: _Best) -> None:
     """Decide an instance in which several k agree to 13 digits."""
     from argmaxf.expected import dependent_kernels
 
@@ -343,8 +322,6 @@ def _settle(
         best.threshold[0] = dependent_kernels.take(k, items, tie, *marked)
 
     def value(k: int) -> Decimal:
-        if k == 0:
-            return Decimal(problem.zero_division) * model.exact_none(row)
         take(k)
         return model.exact_value(row, best.selected[0])
 

@@ -12,21 +12,26 @@ with x = e^{-β²u}, w = 1 - x. The value of a set is computed from the definiti
 
 from __future__ import annotations
 
+import itertools
 import math
+from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from argmaxf._base.arrays import Bools, Floats, contiguous
+from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
 from argmaxf.expected.grouped.groups import group_sums
 from argmaxf.expected.grouped.integrand import Tilt
-from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
+from argmaxf.expected.grouped.sources import groups_of_items
+from argmaxf.expected.quadrature import plausible_positives, reciprocal_nodes
 from argmaxf.expected.threads import in_threads, threads_for
-from argmaxf.expected.ties import exact_coefficients, exact_value
-from argmaxf.expected.values import expected_f, groups_of_items
-from argmaxf.measures import FBeta
+from argmaxf.expected.ties import label_counts
+from argmaxf.expected.values import value_of_selected
+from argmaxf.problem import Problem
 
 DRAWS = 1 << 12  # draws whose decays are held at a time
 FEWEST_DRAWS = 16  # of many labels that are taken at a time
@@ -40,97 +45,122 @@ class Value(NamedTuple):
     low: Floats
     high: Floats
 
-    @classmethod
-    def of_one(cls, mean: Any, std: Any) -> Value:
-        """Return the value for a single instance whose standard deviation is known."""
-        return cls(np.array([mean]), np.array([std]), np.array([std]))
 
+class JointModel(ABC):
+    """A joint distribution of n labels; the first axis of every array is the instance."""
 
-class JointModel(Protocol):
-    """A joint distribution of labels; the first axis of every array is the instance."""
-
-    nodes: Nodes
-    shift: float  # β² times the most positives
     marginals: Floats  # P(y_i = 1)
     none: Floats  # P(S = 0)
 
-    def matrix(self, part: slice) -> Floats:
-        """Return B for some of the instances."""
-        ...
+    def __init__(self, problem: Problem, n: int, fewest: float, most: float) -> None:
+        self.problem = problem
+        self.b2 = problem.beta**2
+        self.shift = float(self.b2 * most)
+        self.nodes = reciprocal_nodes(1.0 + self.b2 * fewest, n + self.shift)
 
-    def value(self, selected: Bools) -> Value:
-        """Return mean and spread of F for any set, by the definition."""
-        ...
-
-    def decimals(self, size: int) -> int:
-        """Return how many decimal operations `exact_value` takes for a set of this size."""
-        ...
+    def decays(self, counts: Any) -> Floats:
+        """Return (1+β²) ω_m e^{-u_m β² s} for each count s of positives."""
+        decays: Floats = np.exp(-self.b2 * np.multiply.outer(counts, self.nodes.u))
+        return decays * ((1.0 + self.b2) * self.nodes.weight)
 
     def exact_value(self, instance: int, selected: Bools) -> Decimal:
-        """Return E[F] of a set, not empty, in the decimal context at hand."""
-        ...
+        """Return Σ_s E[T; S = s] (1+β²) / (k + β² s) of a set in the decimal context at hand."""
+        k, b2 = int(selected.sum()), Decimal(self.problem.beta) ** 2
+        if k == 0:
+            return Decimal(self.problem.zero_division) * self.exact_none(instance)
+        found = self.exact_found(instance, selected).items()
+        return sum((mass * (1 + b2) / (k + b2 * s) for s, mass in found), Decimal(0))
 
+    @abstractmethod
+    def matrix(self, part: slice) -> Floats:
+        """Return B for some of the instances."""
+
+    @abstractmethod
+    def value(self, selected: Bools) -> Value:
+        """Return mean and spread of F for any set, by the definition."""
+
+    @abstractmethod
+    def decimals(self, size: int) -> int:
+        """Return how many decimal operations `exact_found` takes for a set of this size."""
+
+    @abstractmethod
+    def exact_found(self, instance: int, selected: Bools) -> dict[int, Decimal]:
+        """Return E[T; S = s] of a set in the decimal context at hand."""
+
+    @abstractmethod
     def exact_none(self, instance: int) -> Decimal:
         """Return P(S = 0) in the decimal context at hand."""
-        ...
 
 
-def decays(nodes: Nodes, counts: Any, beta: float) -> Floats:
-    """(1+β²) ω_m e^{-u_m β² s} for each count s of positives."""
-    b2 = beta**2
-    decays: Floats = np.exp(-b2 * np.multiply.outer(counts, nodes.u))
-    return decays * ((1.0 + b2) * nodes.weight)
+class WeightedModel(JointModel):
+    """One of several models or draws, with probabilities in proportion to their weights."""
+
+    given_weights: Floats
+    weights: Floats
+
+    @abstractmethod
+    def values(self, selected: Bools) -> tuple[Any, Any]:
+        """Return mean and standard deviation of F for each of them."""
+
+    def value(self, selected: Bools) -> Value:
+        """Return mean and standard deviation of F: those of each of them, put together."""
+        f, std = self.values(selected[0])
+        mean = self.weights @ f
+        spread = np.array([np.sqrt(self.weights @ (std**2 + (f - mean) ** 2))])
+        return Value(np.array([mean]), spread, spread)
 
 
-class Draws:
+class Draws(WeightedModel):
     """Joint draws of all labels, dense or sparse (CSR), and their weights."""
 
-    def __init__(self, samples: Any, weights: Floats, beta: float, zero_division: float) -> None:
+    def __init__(self, samples: Any, weights: Floats, problem: Problem) -> None:
         self.samples = samples
         self.is_sparse = hasattr(samples, "tocsr")
         self.given_weights = weights
         self.weights = weights / weights.sum()
-        self.beta = beta
-        self.zero_division = zero_division
         n = samples.shape[1]
         self.positives = self._hits(np.ones(n, np.bool_))
         self.none = np.array([self.weights[self.positives == 0].sum()])
         some = self.positives[self.positives > 0]
         fewest, most = (some.min(), some.max()) if some.size else (1, 1)
-        self.shift = float(beta**2 * most)
-        self.nodes = reciprocal_nodes(1.0 + beta**2 * fewest, n + self.shift)
+        super().__init__(problem, n, fewest, most)
         self._b, self.marginals = self._sums_over_draws()
 
     def matrix(self, part: slice) -> Floats:
         """Return B."""
         return self._b[None]
 
-    def value(self, selected: Bools) -> Value:
-        """Return mean and standard deviation of F over the draws."""
-        hits, k = self._hits(selected[0]), int(selected.sum())
-        f = FBeta(self.beta).value(hits, k, self.positives, zero_division=self.zero_division)
-        mean = self.weights @ f
-        return Value.of_one(mean, np.sqrt(self.weights @ (f - mean) ** 2))
+    def values(self, selected: Bools) -> tuple[Any, Any]:
+        """Return F of each draw."""
+        hits, k, zero = self._hits(selected), int(selected.sum()), self.problem.zero_division
+        return self.problem.measure.value(hits, k, self.positives, zero_division=zero), 0.0
 
     def decimals(self, size: int) -> int:
-        """Return how many decimal operations `exact_value` takes: one for each kind of draw."""
-        return min(len(self.positives), (size + 1) * len(np.unique(self.positives)))
+        """Return how many decimal operations `exact_found` takes: one for each kind of draw."""
+        return len(self._kinds[0])
 
-    def exact_value(self, instance: int, selected: Bools) -> Decimal:
-        """Return Σ_r q_r (1+β²) T_r / (k + β² S_r), draws with the same T and S taken together."""
-        k, b2 = int(selected.sum()), Decimal(self.beta) ** 2
-        kinds = np.column_stack([self._hits(selected), self.positives])
-        kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
-        masses = _exact_sums(self.given_weights, kind.reshape(-1), len(kinds))
-        terms = (
-            mass * (1 + b2) * t / (k + b2 * s)
-            for mass, (t, s) in zip(masses, kinds.tolist(), strict=True)
-        )
-        return sum(terms, Decimal(0))
+    def exact_found(self, instance: int, selected: Bools) -> dict[int, Decimal]:
+        """Return Σ_r q_r T_r over the draws with S_r = s."""
+        return self._exact_sums(self._hits(selected))
 
     def exact_none(self, instance: int) -> Decimal:
         """Return P(S = 0)."""
-        return _exact_sums(self.given_weights, (self.positives == 0).astype(np.intp), 2)[1]
+        return self._exact_sums(np.ones_like(self.positives)).get(0, Decimal(0))
+
+    @cached_property
+    def _kinds(self) -> tuple[Floats, Ints]:
+        """The distinct pairs of a weight and S, and which of them each draw has."""
+        pairs = np.column_stack([self.given_weights, self.positives])
+        kinds, kind = np.unique(pairs, axis=0, return_inverse=True)
+        return kinds, kind.reshape(-1)
+
+    def _exact_sums(self, numbers: Ints) -> dict[int, Decimal]:
+        """Return Σ_r q_r numbers_r over the draws with S_r = s."""
+        (kinds, kind), sums = self._kinds, defaultdict[int, Decimal](Decimal)
+        totals = np.bincount(kind, numbers).tolist()
+        for (weight, s), total in zip(kinds.tolist(), totals, strict=True):
+            sums[int(s)] += Decimal(weight) * Decimal(total)
+        return sums
 
     def _sums_over_draws(self) -> tuple[Floats, Floats]:
         """Return B and the marginals, in one pass over blocks of draws."""
@@ -141,7 +171,7 @@ class Draws:
             rows = slice(start, start + step)
             block = self.samples[rows] if self.is_sparse else self.samples[rows].astype(np.float64)
             q = self.weights[rows]
-            b += block.T @ (q[:, None] * decays(self.nodes, self.positives[rows], self.beta))
+            b += block.T @ (q[:, None] * self.decays(self.positives[rows]))
             marginals += block.T @ q
         return b, np.minimum(marginals[None], 1.0)
 
@@ -157,65 +187,58 @@ class Draws:
         return hits
 
 
-def _exact_sums(weights: Floats, kind: Any, kinds: int) -> list[Decimal]:
-    """Return the sum of the weights of each kind; equal weights are counted, not added up."""
-    if (weights == weights[0]).all():
-        counts = np.bincount(kind, minlength=kinds).tolist()
-        return [Decimal(c) * Decimal(float(weights[0])) for c in counts]
-    sums = [Decimal(0)] * kinds
-    for where, weight in zip(kind.tolist(), weights.tolist(), strict=True):
-        sums[where] += Decimal(weight)
-    return sums
-
-
-class Mixture:
+class Mixture(WeightedModel):
     """Independent models and their weights: given the model, labels are independent."""
 
-    def __init__(self, p: Floats, weights: Floats, beta: float, zero_division: float) -> None:
+    def __init__(self, p: Floats, weights: Floats, problem: Problem) -> None:
         self.p = p
         self.given_weights = weights
         self.weights = weights / weights.sum()
-        self.beta = beta
-        self.zero_division = zero_division
         n = p.shape[1]
         fewest, most = zip(*(plausible_positives(float(each.sum()), n) for each in p), strict=True)
-        self.shift = float(beta**2 * max(most))
-        self.nodes = reciprocal_nodes(1.0 + beta**2 * min(fewest), n + self.shift)
-        self.marginals: Floats = np.minimum(self.weights @ p, 1.0)[None]
+        super().__init__(problem, n, min(fewest), max(most))
+        self.marginals = np.minimum(self.weights @ p, 1.0)[None]
         with np.errstate(divide="ignore"):
             self.none = np.array([self.weights @ np.exp(np.log1p(-p).sum(axis=1))])
 
     def matrix(self, part: slice) -> Floats:
         """Return B."""
-        b2 = self.beta**2
-        _, w, x = Tilt.of(self.nodes, b2)
+        from argmaxf.expected import dependent_kernels
+
+        _, w, x = Tilt.of(self.nodes, self.b2)
         b = np.zeros((self.p.shape[1], w.size))
+
+        def add(items: slice, p: Floats, scale: Floats) -> None:
+            dependent_kernels.add_component(p[items], scale, w, x, b[items])
+
         for p, weight in zip(self.p, self.weights, strict=True):
             log_g = group_sums(groups_of_items(p), w, x)[0].sum(axis=0)
-            scale = (1.0 + b2) * weight * self.nodes.weight * x * np.exp(log_g)
-            _add_model(contiguous(p), scale, w, x, b)
+            scale = (1.0 + self.b2) * weight * self.nodes.weight * x * np.exp(log_g)
+            work = partial(add, p=contiguous(p), scale=scale)
+            in_threads(work, p.size, threads_for(b.size))
         return b[None]
 
-    def value(self, selected: Bools) -> Value:
-        """Return mean and standard deviation of F: those of each model, put together."""
-        options: Any = {"beta": self.beta, "zero_division": self.zero_division}
-        f, std = np.array([expected_f(p, selected[0], **options) for p in self.p]).T
-        mean = self.weights @ f
-        return Value.of_one(mean, np.sqrt(self.weights @ (std**2 + (f - mean) ** 2)))
+    def values(self, selected: Bools) -> tuple[Any, Any]:
+        """Return mean and standard deviation of F under each model."""
+        f, std = np.array([value_of_selected(p, selected, self.problem) for p in self.p]).T
+        return f, std
 
     def decimals(self, size: int) -> int:
-        """Return how many decimal operations `exact_value` takes."""
+        """Return how many decimal operations `exact_found` takes."""
         return int(self.p.shape[0] * self.p.shape[1] ** 2)
 
-    def exact_value(self, instance: int, selected: Bools) -> Decimal:
-        """Return Σ_z π_z E_z[F], summed over the positives inside and outside the set."""
-        coefficients = exact_coefficients(FBeta(self.beta))
-        chosen_first = np.argsort(~selected, kind="stable")
-        k = int(selected.sum())
-        models = (list(map(Decimal, p[chosen_first].tolist())) for p in self.p)
-        values = (exact_value(p, k, coefficients) for p in models)
-        weights = map(Decimal, self.given_weights.tolist())
-        return sum((q * v for q, v in zip(weights, values, strict=True)), Decimal(0))
+    def exact_found(self, instance: int, selected: Bools) -> dict[int, Decimal]:
+        """Return Σ_z π_z Σ_t t P_z(T = t) P_z(R = s - t), R being the positives left out."""
+        found = defaultdict[int, Decimal](Decimal)
+        for weight, p in zip(map(Decimal, self.given_weights.tolist()), self.p, strict=True):
+            inside, outside = (
+                label_counts(map(Decimal, part.tolist()), Decimal(1))
+                for part in (p[selected], p[~selected])
+            )
+            positive = [(t, weight * t * mass) for t, mass in enumerate(inside) if t]
+            for (t, mass), (r, rest) in itertools.product(positive, enumerate(outside)):
+                found[t + r] += mass * rest
+        return found
 
     def exact_none(self, instance: int) -> Decimal:
         """Return P(S = 0)."""
@@ -226,38 +249,25 @@ class Mixture:
         return sum(none, Decimal(0))
 
 
-def _add_model(p: Floats, scale: Floats, w: Floats, x: Floats, b: Floats) -> None:
-    """Add scale · p / (1 - p w) to B, items shared out among threads."""
-    from argmaxf.expected import dependent_kernels
-
-    def work(items: slice) -> None:
-        dependent_kernels.add_component(p[items], scale, w, x, b[items])
-
-    in_threads(work, p.size, threads_for(b.size))
-
-
-class JointParameters:
+class JointParameters(JointModel):
     """P[r, i, s-1] = P(y_i = 1, S = s) and P(S = 0), for every instance r."""
 
-    def __init__(self, joint: Floats, none: Floats, beta: float, zero_division: float) -> None:
+    def __init__(self, joint: Floats, none: Floats, problem: Problem) -> None:
         self.joint = joint
         self.none = none
-        self.beta = beta
-        self.zero_division = zero_division
         _, n, most = joint.shape
-        self.shift = float(beta**2 * most)
-        self.nodes = reciprocal_nodes(1.0 + beta**2, n + self.shift)
-        self.marginals: Floats = np.minimum(joint.sum(axis=2), 1.0)
+        super().__init__(problem, n, 1.0, most)
+        self.marginals = np.minimum(joint.sum(axis=2), 1.0)
         self._counts = np.arange(1.0, most + 1.0)
 
     def matrix(self, part: slice) -> Floats:
         """Return B for some of the instances."""
-        return self.joint[part] @ decays(self.nodes, self._counts, self.beta)
+        return self.joint[part] @ self.decays(self._counts)
 
     def value(self, selected: Bools) -> Value:
         """Return E[F], and bounds on its spread."""
-        empty, zero = ~selected.any(axis=1), self.zero_division
-        k, s, b2 = selected.sum(axis=1)[:, None], self._counts, self.beta**2
+        empty, zero = ~selected.any(axis=1), self.problem.zero_division
+        k, s, b2 = selected.sum(axis=1)[:, None], self._counts, self.b2
         hits = np.einsum("ris,ri->rs", self.joint, selected)  # E[T; S = s]
         share = (1.0 + b2) / (k + b2 * s)
         f = (share * hits).sum(axis=1)
@@ -282,18 +292,13 @@ class JointParameters:
             yield np.sqrt((mass * given_s).sum(axis=1) + self.none * f**2)
 
     def decimals(self, size: int) -> int:
-        """Return how many decimal operations `exact_value` takes for a set of this size."""
+        """Return how many decimal operations `exact_found` takes for a set of this size."""
         return int(size * self.joint.shape[2])
 
-    def exact_value(self, instance: int, selected: Bools) -> Decimal:
-        """Return Σ_{i in set} Σ_s P_is (1+β²) / (k + β² s)."""
-        k, b2 = int(selected.sum()), Decimal(self.beta) ** 2
+    def exact_found(self, instance: int, selected: Bools) -> dict[int, Decimal]:
+        """Return Σ_{i in set} P_is."""
         columns = self.joint[instance][selected].T.tolist()
-        terms = (
-            sum(map(Decimal, column)) * (1 + b2) / (k + b2 * s)
-            for s, column in enumerate(columns, start=1)
-        )
-        return sum(terms, Decimal(0))
+        return {s: sum(map(Decimal, each), Decimal(0)) for s, each in enumerate(columns, start=1)}
 
     def exact_none(self, instance: int) -> Decimal:
         """Return P(S = 0)."""

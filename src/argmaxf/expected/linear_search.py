@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.count_distribution import CountDistribution, needs_values
 from argmaxf.expected.counts import value_by_counts
-from argmaxf.expected.decision import Decision, ExpectedF, top_items
+from argmaxf.expected.decision import BoundedDecision, ExpectedF, top_items
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.grouped.search import (
     BOUND_SLACK,
@@ -174,19 +174,6 @@ class LinearSearch(Search):
 
     def _spread(self, above: Groups, below: Groups, value: float) -> float:
         return self._distribution.spread(above, value)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class BoundedDecision(Decision):
-    """A decision whose set is not proven to be the best, and how much better another can be.
-
-    Attributes
-    ----------
-    bound : float or ndarray
-        No set has a higher expected value; one entry for each row or column.
-    """
-
-    bound: Any = math.nan
 
 
 @dataclass(frozen=True)

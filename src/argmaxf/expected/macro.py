@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Bools, Ints, as_csr, is_sparse, tensors_for
+from argmaxf._base.arrays import Bools, Ints, as_csr, is_sparse, selected_cells, tensors_for
 from argmaxf._base.validation import (
     NotAProbability,
     as_real_array,
@@ -23,7 +23,6 @@ from argmaxf._base.validation import (
 )
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.macro_solver import Assignment, Cells, Instance, Rule, Watch, solve
-from argmaxf.expected.sparse import selected_cells
 from argmaxf.measures import Measure, MeasureLike, Ratio
 from argmaxf.problem import Problem
 

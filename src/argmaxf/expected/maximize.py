@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf._base.arrays import Bools, contiguous, is_sparse, tensors_for
+from argmaxf._base.arrays import as_csr, contiguous, is_sparse, selected_cells, tensors_for
 from argmaxf._base.validation import (
     NotAProbability,
     Segments,
@@ -22,11 +22,10 @@ from argmaxf._base.validation import (
 )
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.counts import MOST_ITEMS
-from argmaxf.expected.decision import Decision
-from argmaxf.expected.linear_search import BoundedDecision
+from argmaxf.expected.decision import BoundedDecision, Decision, stacked
 from argmaxf.expected.route import decide_by_band, decide_large, decide_large_rows
-from argmaxf.expected.small_sets import SMALL, decide_rows
-from argmaxf.measures import GMean, MeasureLike
+from argmaxf.expected.small_sets import SMALL, decide_rows, decide_sets
+from argmaxf.measures import GMean, MeasureLike, Ratio
 from argmaxf.problem import Problem
 
 
@@ -196,9 +195,7 @@ def _way(p: Any, average: str | None) -> Callable[[Any, Problem], Decision]:
     ways = {"samples": decide_each_row, "macro": _decide_columns, "micro": _decide_all_cells}
     check_choice("average", average, ways)
     if is_sparse(p):
-        from argmaxf.expected.sparse import decide_sparse
-
-        return partial(decide_sparse, average=average)
+        return partial(_decide_sparse, average=average)
     return ways[average]
 
 
@@ -212,24 +209,7 @@ def decide_one(p: NDArray[Any], problem: Problem) -> Decision:
         return decide_large(p, problem)
     if (decision := decide_by_band(p, problem)) is not None:
         return decision
-    rows = _decide_rows(p[None, :], problem)
-    decision = Decision(
-        selected=rows.selected[0],
-        k=int(rows.k[0]),
-        threshold=float(rows.threshold[0]),
-        expected=float(rows.expected[0]),
-        std=float(rows.std[0]),
-        beta=problem.beta,
-        n=p.size,
-    )
-    return _with_bound(decision, problem)
-
-
-def _with_bound(decision: Decision, problem: Problem) -> Decision:
-    """Return an exact decision with G-mean's bound, which may be higher only for more items."""
-    if isinstance(problem.measure, GMean):
-        return BoundedDecision(**vars(decision), bound=decision.expected)
-    return decision
+    return _decide_rows(p[None, :], problem).only()
 
 
 def _decide_segments(p: NDArray[Any], problem: Problem, by: ArrayLike) -> Decision:
@@ -286,13 +266,14 @@ def _decide_rows(p: NDArray[Any], problem: Problem) -> Decision:
     if rows == 0 or n == 0:
         return _of_nothing(p.shape, (rows,), problem)
     if problem.chance:
-        each_row = [_decide_constrained(row, problem) for row in p]
-        selected = np.stack([each.selected for each in each_row])
-        guarantees = [each.guarantee for each in each_row]
-        return replace(_stacked(each_row, selected), guarantee=guarantees)
+        each = [_decide_constrained(row, problem) for row in p]
+        return replace(stacked(each, np.stack([d.selected for d in each])), n=n)
     if n > _most_items(problem):
-        return _stacked(*decide_large_rows(p, problem))
-    return _with_bound(decide_rows(contiguous(p), problem), problem)
+        return replace(stacked(*decide_large_rows(p, problem)), n=n)
+    decision = decide_rows(contiguous(p), problem)
+    if isinstance(problem.measure, GMean):  # every size was looked at
+        return BoundedDecision(**vars(decision), bound=decision.expected)
+    return decision
 
 
 def _most_items(problem: Problem) -> int:
@@ -300,19 +281,35 @@ def _most_items(problem: Problem) -> int:
     return MOST_ITEMS if isinstance(problem.measure, GMean) else SMALL
 
 
-def _stacked(decisions: list[Decision], selected: Bools) -> Decision:
-    """Put together the decisions about many sets, with their bounds where they have them."""
-    stacked = Decision(
-        selected=selected,
-        k=np.array([d.k for d in decisions]),
-        threshold=np.array([d.threshold for d in decisions]),
-        expected=np.array([d.expected for d in decisions]),
-        std=np.array([d.std for d in decisions]),
-        beta=decisions[0].beta,
-        n=decisions[0].n,
-    )
-    bounds: Any = [d.bound for d in decisions if isinstance(d, BoundedDecision)]
-    return BoundedDecision(**vars(stacked), bound=np.array(bounds)) if bounds else stacked
+def _decide_sparse(matrix: Any, problem: Problem, average: str) -> Decision:
+    """Decide the columns, rows or all cells of a sparse matrix; the labels are a CSR too.
+
+    Cells that are not stored have p = 0. They are never selected and change no expectation, so that
+    a column is decided from its stored cells alone. Holds the stored values a second time, for
+    columns with their rows, and one mark for each.
+    """
+    if problem.ratio is None:
+        why = (
+            "a ratio whose denominator falls with true positives, "
+            "found from all counts of the items"
+            if isinstance(problem.measure, Ratio)
+            else "for which cells that are not stored count too"
+        )
+        raise ValueError(
+            f"sparse p is for ratios (F, Jaccard, …), got {problem.measure}, {why}; give a dense p"
+        )
+    csr = as_csr("p", matrix)
+    if average == "macro":
+        columns = csr.tocsc()
+        decision = decide_sets(columns.data, columns.indptr.astype(np.int64), problem)
+        columns.data = decision.selected.astype(np.float64)
+        chosen, n = columns.tocsr().data > 0.0, csr.shape[0]
+    else:
+        ends = csr.indptr if average == "samples" else np.array([0, csr.data.size])
+        decision = decide_sets(csr.data, ends.astype(np.int64), problem)
+        chosen, n = decision.selected, csr.shape[1]
+    decision = replace(decision, selected=selected_cells(csr, chosen, matrix), n=n)
+    return decision if average != "micro" else replace(decision.only(), n=math.prod(csr.shape))
 
 
 def _of_nothing(shape: tuple[int, ...], rows: tuple[int, ...], problem: Problem) -> Decision:

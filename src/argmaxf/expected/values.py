@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,16 +12,14 @@ from argmaxf._base.validation import as_probabilities, as_real_array
 from argmaxf.expected.count_distribution import needs_values
 from argmaxf.expected.counts import MOST_ITEMS, curve_by_counts, value_by_counts, value_of_groups
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.grouped.groups import Groups, groups_of_table
+from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.grouped.integrand import Integrand, Tilt, value_of_nothing
-from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.grouped.sources import groups_of_items
 from argmaxf.expected.quadrature import Nodes, reciprocal_nodes
 from argmaxf.expected.small_sets import SMALL
 from argmaxf.measures import MeasureLike
-from argmaxf.measures.base import divided
 from argmaxf.problem import Problem
 
-FEW_ITEMS = 1 << 12  # so few are taken one by one
 AT_A_TIME = 1 << 14  # items whose recall is found together: memory stays small
 
 
@@ -193,42 +191,6 @@ def _mask(selected: ArrayLike, n: int) -> NDArray[np.bool_]:
         bad = int(np.flatnonzero(~np.isin(mask, (0, 1)))[0])
         raise ValueError(f"selected must be booleans, got {mask[bad].item()!r} at position {bad}")
     return mask.astype(np.bool_)
-
-
-def groups_of_items(p: NDArray[Any]) -> Groups:
-    """Return items as groups: each distinct value one group, or the groups of a summary."""
-    if p.size <= FEW_ITEMS:
-        values, counts = np.unique(p.astype(np.float64), return_counts=True)
-        return Groups.of_values(values[::-1], counts[::-1].astype(np.float64))
-    table = ArraySource(p).sums()
-    groups = groups_of_table(table)
-    zeros = table[-1:, 0]
-    return Groups.joined([groups, Groups.of_values(np.zeros(int(zeros[0] > 0)), zeros[zeros > 0])])
-
-
-class OperatingPoint(NamedTuple):
-    """E[precision] and E[recall] of a chosen set."""
-
-    precision: float
-    recall: float
-
-
-def operating_point(
-    p: ArrayLike, selected: ArrayLike, *, shares: Floats | None = None
-) -> OperatingPoint:
-    """Return expected precision E[T/k] and expected recall E[T/S], for independent labels.
-
-    Both are 0 where 0/0. Cost: O(n), 100 operations an item; `shares`, as `recall_shares` gives
-    them, save it for further sets of the same items.
-
-    >>> point = operating_point([0.9, 0.4, 0.1], [True, True, False])
-    >>> round(point.precision, 4), round(point.recall, 4)
-    (0.65, 0.899)
-    """
-    items, chosen = as_real_array("p", p), np.asarray(selected, dtype=bool)
-    shares = recall_shares(items) if shares is None else shares
-    precision = divided(float(items[chosen].sum()), int(chosen.sum()), 0.0)
-    return OperatingPoint(precision, float(shares[chosen].sum()))
 
 
 def recall_shares(p: ArrayLike) -> Floats:

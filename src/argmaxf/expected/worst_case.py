@@ -19,6 +19,7 @@ from argmaxf._base.arrays import Floats, Ints, readonly
 from argmaxf._base.validation import as_probabilities
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.integrand import value_of_nothing
+from argmaxf.expected.grouped.sources import groups_of_items
 from argmaxf.expected.quadrature import plausible_positives
 from argmaxf.expected.ties import (
     LARGEST,
@@ -28,7 +29,7 @@ from argmaxf.expected.ties import (
     settle_values,
     value_in_two_doubles,
 )
-from argmaxf.expected.values import expected_f_curve, groups_of_items, value_of_sets
+from argmaxf.expected.values import expected_f_curve, value_of_sets
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import move_odds
 from argmaxf.problem import Problem

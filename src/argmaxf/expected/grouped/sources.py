@@ -19,6 +19,7 @@ from argmaxf.expected.threads import CHUNK, threads_for
 HELD_PART = 16  # items are copied out once they are fewer than 1/HELD_PART of all
 PIECES = 1 << 10  # that neighbouring groups are cut into
 SORTED = 1 << 9  # so few items are sorted instead of grouped again
+FEW_ITEMS = 1 << 12  # of so few each distinct value is a group
 
 T = TypeVar("T")
 
@@ -128,3 +129,11 @@ def _within(finer: Groups, part: Groups) -> Bools:
     """Mark the groups that are parts of others, which are neighbours."""
     inside: Bools = (finer.low >= part.low[-1]) & (finer.high <= part.high[0])
     return inside
+
+
+def groups_of_items(p: NDArray[Any]) -> Groups:
+    """Return items as groups: each distinct value one group, or the groups of a summary."""
+    if p.size > FEW_ITEMS:
+        return ArraySource(p).table()[()]
+    values, counts = np.unique(p.astype(np.float64), return_counts=True)
+    return Groups.of_values(values[::-1], counts[::-1])
