@@ -97,10 +97,11 @@ def test_tails_have_thirteen_digits(family, limit):
                 assert abs(sum(mass[least:]) - filled[k]) < 1e-13
 
 
-def test_a_count_of_equal_items_is_binomial():
+@pytest.mark.parametrize("most", [0, 5000])  # labels that are counted one by one
+def test_a_count_of_equal_items_is_binomial(most):
     from scipy.stats import binom
 
-    count = PoissonBinomial.at_once(np.full(5000, 0.3))
+    count = PoissonBinomial.of(np.full(5000, 0.3), most)
     assert np.allclose(count.mass, binom.pmf(count.values, 5000, 0.3), rtol=0, atol=1e-14)
     assert count.mass.sum() == pytest.approx(1.0, abs=1e-13)
 

@@ -27,6 +27,7 @@ from argmaxf.expected.ties import settle
 from argmaxf.expected.values import top_curve, value_of_selected
 from argmaxf.problem import Problem
 
+COUNTED = 1 << 10  # labels of which a count is found one by one
 WINDOW = 512  # sizes whose probabilities are found together
 SLACK = 1e-12  # the rounding of a tail must not decide whether a constraint is met
 NEAR = 1e-13  # values of f nearer than this part of themselves are told apart in decimals
@@ -187,8 +188,8 @@ def _joint_probabilities(
     """
     from argmaxf.expected import count_kernels
 
-    inside = PoissonBinomial.at_once(above)
-    outside = PoissonBinomial.at_once(below if limits.min_recall else below[:0])
+    inside = PoissonBinomial.of(above, COUNTED)
+    outside = PoissonBinomial.of(below if limits.min_recall else below[:0], COUNTED)
     filled = np.empty(items.size + 1)
     count_kernels.joint_probabilities(
         above.size, *inside, items, *outside,

@@ -203,9 +203,9 @@ class Spectrum(NamedTuple):
 
 def variance_of(groups: Groups) -> float:
     """Return Σ p (1 - p)."""
-    if len(groups) == 0:
-        return 0.0
-    return float(group_variances(groups, np.zeros(1), np.ones(1))[0].sum())
+    c, q, h, moments = groups.centre, groups.rest, groups.half, groups.moments
+    each = groups.count * c * q + h * ((q - c) * moments[:, 0] - h * moments[:, 1])
+    return float(each.sum())
 
 
 def needs_values(groups: Groups) -> NDArray[np.bool_]:

@@ -35,14 +35,13 @@ from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.count_distribution import CountDistribution, Spectrum, needs_values
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.grouped.sources import ArraySource, groups_of_items
+from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.expected.ties import DIGITS, EXACT_TIE, label_counts
 from argmaxf.measures import GMean, Linear, Measure, UserDefined
 from argmaxf.problem import Problem
 
 MOST_ITEMS = 5_000  # of which every size is looked at: some seconds
 INTERPOLATED = 1 << 14  # items beyond which counts are not found label by label
-SUMMARIZED = 1 << 9  # items beyond which a count is found from groups of them
 BLOCK_OF_VALUES = 1 << 16  # of a measure that are held at a time
 BLOCK_OF_SIZES = 1 << 8  # of a linear measure that are taken at a time
 SHARED_TABLE = 1 << 10  # sets of up to so many items share one table of a and b
@@ -61,30 +60,23 @@ class PoissonBinomial(NamedTuple):
     mass: Floats
 
     @classmethod
-    def of(cls, p: Floats) -> PoissonBinomial:
-        """Return the distribution: label by label, which keeps all digits, or of many at once."""
+    def of(cls, p: Floats, most: int = INTERPOLATED) -> PoissonBinomial:
+        """Return the distribution: label by label, which keeps all digits, for `most` labels.
+
+        Of more it comes from the characteristic function of items in groups, in O(n). Where few
+        items are unsure, those near one half are taken as single values.
+        """
         from argmaxf.expected import count_kernels
 
-        if p.size <= INTERPOLATED:
+        if p.size <= most:
             return cls(*count_kernels.masses(p, *NO_PREFIXES))
-        first, mass = cls.at_once(p)
-        return cls(first, mass / mass.sum())
-
-    @classmethod
-    def at_once(cls, p: Floats) -> PoissonBinomial:
-        """Return it from the characteristic function of items in groups, in O(n).
-
-        Where few items are unsure, those near one half are taken as single values.
-        """
-        near_half = (p > 1 / 32) & (p < 31 / 32)
-        groups = ArraySource(p).table()[()] if p.size > SUMMARIZED else groups_of_items(p)
+        groups = ArraySource(p).table()[()]
         if needs_values(groups).any():
-            values, counts = np.unique(p[near_half], return_counts=True)
-            groups = Groups.joined(
-                [groups_of_items(p[~near_half]), Groups.of_values(values, counts)]
-            )
+            near_half = (p > 1 / 32) & (p < 31 / 32)
+            single = Groups.of_values(*np.unique(p[near_half], return_counts=True))
+            groups = Groups.joined([ArraySource(p[~near_half]).table()[()], single])
         found = Spectrum.of(groups, p.size)
-        return cls(int(found.window[0]), found.mass)
+        return cls(int(found.window[0]), found.mass / found.mass.sum())
 
     @property
     def values(self) -> Floats:

@@ -27,7 +27,7 @@ from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
 from argmaxf.expected.grouped.groups import group_sums
 from argmaxf.expected.grouped.integrand import Tilt
 from argmaxf.expected.grouped.sources import groups_of_items
-from argmaxf.expected.quadrature import plausible_positives, reciprocal_nodes
+from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.expected.ties import label_counts
 from argmaxf.expected.values import value_of_selected
@@ -56,7 +56,7 @@ class JointModel(ABC):
         self.problem = problem
         self.b2 = problem.beta**2
         self.shift = float(self.b2 * most)
-        self.nodes = reciprocal_nodes(1.0 + self.b2 * fewest, n + self.shift)
+        self.nodes: Nodes = reciprocal_nodes(1.0 + self.b2 * fewest, n + self.shift)
 
     def decays(self, counts: Any) -> Floats:
         """Return (1+β²) ω_m e^{-u_m β² s} for each count s of positives."""

@@ -82,7 +82,7 @@ class Groups:
         return self.count * self.centre + self.half * self.moments[:, 0]
 
     @classmethod
-    def of_values(cls, values: Floats, counts: Floats) -> Groups:
+    def of_values(cls, values: Floats, counts: Floats | Ints) -> Groups:
         """Return one group for each distinct value, given by falling value."""
         size = values.size
         return cls(

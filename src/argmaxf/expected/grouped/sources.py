@@ -74,7 +74,7 @@ class ArraySource:
         items = self._holding(groups)
         if groups.count.sum() <= SORTED:
             values, counts = np.unique(contiguous(items[:]), return_counts=True)
-            finer = Groups.of_values(values[::-1], counts[::-1].astype(np.float64))
+            finer = Groups.of_values(values[::-1], counts[::-1])
         else:
             pieces = Pieces(groups, PIECES)
             finer = pieces.groups(list(self._fold(items, pieces.empty, pieces.add)))
