@@ -111,11 +111,10 @@ column.polars_batches = batches.polars_batches = ending
 @contextmanager
 def inputs_unchecked():
     from argmaxf._base import atomic_write as whole
-    from argmaxf.files import output
 
     reading = importlib.import_module("argmaxf.files.decide_files")
     with ExitStack() as stack:
-        for module in (whole, reading, output):
+        for module in (whole, reading):
             stack.enter_context(patch.object(module, "refuse_inputs", lambda outputs, inputs: None))
         yield
 
@@ -135,14 +134,15 @@ def rounded_probabilities():
 def no_large_text():
     from argmaxf.frames import engines
 
-    codes = engines.Arrow.codes
+    number = engines.InMemory.number
 
-    def refusing(self, keys, name):
-        if any(str(each.type) == "large_string" for each in keys.to_native().columns):
+    def refusing(self, frame, by, name):
+        arrow = frame.implementation.is_pyarrow()
+        if arrow and any(str(frame.to_native()[key].type) == "large_string" for key in by):
             raise TypeError("large_string")
-        return codes(self, keys, name)
+        return number(self, frame, by, name)
 
-    return patch.object(engines.Arrow, "codes", refusing)
+    return patch.object(engines.InMemory, "number", refusing)
 
 
 @contextmanager

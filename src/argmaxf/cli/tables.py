@@ -19,7 +19,7 @@ from polars import selectors
 from argmaxf.files.column import refuse_ragged
 from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, kind_of, names_to_give
 from argmaxf.files.text_tables import as_number, decimal_commas, with_points
-from argmaxf.frames.engines import is_polars_pattern
+from argmaxf.frames.engines import Polars
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 MOSTLY = 0.9  # a text column with so many numbers is a column of numbers with mistakes in it
@@ -64,7 +64,7 @@ def read_table(path: Path) -> pl.DataFrame:
         raise ValueError(f"{path} cannot be read: {first_line(error)}") from None
     if not frame.height:
         raise ValueError(f"{path} has no rows")
-    for name in filter(is_polars_pattern, frame.columns):
+    for name in filter(Polars().is_pattern, frame.columns):
         raise ValueError(
             f"{path}: column {name!r} must have another name: Polars takes this one for a pattern"
         )

@@ -153,7 +153,11 @@ class Column:
         """Return the number of rows where files say it without being read."""
         if any(source.is_text for source in self.inputs):
             return None
-        return sum(map(rows_of, self.inputs))
+        rows = 0
+        for source in self.inputs:
+            with reading(source):
+                rows += int(source.scan().select(pl.len()).collect().item())
+        return rows
 
     def frame(self, *, typed: bool = False, only: Sequence[str] | None = None) -> pl.LazyFrame:
         """Scan all files as one, without the rows to drop; some columns beside `p`, or all."""
@@ -191,12 +195,6 @@ class Column:
     def _moved(self, given: pl.Expr) -> pl.Expr:
         """Return probabilities with their odds moved; what is none stays none."""
         return given if self.factor is None else move_odds(given, self.factor)
-
-
-def rows_of(source: Input) -> int:
-    """Return the number of rows that a file says it has."""
-    with reading(source):
-        return int(source.scan().select(pl.len()).collect().item())
 
 
 def refuse_ragged(source: Input) -> None:

@@ -6,8 +6,8 @@ temporary file, 8 bytes a row: parsing it again would take longer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from argmaxf.files.column import Column, Progress
 from argmaxf.files.inputs import find_inputs
 from argmaxf.files.output import Output
 from argmaxf.frames.decide import rate_of
-from argmaxf.frames.engines import is_polars_pattern
+from argmaxf.frames.engines import Polars
 from argmaxf.frames.solve import Decisions, checked, sketch_of, solve
 from argmaxf.measures import Interval
 from argmaxf.prior import factor_of
@@ -48,15 +48,10 @@ def decide_files(
     `prior` has the rates of positives in training and in these rows. `progress` is False, True or
     a function of the phase, the rows so far and those in all, None if unknown.
     """
-    problem = problem or Problem.of()
-    with ExitStack() as stack:
-        items = _column(names, column, stack, nulls, prior, label, by)
-        sink = Output.checked(output, label, items) if output else None
-        _check_by(items, by)
-        frame = sink.frame() if sink else items.frame(only=by)
+    with _opened(names, column, nulls, prior, output, label, by) as (items, sink, frame):
         with items.naming_errors(by):
             table = items.table(frame, progress, by, label if sink else None)
-            solved = solve(table, problem)
+            solved = solve(table, problem or Problem.of())
         if sink:
             sink.write(solved.labelled(), progress)
         return solved.decisions
@@ -77,11 +72,8 @@ def label_files(
     """Label rows by a threshold decided elsewhere: p ≥ threshold is selected."""
     cut = check_unit_interval("threshold", threshold)
     problem = problem or Problem.of()
-    with ExitStack() as stack:
-        items = _column(names, column, stack, nulls, prior, label)
-        sink = Output.checked(output, label, items) if output else None
-        chosen, rest = ProbabilitySketch(), ProbabilitySketch()
-        frame = sink.frame() if sink else items.frame(only=())
+    chosen, rest = ProbabilitySketch(), ProbabilitySketch()
+    with _opened(names, column, nulls, prior, output, label) as (items, sink, frame):
         with items.naming_errors():
             for values, _ in checked(items.table(frame, progress).batches(0)):
                 chosen.update(values[values >= cut])
@@ -104,12 +96,9 @@ def summarize_files(
     progress: Progress = False,
 ) -> ProbabilitySketch:
     """Return the summary of a column of files, in one pass; `output` must be none of them."""
-    with ExitStack() as stack:
-        items = _column(names, column, stack, nulls)
-        refuse_inputs([output], [source.origin for source in items.inputs])
-        frame = items.frame(only=())
-        with items.naming_errors():
-            return sketch_of(items.table(frame, progress))
+    opened = _opened(names, column, nulls, output=output)
+    with opened as (items, _, frame), items.naming_errors():
+        return sketch_of(items.table(frame, progress))
 
 
 def estimate_files(
@@ -126,26 +115,32 @@ def estimate_files(
     return rate_of(summarize_files(names, column, nulls=nulls, progress=progress), train_rate)
 
 
-def _column(
+@contextmanager
+def _opened(
     names: Sequence[str],
     column: str,
-    stack: ExitStack,
     nulls: str,
     prior: Any = None,
+    output: Path | None = None,
     label: str | None = None,
     by: Sequence[str] = (),
-) -> Column:
-    """Find the files, and the column of probabilities in them."""
+) -> Iterator[tuple[Column, Output | None, pl.LazyFrame]]:
+    """Find the files, and check the column in them; labelled rows go to the output."""
     drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
     factor = None if prior is None else float(factor_of(prior))
-    return Column(find_inputs(names, stack), column, drop, by, factor, label)
+    with ExitStack() as stack:
+        items = Column(find_inputs(names, stack), column, drop, by, factor, label)
+        refuse_inputs([output], [source.origin for source in items.inputs])
+        sink = Output.checked(output, label, items) if output and label is not None else None
+        _check_by(items, by)
+        yield items, sink, sink.frame() if sink else items.frame(only=by)
 
 
 def _check_by(items: Column, by: Sequence[str]) -> None:
     """Refuse columns of segments that are not in every file, or hold the probabilities."""
     if items.name in by:
         raise ValueError(f"--by must not be the column of probabilities, got {items.name!r}")
-    for name in filter(is_polars_pattern, by):
+    for name in filter(Polars().is_pattern, by):
         raise ValueError(f"--by {name!r} must have another name: Polars takes this for a pattern")
     for source in items.inputs:
         there = items.scan(source).collect_schema()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from argmaxf._base.atomic_write import refuse_inputs, temporary_file, written_whole
+from argmaxf._base.atomic_write import temporary_file, written_whole
 from argmaxf.files.column import Advance, Column, Progress, phase
 from argmaxf.files.inputs import (
     BROKEN,
@@ -39,7 +39,6 @@ class Output:
         refuse_names([path])
         if len({source.is_text for source in items.inputs}) > 1:
             raise ValueError("rows to write must all come from text files, or none of them")
-        refuse_inputs([path], [source.origin for source in items.inputs])
         _check_columns(items)
         for source in items.inputs:
             if label in items.scan(source).collect_schema():

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import chain
 from queue import Empty, Queue
 from typing import Any, TypeVar
 
@@ -75,30 +76,14 @@ def _from_slices(frame: Frame, rows: int) -> Iterator[Arrays]:
     """Read a frame in memory."""
     eager: Any = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     for start in range(0, len(eager), rows):
-        part = eager[start : start + rows]
-        yield tuple(part[name].to_numpy() for name in part.columns)
+        yield tuple(column.to_numpy() for column in eager[start : start + rows].iter_columns())
 
 
 def _from_polars(frame: Frame, rows: int) -> Iterator[Arrays]:
     if isinstance(frame, nw.DataFrame):
-        yield from _from_slices(frame, rows)
-        return
-    for batch in polars_batches(frame.to_native(), rows):
-        yield tuple(column.to_numpy() for column in batch)
-
-
-def _from_arrow(frame: Frame, rows: int) -> Iterator[Arrays]:
-    """Read Arrow's batches one by one: as they lie in memory, without joining chunks."""
-    yield from _arrays(frame.to_native().to_batches(max_chunksize=rows))
-
-
-def _from_duckdb(frame: Frame, rows: int) -> Iterator[Arrays]:
-    yield from _arrays(frame.to_native().to_arrow_reader(rows))
-
-
-def _from_dask(frame: Frame, rows: int) -> Iterator[Arrays]:
-    for part in on_partitions(frame, as_frame, AHEAD):
-        yield from _from_slices(part, rows)
+        return _from_slices(frame, rows)
+    batches = polars_batches(frame.to_native(), rows)
+    return (tuple(column.to_numpy() for column in batch) for batch in batches)
 
 
 def on_partitions(frame: Frame, work: Callable[[Any], T], at_once: int) -> Iterator[T]:
@@ -134,9 +119,12 @@ def _arrays(batches: Any) -> Iterator[Arrays]:
 
 _READERS: dict[Implementation, Callable[[Frame, int], Iterator[Arrays]]] = {
     Implementation.POLARS: _from_polars,
-    Implementation.PYARROW: _from_arrow,
-    Implementation.DUCKDB: _from_duckdb,
-    Implementation.DASK: _from_dask,
+    # as chunks lie in memory, which are not joined
+    Implementation.PYARROW: lambda f, rows: _arrays(f.to_native().to_batches(max_chunksize=rows)),
+    Implementation.DUCKDB: lambda f, rows: _arrays(f.to_native().to_arrow_reader(rows)),
+    Implementation.DASK: lambda f, rows: chain.from_iterable(
+        _from_slices(part, rows) for part in on_partitions(f, as_frame, AHEAD)
+    ),
     Implementation.PYSPARK: _from_spark,
     Implementation.PYSPARK_CONNECT: _from_spark,
 }

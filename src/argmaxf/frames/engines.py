@@ -7,6 +7,7 @@ one segment. Only numbers travel.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import narwhals as nw
 import numpy as np
 from narwhals import Implementation
 
-from argmaxf._base.arrays import Floats, Ints
+from argmaxf._base.arrays import Floats
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 Values = Mapping[str, Floats]  # columns with one number for each segment
@@ -34,10 +35,11 @@ class Engine:
     """A lazy frame whose engine needs no special treatment that we know of."""
 
     folds_case = False  # whether "Label" and "label" are the same column
+    patterns = "(?!)"  # names of columns that the engine takes for more than that: none
 
     def is_pattern(self, name: str) -> bool:
         """Whether the engine takes the name of a column for more than that."""
-        return False
+        return re.fullmatch(self.patterns, name, re.DOTALL) is not None
 
     def run(self, frame: Frame) -> nw.DataFrame[Any]:
         """Run a query; a frame in memory is its own result."""
@@ -82,65 +84,28 @@ class InMemory(Engine):
 
     def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
         keys = self.run(frame.select(*(_key(frame, column) for column in by)))
-        ids = self.codes(keys, name)
-        first = np.zeros(ids.max(initial=-1) + 1, np.int64)
-        first[ids[::-1]] = np.arange(ids.size)[::-1]
-        absent = keys[first].select(missing(keys, by))["missing"].to_numpy()
-        kept = ~absent.astype(bool)
-        new = np.full(first.size, NO_SEGMENT)
-        new[kept] = np.arange(kept.sum())
-        numbers = with_arrays(keys[first[kept]], {name: new[kept]})
-        return Numbered(with_arrays(frame, {name: new[ids]}), numbers)
-
-    def codes(self, keys: nw.DataFrame[Any], name: str) -> Ints:
-        """Return the number of each row's group, from 0 without gaps."""
-        raise NotImplementedError
-
-
-class Pandas(InMemory):
-    """pandas and its like."""
-
-    def codes(self, keys: nw.DataFrame[Any], name: str) -> Ints:  # noqa: D102
-        native = keys.to_native().reset_index(drop=True)  # it may have a key's name
-        groups = native.groupby(list(native.columns), dropna=False, sort=False, observed=True)
-        return np.asarray(groups.ngroup().to_numpy(), np.int64)
-
-
-class Arrow(InMemory):
-    """PyArrow."""
-
-    def codes(self, keys: nw.DataFrame[Any], name: str) -> Ints:  # noqa: D102
-        table = keys.to_native()
-        rows = with_arrays(keys, {name: np.arange(len(keys))}).to_native()
-        groups = rows.group_by(table.column_names).aggregate([(name, "list")])[f"{name}_list"]
-        lists = groups.combine_chunks()
-        sizes = lists.value_lengths().to_numpy(zero_copy_only=False)
-        return _scattered(lists.flatten().to_numpy(), sizes)
-
-
-def is_polars_pattern(name: str) -> bool:
-    """Whether Polars takes a name for all columns, or for a regular expression."""
-    return name == "*" or (name.startswith("^") and name.endswith("$"))
+        keys = nw.maybe_reset_index(keys)  # it may have a key's name
+        row = np.arange(len(keys))
+        rows = with_arrays(keys, {name: row})
+        first = rows.select(nw.col(name).min().over(*by))[name].to_numpy()  # of each row's segment
+        absent = keys.select(missing(keys, by))["missing"].to_numpy().astype(bool)
+        starts = np.flatnonzero((first == row) & ~absent)
+        numbers = np.full(row.size, NO_SEGMENT)
+        numbers[starts] = np.arange(starts.size)
+        found = with_arrays(keys[starts], {name: numbers[starts]})
+        return Numbered(with_arrays(frame, {name: numbers[first]}), found)
 
 
 class Polars(InMemory):
     """Polars, eager."""
 
-    def is_pattern(self, name: str) -> bool:  # noqa: D102
-        return is_polars_pattern(name)
-
-    def codes(self, keys: nw.DataFrame[Any], name: str) -> Ints:  # noqa: D102
-        native = keys.to_native()
-        lists = native.with_row_index(name).group_by(native.columns).agg(name)[name]
-        rows = lists.explode(empty_as_null=False).to_numpy()
-        return _scattered(rows.astype(np.int64), lists.list.len().to_numpy())
+    patterns = r"\*|\^.*\$"
 
 
 class PolarsLazy(Engine):
     """Polars, lazy: queries run out of core; joins may shuffle rows unless told not to."""
 
-    def is_pattern(self, name: str) -> bool:  # noqa: D102
-        return is_polars_pattern(name)
+    patterns = Polars.patterns
 
     def run(self, frame: Frame) -> nw.DataFrame[Any]:  # noqa: D102
         return frame.collect(engine="streaming") if isinstance(frame, nw.LazyFrame) else frame
@@ -168,9 +133,7 @@ class DuckDB(Engine):
     """
 
     folds_case = True
-
-    def is_pattern(self, name: str) -> bool:  # noqa: D102
-        return name == "*"
+    patterns = r"\*"
 
     def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
         # To group by "a.b" is to group by column b of table a: keys get plain names for it.
@@ -202,7 +165,7 @@ class Dask(Engine):
         rows = frame.to_native()
         plain = as_frame(rows).select(*(_key(frame, column) for column in by)).to_native()
         parts = plain.map_partitions(_without_duplicates, meta=plain._meta).compute()  # no shuffle
-        numbers = Pandas().number(as_frame(parts.reset_index(drop=True)), by, name).keys
+        numbers = InMemory().number(as_frame(parts), by, name).keys
         ids = plain.map_partitions(_merged, numbers.to_native(), name, meta=(name, "int64"))
         return Numbered(as_frame(rows.assign(**{name: ids})), numbers)
 
@@ -218,9 +181,7 @@ class Spark(Engine):
     """Spark: small tables arrive as Arrow, in the frame's own session and types."""
 
     folds_case = True
-
-    def is_pattern(self, name: str) -> bool:  # noqa: D102
-        return name == "*" or "." in name or "`" in name
+    patterns = r"\*|.*[.`].*"
 
     def refusals(self) -> tuple[type[Exception], ...]:  # noqa: D102
         from pyspark.errors import PySparkException
@@ -247,7 +208,6 @@ class Spark(Engine):
 
 ENGINES: dict[tuple[Implementation, bool], Engine] = {  # by whether frames are lazy
     (Implementation.POLARS, False): Polars(),
-    (Implementation.PYARROW, False): Arrow(),
     (Implementation.POLARS, True): PolarsLazy(),
     (Implementation.DUCKDB, True): DuckDB(),
     (Implementation.DASK, True): Dask(),
@@ -259,7 +219,7 @@ ENGINES: dict[tuple[Implementation, bool], Engine] = {  # by whether frames are 
 def engine_of(frame: Frame) -> Engine:
     """Return what is particular to the engine that holds a frame."""
     is_lazy = isinstance(frame, nw.LazyFrame)
-    return ENGINES.get((frame.implementation, is_lazy)) or (Engine() if is_lazy else Pandas())
+    return ENGINES.get((frame.implementation, is_lazy)) or (Engine() if is_lazy else InMemory())
 
 
 def as_frame(native: Any) -> Frame:
@@ -294,13 +254,6 @@ def missing(frame: Frame, by: Iterable[str]) -> nw.Expr:
 def _key(frame: Frame, name: str) -> nw.Expr:
     """Return a column with one zero only: -0.0 + 0.0 is 0.0, and Arrow tells them apart."""
     return nw.col(name) + 0.0 if frame.collect_schema()[name].is_float() else nw.col(name)
-
-
-def _scattered(rows: Ints, sizes: Any) -> Ints:
-    """Return the group of each row, given the rows of one group after another."""
-    ids = np.empty(rows.size, np.int64)
-    ids[rows] = np.repeat(np.arange(len(sizes)), sizes)
-    return ids
 
 
 def _without_duplicates(part: Any) -> Any:
