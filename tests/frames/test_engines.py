@@ -291,6 +291,31 @@ def test_a_frame_that_changes_between_passes_is_refused(little_memory, by, first
         decide(changing, "p", by=by)
 
 
+def test_a_frame_that_changes_before_any_of_its_passes_is_never_decided_wrongly(little_memory):
+    """Between levels a band is empty, and one more pass finds the threshold."""
+    rng = np.random.default_rng(0)
+    versions = [np.round(rng.random(20_000), 2) * factor for factor in (1.0, 0.997)]
+    exact = {(d.k, d.threshold) for d in map(maximize_expected_f, versions)}
+    refused = []
+    for same in range(1, 7):
+        reads = iter(range(100))
+
+        def other(column, reads=reads, same=same):
+            if len(column) < 10_000:  # asked for the type
+                return column
+            return pl.Series(versions[next(reads) >= same])
+
+        frame = pl.LazyFrame({"p": versions[0]}).select(pl.col("p").map_batches(other))
+        try:
+            found = decisions(frame, "p")[()]
+        except ValueError as error:
+            refused.append(str(error))
+        else:
+            assert (found.k, found.threshold) in exact
+    assert len(refused) >= 2
+    assert all("must have the same rows each time it is read" in each for each in refused)
+
+
 def test_a_billion_equal_values_twice():
     # counts in the summary stand for rows: 0.3 and 0.1, a billion times each
     groups = Groups.of_values(np.array([0.3, 0.1]), np.array([1e9, 1e9]))

@@ -18,9 +18,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Floats, Ints
+from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.validation import NotAProbability, Segments, how_many
-from argmaxf.expected import band, refine
+from argmaxf.expected import band, pass_kernels, refine
 from argmaxf.expected.array_passes import BatchPasses
 from argmaxf.expected.by_segment import decide_by, decide_each
 from argmaxf.expected.decision import Decision
@@ -398,6 +398,14 @@ class ColumnPasses(BatchPasses):
             check_same(self.n, round(sums[:, :2].sum()) + items.size)
             self._same(float(sums[:, 0].sum() + items.sum()))
         return found
+
+    def least_above(self, cut: Floats) -> Floats:
+        """Return the least item above a threshold."""
+        find, high = pass_kernels.least_above.compiled, float(cut[0])
+        found = self.each(lambda p: (find(contiguous(p), high), p.sum(dtype=np.float64)))
+        least, totals = np.transpose(found)
+        self._same(float(totals.sum()))
+        return np.array([least.min()])
 
     def _same(self, total: float) -> None:
         """Refuse items whose sum is another one than in the pass before."""
