@@ -94,14 +94,14 @@ def inputs(rng, folder):
     name = rng.choice(
         np.array([source, folder / "." / source.name, link, hard, inner / source.name], object)
     )
-    refused("decide", source, "-p", "p", "-o", name)
+    refused("decide", source, "-p", "p", "-o", name, "--force")
     option = str(rng.choice(["--report", "--save"]))
-    refused("compare", source, "--target", "y", option, name)
+    refused("compare", source, "--target", "y", option, name, "--force")
     sketch, again = folder / "s.argmaxf", folder / "again.argmaxf"
     assert command("sketch", source, "-p", "p", "-o", sketch)[0] == 0
     again.symlink_to("s.argmaxf")
     whole = sketch.read_bytes()
-    refused("merge", sketch, "-o", again)
+    refused("merge", sketch, "-o", again, "--force")
     assert (source.read_bytes(), sketch.read_bytes()) == (before, whole)
 
 
