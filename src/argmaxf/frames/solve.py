@@ -401,9 +401,13 @@ class ColumnPasses(BatchPasses):
 
     def least_above(self, cut: Floats) -> Floats:
         """Return the least item above a threshold."""
-        find, high = pass_kernels.least_above.compiled, float(cut[0])
-        found = self.each(lambda p: (find(contiguous(p), high), p.sum(dtype=np.float64)))
-        least, totals = np.transpose(found)
+        high = float(cut[0])
+
+        def work(p: NDArray[Any]) -> tuple[float, float]:
+            least = pass_kernels.least_above.compiled(contiguous(p), high)
+            return least, float(p.sum(dtype=np.float64))
+
+        least, totals = np.transpose(self.each(work))
         self._same(float(totals.sum()))
         return np.array([least.min()])
 
