@@ -151,6 +151,10 @@ def test_early_stopping_on_f():
         (lambda: SoftFObjective("mcc"), "measure must be a ratio of counts"),
         (lambda: SoftFObjective()([0, 0], [0.1, 0.2]), "y_true must have a positive label"),
         (lambda: SoftFObjective()([0, 2], [0.1, 0.2]), "y_true"),
+        (lambda: SoftFObjective()([0, 1], [0.1, np.nan]), "y_pred must not hold NaN"),
+        (lambda: SoftFObjective()([0, 1], [0.1]), "y_pred must hold one score for each label"),
+        (lambda: BoostedFScorer(None).fit([[0], [1]], [0, 1]), "estimator must be an LGBM"),
+        (lambda: BoostedFScorer(None).predict([[0]]), "not fitted"),
         (lambda: BoostedFScorer(None).fit([[0], [1], [2]], [0, 1, 2]), "two classes, got 3"),
         (
             lambda: BoostedFScorer(None, log_loss_share=2.0).fit([[0]], [0]),
@@ -161,3 +165,20 @@ def test_early_stopping_on_f():
 def test_bad_input_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_rows_may_have_weights(library):
+    X, y, _, _ = rows()
+    model = BoostedFScorer(boosters()[library])
+    plain = model.fit(X, y).decision_function(X)
+    np.testing.assert_allclose(
+        model.fit(X, y, sample_weight=np.ones(y.size)).decision_function(X), plain, rtol=1e-4
+    )
+
+
+def test_the_default_number_of_rounds_of_xgboost():
+    xgboost = pytest.importorskip("xgboost")
+    X, y, _, _ = rows()
+    model = BoostedFScorer(xgboost.XGBClassifier(n_jobs=1)).fit(X, y)
+    assert model.estimator_.get_booster().num_boosted_rounds() == 100

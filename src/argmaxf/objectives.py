@@ -26,7 +26,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils.validation import check_is_fitted
 
 from argmaxf._base.arrays import Floats
-from argmaxf._base.validation import as_labels, as_weights, check_unit_interval, ones_unless
+from argmaxf._base.validation import (
+    as_labels,
+    as_scores,
+    as_weights,
+    check_unit_interval,
+    ones_unless,
+)
 from argmaxf.empirical.soft_f import soft_f
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.measures import MeasureLike, Ratio, as_measure
@@ -68,7 +74,7 @@ class SoftFObjective:
         self.measure = found
 
     def __call__(
-        self, y_true: ArrayLike, y_pred: ArrayLike, weight: ArrayLike | None = None
+        self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> tuple[Floats, Floats]:
         """Return the first and second derivatives of the loss in every raw score.
 
@@ -78,21 +84,23 @@ class SoftFObjective:
             Labels, 0/1.
         y_pred : array-like of shape (n,)
             Raw scores, before the sigmoid.
-        weight : array-like of shape (n,), optional
+        sample_weight : array-like of shape (n,), optional
             Weights of the rows.
 
         Returns
         -------
         tuple of two ndarray
         """
-        y, share, w = _rows(y_true, y_pred, weight)
+        y, share, w = _rows(y_true, y_pred, sample_weight)
         _, slope = soft_f(y, share, w, measure=self.measure)
         _, b_in, _, _, s1 = self.measure.coefficients()
         scale = (1.0 + b_in) * float(y @ w) + s1
         slope = scale * slope * share * (1.0 - share)
         return -slope, np.abs(slope)
 
-    def value(self, y_true: ArrayLike, y_pred: ArrayLike, weight: ArrayLike | None = None) -> float:
+    def value(
+        self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
         """Return soft F of raw scores.
 
         Parameters
@@ -101,14 +109,14 @@ class SoftFObjective:
             Labels, 0/1.
         y_pred : array-like of shape (n,)
             Raw scores, before the sigmoid.
-        weight : array-like of shape (n,), optional
+        sample_weight : array-like of shape (n,), optional
             Weights of the rows.
 
         Returns
         -------
         float
         """
-        y, share, w = _rows(y_true, y_pred, weight)
+        y, share, w = _rows(y_true, y_pred, sample_weight)
         return soft_f(y, share, w, measure=self.measure)[0]
 
 
@@ -240,7 +248,14 @@ class BoostedFScorer(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"y must have two classes, got {self.classes_.size}; for several labels put this "
                 "estimator inside of ThresholdFClassifier, which fits one for each"
             )
-        rounds = self.estimator.get_params()["n_estimators"]
+        if not hasattr(self.estimator, "get_params") or not (
+            {"n_estimators", "objective"} <= set(self.estimator.get_params())
+        ):
+            raise ValueError(
+                "estimator must be an LGBMClassifier or XGBClassifier, got "
+                f"{type(self.estimator).__name__}; others take no objective"
+            )
+        rounds = self.estimator.get_params()["n_estimators"] or 100  # None is XGBoost's default
         first = round(share * rounds)
         objective = SoftFObjective(self.measure)
         start: Any = None
@@ -285,7 +300,8 @@ class BoostedFScorer(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         ndarray of shape (n,)
         """
-        return self.classes_[(self.decision_function(X) >= 0.0).astype(int)]
+        positive = self.decision_function(X) >= 0.0
+        return self.classes_[positive.astype(int)]
 
 
 def _rows(
@@ -295,5 +311,9 @@ def _rows(
     y = as_labels("y_true", y_true).astype(np.float64)
     if not y.any():
         raise ValueError("y_true must have a positive label, got none: soft F is 0 throughout")
-    score = np.asarray(y_pred, np.float64)
-    return y, expit(score), ones_unless(as_weights(weight, y.size, "weight"), y.size)
+    score = as_scores("y_pred", y_pred).astype(np.float64)
+    if y.ndim != 1 or score.shape != y.shape:
+        raise ValueError(
+            f"y_pred must hold one score for each label, got {score.shape} for {y.shape}"
+        )
+    return y, expit(score), ones_unless(as_weights(weight, y.size), y.size)

@@ -127,6 +127,7 @@ def test_items_without_value_or_probability_are_not_selected():
     assert decision.selected.tolist() == [True, False, False]
     nothing = maximize_expected_weighted_f([0.0, 0.0], [1.0, 2.0], zero_division=1.0)
     assert (nothing.k, nothing.expected, nothing.bound) == (0, 1.0, 1.0)
+    assert nothing.contribution.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -138,6 +139,7 @@ def test_items_without_value_or_probability_are_not_selected():
         ([0.5, 0.2], [1.0], r"weights must have shape \(2,\), got \(1,\)"),
         ([1.5], [1.0], r"p must be finite and in \[0, 1\], got 1.5 at position 0"),
         ([], [], "p must hold at least one probability"),
+        ([1.0, 0.4], [1e-39, 1.0], r"differ by a factor of at most 1e\+24, got 1e-39 and 1"),
     ],
 )
 def test_bad_input_is_refused(p, weights, message):

@@ -97,6 +97,8 @@ def test_other_measures(measure):
         ({"selected": [1, 0]}, "one entry for each of 10"),
         ({"p": [0.5] * 9 + [1.5]}, r"got 1.5 at"),
         ({"p": [], "selected": []}, "at least one"),
+        ({"random_state": 1.5}, "random_state must be a whole number"),
+        ({"random_state": -1}, "random_state must be a whole number"),
     ],
 )
 def test_bad_plans_are_refused(change, says):
@@ -113,3 +115,27 @@ def test_labels_that_do_not_fit_the_plan(labels, says):
     plan = plan_labels([0.5] * 10, [1, 0] * 5, 3, random_state=0)
     with pytest.raises(ValueError, match=says):
         estimate_f(labels, plan)
+
+
+def test_the_interval_holds_where_another_model_selects():
+    held = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(size=4000) * 3.0 - 5.0
+        y, selected = rng.random(z.size) < expit(z), expit(z) >= 0.3
+        p = expit(0.5 * z + rng.normal(size=z.size) - 1.0)  # knows less than what selected
+        plan = plan_labels(p, selected, 600, random_state=seed)
+        found = estimate_f(y[plan.indices], plan)
+        held.append(found.low <= f1(y, selected) <= found.high)
+    assert np.mean(held) >= 0.83  # 95 % but for three standard errors
+
+
+def test_the_estimate_lies_in_its_interval():
+    plan = plan_labels([0.0] * 5, [1] * 5, 1, random_state=0)
+    found = estimate_f([0], plan)
+    assert found.low <= found.value <= found.high
+
+
+def test_something_else_than_a_plan_is_refused():
+    with pytest.raises(ValueError, match="plan must be what plan_labels returned, got list"):
+        estimate_f([1, 0], [1, 0])

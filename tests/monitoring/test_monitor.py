@@ -119,7 +119,7 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path):
     Monitor(0.5, [0.2, 0.7]).save(tmp_path / "m.json")
     state = json.loads((tmp_path / "m.json").read_text())
     (tmp_path / "m.json").write_text(json.dumps(state | {"version": 99}))
-    with pytest.raises(ValueError, match=r"newer argmaxf .* upgrade"):
+    with pytest.raises(ValueError, match=r"newer argmaxf; upgrade"):
         Monitor.load(tmp_path / "m.json")
 
 
@@ -261,3 +261,115 @@ def test_a_period_without_rows_is_refused(p):
 def test_measures_that_a_sketch_cannot_decide_are_refused():
     with pytest.raises(ValueError, match="measure of a monitor must be F, Dice"):
         Monitor(0.5, [0.2, 0.7], measure="mcc")
+
+
+def test_labels_that_fit_raise_hardly_any_alarm_with_few_labels_at_deployment():
+    alarms = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        p = rows(rng, 0.05, 5000)
+        y = rng.random(p.size) < p
+        monitor = Monitor(0.3, p[:1000], labels=y[:1000])
+        monitor.update(p[1000:], period="a")
+        alarms += bool(monitor.add_labels(p[1000:], y[1000:], period="a").alarms)
+    assert alarms <= binom(30, 0.05).ppf(0.999)
+
+
+def test_labels_of_the_reference_correct_the_rate_of_positives():
+    rng = np.random.default_rng(14)
+    truth = rows(rng, 0.05, 26_000)
+    y, p = rng.random(truth.size) < truth, truth**0.5
+    period = Monitor(0.5, p[:6000], labels=y[:6000]).update(p[6000:])
+    assert period.rate.value == pytest.approx(y[6000:].mean(), abs=0.03)  # raw p would say 98 %
+    after, before = period.predicted_after_shift.f, period.predicted.f
+    assert after.value == pytest.approx(before.value, abs=0.03)
+
+
+def test_single_precision_rows_are_selected_alike_with_and_without_labels():
+    p = np.full(50, 0.7, np.float32)  # a little below 0.7
+    monitor = Monitor(0.7, [0.2, 0.9])
+    assert monitor.update(p, period="a").selected == 0
+    assert monitor.add_labels(p, [1] * 50, period="a").found.value == 0.0
+
+
+def test_order_of_many_labelled_rows_does_not_matter():
+    rng = np.random.default_rng(15)
+    p = rng.permutation(np.r_[np.full(3000, 0.001), np.full(3000, 0.999)])
+    y = p > 0.5
+    y[np.flatnonzero(y)[:60]] = False  # 3 of them would be expected
+    monitor = Monitor(0.0, p)
+    monitor.update(p, period="a")
+    assert monitor.add_labels(p, y, period="a").alarms == ("labels against probabilities",)
+
+
+def test_periods_without_a_name_never_join_another():
+    monitor = Monitor(0.5, [0.2, 0.7])
+    monitor.update([0.3], period=2)
+    assert monitor.update([0.3]).name == "3"
+    assert (monitor[2].n, monitor["3"].n) == (1, 1)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_a_reference_of_certain_rows(p):
+    period = Monitor(0.5, np.full(5, p)).update(np.full(5, p))
+    assert period.predicted.f.value == pytest.approx(p)
+    assert period.alarms == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"looks": -1},
+        {"rate": None},
+        {"rate": 2.0},
+        {"calibration": [[0.0], [[1.0]]]},
+        {"measure": []},
+        {"reference": {"selected": "", "others": "", "labelled": [[], []]}},
+        {"periods": [{"name": "a"}]},
+    ],
+)
+def test_an_altered_file_is_refused(tmp_path, change):
+    Monitor(0.5, [0.2, 0.7]).save(tmp_path / "m.json")
+    state = json.loads((tmp_path / "m.json").read_text())
+    (tmp_path / "m.json").write_text(json.dumps(state | change))
+    with pytest.raises(ValueError, match=r"m\.json is not a monitor"):
+        Monitor.load(tmp_path / "m.json")
+
+
+def test_labels_of_other_classes_are_refused():
+    from sklearn.datasets import make_classification
+    from sklearn.linear_model import LogisticRegression
+
+    from argmaxf import ExpectedFClassifier
+
+    X, y = make_classification(300, random_state=0)
+    frozen = ExpectedFClassifier(LogisticRegression()).fit(X, y).freeze()
+    with pytest.raises(ValueError, match=r"y_reference must hold the classes \[0, 1\]"):
+        Monitor.of_classifier(frozen, X, np.where(y, "yes", "no"))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"threshold": "x"}, "threshold must be a real number"),
+        ({"threshold": np.nan}, "threshold must lie in"),
+        ({"threshold": 0.5, "calibration": 3}, "calibration must be a tuple"),
+        ({"threshold": 0.5, "calibration": ([0.5], [1], [1])}, "calibration must be a tuple"),
+        ({"threshold": 0.5, "calibration": ([0.5], [1, 0])}, "one label for each of 1"),
+    ],
+)
+def test_bad_options_of_predict_f_are_refused(options, says):
+    with pytest.raises(ValueError, match=says):
+        predict_f([0.2, 0.6], **options)
+
+
+def test_an_infinite_threshold_selects_nothing():
+    assert predict_f([0.2, 0.6], threshold=np.inf).selected == 0
+
+
+def test_predicted_f_of_a_million_rows_is_the_expected_f():
+    p = np.random.default_rng(16).beta(0.5, 9.5, 1_000_000)
+    predicted = predict_f(p, threshold=0.3)
+    expected = expected_f(p, p >= 0.3)
+    assert predicted.f.value == pytest.approx(expected.mean, rel=1e-6)
+    assert predicted.f.high - predicted.f.low == pytest.approx(2 * 1.96 * expected.std, rel=0.01)

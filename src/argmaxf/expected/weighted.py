@@ -34,6 +34,7 @@ from argmaxf.problem import Problem
 
 CORE = 12  # items at the margin of which every subset is tried
 MOST_EVALUATIONS = 300
+LEAST_RATIO = 1e-24  # of weights: 1/x has nodes for ratios down to 1e-32, sums included
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,7 +133,14 @@ def maximize_expected_weighted_f(
     chosen = np.zeros(probability.size, np.bool_)
     if not useful.any():
         return WeightedDecision(
-            chosen, 0, np.inf, nothing, 0.0, problem.beta, chosen.size, None, bound=nothing
+            *(chosen, 0, np.inf, nothing, 0.0, problem.beta, chosen.size),
+            bound=nothing,
+            contribution=contribution,
+        )
+    if value[useful].min() < LEAST_RATIO * value.max():
+        raise ValueError(
+            f"weights above 0 must differ by a factor of at most {1 / LEAST_RATIO:g}, got "
+            f"{value[useful].min():g} and {value.max():g}; set the smallest ones to 0"
         )
     items = _Items.of(probability[useful], value[useful] / value.max(), problem.beta)
     best, bound = _search(items, tolerance)

@@ -19,6 +19,7 @@ rows with an interval.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,12 +31,12 @@ from argmaxf._base.validation import (
     check_choice,
     check_count,
     check_strictly_between,
+    check_whole,
 )
 from argmaxf.measures import Interval, Measure, MeasureLike, as_measure
-from argmaxf.monitoring.recalibration import CalibrationPosterior, drawn_positives, log_odds
+from argmaxf.monitoring.recalibration import DRAWS, CalibrationPosterior, log_odds
 
 UNIFORM_SHARE = 0.1  # of the draws
-DRAWS = 4_000  # from the posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +126,7 @@ class LabelPlan:
         ndarray of float
             For `maximize_expected_f`, to find the threshold that is best now.
         """
-        return self._posterior(self._with(labels)).transform(self.p)
+        return self._posterior(self._with(labels)).transform(self.p, self.selected)
 
     def _with(self, labels: ArrayLike) -> Bools:
         """Check the labels of this plan and put them behind those known before."""
@@ -141,7 +142,7 @@ class LabelPlan:
     def _posterior(self, known: Bools) -> CalibrationPosterior:
         """Return what all labels say about the calibration."""
         rows = np.concatenate([self.labelled[0], self.indices])[: known.size]
-        return CalibrationPosterior.fit(self.p[rows], known)
+        return CalibrationPosterior.fit(self.p[rows], known, self.selected[rows])
 
 
 def plan_labels(
@@ -204,7 +205,9 @@ def plan_labels(
             f"{chosen.shape}"
         )
     check_choice("target", target, ("value", "threshold"))
-    seed = np.random.SeedSequence().entropy if random_state is None else random_state
+    seed: Any = np.random.SeedSequence().entropy
+    if random_state is not None:
+        seed = check_whole("random_state", random_state)
     none = np.zeros(0, np.int64), np.zeros(0, np.bool_)
     plan = LabelPlan(
         indices=none[0],
@@ -213,7 +216,7 @@ def plan_labels(
         measure=as_measure(measure, beta),
         p=probability,
         selected=chosen,
-        seed=int(seed),  # type: ignore[arg-type]
+        seed=seed,
         target=target,
         labelled=none,
     )
@@ -245,6 +248,11 @@ def estimate_f(
     Interval
         ``low``, ``value`` and ``high``: the F that the decision has on all rows of the plan.
 
+    Notes
+    -----
+    The labels recalibrate the probabilities, of selected rows and of others. Where p is next to 0
+    or 1 and wrong, few labels cannot show it, and the interval holds less often than stated.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -256,23 +264,26 @@ def estimate_f(
     0.46 [0.36, 0.57]
     """
     check_strictly_between("confidence_level", confidence_level, "no interval is certain")
+    if not isinstance(plan, LabelPlan):
+        raise ValueError(f"plan must be what plan_labels returned, got {type(plan).__name__}")
     known = plan._with(labels)
     rows = np.concatenate([plan.labelled[0], plan.indices])
     chosen = plan.selected[rows]
     rng = np.random.default_rng(0)
-    theta = plan._posterior(known).draw(DRAWS, rng)
+    posterior = plan._posterior(known)
+    theta = posterior.draw(DRAWS, rng)
     rest = np.ones(plan.n, np.bool_)
     rest[rows] = False
     hit, missed = (
         np.count_nonzero(known[chosen == side])
-        + drawn_positives(plan.p[rest & (plan.selected == side)], 1, theta, rng)
+        + posterior.positives(theta, plan.p[rest & (plan.selected == side)], 1, rng, side)
         for side in (True, False)
     )
     k = np.count_nonzero(plan.selected)
     value = plan.measure.value(hit, k, hit + missed, plan.n, zero_division=zero_division)
     tail = (1.0 - confidence_level) / 2.0
     low, high = np.quantile(value, [tail, 1.0 - tail])
-    mean = np.clip(np.mean(value), value.min(), value.max())  # rounding aside it lies there
+    mean = np.clip(np.mean(value), low, high)  # of a skewed distribution it may lie outside
     return Interval(low=float(low), value=float(mean), high=float(high))
 
 
@@ -287,7 +298,7 @@ def _drawn(plan: LabelPlan, size: int) -> LabelPlan:
         )
     p = plan.p
     if plan.labelled[0].size:
-        p = CalibrationPosterior.fit(p[plan.labelled[0]], plan.labelled[1]).transform(p)
+        p = plan._posterior(plan.labelled[1]).transform(p, plan.selected)
     weight = _influence(p, plan.selected, plan.measure, plan.target)[rows]
     total = weight.sum()
     weight = weight / total if total > 0.0 else np.full(rows.size, 1.0 / rows.size)

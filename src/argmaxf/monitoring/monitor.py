@@ -19,6 +19,7 @@ e exp(-2 D² n m / (n + m)) (Wei & Dudley 2012, after Dvoretzky, Kiefer & Wolfow
 
 New labels are a look with two tests, of the labelled rows that are selected and of the others: that
 the number of positives among them is a sum of labels with their probabilities (Poisson binomial).
+With labels of the reference, the posterior of the calibration is part of that distribution.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import json
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,7 @@ from argmaxf._base.validation import (
     as_probabilities,
     check_strictly_between,
     check_unit_interval,
+    check_whole,
 )
 from argmaxf.empirical.interval import f_interval
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
@@ -53,7 +56,7 @@ from argmaxf.monitoring.prediction import (
     predicted_from_counts,
 )
 from argmaxf.monitoring.recalibration import CalibrationPosterior
-from argmaxf.prior import most_likely_rate, move_odds, odds_factor
+from argmaxf.prior import EDGE, check_rate, most_likely_rate, move_odds, odds_factor
 
 WINDOWS = (1, 4)  # periods that are tested together
 FORMAT = "argmaxf monitor"
@@ -81,7 +84,8 @@ class Period:
     best_threshold : float
         The threshold with the highest expected F in this period.
     loss : float
-        How much expected F the deployed threshold loses against it.
+        How much expected F the deployed threshold loses against it. Both are computed from the
+        probabilities as they are, without recalibration.
     alarms : tuple of str
         What differs from the reference, in words; empty where nothing does.
     found : Interval or None
@@ -180,8 +184,11 @@ class Monitor:
         self.confidence_level = check_strictly_between("confidence_level", confidence_level, why)
         self.false_alarm_rate = check_strictly_between("false_alarm_rate", false_alarm_rate, why)
         p = as_probabilities("reference", reference, ndim=1).astype(np.float64)
-        self._posterior = None if labels is None else learned_calibration((p, labels))
-        self.rate = float(np.mean(p if labels is None else as_labels("labels", labels)))
+        self._posterior = None
+        if labels is not None:
+            self._posterior = learned_calibration(p, labels, ("reference", "labels"))
+        rate = float(np.mean(p if labels is None else as_labels("labels", labels)))
+        self.rate = min(max(rate, EDGE), 1.0 - EDGE)  # a rate of 0 or 1 cannot be moved
         self._reference = _Rows()
         self._reference.update(p, self.threshold)
         self._rows: dict[str, _Rows] = {}
@@ -216,7 +223,13 @@ class Monitor:
                 "classifier must have predict_proba and one threshold_, got "
                 f"{type(classifier).__name__}; freeze() returns such a classifier"
             )
-        labels = None if y_reference is None else np.asarray(y_reference) == classifier.classes_[1]
+        labels = None
+        if y_reference is not None:
+            labels = np.asarray(y_reference) == classifier.classes_[1]
+            if not np.isin(y_reference, classifier.classes_).all():
+                raise ValueError(
+                    f"y_reference must hold the classes {classifier.classes_.tolist()}, got others"
+                )
         reference = classifier.predict_proba(X_reference)[:, 1]
         return cls(float(threshold), reference, labels=labels, **options)
 
@@ -231,7 +244,7 @@ class Monitor:
         p : array-like of shape (n,), or iterator of such
             Probabilities of its rows, or batches of them.
         period : object, optional
-            Its name; by default the number of the period. The same name as the last one adds rows
+            Its name; by default a new number. The same name as the last one adds rows
             to it.
 
         Returns
@@ -239,7 +252,8 @@ class Monitor:
         Period
             What is known of it so far.
         """
-        name = str(len(self._rows) + 1 if period is None else period)
+        free = (str(i) for i in count(len(self._rows) + 1) if str(i) not in self._rows)
+        name = next(free) if period is None else str(period)
         if name in self._rows and name != next(reversed(self._rows)):
             raise ValueError(
                 f"period {name!r} has ended: rows can be added to the last period, "
@@ -277,7 +291,7 @@ class Monitor:
         name = str(period)
         if name not in self._rows:
             raise ValueError(f"period must be one of those seen, got {period!r}")
-        probability = as_probabilities("p", p, ndim=1)
+        probability = as_probabilities("p", p, ndim=1).astype(np.float64)
         positive = as_labels("labels", labels)
         if positive.shape != probability.shape:
             raise ValueError(
@@ -287,10 +301,8 @@ class Monitor:
         rows, chosen = self._rows[name], probability >= self.threshold
         rows.labelled[0].extend(positive.tolist())
         rows.labelled[1].extend(chosen.tolist())
-        expected = probability.astype(np.float64)
-        if self._posterior is not None:
-            expected = self._posterior.transform(expected)
-        tails = [_tail(expected[side], positive[side]) for side in (chosen, ~chosen)]
+        sides = chosen, ~chosen
+        tails = [_tail(probability[side], positive[side], self._posterior) for side in sides]
         self._raise(name, [("labels against probabilities", tail) for tail in tails])
         return self[name]
 
@@ -305,7 +317,7 @@ class Monitor:
         return self._described("reference", self._reference, ())
 
     def __getitem__(self, name: str) -> Period:
-        return self._described(name, self._rows[name], self._alarms[name])
+        return self._described(name, self._rows[str(name)], self._alarms[str(name)])
 
     def __add__(self, other: Monitor) -> Monitor:
         """Merge two monitors of one deployed threshold, from different places or times."""
@@ -331,35 +343,31 @@ class Monitor:
         """Put together what is known of some rows."""
         chosen, others = _values(rows.selected), _values(rows.others)
         values, counts = (np.concatenate(each) for each in zip(chosen, others, strict=True))
-        rate = most_likely_rate(values, counts, self.rate, self.confidence_level)
+        known = values if self._posterior is None else self._posterior.transform(values)
+        rate = most_likely_rate(known, counts, self.rate, self.confidence_level)
         best = rows.all.decide(measure=self.measure)
         truth, guess = rows.labelled
         options: Any = {"measure": self.measure, "confidence_level": self.confidence_level}
-        predicted = self._predicted(chosen, others)
-        factor = odds_factor(self.rate, rate.value)
-        moved = [(move_odds(p, factor), count) for p, count in (chosen, others)]
+        posterior, measured = self._posterior, (self.measure, 0.0, self.confidence_level)
+        plain = predicted = predicted_from_counts(chosen, others, None, *measured)
+        factor = float(odds_factor(self.rate, rate.value))
+        moved = [(move_odds(p, factor), size) for p, size in (chosen, others)]
+        if posterior is not None:  # recalibrated first, and then moved
+            predicted = predicted_from_counts(chosen, others, posterior, *measured)
+            moved, posterior = [chosen, others], posterior.moved(factor)
+        after = predicted_from_counts(moved[0], moved[1], posterior, *measured)
         return Period(
             name=name,
             n=rows.n,
             selected=rows.selected.n,
             predicted=predicted,
             rate=rate,
-            predicted_after_shift=self._predicted(moved[0], moved[1]),
+            predicted_after_shift=after,
             best_threshold=float(best.threshold),
-            loss=max(0.0, float(best.expected) - float(self._kept(chosen, others))),
+            loss=max(0.0, float(best.expected) - plain.f.value),
             alarms=tuple(alarms),
             found=f_interval(truth, guess, **options) if truth else None,
         )
-
-    def _predicted(self, chosen: Any, others: Any) -> PredictedF:
-        return predicted_from_counts(
-            chosen, others, self._posterior, self.measure, 0.0, self.confidence_level
-        )
-
-    def _kept(self, chosen: Any, others: Any) -> float:
-        """Return the expected F of the deployed threshold, by the probabilities as they are."""
-        options = (self.measure, 0.0, self.confidence_level)
-        return predicted_from_counts(chosen, others, None, *options).f.value
 
     def _tested(self) -> list[tuple[str, float]]:
         """Return the tests of the last period and their p-values."""
@@ -439,22 +447,32 @@ class Monitor:
                 raise KeyError(state["format"])
             if state["version"] > VERSION:
                 raise ValueError(
-                    f"{path} was written by a newer argmaxf (format {state['version']}, known "
-                    f"{VERSION}); upgrade argmaxf to read it"
+                    f"format {state['version']} is of a newer argmaxf; upgrade argmaxf"
                 )
             options = {key: state[key] for key in ("confidence_level", "false_alarm_rate")}
             measure = dict(state["measure"])
             goal = MEASURES[measure.pop("name")](**measure)
             found = cls(state["threshold"], [0.5], measure=goal, **options)
-            found.rate, found._looks = float(state["rate"]), int(state["looks"])
+            found.rate = float(check_rate("rate", state["rate"]))
+            found._looks = check_whole("looks", state["looks"])
             if state["calibration"] is not None:
-                found._posterior = CalibrationPosterior(*map(np.array, state["calibration"]))
+                found._posterior = CalibrationPosterior.of_lists(*state["calibration"])
             found._reference = _unpacked(state["reference"])
             for period in state["periods"]:
-                found._rows[period["name"]] = _unpacked(period)
-                found._alarms[period["name"]] = list(period["alarms"])
-        except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a monitor of argmaxf: {error}") from None
+                name = str(period["name"])
+                found._rows[name] = _unpacked(period)
+                found._alarms[name] = [str(each) for each in period["alarms"]]
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
+            raise ValueError(
+                f"{path} is not a monitor that this argmaxf can read: {error}"
+            ) from None
         return found
 
 
@@ -470,13 +488,16 @@ def _fisher(few: int, of: int, reference: int, of_reference: int) -> float:
     return min(1.0, 2.0 * float(min(both.cdf(few), both.sf(few - 1))))
 
 
-def _tail(p: Floats, positive: Bools) -> float:
+def _tail(p: Floats, positive: Bools, posterior: CalibrationPosterior | None) -> float:
     """Return the two-sided p-value of a number of positives, labels having probabilities p."""
     if p.size == 0:
         return 1.0
-    count, found = Count.of(p, np.ones(p.size)), np.count_nonzero(positive)
-    below, above = (count.mass[count.values <= found], count.mass[count.values >= found])
-    return min(1.0, 2.0 * float(min(below.sum(), above.sum())))
+    found = int(np.count_nonzero(positive))
+    if posterior is not None:
+        return min(1.0, 2.0 * min(posterior.tails(p, found)))
+    possible = Count.of(*np.unique(p, return_counts=True))
+    sides = possible.values <= found, possible.values >= found
+    return min(1.0, 2.0 * min(float(possible.mass[side].sum()) for side in sides))
 
 
 def _kolmogorov_smirnov(one: ProbabilitySketch, other: ProbabilitySketch) -> float:
@@ -504,5 +525,9 @@ def _unpacked(state: dict[str, Any]) -> _Rows:
         ProbabilitySketch.from_bytes(base64.b64decode(state[part]))
         for part in ("selected", "others")
     )
-    truth, guess = state["labelled"]
-    return _Rows(selected, others, (truth, guess))
+    truth, guess = (
+        as_labels("labelled", each or [False])[: len(each)] for each in state["labelled"]
+    )
+    if selected.n + others.n == 0 or truth.shape != guess.shape or truth.ndim != 1:
+        raise ValueError("periods must have rows, and each labelled one a label and a prediction")
+    return _Rows(selected, others, (truth.tolist(), guess.tolist()))
