@@ -46,7 +46,7 @@ def draw(world: str, seed: int) -> Data:
 def methods(model: Any) -> dict[str, Any]:
     """Return what could be done: choices fixed in training, then the two remedies."""
     return {
-        "cut at 0.5": PlainClassifier(model),
+        "threshold 0.5": PlainClassifier(model),
         "tuned threshold": ThresholdFClassifier(model),
         "trained for F": SoftFClassifier(),
         "expected F": ExpectedFClassifier(model),

@@ -149,7 +149,7 @@ def ways(probs: Tensor, cuts: Tensor) -> dict[str, Tensor]:
     argmax = torch.nn.functional.one_hot(probs.argmax(1), len(CLASSES)).movedim(-1, 1).bool()
     options = {"include_background": False}
     return {
-        "cut at 0.5": probs > 0.5,
+        "threshold 0.5": probs > 0.5,
         "cut tuned on other scenes": probs > cuts,
         "exact": segment(probs, **options).masks,
         "argmax": argmax,
@@ -231,7 +231,7 @@ def run(folder: Path, sizes: tuple[int, int, int] = (300, 150, 120), steps: int 
     probs = probabilities(test.images)
     masks = ways(probs, tuned_cuts(probabilities(held_out.images), held_out.truth))
     folder.mkdir(parents=True, exist_ok=True)
-    draw(folder / "segmentation-masks.png", test, masks, ("cut at 0.5", "exact"))
+    draw(folder / "segmentation-masks.png", test, masks, ("threshold 0.5", "exact"))
     draw(folder / "segmentation-labels.png", test, masks, ("argmax", "exact, one class each"))
     return {"probs": probs, "masks": masks, "test": test, "lines": compare(masks, test.truth)}
 

@@ -22,7 +22,7 @@ from benchmarks.choosing.scores import FOLDS, Scores
 MODELS = ("logistic regression", "naive Bayes", "LightGBM", "random forest")
 THEIRS = "TunedThresholdClassifierCV"
 METHODS = (
-    "cut at 0.5",
+    "threshold 0.5",
     "tuned threshold",
     "expected F, uncalibrated",
     "expected F, sigmoid",
@@ -41,7 +41,7 @@ def all_methods(kept: Scores, model: str) -> dict[str, Labels]:
     y, fold, best = kept["y"], kept["fold"], ranking(kept, model)
     proba = _of(kept, model)
     labels = {
-        "cut at 0.5": (proba["held out"] > 0.5, proba["test"] > 0.5),
+        "threshold 0.5": (proba["held out"] > 0.5, proba["test"] > 0.5),
         "tuned threshold": _tuned(y, fold, best),
         "expected F, uncalibrated": _expected(fold, proba["held out"], proba["test"]),
         "trained for F": tuple(_of(kept, "soft F")[part] >= 0 for part in ("held out", "test")),

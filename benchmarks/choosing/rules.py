@@ -15,7 +15,7 @@ from benchmarks.choosing.methods import METHODS
 SAFE = "blended F"
 VOTE = "majority vote"
 CHALLENGERS = ("expected F", "trained for F")
-SINGLE = ("cut at 0.5", "tuned threshold", "expected F", "trained for F")
+SINGLE = ("threshold 0.5", "tuned threshold", "expected F", "trained for F")
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def trial(setting: dict[str, float], seed: int) -> dict[str, float]:
     X, y = mixture.sample(n, seed=seed)
     X_test, y_test = mixture.sample(3000, seed=10_000 + seed)
     methods = {
-        "cut at 0.5": PlainClassifier(MODEL),
+        "threshold 0.5": PlainClassifier(MODEL),
         "tuned threshold": ThresholdFClassifier(MODEL),
         "expected F, uncalibrated": ExpectedFClassifier(MODEL, calibration=None),
         "expected F": ExpectedFClassifier(MODEL),

@@ -51,9 +51,9 @@ def format_probability(number: float) -> str:
     return repr(float(number)) if float(short) in (0.0, 1.0) and number != float(short) else short
 
 
-def format_cost(cost: float) -> str:
-    """Say what constraints cost, as in "at 0.02 of" F, or that they cost nothing."""
-    return f"at {cost:.4g} of" if cost > 1e-12 else "at no cost in"
+def format_cost(cost: float, measure: str) -> str:
+    """Say what constraints cost, as in "costs 0.02 F1", or that they cost nothing."""
+    return f"costs {cost:.4g} {measure}" if cost > 1e-12 else f"costs no {measure}"
 
 
 def format_level(name: str, number: float, joint: float | None) -> str:

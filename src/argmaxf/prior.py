@@ -18,12 +18,13 @@ EDGE = 1e-12  # how close to 0 and 1 a rate is looked for
 
 
 def shift_prior(p: Any, *, train_rate: ArrayLike, deploy_rate: ArrayLike) -> Any:
-    """Return what probabilities become where the rate of positives is another one.
+    """Return the probabilities corrected to another rate of positives.
 
-    The odds of each are multiplied by odds(deploy_rate) / odds(train_rate). That is right when only
-    the share of positives has moved and rows of each class look as before (prior shift); it is
-    wrong when other rows come whose chances were learned well (covariate shift), where
-    probabilities hold as they are. It keeps their order, and 0 and 1.
+    The odds of each probability are multiplied by odds(deploy_rate) / odds(train_rate). This is
+    right if only the share of positives has changed and the rows of each class look as before
+    (prior shift). It is wrong if the features have another distribution but similar rows are
+    positive as often as before (covariate shift); the probabilities then need no correction. The
+    order of the probabilities does not change, and 0 and 1 stay as they are.
 
     Parameters
     ----------
@@ -39,7 +40,8 @@ def shift_prior(p: Any, *, train_rate: ArrayLike, deploy_rate: ArrayLike) -> Any
     Returns
     -------
     ndarray of float, or sparse as given
-        The probabilities there, in the shape of `p`. O(n); holds the result only.
+        The corrected probabilities, in the shape of `p`. O(n) time; only the result is held in
+        memory.
 
     References
     ----------
@@ -71,7 +73,7 @@ def odds_factor(train_rate: ArrayLike, deploy_rate: ArrayLike) -> Any:
     train, deploy = check_rate("train_rate", train_rate), check_rate("deploy_rate", deploy_rate)
     if train.ndim and deploy.ndim and train.shape != deploy.shape:
         raise ValueError(
-            "train_rate and deploy_rate must be one rate, or as many each, got "
+            "train_rate and deploy_rate must have one length or be single rates, got "
             f"{train.size} and {deploy.size}"
         )
     with np.errstate(over="ignore", divide="ignore"):
@@ -93,7 +95,7 @@ def factor_of(prior: Any) -> Any:
     """Return what odds are multiplied by, given the rate in training and the one in use."""
     if not is_pair(prior):
         raise ValueError(
-            f"prior must be two rates, in training and where it is decided, got {prior!r}"
+            f"prior must be two rates, in training and among the rows to decide, got {prior!r}"
         )
     return odds_factor(*prior)
 
@@ -148,13 +150,13 @@ def estimate_rate(
     method: str = "likelihood",
     confidence_level: float = 0.95,
 ) -> Interval:
-    """Return the rate of positives among unlabelled rows, where only that rate has moved.
+    """Return the rate of positives among unlabelled rows, if only that rate has changed.
 
     `"likelihood"` is the rate under which the probabilities are most likely: where the EM algorithm
     of Saerens et al. ends, found here as the root of the slope, with the interval of the likelihood
     ratio. `"moments"` is the rate that explains the mean probability, given the mean of positives
     and of negatives in training (black-box shift estimation with soft predictions); it needs
-    `reference`, and minds wrong extreme probabilities less.
+    `reference`, and is less sensitive to wrong extreme probabilities.
 
     Parameters
     ----------
@@ -167,8 +169,9 @@ def estimate_rate(
     method : {"likelihood", "moments"}, default="likelihood"
         The estimator.
     confidence_level : float, default=0.95
-        Confidence of the interval: what it says is about chance in the rows alone, and holds if
-        rows of each class look as in training and the probabilities were calibrated there.
+        Confidence level of the interval. The interval covers the randomness of the rows only, and
+        is valid if the rows of each class look as in training and the probabilities were calibrated
+        there.
 
     Returns
     -------
@@ -267,7 +270,7 @@ def _matching(p: Floats, reference: Floats, confidence_level: float) -> Interval
         raise ValueError("reference must have positives and negatives, all are 0 or all are 1")
     high, low = (np.average(reference, weights=w) for w in (positives, negatives))
     if not high > low:
-        raise ValueError("reference must tell rows apart, got probabilities that are all equal")
+        raise ValueError("reference must hold different probabilities, got all equal")
     rate = (p.mean() - low) / (high - low)
     noise = 0.0  # the variances of the two means
     for share, weights, mean in ((rate, positives, high), (1.0 - rate, negatives, low)):

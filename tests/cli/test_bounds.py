@@ -17,7 +17,7 @@ def test_bounds_are_those_of_the_library(capsys):
 def test_bounds_say_when_they_say_nothing(capsys):
     assert run(["bounds", "--n", "1000", "--positive-rate", "0.05"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Lemma 2 says nothing here: it takes at least 15,320 examples" in printed
+    assert "Lemma 2 does not apply: it needs at least 15,320 examples" in printed
     assert "15,320" in printed
 
 

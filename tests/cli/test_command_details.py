@@ -162,7 +162,7 @@ def test_outputs_are_replaced_only_by_force(command, frame, tmp_path, capsys):
     }[command]
     out.write_text("precious")
     assert run(words) == 2
-    assert f"{out} exists: give --force to replace it" in capsys.readouterr().err
+    assert f"{out} exists: pass --force to replace it" in capsys.readouterr().err
     assert out.read_text() == "precious"
     assert run([*words, "--force"]) == 0
     assert out.read_bytes() != b"precious"
@@ -379,7 +379,7 @@ def test_speed_is_said_only_where_it_means_something(tmp_path, capsys):
 def test_bounds_offer_no_rows_that_nobody_has(capsys):
     assert run(["bounds", "--n", "100", "--positive-rate", "0.01"]) == 0
     text = capsys.readouterr().out
-    assert "says nothing here" in text
+    assert "does not apply" in text
     assert "> 10,000,000" in text
     assert "368," not in text
 
@@ -394,7 +394,7 @@ def test_a_bound_above_one_says_nothing(capsys):
     assert run(["bounds", "--n", "100000", "--positive-rate", "0.1"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "Lemma 2: with probability 0.95, F measured on them is within 0.365" in text
-    assert "Theorem 3 says nothing here: F is at most 1, and its bound is 3.62" in text
+    assert "Theorem 3 gives no information: its bound is 3.62" in text
 
 
 def test_only_options_that_may_have_been_meant_are_offered(capsys):

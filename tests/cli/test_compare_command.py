@@ -75,7 +75,7 @@ def csv(frame, tmp_path):
 
 def test_every_method_is_rated_on_rows_its_model_has_not_seen(rows, found):
     assert [m.name for m in found.methods] == [
-        "cut at 0.5",
+        "threshold 0.5",
         "tuned threshold",
         "expected F",
         "trained for F",
@@ -90,7 +90,7 @@ def test_every_method_is_rated_on_rows_its_model_has_not_seen(rows, found):
         assert m.counts["tp"] + m.counts["fp"] + m.counts["fn"] + m.counts["tn"] == N
         gap = m.score.value - found.method.score.value
         assert m.difference.value == pytest.approx(gap)
-    assert (found.evidence.predictions["cut at 0.5"] == (found.evidence.proba >= 0.5)).all()
+    assert (found.evidence.predictions["threshold 0.5"] == (found.evidence.proba >= 0.5)).all()
 
 
 def test_out_of_fold_means_out_of_fold():
@@ -168,7 +168,7 @@ def test_classes_of_text_are_one_against_the_rest(frame):
     kinds = kinds.filter(pl.col("kind") != "none")
     found = compare_tables(split_table(kinds, ["kind"], "t"))
     assert found.labels == ("blue", "green", "red")
-    assert (found.evidence.predictions["cut at 0.5"].sum(axis=1) == 1).all()
+    assert (found.evidence.predictions["threshold 0.5"].sum(axis=1) == 1).all()
 
 
 def test_the_positive_class_can_be_chosen(frame):
@@ -198,7 +198,7 @@ def test_a_prediction_that_the_rows_contradict_is_said_to_be_wrong(found):
     rows = found.evidence
     low = {**rows.scores, "expected F": np.full_like(rows.scores["expected F"], 1e-4)}
     verdict = replace(found, chosen="expected F", evidence=replace(rows, scores=low)).verdict
-    assert "which these rows contradict: count on the measured value" in verdict
+    assert "which these rows contradict: rely on the measured value" in verdict
 
 
 @pytest.mark.parametrize("key", METHODS)
@@ -249,7 +249,7 @@ def test_command_prints_table_sentence_and_reason(csv, capsys):
     assert any(line.endswith("found  false  missed  ") for line in lines)
     text = " ".join(" ".join(lines).split())
     for expected in (
-        "cut at 0.5",
+        "threshold 0.5",
         "tuned threshold",
         "expected F",
         "trained for F",
@@ -474,12 +474,12 @@ def test_demo_ends_with_where_the_report_is(tmp_path, capsys):
     assert "Which of these handwritten digits" in text
     kept_apart = " ".join(text.split())
     gains = re.search(
-        r"On 899 digits kept apart, .* reaches F1 0\.\d+ \(0\.\d+ on the folds\): "
-        r"(\+\S+) ± (\S+) against cut at 0\.5 .* and (\+\S+) ± (\S+) against tuned threshold",
+        r"On 899 held-out digits, .* reaches F1 0\.\d+ \(0\.\d+ on the folds\): "
+        r"(\+\S+) ± (\S+) against threshold 0\.5 .* and (\+\S+) ± (\S+) against tuned threshold",
         kept_apart,
     )
     for gain, error in (gains.group(1, 2), gains.group(3, 4)):  # both are more than chance
         assert float(gain) > float(error) > 0
-    assert "do not score on one scale" in kept_apart
+    assert "are on different scales" in kept_apart
     assert text.rstrip().endswith(str(path))
     assert path.stat().st_size < 3_000_000

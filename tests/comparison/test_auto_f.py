@@ -68,7 +68,7 @@ def test_the_report_has_every_score_and_a_reason(fitted):
     assert fitted.chosen_.lower() in report.reason.lower()
     assert "agree with the held-out labels" in text
     kinds = {
-        "cut at 0.5": PlainClassifier,
+        "threshold 0.5": PlainClassifier,
         "tuned threshold": ThresholdFClassifier,
         "expected F": ExpectedFClassifier,
         "trained for F": SoftFClassifier,
@@ -83,7 +83,7 @@ def test_held_out_scores_are_those_of_the_methods(rare):
     found = compare(X, y, LogisticRegression(), methods=["plain", "soft", "uncalibrated"])
     splits = list(MultilabelStratifiedKFold().split(None, y))
     plain = cross_val_predict(LogisticRegression(), X, y, cv=splits)
-    assert found.scores["cut at 0.5"] == pytest.approx(f1_score(y, plain), abs=1e-12)
+    assert found.scores["threshold 0.5"] == pytest.approx(f1_score(y, plain), abs=1e-12)
     soft = cross_val_predict(SoftFClassifier(), X, y, cv=splits)
     assert found.scores["trained for F"] == pytest.approx(f1_score(y, soft), abs=1e-12)
     uncalibrated = ExpectedFClassifier(LogisticRegression(), calibration=None)
@@ -125,7 +125,7 @@ TRUTH = np.arange(100)[:, None] % 2 == 0
     ("proba", "said"),
     [
         (np.full((100, 1), 0.5), "agree with the held-out labels"),  # as calibrated as can be
-        (np.full((100, 1), 0.9), "they expect 90 positives, there are 50"),
+        (np.full((100, 1), 0.9), "they predict 90 positives, but there are 50"),
         (np.where(TRUTH, 0.6, 0.4), "squared error is 0.16, and would be 0.24 if they were right"),
         (None, "no predict_proba"),
     ],
@@ -134,7 +134,7 @@ def test_the_blend_is_taken_where_methods_are_close(proba, said):
     close = {
         "tuned threshold": held(0.80, 0.0),
         "blended F": held(0.79, 0.02),
-        "cut at 0.5": held(0.5, 0.02),
+        "threshold 0.5": held(0.5, 0.02),
     }
     choice = choose(close)
     assert choice.chosen == "blended F"
@@ -146,7 +146,7 @@ def test_the_blend_is_taken_where_methods_are_close(proba, said):
 def test_methods_that_score_alike_are_said_to():
     alike = {"tuned threshold": held(0.8, 0.0), "blended F": held(0.8, 0.0)}
     assert choose(alike).reason == (
-        "Tuned threshold and blended F scored equal to four digits; of methods so close, "
+        "Tuned threshold and blended F scored equal to four digits; among methods this close, "
         "blended F lost least on the 116 real data sets of docs/background/method-study.md (mean "
         "points of F1 behind the best single method: tuned threshold 4.1, blended F 0.6). The "
         "simplest of them to deploy is tuned threshold: one model, one threshold."
@@ -167,7 +167,7 @@ def test_without_blend_and_expected_f_the_simplest_of_close_methods_is_taken():
     close = {"trained for F": held(0.81, 0.0), "tuned threshold": held(0.80, 0.02)}
     choice = choose(close)
     assert choice.chosen == "tuned threshold"
-    assert "of methods so close, tuned threshold is the simplest to deploy" in choice.reason
+    assert "among methods this close, tuned threshold is the simplest to deploy" in choice.reason
     assert choose({**close, "trained for F": held(0.9, 0.0)}).chosen == "trained for F"
 
 
@@ -195,7 +195,7 @@ def test_what_is_too_close_to_call_is_what_the_table_shows(seed):
     """A method is named beside the one chosen where the 95 % interval of its difference holds 0,
     and none that is chosen is led clearly: not by the blend, and not by a third."""
     rng = np.random.default_rng(seed)
-    names = ("cut at 0.5", "tuned threshold", "expected F", "trained for F", "blended F", "mine")
+    names = ("threshold 0.5", "tuned threshold", "expected F", "trained for F", "blended F", "mine")
     rated = {n: MethodScore(rng.normal(0.6, 0.05), rng.normal(0, 0.02, size=3), 1.0) for n in names}
     choice = choose(rated)
     chosen = rated[choice.chosen]
@@ -260,7 +260,7 @@ def test_sets_of_the_size_to_be_predicted(rare):
     whole = AutoFClassifier(LogisticRegression()).fit(*few)
     small, again = (AutoFClassifier(LogisticRegression(), set_size=20).fit(*few) for _ in range(2))
     # On sets of 20 a tenth of them positive, F is lower: some hold no positive at all.
-    assert small.report_.scores["cut at 0.5"] < whole.report_.scores["cut at 0.5"]
+    assert small.report_.scores["threshold 0.5"] < whole.report_.scores["threshold 0.5"]
     assert again.report_.scores == small.report_.scores
 
 
@@ -285,7 +285,7 @@ def test_without_probabilities_and_with_frozen_models(rare):
     assert "no predict_proba" in str(ridge.report_)
     model = LogisticRegression().fit(X[:700], y[:700])
     frozen = AutoFClassifier(FrozenEstimator(model)).fit(X[700:], y[700:])
-    assert list(frozen.report_.scores) == ["cut at 0.5", "tuned threshold", "expected F"]
+    assert list(frozen.report_.scores) == ["threshold 0.5", "tuned threshold", "expected F"]
     assert "on the rows given, which must be new to it" in frozen.report_.verdict
     assert "on rows it was not trained on" in ridge.report_.verdict
 
@@ -322,7 +322,7 @@ def test_pipelines_search_pickle_and_wrapping(rare):
     assert np.array_equal(wrapped[:, 0], alone)
 
 
-@pytest.mark.filterwarnings("ignore:sample_weight moves the rate")
+@pytest.mark.filterwarnings("ignore:sample_weight changes the rate")
 def test_weights_count_in_the_comparison(rare, fitted):
     X, y = rare
     weight = np.where(y == 1, 4.0, 1.0)

@@ -54,7 +54,7 @@ def test_methods_are_the_estimators(one_set, kept, name):
         ROWWISE: expected.freeze(),
         "expected F, uncalibrated": ExpectedFClassifier(model, calibration=None).fit(X, y),
         "tuned threshold": ThresholdFClassifier(model, cv=splits).fit(X, y),
-        "cut at 0.5": model.fit(X, y),
+        "threshold 0.5": model.fit(X, y),
         THEIRS: TunedThresholdClassifierCV(
             model, scoring="f1", cv=splits, response_method="predict_proba"
         ).fit(X, y),
@@ -82,7 +82,7 @@ def test_the_tables_hold_what_the_trials_say(kept):
     where = study.model == "naive Bayes"
     gain = seen[4].test["expected F"] - seen[4].test[THEIRS]
     assert study.difference("expected F", THEIRS, where).startswith(f"{gain:+.1f}")
-    best = max(seen[4].test[m] for m in ("cut at 0.5", "tuned threshold", "expected F",
+    best = max(seen[4].test[m] for m in ("threshold 0.5", "tuned threshold", "expected F",
                                          "trained for F"))  # fmt: skip
     got = seen[4].test[RULES[IN_USE](seen[4])]
     assert study.regret(IN_USE, where) == pytest.approx(best - got)

@@ -104,7 +104,7 @@ def test_test_rows_are_rated_where_they_are_given(rare):
     found = argmaxf.compare(X[:500], y[:500], LogisticRegression(), test_set=(X[500:], y[500:]))
     assert found.n_rows == 400
     plain = LogisticRegression().fit(X[:500], y[:500]).predict(X[500:])
-    assert found.scores["cut at 0.5"] == pytest.approx(f1_score(y[500:], plain))
+    assert found.scores["threshold 0.5"] == pytest.approx(f1_score(y[500:], plain))
 
 
 @pytest.mark.parametrize(
@@ -163,9 +163,9 @@ def test_models_of_folds_that_score_on_other_scales_are_noticed(rare):
     moved = argmaxf.compare(X, y, OnAnyScale(), methods=["threshold", "expected"])
     tuned = "tuned threshold"
     assert moved.scores[tuned] < usual.scores[tuned] - 0.1
-    (note,) = [note for note in moved.notes if "do not score on one scale" in note]
+    (note,) = [note for note in moved.notes if "are on different scales" in note]
     assert f"{tuned} reaches F1 {moved.scores[tuned]:.3f}" in note
-    assert "For the same reason expected F is rated low here" in note
+    assert "For the same reason, expected F is underestimated here" in note
     by_share = float(re.search(r"would reach (0\.\d+)", note)[1])
     assert by_share == pytest.approx(usual.scores[tuned], abs=0.1)
     for quiet in (
@@ -173,7 +173,7 @@ def test_models_of_folds_that_score_on_other_scales_are_noticed(rare):
         argmaxf.compare(X, y, FrozenEstimator(OnAnyScale().fit(X, y)), methods=["threshold"]),
         argmaxf.compare(X, y, OnAnyScale(), methods=["threshold"], test_set=(X, y)),
     ):
-        assert "one scale" not in str(quiet)
+        assert "different scales" not in str(quiet)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_models_of_folds_that_score_on_other_scales_are_noticed(rare):
         ({"test_set": np.ones((3, 20))}, r"test_set must be a pair \(X_test, y_test\)"),
         ({"test_set": (np.ones((3, 20)), [0, 1])}, "inconsistent numbers of samples"),
         ({"methods": []}, "methods must name at least one of 'plain', 'threshold'"),
-        ({"methods": ["blend"]}, "must name 'expected' and 'soft' beside 'blend', which blends"),
+        ({"methods": ["blend"]}, "must also name 'expected' and 'soft', which 'blend' blends"),
     ],
 )
 def test_what_does_not_go_together_is_said(rare, options, said):
@@ -197,7 +197,7 @@ def test_an_auto_classifier_brings_its_options(rare):
     assert found.score_name == "F2"
     assert found.evidence is None  # rows come in many sets
     assert found.scores == auto.fit(X, y).report_.scores
-    with pytest.raises(ValueError, match="must be set on the AutoFClassifier that is compared"):
+    with pytest.raises(ValueError, match="must be set on the AutoFClassifier, not passed to"):
         argmaxf.compare(X, y, auto, measure="f2")
 
 

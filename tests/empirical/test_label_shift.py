@@ -83,7 +83,7 @@ def test_bad_rates_are_named():
         ([0.5], [0.5, 0.4], 0.1, r"one for each column, got 2 for p of shape \(1,\)"),
         ([0.5, 0.4, 0.3], [0.5, 0.4], 0.1, r"one for each column, got 2 for p of shape \(3,\)"),
         (0.5, [0.5, 0.4], 0.1, r"one for each column, got 2 for p of shape \(\)"),
-        ([0.5, 0.4], [0.5, 0.4], [0.1, 0.2, 0.3], "as many each, got 2 and 3"),
+        ([0.5, 0.4], [0.5, 0.4], [0.1, 0.2, 0.3], "one length or be single rates, got 2 and 3"),
         ([0.5], "0.5", 0.1, "train_rate must be above 0 and below 1, got '0.5'"),
         ([0.5, 0.4], 0.5, ["0.5", 0.4], "deploy_rate must be above 0 and below 1, got"),
     ],

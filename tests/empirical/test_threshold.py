@@ -115,7 +115,7 @@ def test_constraints_hold_and_the_best_of_the_allowed_is_found(problem, precisio
     options = {"beta": beta, "zero_division": zero}
     limits = {"min_precision": precision, "min_recall": recall}
     if want is None:
-        with pytest.raises(ValueError, match="cannot be reached: the best cut has"):
+        with pytest.raises(ValueError, match="cannot be reached: the highest"):
             maximize_empirical_f(y, score, **options, **limits)
         return
     best = maximize_empirical_f(y, score, **options, **limits)
@@ -239,7 +239,12 @@ def test_any_array_like(kind):
     ("y", "score", "options", "message"),
     [
         ([0, 2], [0.1, 0.2], {}, r"y_true must hold 0 and 1 \(or booleans\), got 2"),
-        (["a", "b"], [0.1, 0.2], {}, "y_true must hold 0 and 1, got 'a': pos_label says which"),
+        (
+            ["a", "b"],
+            [0.1, 0.2],
+            {},
+            "y_true must hold 0 and 1, got 'a'; pass the positive label as pos_label",
+        ),
         ([0, 1], [0.1, np.nan], {}, "score must not hold NaN, got one at position 1"),
         ([0, 1], [0.1], {}, r"y_true and score must have one shape, got \(2,\) and \(1,\)"),
         ([], [], {}, "non-empty vector or table"),
@@ -255,7 +260,7 @@ def test_any_array_like(kind):
         ([0, 1], [0.1, 0.2], {"sample_weight": [1]}, r"sample_weight must have shape \(2,\)"),
         ([0, 1], [0.1, 0.2], {"sample_weight": [1, -1]}, "not negative, got -1.0"),
         ([0, 1], [0.1, 0.2], {"sample_weight": [0, 0]}, "must not all be zero, got 2"),
-        ([1, 0], [0.1, 0.2], {"min_precision": 0.9}, "the best cut has 0.5"),
+        ([1, 0], [0.1, 0.2], {"min_precision": 0.9}, "an allowed threshold is 0.5"),
     ],
 )
 def test_bad_input_is_named(y, score, options, message):

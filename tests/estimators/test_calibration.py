@@ -85,7 +85,7 @@ def test_without_calibration_a_reweighted_model_is_flagged_and_has_no_expected_f
         match=r"expect [\d,]+ positives where there are [\d,]+ \(class_weight='balanced'\): ",
     ):
         fitted = ExpectedFClassifier(BALANCED, calibration=None).fit(X, y)
-    with pytest.warns(CalibrationWarning, match="the F to expect is not known"):
+    with pytest.warns(CalibrationWarning, match="the expected F is unknown"):
         decision = fitted.decide(X)
     assert np.isnan(decision.expected)
     assert np.isnan(decision.std)
@@ -153,7 +153,7 @@ def test_a_model_that_knows_its_rows_from_memory_has_no_expected_f(rare, model):
     with pytest.warns(CalibrationWarning, match=r"(training rows|trained on).*calibrate them"):
         plain.fit(X[:1000], y[:1000])
     assert plain.predict_proba(X[:1000])[:, 1].sum() == pytest.approx(y[:1000].sum(), rel=0.01)
-    with pytest.warns(CalibrationWarning, match="the F to expect is not known"):
+    with pytest.warns(CalibrationWarning, match="the expected F is unknown"):
         assert np.isnan(plain.decide(X[1000:]).expected)
     assert np.isnan(plain.freeze(X[1000:]).expected_)
     repaired = ExpectedFClassifier(model).fit(X[:1000], y[:1000]).decide(X[1000:])
@@ -177,7 +177,7 @@ def test_balanced_rows_predict_the_f_of_balanced_rows(rare, kind):
     X, y = rare
     weight = compute_sample_weight("balanced", y)
     said = (
-        r"from 0\.0\d+ to 0\.5: the F predicted is that of the weighted population; .*deploy_rate="
+        r"from 0\.0\d+ to 0\.5: the predicted F is that of the weighted population; .*deploy_rate="
     )
     with pytest.warns(CalibrationWarning, match=said):
         kind(LogisticRegression(), cv=2).fit(X, y, sample_weight=weight)
@@ -188,7 +188,7 @@ def test_a_blend_says_it_once(rare):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         BlendFClassifier(LogisticRegression(), cv=2).fit(X, y, compute_sample_weight("balanced", y))
-    assert ["sample_weight moves" in str(each.message) for each in found] == [True]
+    assert ["sample_weight changes" in str(each.message) for each in found] == [True]
 
 
 def test_weights_with_their_rate_known_or_kept_are_not_flagged(rare):
@@ -335,7 +335,7 @@ def test_saturated_naive_bayes_is_ordered_by_its_log_odds():
     assert f1_score(y[1000:], tuned.predict(X[1000:])) > want - 0.02
 
 
-@pytest.mark.filterwarnings("ignore:sample_weight moves the rate")
+@pytest.mark.filterwarnings("ignore:sample_weight changes the rate")
 def test_sample_weights_count_in_the_curves(rare):
     X, y = rare
     constant = DummyClassifier()  # all that is learned is the rate
@@ -400,7 +400,7 @@ def test_a_forecast_that_rests_on_few_positives_says_so(rare, k, said):
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             ask(X)
-        told = [f"the F predicted rests on {said}" in str(each.message) for each in found]
+        told = [f"the predicted F is based on {said}" in str(each.message) for each in found]
         assert told == [True] * (k < 10)
 
 

@@ -246,7 +246,7 @@ def model_tunes(model):
     return isinstance(model, ThresholdFClassifier | CostSensitiveFClassifier)
 
 
-@pytest.mark.filterwarnings("ignore:sample_weight moves the rate")
+@pytest.mark.filterwarnings("ignore:sample_weight changes the rate")
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_weights_reach_the_last_step_of_a_pipeline(name, rare):
     """A pipeline with nothing before the classifier is the classifier, also with weights."""

@@ -103,10 +103,10 @@ def test_without_held_out_probabilities_a_reference_is_asked_for(rare):
     X, y = rare
     forest = RandomForestClassifier(10, random_state=0)
     fitted = ExpectedFClassifier(forest, calibration=None).fit(X, y)
-    said = "freeze needs X_reference, rows like those to come: "
-    with pytest.raises(ValueError, match=f"{said}probabilities that were not calibrated here"):
+    said = "freeze needs X_reference, rows like the future ones: "
+    with pytest.raises(ValueError, match=f"{said}without calibration there are no held-out"):
         fitted.freeze()
-    with pytest.raises(ValueError, match=f"{said}training does not show the rate"):
+    with pytest.raises(ValueError, match=f"{said}the rate to be estimated"):
         ExpectedFClassifier(LogisticRegression(), deploy_rate="estimate").fit(X, y).freeze()
     assert fitted.freeze(X).predict(X).any()
     model = LogisticRegression().fit(X[:2000], y[:2000])

@@ -84,7 +84,7 @@ def test_the_warning_says_both_readings_and_advises_neither_alone(world):
     with pytest.warns(ShiftWarning, match="unlike the training data") as said:
         known.warn_if_unlike(X_new, "trained for F", False)
     text = str(said[0].message)
-    assert "(1) Covariate shift: other rows" in text
+    assert "(1) Covariate shift: the features" in text
     assert "(2) Prior shift: the share of positives" in text
     assert "deploy_rate='estimate'" in text
     assert "The method in use, trained for F, is tuned in training, right for neither" in text
@@ -155,7 +155,7 @@ def test_bad_rates_are_named():
         ThresholdFClassifier(
             MODEL, deploy_rate=0.1, min_precision=0.5, confidence_level=0.9, cv=0.5
         ).fit(X, y)
-    with pytest.raises(ValueError, match="one row shows no rate"):
+    with pytest.raises(ValueError, match="the rate cannot be estimated from one row"):
         AutoFClassifier(MODEL, deploy_rate="estimate", set_size=1).fit(X, y)
     with pytest.raises(ValueError, match="for binary and multiclass targets"):
         AutoFClassifier(MODEL, deploy_rate=0.1).fit(X, np.column_stack([y, 1 - y]))
@@ -233,14 +233,14 @@ def test_auto_compares_at_the_rate_where_it_predicts(deploy_rate):
         assert found > f1_score(y_new, plain.predict(X_new)) + 0.1
     if deploy_rate == "estimate":
         assert list(auto.report_.scores) == ["tuned threshold", "expected F"]
-        assert "each batch will be moved to its own rate" in str(auto.report_)
+        assert "each batch will be corrected to its own rate" in str(auto.report_)
         assert np.array_equal(auto.freeze(X_new).predict(X_new), auto.predict(X_new))
     else:
         assert "weighted to the target rate: 0.02" in str(auto.report_)
         weight = np.where(y == 1, DEPLOY / y.mean(), (1 - DEPLOY) / (1 - y.mean()))
         cut = cross_val_predict(MODEL, X, y, cv=moved_folds(y))
         want = f1_score(y, cut, sample_weight=weight)
-        assert auto.report_.scores["cut at 0.5"] == pytest.approx(want)
+        assert auto.report_.scores["threshold 0.5"] == pytest.approx(want)
         stream = AutoFClassifier(MODEL, deploy_rate=deploy_rate, set_size=1).fit(X, y)
         assert f1_score(y_new, stream.predict(X_new)) > found - 0.05
 

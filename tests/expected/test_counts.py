@@ -633,7 +633,7 @@ def test_classifiers_and_the_comparison_know_every_measure(data, measure):
     best = maximize_empirical_f(y, score, measure=measure)
     assert tuned.predict(X).sum() == best.k
     found = compare(X, y, LogisticRegression(), measure=measure)
-    assert {"cut at 0.5", "tuned threshold", "expected F"} <= set(found.scores)
+    assert {"threshold 0.5", "tuned threshold", "expected F"} <= set(found.scores)
     auto = AutoFClassifier(LogisticRegression(), measure=measure).fit(X, y)
     assert auto.predict(X).shape == y.shape
 
@@ -775,7 +775,7 @@ def test_a_comparison_leaves_out_what_cannot_decide_so_many_rows():
     X, y = make_classification(10_100, 4, weights=[0.9], random_state=0)
     options = {"measure": lambda tp, k, s, n: tp - 0.4 * (k - tp), "cv": 2}
     found = compare(X, y, LogisticRegression(), **options)
-    assert list(found.scores) == ["cut at 0.5", "tuned threshold"]
+    assert list(found.scores) == ["threshold 0.5", "tuned threshold"]
     (note,) = [note for note in found.notes if "left out" in note]
     assert note.startswith("expected F was left out: the expectation of")
     assert note.endswith("for at most 5,000 items; got 5,050")

@@ -210,7 +210,7 @@ def test_a_budget_is_of_a_batch_and_cannot_be_frozen(multilabel):
     X, Y = multilabel
     options = {"calibration": None, "max_selected": 1}
     model = ExpectedFClassifier(LogisticRegression(), **options).fit(X, Y)
-    with pytest.raises(ValueError, match="cannot be frozen: the number is for a batch"):
+    with pytest.raises(ValueError, match="cannot be frozen: the number limits a batch"):
         model.freeze(X)
     each_row = ExpectedFClassifier(LogisticRegression(), average="samples", **options).fit(X, Y)
     assert each_row.freeze(X).predict(X[:50]).sum(axis=1).max() == 1

@@ -148,7 +148,9 @@ def test_a_table_of_another_size_is_named():
 
 def test_only_a_sketch_is_merged():
     sketch = ProbabilitySketch.from_array([0.1])
-    with pytest.raises(TypeError, match="a sketch can be merged, got list; update takes items"):
+    with pytest.raises(
+        TypeError, match="only a sketch can be merged, got list; add probabilities with"
+    ):
         sketch.merge([0.5])
     assert sketch.n == 1
 

@@ -345,7 +345,7 @@ def test_a_sketch_cut_short(tmp_path, capsys):
     path.write_bytes(data[:-5])
     for command in (["decide", path], ["merge", path, "-o", tmp_path / "all.argmaxf"]):
         with untouched(tmp_path):
-            assert f"{path}: the sketch is cut short" in refused(capsys, *command)
+            assert f"{path}: the sketch is truncated" in refused(capsys, *command)
 
 
 def test_questions_that_make_no_sense(files, tmp_path, capsys):
@@ -363,10 +363,10 @@ def test_questions_that_make_no_sense(files, tmp_path, capsys):
             ([rows, "-p", "p", "--nulls", "keep"], "nulls must be one of"),
             ([rows, "-p", "p", "--threshold", 2], "threshold must lie in [0, 1], got 2.0"),
             ([files / "none*.csv", "-p", "p"], "there is no such file"),
-            ([files, "-p", "p", "-o", out], "must all come from text files, or none of them"),
+            ([files, "-p", "p", "-o", out], "must be all text files, or none of them"),
             ([files / "rows.parquet", sketch, "-p", "p"], "give one sketch"),
-            ([sketch, "-o", out], "a sketch holds no rows to label"),
-            ([sketch, "--threshold", 0.5], "a sketch holds no rows to label"),
+            ([sketch, "-o", out], "a sketch has no rows to label"),
+            ([sketch, "--threshold", 0.5], "a sketch has no rows to label"),
             ([files / "no.argmaxf"], "no.argmaxf: cannot be read: No such file or directory"),
         ]:
             assert message in refused(capsys, "decide", *arguments)

@@ -140,8 +140,8 @@ def test_ignored_pixels_do_not_calibrate():
         (torch.ones(1, 2, 3), torch.full((1, 3), 2), "from 0 to 1, got 2; give ignore"),
         (torch.ones(1, 2, 3), torch.full((1, 2, 3), 0.5), "whole numbers from 0 to 1, got 0.5"),
         (torch.full((1, 2, 3), torch.nan), torch.ones(1, 2, 3), "logits must be finite"),
-        (torch.ones(1, 1, 3), torch.ones(1, 1, 3), "every pixel is on the right side"),
-        (torch.ones(1, 1, 3), torch.zeros(1, 1, 3), "the logits do not say what the truth is"),
+        (torch.ones(1, 1, 3), torch.ones(1, 1, 3), "every pixel is classified correctly"),
+        (torch.ones(1, 1, 3), torch.zeros(1, 1, 3), "the logits do not predict the truth"),
     ],
 )
 def test_what_cannot_be_calibrated_is_named(z, truth, message):

@@ -26,8 +26,8 @@ def check_beta(beta: float) -> float:
     value = check_positive("beta", beta)
     if not LEAST_BETA <= value <= MOST_BETA:
         raise ValueError(
-            f"beta must lie between {LEAST_BETA:g} and {MOST_BETA:g}, got {value!r}; beyond,"
-            " F is precision or recall to the last digit"
+            f"beta must lie between {LEAST_BETA:g} and {MOST_BETA:g}, got {value!r}; beyond this "
+            "range F equals precision or recall to the last digit"
         )
     return value
 
@@ -221,7 +221,9 @@ def as_positives(name: str, values: ArrayLike, pos_label: Any = None) -> NDArray
     positive = which_are(labels, pos_label)
     if not positive.any():
         some = ", ".join(repr(label) for label in dict.fromkeys(labels.flat[:100].tolist()))
-        raise ValueError(f"pos_label must be one of the labels, got {pos_label!r} beside {some}")
+        raise ValueError(
+            f"pos_label must be one of the labels, got {pos_label!r}; the labels are {some}"
+        )
     return positive
 
 
@@ -271,8 +273,7 @@ def _text(name: str, values: Any) -> ValueError | None:
         first = np.ravel(values)[:1].tolist()
         if first and isinstance(first[0], str):
             return ValueError(
-                f"{name} must hold 0 and 1, got {first[0]!r}: pos_label says which label is "
-                "positive"
+                f"{name} must hold 0 and 1, got {first[0]!r}; pass the positive label as pos_label"
             )
     return None
 
@@ -335,7 +336,7 @@ def first_bad_probability(name: str, array: NDArray[Any]) -> ValueError:
     """Describe the first value that is not a probability; call it once one is known to exist."""
     place = _first(~((array >= 0.0) & (array <= 1.0)))
     where = f" at position {place}" if array.ndim else ""
-    hint = "; of an 8-bit map give it divided by 255" if array.dtype == np.uint8 else ""
+    hint = "; divide an 8-bit map by 255 first" if array.dtype == np.uint8 else ""
     value = float(array[place])
     return ValueError(f"{name} must be finite and in [0, 1], got {value!r}{where}{hint}")
 

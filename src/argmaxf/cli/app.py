@@ -35,10 +35,12 @@ def bounds(
     vc_dimension: Annotated[
         int, typer.Option(help="VC dimension of the classifiers; 1 for a threshold.")
     ] = 1,
-    accuracy: Annotated[float, typer.Option(help="Difference in F to reach.")] = 0.05,
+    accuracy: Annotated[
+        float, typer.Option(help="Difference in F for which to count examples.")
+    ] = 0.05,
     as_json: Json = False,
 ) -> None:
-    """How far F can be from its limit on n examples, and how many examples a target takes."""
+    """Bound the distance of F on n examples from its limit, and say how many are needed."""
     from argmaxf.theory import deviation_bound, regret_bound, sample_size
 
     bound = {
@@ -61,21 +63,21 @@ def bounds(
     out = console()
     out.print(f"n = {n:,}, positive rate {positive_rate:g}, β = {beta:g}, η = {eta:g}")
     meaning = {
-        "lemma_2": f"with probability {1.0 - eta:g}, F measured on them is within {{:.3g}} of its "
-        "limit.",
-        "theorem_3": f"with it, training for F loses at most {{:.3g}} (VC dimension "
-        f"{vc_dimension}).",
+        "lemma_2": f"with probability {1.0 - eta:g}, F measured on them is within "
+        "{:.3g} of its limit.",
+        "theorem_3": "with the same probability, training for F loses at most {:.3g} "
+        f"(VC dimension {vc_dimension}).",
     }
     for key, each in bound.items():
         text = meaning[key].format(each.value)
         if each.reason:
             least = min(needed[positive_rate]["lemma_2_begins"], MOST)
-            text = f"says nothing here: it takes at least {least:,} examples."
+            text = f"does not apply: it needs at least {least:,} examples."
         elif each.value >= 1.0:
-            text = f"says nothing here: F is at most 1, and its bound is {each.value:.3g}."
+            text = f"gives no information: its bound is {each.value:.3g}, and F is at most 1."
         name = key.replace("_", " ").capitalize()
-        out.print(f"{name}{' ' if text.startswith('says') else ': '}{text}")
-    head = ("positive rate", "Lemma 2 begins", "Lemma 2", "Theorem 3")
+        out.print(f"{name}{' ' if text.startswith(('does', 'gives')) else ': '}{text}")
+    head = ("positive rate", "Lemma 2 applies from", "Lemma 2", "Theorem 3")
     rows = [
         (f"{rate:g}", *(f"{n:,}" if n <= MOST else f"> {MOST:,}" for n in sizes.values()))
         for rate, sizes in needed.items()

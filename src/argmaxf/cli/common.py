@@ -31,20 +31,22 @@ def option(group: str, text: str, *names: str, metavar: str | None = None) -> An
     return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=group)
 
 
-Beta = Annotated[float, option(OBJECTIVE, "How much recall counts against precision.")]
+Beta = Annotated[
+    float, option(OBJECTIVE, "Weight of recall against precision; above 1 recall counts more.")
+]
 Measure = Annotated[str, option(OBJECTIVE, f"What to maximize: {MEASURES}.")]
 MinPrecision = Annotated[
-    float | None, option(GUARANTEE, "Least precision, guaranteed at the confidence level.")
+    float | None, option(GUARANTEE, "Minimum precision to guarantee at the confidence level.")
 ]
 MinRecall = Annotated[
-    float | None, option(GUARANTEE, "Least recall, guaranteed at the confidence level.")
+    float | None, option(GUARANTEE, "Minimum recall to guarantee at the confidence level.")
 ]
 ConfidenceLevel = Annotated[
     float | None, option(GUARANTEE, "Probability with which the guarantee holds, such as 0.95.")
 ]
 Json = Annotated[bool, option(OUTPUT, "Print the result as JSON instead of text.", "--json")]
-Force = Annotated[bool, option(OUTPUT, "Replace outputs that exist.", "--force")]
-Seed = Annotated[int, option("Evaluation", "Seed of everything random.")]
+Force = Annotated[bool, option(OUTPUT, "Replace existing output files.", "--force")]
+Seed = Annotated[int, option("Evaluation", "Random seed.")]
 
 
 def refuse_existing(
@@ -56,7 +58,7 @@ def refuse_existing(
     refuse_inputs(outputs, [Path("/dev/stdin" if str(each) == "-" else each) for each in inputs])
     for path in outputs:
         if path is not None and path.is_file() and not force:
-            raise ValueError(f"{path} exists: give --force to replace it, or another name")
+            raise ValueError(f"{path} exists: pass --force to replace it, or choose another name")
 
 
 def measure_named(text: str) -> MeasureLike:

@@ -60,14 +60,14 @@ def compare(
     ] = None,
     only: Annotated[
         list[str] | None,
-        option(DATA, "A column to learn from, and no others; may be repeated.", metavar="COLUMN"),
+        option(DATA, "Use only this column as a feature; may be repeated.", metavar="COLUMN"),
     ] = None,
     estimator: Annotated[
         str,
         option(
             MODELS,
-            "The classifier: logistic, forest, boosting, nb, lightgbm, xgboost, or a file "
-            "model.skops with one of your own, which is trained anew.",
+            "The classifier: logistic, forest, boosting, nb, lightgbm, xgboost, or a file such "
+            "as model.skops with your own classifier, which is trained again.",
         ),
     ] = "logistic",
     svmperf: Annotated[bool, option(MODELS, "Also train SVMperf.", "--svmperf")] = False,
@@ -80,26 +80,26 @@ def compare(
         str | None,
         option(
             OBJECTIVE,
-            "The class that F counts, against all others; else the last one in order.",
+            "The positive class, against all others; by default the last in sorted order.",
             metavar="CLASS",
         ),
     ] = None,
     min_precision: MinPrecision = None,
     min_recall: MinRecall = None,
     max_selected_rate: Annotated[
-        float | None, option(GUARANTEE, "Largest part of the rows to select, guaranteed too.")
+        float | None, option(GUARANTEE, "Maximum share of rows to select, to guarantee.")
     ] = None,
     confidence_level: ConfidenceLevel = None,
     test: Annotated[
-        Path | None, option(EVALUATION, "Rows to compare on; without it, cross-validation.")
+        Path | None, option(EVALUATION, "Rows to compare on; by default cross-validation is used.")
     ] = None,
     folds: Annotated[int, option(EVALUATION, "Folds of the cross-validation.")] = 5,
     group: Annotated[
         str | None,
         option(
             EVALUATION,
-            "Rows with the same value of this column are held out together; it is not learned "
-            "from.",
+            "Rows with the same value of this column are held out together; the column is not a "
+            "feature.",
             metavar="COLUMN",
         ),
     ] = None,
@@ -111,7 +111,7 @@ def compare(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Compare ways to decide on your data, and say which to use and why."""
+    """Compare decision methods on your data, and say which one to use and why."""
     from importlib.util import find_spec
 
     from argmaxf.cli.models import model_named

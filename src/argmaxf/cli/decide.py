@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 SKETCH = ".argmaxf"
 PIPE = Path("-")
 LONG = 2.0  # seconds from which rows per second say more than how long it takes to begin
-TWO_OUTPUTS = "-o - prints the rows: give either it or --json or --threshold-only"
-INPUT, LIMITS, RATE = "Input", "Limits", "Another rate of positives"
+TWO_OUTPUTS = "-o - prints the rows, so it cannot be combined with --json or --threshold-only"
+INPUT, LIMITS, RATE = "Input", "Limits", "Different rate of positives"
 KINDS = "CSV, TSV, Parquet or Arrow files, folders, patterns, or - for the standard input"
 
 Files = Annotated[list[str], typer.Argument(help=f"{KINDS}.", metavar="FILE")]
 Probability = option(INPUT, "The column of probabilities.", "-p", "--probability", metavar="COLUMN")
 Nulls = Annotated[str, option(INPUT, "Rows without a probability: raise, or drop.")]
 SketchFile = Annotated[
-    Path, option(OUTPUT, f"The sketch to write, a file {SKETCH}.", "-o", "--output")
+    Path, option(OUTPUT, f"The sketch to write; its name must end in {SKETCH}.", "-o", "--output")
 ]
 
 
@@ -63,7 +63,7 @@ def decide(
         list[str] | None,
         option(
             INPUT,
-            "Decide each segment of this column on its own; may be repeated.",
+            "Decide each segment (value of this column) separately; may be repeated.",
             metavar="COLUMN",
         ),
     ] = None,
@@ -71,23 +71,23 @@ def decide(
     beta: Beta = 1.0,
     measure: Measure = "fbeta",
     zero_division: Annotated[
-        float, option(OBJECTIVE, "Value of F if nothing is positive nor predicted.")
+        float, option(OBJECTIVE, "Value of F if no row is positive and none is selected.")
     ] = 0.0,
     ties: Annotated[
         str,
         option(
             OBJECTIVE,
-            "Equal probabilities: split by order of rows where that is better, or together.",
+            "Equal probabilities: split (only the first ones may be selected), or together.",
         ),
     ] = "split",
     threshold: Annotated[
         float | None, option(OBJECTIVE, "Use this threshold instead of finding the best one.")
     ] = None,
     min_selected: Annotated[
-        int | None, option(LIMITS, "Select at least so many rows, of each segment.")
+        int | None, option(LIMITS, "Select at least this many rows in each segment.")
     ] = None,
     max_selected: Annotated[
-        int | None, option(LIMITS, "Select at most so many rows, of each segment.")
+        int | None, option(LIMITS, "Select at most this many rows in each segment.")
     ] = None,
     min_precision: MinPrecision = None,
     min_recall: MinRecall = None,
@@ -99,7 +99,8 @@ def decide(
         str | None,
         option(
             RATE,
-            "Rate of positives among these rows, if another; or estimate, the most likely one.",
+            "Rate of positives among these rows, if different; estimate takes the most likely "
+            "rate.",
             metavar="RATE",
         ),
     ] = None,
@@ -138,7 +139,7 @@ def decide(
         (fixed and not problem.is_free, "give either --threshold or a budget, got both"),
         (fixed and segments and not is_sketch, "give either --threshold or --by, got both"),
         (piped and (as_json or threshold_only), TWO_OUTPUTS),
-        (is_sketch and rates, "a sketch holds no rows to move to another rate; move them before"),
+        (is_sketch and rates, "--deploy-rate needs the rows, got a sketch; pass the files of rows"),
     ):
         if is_wrong:
             raise ValueError(message)
@@ -249,14 +250,18 @@ def _decide_sketch(files: list[str], problem: Problem, *, on_rows: bool) -> Deci
     """Decide from a summary alone; what would have to be done with rows is refused."""
     if len(files) > 1:
         raise ValueError(
-            f"give one sketch, got {len(files)} files; argmaxf merge makes one of many"
+            f"give one sketch, got {len(files)} files; merge sketches with argmaxf merge"
         )
     if not problem.is_free:
-        raise ValueError("a sketch holds no rows to count; give the files for a budget")
+        raise ValueError(
+            "--min-selected and --max-selected need the rows, got a sketch; pass the files of rows"
+        )
     if problem.chance:
-        raise ValueError("a guarantee needs every probability, and a sketch holds their summary")
+        raise ValueError(
+            "a guarantee needs every probability, got a sketch; pass the files of rows"
+        )
     if on_rows:
-        raise ValueError("a sketch holds no rows to label; give --threshold where the rows are")
+        raise ValueError("a sketch has no rows to label; label the files of rows with --threshold")
     return _read_sketch(Path(files[0])).decide(
         beta=problem.beta,
         measure=problem.measure,
@@ -349,7 +354,7 @@ def _print(out: Any, decisions: Decisions, by: tuple[str, ...], word: str) -> No
     for key, decision in _sorted(decisions):
         if decision.bracket:
             low, high = decision.bracket
-            out.print(f"The best threshold of all lies between {low:.6g} and {high:.6g}.")
+            out.print(f"The exact best threshold lies between {low:.6g} and {high:.6g}.")
         if decision.guarantee:
             name = f"{', '.join(map(str, key))}: " if key else ""
             out.print(shown(f"{name}guaranteed: {decision.guarantee}"), soft_wrap=True)

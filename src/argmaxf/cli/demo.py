@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STORY = (
     "[bold]Which of these handwritten digits are a 9?[/bold] {n:,} scans, {rate:.1%} of them "
-    "a 9, and naive Bayes.\nWays to label them, each judged on digits that its model was not "
+    "a 9, and naive Bayes.\nThe methods are evaluated on digits that their models were not "
     "trained on:"
 )
 
@@ -31,14 +31,14 @@ def demo(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare ways to decide on bundled real data with rare positives, and write a report."""
+    """Compare decision methods on bundled real data with rare positives, and write a report."""
     from argmaxf.cli.models import model_named
     from argmaxf.cli.tables import split_like, split_table
 
     digits = nines(seed)
     half = digits.height // 2
     rows = split_table(digits[:half], ["is_9"], "digits")
-    apart = split_like(digits[half:], rows, "digits kept apart")
+    apart = split_like(digits[half:], rows, "held-out digits")
     if not as_json:
         console().print(STORY.format(rate=rows.y.mean(), n=len(rows.y)))
 

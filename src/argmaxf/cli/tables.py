@@ -189,8 +189,8 @@ def leaks(X: pl.DataFrame, y: pl.Series | pl.DataFrame, known: Sequence[str] = (
     targets = [y] if isinstance(y, pl.Series) else list(y)
     found = [(c.name, each.name, _separation(c, each)) for c in X for each in targets]
     return said + [
-        f"Column {name!r} separates the classes of {target!r} alone (AUC {auc:.3f}): make sure "
-        "that it is known before the label is."
+        f"Column {name!r} alone separates the classes of {target!r} (AUC {auc:.3f}): make sure "
+        "that its value is known before the label."
         for name, target, auc in found
         if auc >= SEPARATES
     ]

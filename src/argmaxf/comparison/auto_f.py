@@ -34,7 +34,7 @@ from argmaxf.measures import MeasureLike
 class AutoFClassifier(MetaFClassifier):
     """A classifier that finds out which method gives the highest F_β on the data at hand.
 
-    It compares the classifier as it is (cut at 0.5), with a tuned threshold
+    It compares the classifier as it is (threshold 0.5), with a tuned threshold
     (`ThresholdFClassifier`), with the highest expected F (`ExpectedFClassifier`), a linear model
     trained for F (`SoftFClassifier`), the blend of the last two (`BlendFClassifier`) and any others
     given, on held-out rows, paired. Of methods too close to tell apart it takes the one that lost
@@ -71,13 +71,13 @@ class AutoFClassifier(MetaFClassifier):
         recall the tuned threshold is used. Expected F guarantees these only if its probabilities
         are right: it is used where `methods` leaves out `"threshold"`.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
-        The rate of positives where it predicts, if it differs from training; for a multiclass
-        target the share of each class. Methods are compared on rows weighted to that rate, and made
-        for it. With `"estimate"`, the most likely rate of each batch, only expected F and the tuned
+        The rate of positives in deployment, if it differs from training; for a multiclass target
+        the share of each class. Methods are compared on rows weighted to that rate, and made for
+        it. With `"estimate"`, the most likely rate of each batch, only expected F and the tuned
         threshold take part. There is then no `ShiftWarning`. Not for multilabel targets, whose rows
         cannot be weighted for all labels at once.
     pos_label : scalar, default=None
-        The class F counts in a binary target; by default the last in sorted order.
+        The positive class of a binary target; by default the last in sorted order.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class AutoFClassifier(MetaFClassifier):
     >>> X, y = make_classification(2000, weights=[0.95], class_sep=0.7, random_state=0)
     >>> auto = AutoFClassifier(LogisticRegression()).fit(X, y)
     >>> list(auto.report_.scores)
-    ['cut at 0.5', 'tuned threshold', 'expected F', 'trained for F', 'blended F']
+    ['threshold 0.5', 'tuned threshold', 'expected F', 'trained for F', 'blended F']
     >>> auto.chosen_ in auto.report_.scores
     True
     """
@@ -158,8 +158,9 @@ class AutoFClassifier(MetaFClassifier):
             )
         if isinstance(self.deploy_rate, str) and self.set_size == 1:
             raise ValueError(
-                "set_size=1 decides each row alone, and one row shows no rate: give deploy_rate a "
-                "number, or freeze a classifier on rows like those to come"
+                "set_size=1 decides each row alone, and the rate cannot be estimated from one "
+                "row: pass a number as deploy_rate, or freeze a classifier on rows like the "
+                "future ones"
             )
 
     def _fit_plain(self, rows: TrainingData, settings: Settings) -> None:

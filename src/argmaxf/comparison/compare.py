@@ -38,8 +38,9 @@ def compare(
 ) -> Comparison:
     """Compare the ways to turn a classifier into predictions with a high F_β, and choose one.
 
-    Every method is evaluated on the same rows, on none of which its model was trained: those of the
-    test set, or those that `cv` holds out. Thresholds are tuned on held-out scores of other rows.
+    Every method is evaluated on the same rows: those of the test set, or those that `cv` holds out.
+    No model is evaluated on rows on which it was trained. Thresholds are tuned on held-out scores
+    of other rows.
 
     Parameters
     ----------
@@ -48,13 +49,13 @@ def compare(
     y : array-like of shape (n,) or (n, labels)
         Their target: two classes, several, or a 0/1 table of labels (compared by macro F).
     estimator : estimator
-        The classifier that gives the scores, not fitted; a pipeline brings its preprocessing to
-        every method. An `AutoFClassifier` brings all its options, such as `set_size`, `pos_label`
-        and `deploy_rate`, and the comparison is the one of its `fit`; `measure`, `methods`, `cv`
-        and constraints are then its own.
+        The classifier that gives the scores, not fitted. Every method uses the preprocessing of a
+        pipeline. For an `AutoFClassifier`, the comparison is the one that its `fit` makes, with all
+        its options, such as `set_size`, `pos_label` and `deploy_rate`; set `measure`, `methods`,
+        `cv` and constraints on it, too.
     measure : str, Measure or callable, default="f1"
         What to compare by: a name such as ``"f2"``, an object of `argmaxf.measures`, or a function.
-        Methods that cannot be made for it do not take part; naming one is an error.
+        Methods that do not support it are left out; naming one of them is an error.
     methods : list of str and (str, classifier) pairs or dict of str to classifier, default=None
         What to compare, as in `AutoFClassifier`: keys of `argmaxf.comparison.METHODS` ("plain",
         "threshold", "expected", "soft", "blend"; "margin", "cost", "uncalibrated") and classifiers.
@@ -70,8 +71,8 @@ def compare(
     confidence_level : float, default=None
         The probability with which they hold, as in `AutoFClassifier`.
     progress : bool or callable, default=False
-        True prints a line for each model fit; a function is called as ``progress(done, total,
-        name)`` before each.
+        True prints a line for each model that is fitted. A function is called as ``progress(done,
+        total, name)`` before each fit.
 
     Returns
     -------
@@ -80,9 +81,9 @@ def compare(
 
     Notes
     -----
-    Cost: one fit of the classifier, and one of each method that trains a model of its own, for each
-    fold; with a test set one more of the classifier. Everything else is linear in the rows. Models
-    are fitted in parallel inside ``joblib.parallel_config(n_jobs=4)``.
+    Cost: for each fold, the classifier is fitted once, and so is each method that trains its own
+    model. A test set needs one more fit of the classifier. Everything else is linear in the rows.
+    Models are fitted in parallel inside ``joblib.parallel_config(n_jobs=4)``.
 
     Examples
     --------
@@ -90,7 +91,7 @@ def compare(
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y = make_classification(2000, weights=[0.95], random_state=0)
     >>> found = compare(X, y, LogisticRegression())
-    >>> found.scores[found.chosen] > found.scores["cut at 0.5"]
+    >>> found.scores[found.chosen] > found.scores["threshold 0.5"]
     True
     """
     given = {
@@ -104,7 +105,7 @@ def compare(
         estimator = AutoFClassifier(estimator, **given)
     elif list(given.values()) != ["f1", None, 5, None, None]:
         raise ValueError(
-            f"{', '.join(given)} must be set on the AutoFClassifier that is compared, not beside it"
+            f"{', '.join(given)} must be set on the AutoFClassifier, not passed to compare"
         )
     return compare_methods(X, y, estimator, test_set, sample_weight, progress=progress)
 

@@ -142,7 +142,8 @@ class Method:
 
 # fmt: off
 METHODS = {method.key: method for method in (  # the simplest to deploy come first
-    Method("plain", "cut at 0.5", "ML^.5", "the classifier as it is: probability of at least 0.5",
+    Method("plain", "threshold 0.5", "ML^.5",
+           "the classifier as it is: probability of at least 0.5",
            "scores", PlainClassifier, regret=10.3),
     Method("threshold", "tuned threshold", "ML^δ", "threshold tuned on out-of-fold scores",
            "scores", ThresholdFClassifier, adapts=True, regret=4.1),
@@ -191,7 +192,7 @@ def methods_for(methods: Any, measure: Measure) -> list[Method]:
             raise ValueError(f"methods for {measure} are {known}; got {method.key!r}")
         if not keys.issuperset(method.members):
             needs = " and ".join(map(repr, method.members))
-            raise ValueError(f"methods must name {needs} beside {method.key!r}, which blends them")
+            raise ValueError(f"methods must also name {needs}, which {method.key!r} blends")
     return found
 
 

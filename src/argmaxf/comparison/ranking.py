@@ -251,14 +251,14 @@ def _reason(
         known = [OWN_NAMES[name] for name in close if name in OWN_NAMES]
         lost = ", ".join(f"{m.name} {m.regret:.1f}" for m in known if m.regret is not None)
         why = (
-            f"; of methods so close, {chosen} lost least on the 116 real data sets of "
+            f"; among methods this close, {chosen} lost least on the 116 real data sets of "
             "docs/background/method-study.md (mean points of F1 behind the best single method: "
             f"{lost})"
         )
     elif chosen != best:
         why = f"; {chosen} leads {safe}, our usual choice"
         if safe is None:
-            why = f"; of methods so close, {chosen} is the simplest to deploy"
+            why = f"; among methods this close, {chosen} is the simplest to deploy"
     simple = [name for name in _simple(scores) if name in close]
     simplest = ""
     if simple and chosen not in simple:

@@ -184,7 +184,11 @@ class Comparison:
             known += f"; it selects {selected.sum():,} of {selected.size:,} {what}"
             predicted = self._predicted(self.evidence)
         others = [name for name in self.close if name != self.chosen]
-        tie = f" {sentence(listed(others))} did as well within the error." if others else ""
+        tie = ""
+        if others:
+            tie = (
+                f" {sentence(listed(others))} performed equally well within the statistical error."
+            )
         return f"Use {self.chosen}: {known}.{predicted}{tie}"
 
     def _predicted(self, evidence: Evidence) -> str:
@@ -199,7 +203,7 @@ class Comparison:
         if found.low - 2 * expected.std <= expected.mean <= found.high + 2 * expected.std:
             return f" Its probabilities predicted {forecast}."
         return (
-            f" Its probabilities predicted {forecast}, which these rows contradict: count on the "
+            f" Its probabilities predicted {forecast}, which these rows contradict: rely on the "
             "measured value, and do not use the probabilities to predict F."
         )
 
@@ -349,7 +353,7 @@ def _disagreement(truth: Bools, proba: Floats) -> str:
     positives = int(truth.sum())
     expected, there = how_many(round(proba.sum()), "positive"), how_many(positives, "positive")
     if total_error(truth, proba) >= 3.0 and expected != there:
-        return f"they expect {expected}, there are {positives:,}"
+        return f"they predict {expected}, but there are {positives:,}"
     error, right = np.mean((truth - proba) ** 2), np.mean(proba * (1 - proba))
     return f"their mean squared error is {error:.4g}, and would be {right:.4g} if they were right"
 
@@ -372,7 +376,8 @@ def guarantee_notes(cv: CrossValidation, method: Method) -> list[str]:
         free = copy(made).set_params(**dict.fromkeys(limits))
         rows = cv.held_out.take(cv.rated)
         cost = np.mean(free.decide(rows).expected - made.decide(rows).expected)
-    said = f"; for the held-out rows {format_cost(float(cost))} expected {settings.objective.title}"
+    measure = f"expected {settings.objective.title}"
+    said = f"; on the held-out rows this {format_cost(float(cost), measure)}"
     known = "" if np.isnan(cost) else said  # unknown where probabilities are known to be wrong
     return [f"guaranteed: {settings.constraints} in each batch{held}{known}"]
 
@@ -382,7 +387,7 @@ def rate_notes(cv: CrossValidation) -> list[str]:
     if cv.settings.deploy_rate is None:
         return []
     if cv.prior.by_batch:
-        return ["Compared at the rate of training; each batch will be moved to its own rate."]
+        return ["Compared at the rate of training; each batch will be corrected to its own rate."]
     rates = ", ".join(f"{rate:g}" for rate in cv.prior.rates())
     return [f"Compared on held-out rows weighted to the target rate: {rates}."]
 
@@ -414,15 +419,15 @@ def scale_notes(
     also = [m.name for m in cv.methods if m.key in ("expected", "blend")]
     are = "are" if len(also) > 1 else "is"
     low = (
-        f" For the same reason {listed(also)} {are} rated low here; in use each model is "
-        "calibrated by itself."
+        f" For the same reason, {listed(also)} {are} underestimated here; in use, each model is "
+        "calibrated separately."
     )
     f, name = cv.settings.objective.title, METHODS["threshold"].name
     yield (
-        f"The models of the {len(predictions)} folds do not score on one scale, and no threshold "
-        f"suits them all: {name} reaches {f} {tuned.value:.3f}, where selecting one share of rows "
-        f"in each fold would reach {by_rank.value:.3f}. In use it thresholds the scores of one "
-        f"model, and may do better or worse than here.{low if also else ''}"
+        f"The scores of the {len(predictions)} fold models are on different scales, so no "
+        f"threshold suits them all: {name} reaches {f} {tuned.value:.3f}, but selecting the same "
+        f"share of rows in each fold would reach {by_rank.value:.3f}. In use, {name} thresholds "
+        f"the scores of one model and may do better or worse than here.{low if also else ''}"
     )
 
 

@@ -88,7 +88,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         level = format_level("confidence level", self.confidence_level, self.joint_confidence_level)
-        return f"{self.constraints} at {level}, {format_cost(self.cost)} F"
+        return f"{self.constraints} at {level}; {format_cost(self.cost, 'F')}"
 
 
 def check_can_be_guaranteed(
@@ -109,8 +109,8 @@ def check_can_be_guaranteed(
         )
     if weight is not None and weight.min() < weight.max():
         raise ValueError(
-            "confidence_level needs rows of one weight: its tests count rows, and a weighted share "
-            f"of them has no known distribution; got weights from {weight.min():g} to "
+            "confidence_level needs equal weights, because its tests count rows; got weights "
+            f"from {weight.min():g} to "
             f"{weight.max():g}"
         )
 
@@ -240,12 +240,15 @@ def guaranteed_cuts(sample: Sample, chance: Chance) -> tuple[Counts, Floats]:
         return sample.cuts.where(chosen).where(level > 0), level[level > 0]
     rows = rows_needed(sample, chance)
     advice = (
-        f"and {MOST_GROWTH:,.0f} times as many like these would not do: no cut of them meets it "
-        "clearly"
+        f"even {MOST_GROWTH:,.0f} times as many rows like these would not be enough, because no "
+        "threshold meets it clearly"
     )
     if math.isfinite(rows):
         unit = 10.0 ** (math.floor(math.log10(rows)) - 1)  # an estimate: two digits, rounded up
-        advice = f"about {math.ceil(rows / unit) * unit:,.0f} would do, if they are like these"
+        advice = (
+            f"about {math.ceil(rows / unit) * unit:,.0f} rows would be enough, if they are like "
+            "these"
+        )
     raise GuaranteeError(
         f"{chance.constraints} cannot be guaranteed at "
         f"{format_level('confidence level', chance.confidence_level, chance.joint)} from "

@@ -44,13 +44,13 @@ def f_interval(
 ) -> Interval:
     """Return F_β of predictions with a confidence interval for the F_β of the classifier.
 
-    Rows are taken for independent draws; the interval is for the F they would have in the long run
-    (eq. 2 of the paper).
+    Rows are assumed to be independent draws. The interval is for the F of the whole population, the
+    limit for many rows (eq. 2 of the paper).
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, labels)
-        True 0/1 labels; with `average` a table of them, or class labels of any kind.
+        True 0/1 labels. With `average`, a table of 0/1 labels, or class labels of any kind.
     y_pred : array-like of the same shape
         Predicted labels.
     beta : float, default=1.0
@@ -60,16 +60,16 @@ def f_interval(
     average : {"macro", "micro"}, optional
         `"macro"` is the mean F of the labels or classes, `"micro"` the F of all cells.
     confidence_level : float, default=0.95
-        How often the interval shall hold the true F.
+        Probability with which the interval contains the true F.
     zero_division : float, default=0.0
-        F of a label that is neither there nor predicted.
+        Value of F for a label that has no positives and is never predicted.
     pos_label : scalar, optional
-        Without `average`, the label that counts as positive where they are not 0 and 1.
+        Without `average`: the positive label, if the labels are not 0 and 1.
 
     Returns
     -------
     Interval
-        The F_β of the predictions and both ends.
+        The F_β of the predictions and both ends of the interval.
 
     Notes
     -----

@@ -47,7 +47,7 @@ from argmaxf.measures.base import divided
 
 @dataclass(frozen=True)
 class Threshold:
-    """The best cut: an item is predicted positive where its score is at least `threshold`.
+    """The best threshold: an item is predicted positive if its score is at least `threshold`.
 
     For `average="macro"` each field is an array with one entry per label, with `by` with one for
     each segment.
@@ -55,9 +55,9 @@ class Threshold:
     Attributes
     ----------
     threshold : float or ndarray
-        Midway between neighbouring scores; above all of them where nothing is selected.
+        Midway between neighbouring scores; above all scores if nothing is selected.
     value : float or ndarray
-        F_β of the cut, or the measure asked for.
+        F_β, or the chosen measure, at this threshold.
     precision : float or ndarray
         Its precision.
     recall : float or ndarray
@@ -69,8 +69,8 @@ class Threshold:
     segment : ndarray or None
         With `by`, the segment of each entry, sorted.
     overall : Threshold or None
-        With `by`, all rows together, each cut at its segment's threshold: their value, precision,
-        recall, k and guarantee; its `threshold` is None.
+        With `by`, all rows together, each with the threshold of its segment: their value,
+        precision, recall, k and guarantee; its `threshold` is None.
     """
 
     threshold: Any
@@ -126,15 +126,16 @@ def maximize_empirical_f(
     by: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Threshold:
-    """Return the threshold with the highest F_β on labelled scores, exact over every cut.
+    """Return the threshold with the highest F_β on labelled scores, exact over all thresholds.
 
     With `confidence_level` the constraints are guarantees: they hold for new rows of the population
-    that the labelled rows are independent draws of. Without, they hold on the labelled rows alone.
+    from which the labelled rows are independent draws. Without it, they hold on the labelled rows
+    only.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, labels)
-        True 0/1 labels, or any with `pos_label`.
+        True 0/1 labels, or other labels with `pos_label`.
     score : array-like of the same shape
         Scores, larger meaning more positive: probabilities, log-odds, margins.
     beta : float, default=1.0
@@ -147,50 +148,53 @@ def maximize_empirical_f(
     sample_weight : array-like of shape (n,), optional
         One weight per row.
     zero_division : float, default=0.0
-        F of predicting nothing where there is nothing to find.
+        Value of F when nothing is positive and nothing is predicted.
     min_precision : float, optional
-        Only cuts of at least this precision count. That of a cut that selects nothing is
-        `zero_division` (0/0); where this is too low and no other cut would do, that is an error: a
-        threshold is for rows to come (the sets of `maximize_expected_f` are not, and there nothing
-        is selected). With a large `beta` (1e6, say) F is recall, so ``beta=1e6,
-        min_precision=0.9`` asks for the best recall at precision 0.9.
+        Consider only thresholds with at least this precision. A threshold that selects nothing has
+        the precision `zero_division` (0/0). If no threshold qualifies, that is an error
+        (`maximize_expected_f` selects nothing instead). With a large `beta`, such as 1e6, F is
+        recall, so ``beta=1e6, min_precision=0.9`` finds the highest recall at precision 0.9.
     min_recall : float, optional
-        Only cuts of at least this recall count. Without `confidence_level`, rows without
-        a positive keep any: there is nothing to find (0/0).
+        Consider only thresholds with at least this recall. Without `confidence_level`, every
+        threshold qualifies if there are no positives (0/0).
     max_selected_rate : float, optional
-        Only cuts that select at most this part of the rows count.
+        Consider only thresholds that select at most this share of the rows.
     confidence_level : float, optional
         The probability, over draws of the labelled rows, that all constraints hold in the
-        population for the threshold returned; for `average="macro"` for each label by itself. Rows
-        must be independent and of one weight, and not those the scores were trained on.
+        population for the returned threshold; with `average="macro"`, for each label separately.
+        Rows must be independent, have equal weights, and not be those on which the model was
+        trained.
     by : array-like of shape (n,), optional
-        The segment of each row: each gets a threshold of its own, and constraints hold in each.
-        With `confidence_level` they hold in all segments at once, and so for all rows together: the
-        precision, recall and rate of all rows are means of the segments'. For that the segments
-        share the risk, and each is tested at a higher confidence level: 0.975 of two for 0.95.
+        The segment of each row. Each segment gets its own threshold, and the constraints hold in
+        each. With `confidence_level` they hold in all segments at once, and so for all rows
+        together, whose precision, recall and rate are means of those of the segments. Each segment
+        is then tested at a higher confidence level: 0.975 for each of two segments if it is 0.95.
     pos_label : scalar, optional
-        The label that counts as positive, where they are not 0 and 1; all others are negative.
+        The positive label, if the labels are not 0 and 1; all others are negative.
 
     Returns
     -------
     Threshold
-        The threshold lies midway between neighbouring scores. Of cuts with equal F the one that
-        selects fewest is returned; where nothing is worth selecting, a threshold above all scores.
+        The threshold lies midway between neighbouring scores. Of thresholds with equal F, the one
+        that selects the fewest rows is returned. If selecting nothing is best, the threshold is
+        above all scores.
 
     Raises
     ------
     GuaranteeError
-        A `ValueError`, where no threshold qualifies; it says how many labelled rows would do.
+        If no threshold can be guaranteed; a `ValueError` that says how many labelled rows would be
+        enough.
     ValueError
-        Where no cut meets the constraints without `confidence_level`; it says what is reached.
+        If no threshold meets the constraints without `confidence_level`; it says what can be
+        reached.
 
     Notes
     -----
-    Cost: one sort; an argsort with weights or for a measure that may rise with false positives, two
-    for `average="samples"`. A guarantee tests every cut in turn by exact binomial tails, from
-    starts that were fixed beforehand: docs/background/guarantee-proofs.md has the proof. A start
-    may fall among rows of one score; which of them come first is a fixed shuffle of the rows as
-    they are given.
+    The cost is one sort. Weights, and measures that may rise with false positives, need an argsort;
+    `average="samples"` needs two. A guarantee tests one threshold after another by exact binomial
+    tails, from starting points that are fixed in advance: docs/background/guarantee-proofs.md has
+    the proof. A starting point may fall among rows with equal scores; these are then ordered by a
+    fixed shuffle.
 
     Examples
     --------
@@ -200,7 +204,8 @@ def maximize_empirical_f(
     >>> maximize_empirical_f([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.5, 0.6, 0.9], min_precision=0.9)
     Threshold(threshold=0.75, value=0.5, precision=1.0, recall=0.3333333333333333, k=1)
 
-    On those rows a precision of 0.9 is reached; six rows cannot guarantee it to others.
+    On these six rows the precision is at least 0.9, but they are too few to guarantee it for new
+    rows.
 
     >>> y, score = [0] * 60 + [1] * 60, range(120)
     >>> best = maximize_empirical_f(y, score, min_precision=0.9, confidence_level=0.95)
@@ -243,7 +248,7 @@ def empirical_f_curve(
     sample_weight: ArrayLike | None = None,
     zero_division: float = 0.0,
 ) -> Curve | list[Curve]:
-    """Return precision, recall and F_β for every cut of labelled scores.
+    """Return precision, recall and F_β of labelled scores for every threshold.
 
     Parameters
     ----------
@@ -261,7 +266,7 @@ def empirical_f_curve(
     sample_weight : array-like of shape (n,), optional
         One weight per row.
     zero_division : float, default=0.0
-        F of predicting nothing where there is nothing to find.
+        Value of F when nothing is positive and nothing is predicted.
 
     Returns
     -------
@@ -436,7 +441,10 @@ def _best_allowed(cuts: Cuts, weight: Any, n: int, constraints: Constraints) -> 
         before, found = found, found & (reached >= limit - slack)
         if not found.any():
             best = reached[before].max()
-            raise ValueError(f"min_{name}={limit} cannot be reached: the best cut has {best:.6g}")
+            raise ValueError(
+                f"min_{name}={limit} cannot be reached: the highest {name} of an allowed "
+                f"threshold is {best:.6g}"
+            )
     return int(np.argmax(np.where(found, cuts.value, -np.inf)))
 
 

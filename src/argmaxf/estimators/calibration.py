@@ -251,8 +251,8 @@ def calibration_issue(
         )
     if seen is not False and _memorized(proba, columns, weight):
         return (
-            "the probabilities of all rows are 0 or 1, equal to their labels: the model may have "
-            f"memorized its training rows, which shows nothing about others: {remedy}"
+            "all probabilities are 0 or 1 and equal to the labels: the model may have memorized "
+            f"its training rows, so they cannot show whether it is calibrated: {remedy}"
         )
     return None
 
@@ -294,9 +294,9 @@ def warn_about_weights(columns: Bools, weight: Any, deploy_rate: Any) -> None:
     if off.any():
         worst = int(np.argmax(np.where(off, np.abs(weighted - found), -1.0)))
         warnings.warn(
-            f"sample_weight moves the rate of positives from {found[worst] / total:.3g} to "
-            f"{weighted[worst] / total:.3g}: the F predicted is that of the weighted population; "
-            "for rows as they come leave the weights out, or pass their rate as deploy_rate=",
+            f"sample_weight changes the rate of positives from {found[worst] / total:.3g} to "
+            f"{weighted[worst] / total:.3g}: the predicted F is that of the weighted population; "
+            "for unweighted rows, leave the weights out or pass their rate as deploy_rate=",
             CalibrationWarning,
             stacklevel=4,
         )
@@ -308,8 +308,8 @@ def warn_about_few_positives(positives: int | None, n_labels: int) -> None:
         return
     of = " of the rarest label" if n_labels > 1 else ""
     warnings.warn(
-        f"the F predicted rests on {how_many(positives, 'positive')}{of} in training: it would "
-        "differ with other rows",
+        f"the predicted F is based on {how_many(positives, 'positive')}{of} in training: other "
+        "training rows would give a different value",
         CalibrationWarning,
         stacklevel=3,
     )

@@ -86,13 +86,13 @@ class ProbabilityFClassifier(ScoreFClassifier):
             return
         if self.average != "macro":
             raise ValueError(
-                "average of a multiclass target must be 'macro', as one class for each row makes "
-                f"any other F accuracy, got {self.average!r}"
+                "average of a multiclass target must be 'macro', because with one class for each "
+                f"row any other average is accuracy; got {self.average!r}"
             )
         if chance is not None or not problem.is_free:
             raise ValueError(
                 f"a {'budget' if chance is None else 'guarantee'} needs a binary or multilabel "
-                "target: where classes compete for rows, no class decides alone; got "
+                "target: each row gets one class, so no class is decided alone; got "
                 f"{len(labels.classes)} classes"
             )
 
@@ -161,7 +161,7 @@ class ProbabilityFClassifier(ScoreFClassifier):
         """
         check_is_fitted(self)
         if self.calibration_issue_ is not None:
-            message = f"the F to expect is not known: {self.calibration_issue_}"
+            message = f"the expected F is unknown: {self.calibration_issue_}"
             warnings.warn(message, CalibrationWarning, stacklevel=2)
         else:
             warn_about_few_positives(self._prior.fewest, len(self._prior.train))
@@ -181,7 +181,7 @@ class ProbabilityFClassifier(ScoreFClassifier):
             self._warned = self._warn_if_few(
                 len(margin),
                 "a batch of fewer than",
-                "rows are selected that no larger batch would select; for online prediction, "
+                "selects rows that a larger batch would not select; for online prediction, "
                 "freeze() gives a classifier that decides each row alone",
             )
         return self._labels.decode(margin)
@@ -204,18 +204,21 @@ class ProbabilityFClassifier(ScoreFClassifier):
         counts = self.min_selected is not None or not isinstance(self.max_selected, float | None)
         if counts and self._average(self._labels) != "samples":
             raise ValueError(
-                "a classifier with a number as min_selected or max_selected cannot be frozen: the "
-                "number is for a batch, and a single row has none"
+                "a classifier with a number as min_selected or max_selected cannot be frozen: "
+                "the number limits a batch, and a frozen classifier decides each row alone"
             )
         if self.calibration_issue_ is None:
             warn_about_few_positives(self._prior.fewest, len(self._prior.train))
         if X_reference is None:
             missing = self._missing()
             if missing is not None:
-                raise ValueError(f"freeze needs X_reference, rows like those to come: {missing}")
+                raise ValueError(f"freeze needs X_reference, rows like the future ones: {missing}")
             return self._frozen_like(self.held_out_proba_, from_training=True)
         reference = self._scorer.predict(X_reference)
-        harm = "its threshold selects rows that no larger one would select; give freeze() more"
+        harm = (
+            "its threshold selects rows that a larger reference would not select; pass freeze() "
+            "more"
+        )
         self._warn_if_few(
             len(reference), "a reference of fewer than", f"{harm} rows, without labels"
         )
@@ -224,11 +227,10 @@ class ProbabilityFClassifier(ScoreFClassifier):
     def _missing(self) -> str | None:
         """Return what training lacks to take a threshold from it; None if nothing."""
         if self._prior.by_batch:
-            return "training does not show the rate that is to be estimated"
+            return "the rate to be estimated is not that of training"
         if self.held_out_proba_ is None:
             return (
-                "probabilities that were not calibrated here have none of held-out rows, from "
-                "which to take the threshold"
+                "without calibration there are no held-out probabilities to take the threshold from"
             )
         if self._prior.deploy is not None and self._average(self._labels) != "macro":
             return "training does not show whole rows of labels at other rates"
@@ -343,9 +345,9 @@ class ExpectedFClassifier(ProbabilityFClassifier):
     """A classifier that predicts the labels with the highest expected F_β (ML^E in the paper).
 
     The probabilities are calibrated on held-out rows. Then `predict(X)` decides all rows of X
-    jointly: what is selected depends on the whole batch, and two halves of a batch predicted
-    separately may get other labels. Pass the set over which F will be measured; for online
-    prediction use `freeze`.
+    jointly: the labels depend on the whole batch, and two halves of a batch that are predicted
+    separately may get other labels. Pass the set on which F will be measured; for online prediction
+    use `freeze`.
 
     Parameters
     ----------
@@ -356,42 +358,43 @@ class ExpectedFClassifier(ProbabilityFClassifier):
         What to maximize: a name such as ``"f2"``, an object of `argmaxf.measures`, or a function.
     average : {"macro", "samples", "micro"}, default="macro"
         What F means for a multilabel target: `"macro"` decides each label over the batch,
-        `"samples"` each row over its labels, `"micro"` all cells together. The classes of a
-        multiclass target share the rows, one class for each, with the highest expected macro F
+        `"samples"` each row over its labels, `"micro"` all cells together. For a multiclass target,
+        each row gets one class, so that the expected macro F is the highest
         (docs/labels-per-row.md); for a measure other than F_β each class is decided against the
         rest.
     calibration : {"auto", "isotonic", "sigmoid", "venn-abers"}, regressor or None, default="auto"
-        How scores become probabilities. `"auto"` is isotonic, which measured best on real sets
-        (docs/background/method-study.md), and leaves a frozen or already calibrated classifier
-        (`CalibratedClassifierCV`, or a pipeline that ends in one) as it is. A form that is named is
-        always used; for a frozen classifier, `fit` must then get rows it was not trained on.
-        `"venn-abers"` needs the package of that name, and no weights. An object with
-        `fit(scores, y)` and `predict(scores)`, such as betacal's `BetaCalibration` on scores that
-        are probabilities, is a form too. None uses the probabilities of the classifier.
+        How scores become probabilities. `"auto"` is isotonic, which performed best on real data
+        sets (docs/background/method-study.md), and leaves a frozen or already calibrated classifier
+        (`CalibratedClassifierCV`, or a pipeline that ends in one) as it is. The other values always
+        calibrate; for a frozen classifier, `fit` must then get rows on which it was not trained.
+        `"venn-abers"` needs the package of that name and takes no weights. Any object with
+        `fit(scores, y)` and `predict(scores)` can be passed, such as betacal's `BetaCalibration`
+        for scores that are probabilities. None uses the probabilities of the classifier.
     cv : int, float, splitter or list of splits, default=5
         Folds for calibration, as in `ThresholdFClassifier`. The classifier is fitted once for each
         fold; without calibration once. A label keeps the model's own probability if no fold holds
         both positives and negatives of it.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
-        The rate of positives where it predicts, if it differs from training: a number, or one for
-        each label; for a multiclass target the share of each class. `"estimate"` takes the most
-        likely rate of each batch (`estimate_rate`). Probabilities are moved there (`shift_prior`),
-        which is right under prior shift only (docs/distribution-shift.md).
+        The rate of positives in deployment, if it differs from training: a number, or one for each
+        label; for a multiclass target the share of each class. `"estimate"` takes the most likely
+        rate of each batch (`estimate_rate`). Probabilities are corrected to this rate
+        (`shift_prior`), which is right under prior shift only (docs/distribution-shift.md).
     min_precision : float, default=None
-        The least precision of the labels of a batch, with probability `confidence_level`; where no
-        set has it, nothing is selected.
+        The minimum precision in a batch, with probability `confidence_level`; if no set has it,
+        nothing is selected.
     min_recall : float, default=None
-        The least recall; both hold at once.
+        The minimum recall; both hold at once.
     confidence_level : float, default=None
-        The probability, if the probabilities are right, with which they hold in each batch.
+        The probability with which the two constraints hold in each batch, if the probabilities are
+        right.
     min_selected : int, default=None
         Select at least this many of each batch: rows (binary), rows for each label (`"macro"`),
         labels for each row (`"samples"`) or cells (`"micro"`). Not for multiclass targets.
     max_selected : int or float, default=None
-        Select at most this many, or with a float at most this part: the best set within the budget.
-        `freeze` keeps a part on the reference rows.
+        Select at most this many, or with a float at most this share, in the best way. `freeze`
+        chooses a threshold that keeps the share on the reference rows.
     pos_label : label, default=None
-        The class F counts in a binary target; by default the last in sorted order.
+        The positive class of a binary target; by default the last in sorted order.
 
     Attributes
     ----------
@@ -401,16 +404,16 @@ class ExpectedFClassifier(ProbabilityFClassifier):
     calibration_ : str, regressor or None
         The form of calibration in use.
     calibration_issue_ : str or None
-        Why the probabilities are known to be wrong, where they are: `fit` has then warned, and
-        `decide` gives no expected F.
+        Why the probabilities are wrong, if that is known: `fit` has then warned, and `decide`
+        returns no expected F.
     held_out_proba_ : ndarray or None
         Calibrated probabilities of the training rows while held out.
 
     Notes
     -----
     Isotonic curves have flat parts, where many rows get the same probability. Such rows are ordered
-    by the classifier's own score (they differ by a billionth), so that a set that takes only some
-    of them takes the best. Calibration corrects a model that was reweighted or resampled
+    by the classifier's own score (their probabilities differ by a billionth), so that the best of
+    them are selected first. Calibration corrects a model that was reweighted or resampled
     (`class_weight`, `scale_pos_weight`, a sampler in the pipeline); without calibration, `fit`
     warns. With `sample_weight`, F is that of the weighted population: `fit` warns where its rate of
     positives is far from that of the rows, unless `deploy_rate` is given.

@@ -320,8 +320,8 @@ def route_fit_params(meta: MetaFClassifier, weight: Any, params: dict[str, Any])
     if weight_parameter(estimator) is not None:
         return {"sample_weight": weight, **params}
     warnings.warn(
-        f"{type(estimator).__name__} takes no sample_weight: the weights only count in the F to be "
-        "maximized",
+        f"{type(estimator).__name__} takes no sample_weight: the weights are used only in the F "
+        "that is maximized",
         stacklevel=3,
     )
     return dict(params)

@@ -17,11 +17,12 @@ from argmaxf.measures import Interval
 from argmaxf.prior import ESTIMATE, check_rate, estimate_rate, most_likely_shares, shift_prior
 
 READINGS = (
-    "Scores alone cannot tell two causes apart. (1) Covariate shift: other rows came, each as "
-    "likely to be positive as such rows were in training. The probabilities hold, thresholds tuned "
-    "in training do not; ExpectedFClassifier decides by the batch itself. (2) Prior shift: the "
-    "share of positives moved, and rows of each class look as before. The probabilities are wrong; "
-    "ExpectedFClassifier(deploy_rate=...) moves them to the new share, or to its estimate with "
+    "Scores alone cannot tell two causes apart. (1) Covariate shift: the features have another "
+    "distribution, but similar rows are positive as often as in training. The probabilities "
+    "remain right, but thresholds tuned in training do not; ExpectedFClassifier decides by the "
+    "batch itself. (2) Prior shift: the share of positives has changed, but the rows of each "
+    "class look as before. The probabilities are wrong; "
+    "ExpectedFClassifier(deploy_rate=...) corrects them to the new share, or to its estimate with "
     "deploy_rate='estimate'. Each remedy does harm under the other cause "
     "(docs/distribution-shift.md)."
 )

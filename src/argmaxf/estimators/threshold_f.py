@@ -89,28 +89,27 @@ class ThresholdFClassifier(ScoreFClassifier):
         scores, as the paper does; that overfits where rows are few for the model. Folds run in
         parallel inside ``joblib.parallel_config(n_jobs=4)``.
     min_precision : float, default=None
-        The least precision, on the scores the threshold is tuned on; `fit` fails where no
-        threshold reaches it.
+        The minimum precision on the scores used for tuning; `fit` fails if no threshold reaches it.
     min_recall : float, default=None
-        The least recall, on the same scores.
+        The minimum recall on the same scores.
     max_selected_rate : float, default=None
-        The largest part of the rows to be predicted positive. For a number of rows in each batch
-        use `ExpectedFClassifier(max_selected=…)`.
+        The maximum share of rows to be predicted positive. For a number of rows in each batch use
+        `ExpectedFClassifier(max_selected=…)`.
     confidence_level : float, default=None
         The probability with which these hold for new rows (see `maximize_empirical_f`). It is
-        proven where the model was not trained on the rows the threshold is tuned on: with a share
-        as `cv`, or a `FrozenEstimator`. With folds it was measured
-        (docs/background/guarantee-proofs.md): the threshold comes from other models than the one
-        that predicts.
+        proven if the model was not trained on the rows on which the threshold is tuned: with a
+        share as `cv`, or a `FrozenEstimator`. With folds, the threshold comes from other models
+        than the one that predicts; the guarantee was then checked by simulation only
+        (docs/background/guarantee-proofs.md).
     deploy_rate : float, array-like of float, "estimate" or None, default=None
-        The rate of positives where it predicts, if it differs from training: a number, or one for
-        each label; for a multiclass target the share of each class. Held-out rows are weighted to
-        that rate. `"estimate"` takes the most likely rate of each batch, which is then decided as a
+        The rate of positives in deployment, if it differs from training: a number, or one for each
+        label; for a multiclass target the share of each class. Held-out rows are weighted to that
+        rate. `"estimate"` takes the most likely rate of each batch, which is then decided as a
         whole; `freeze(X_reference)` keeps the rate of some rows. Right under prior shift only
         (docs/distribution-shift.md). Not with `confidence_level`, which is about rows as in
         training.
     pos_label : scalar, default=None
-        The class F counts in a binary target; by default the last in sorted order.
+        The positive class of a binary target; by default the last in sorted order.
 
     Attributes
     ----------
@@ -119,9 +118,9 @@ class ThresholdFClassifier(ScoreFClassifier):
         hold them all.
     threshold_ : float or ndarray of shape (n_labels,)
         The threshold on probabilities: ``predict_proba(X)[:, 1] >= threshold_`` is `predict` for a
-        binary target. On the classifier's decision scores where it has no `predict_proba`. NaN
-        where it lies at probabilities that round to 1, so that `log_odds_threshold_` decides. With
-        ``deploy_rate="estimate"`` the one for the rate of training.
+        binary target. Without `predict_proba` it is a threshold on the decision scores. It is NaN
+        if it lies among probabilities that round to 1; `log_odds_threshold_` then decides. With
+        ``deploy_rate="estimate"`` it is the threshold for the training rate.
     log_odds_threshold_ : float, ndarray of shape (n_labels,) or None
         The same threshold on log-odds; None where the classifier has no such scores.
     f_ : float or ndarray of shape (n_labels,)
@@ -174,8 +173,8 @@ class ThresholdFClassifier(ScoreFClassifier):
             )
         if self._limits() and labels.kind == "multiclass":
             raise ValueError(
-                "constraints need a binary or multilabel target: where classes compete for rows, "
-                f"a threshold does not decide alone; got {len(labels.classes)} classes"
+                "constraints need a binary or multilabel target: each row gets one class, so a "
+                f"threshold does not decide alone; got {len(labels.classes)} classes"
             )
 
     def _limits(self) -> dict[str, float]:
@@ -311,7 +310,9 @@ class ThresholdFClassifier(ScoreFClassifier):
         frozen = copy(self)
         if self._prior.by_batch:
             if X_reference is None:
-                raise ValueError("freeze needs X_reference: rows like those to come show the rate")
+                raise ValueError(
+                    "freeze needs X_reference, rows like the future ones, to estimate the rate"
+                )
             rates = self._rates(X_reference)
             frozen._prior = replace(self._prior, deploy=rates)
             frozen._set_thresholds(self._rows.at(self._prior, rates))

@@ -62,10 +62,10 @@ class ChanceGuarantee:
     joint_confidence_level: float | None = None
 
     def __str__(self) -> str:
-        cost = f"{format_cost(self.cost)} expected {self.measure}"
+        cost = format_cost(self.cost, f"expected {self.measure}")
         shown = float(f"{self.probability:.4g}")
         probability = format_level("probability", shown, self.joint_confidence_level)
-        return f"{self.constraints} with {probability}, {cost}"
+        return f"{self.constraints} with {probability}; {cost}"
 
 
 def decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
@@ -117,7 +117,7 @@ def _infeasible(descending: Floats, chance: ChanceConstraint, allowed: Bools) ->
     recall = chance._replace(constraints=Constraints(None, chance.constraints.min_recall))
     enough = feasible_sizes(descending, recall) & allowed
     if not enough.any():
-        return ValueError(f"{recall.constraints} cannot be met with so few items selected")
+        return ValueError(f"{recall.constraints} cannot be met: max_selected allows too few items")
     k = int(np.argmax(enough))
     probability = probability_of_top(descending, k, chance.constraints)
     with_recall = " that meets the recall" if chance.constraints.min_recall else ""

@@ -143,7 +143,7 @@ def value_of_groups(chosen: Groups, rest: Groups, problem: Problem) -> ExpectedF
         mean = float(counts.values(np.array([chosen.count.sum()]), found)[0])
         return ExpectedF(mean, counts.spread(chosen, mean))
     if not everything.runs.all():
-        raise ValueError(f"{measure} needs the items here, got a summary of them")
+        raise ValueError(f"{measure} cannot be computed from a sketch here; pass the probabilities")
     inside, outside = (np.repeat(each.centre, each.count.astype(int)) for each in (chosen, rest))
     return value_by_counts(inside, outside, problem)
 
@@ -151,10 +151,10 @@ def value_of_groups(chosen: Groups, rest: Groups, problem: Problem) -> ExpectedF
 def refuse_many(n: int, measure: Measure) -> None:
     """Refuse more items than can be looked at size by size."""
     if n > MOST_ITEMS:
-        more = "; one array of more is decided within a bound by maximize_expected_f"
+        more = "; for one larger array, maximize_expected_f returns a decision and a bound"
         raise ValueError(
-            f"the expectation of {measure} is found from all counts, for at most {MOST_ITEMS:,} "
-            f"items; got {n:,}{more if isinstance(measure, GMean) else ''}"
+            f"the expectation of {measure} is computed for at most {MOST_ITEMS:,} items; got "
+            f"{n:,}{more if isinstance(measure, GMean) else ''}"
         )
 
 

@@ -81,7 +81,8 @@ class LinearSearch(Search):
         """The distribution of S; a summary must be sharp enough for it."""
         if self.counts is None:
             raise ValueError(
-                f"{self.problem.measure} of so few uncertain items needs the items, got a summary"
+                f"{self.problem.measure} cannot be computed from a sketch with so few uncertain "
+                "items; pass the probabilities"
             )
         return self.counts
 

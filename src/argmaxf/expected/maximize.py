@@ -56,7 +56,7 @@ def maximize_expected_f(
     ----------
     p : array-like of shape (n,) or (rows, columns)
         Probabilities of being positive: a list, NumPy array, or column of pandas, polars or Arrow.
-        A tensor of torch gets tensors on its device for an answer; on a GPU it is decided there.
+        For a torch tensor, the computation runs on its device and the result holds tensors there.
         Two-dimensional input needs `average`. A SciPy sparse matrix or array is never made dense;
         cells it does not store have probability 0, and `selected` is a CSR of booleans.
     beta : float, default=1.0
@@ -68,44 +68,45 @@ def maximize_expected_f(
         For two-dimensional input: ``"samples"`` decides each row, ``"macro"`` each column,
         ``"micro"`` all cells at once.
     zero_division : float, default=0.0
-        Value of F when nothing is positive and nothing is predicted. Above 0, predicting nothing
-        competes with the other sets.
+        Value of F when nothing is positive and nothing is predicted. If it is above 0, selecting
+        nothing can be the best decision.
     ties : {"split", "together"}, default="split"
         ``"split"`` may select only some of several equal probabilities, the first ones;
-        ``"together"`` keeps equal probabilities on one side.
+        ``"together"`` gives equal probabilities equal labels.
     by : array-like of shape (n,), optional
-        The segment of each item of a vector: each segment is decided on its own. Limits, of number
-        too, are for each.
+        The segment of each item of a vector. Each segment is decided separately, and all limits
+        apply to each segment.
     min_selected : int, default=None
-        Select at least so many items: of the one set, of each row (``"samples"``), each column
-        (``"macro"``) or all cells (``"micro"``). Items with probability 0 are never selected.
+        Select at least this many items: of a vector, of each row (``"samples"``), of each column
+        (``"macro"``) or of all cells (``"micro"``). Items with probability 0 are never selected.
     max_selected : int, default=None
-        Select at most so many. The optimum under both limits is as exact as without.
+        Select at most this many items. The optimum within both limits is exact.
     min_precision : float, optional
-        Only sets whose precision is at least this, with probability `confidence_level` under the
-        model. Selecting nothing meets any precision, so one out of reach selects nothing (for a
-        threshold on new rows that is an error: `maximize_empirical_f`).
+        Consider only sets whose precision is at least this with probability `confidence_level`
+        under the model. The empty set meets any precision, so nothing is selected if no other set
+        does (`maximize_empirical_f` raises an error instead).
     min_recall : float, optional
-        Only sets whose recall is at least this, with that probability; with both, both at once.
-        Where there is nothing to find any recall is kept.
+        Consider only sets whose recall is at least this with the same probability. With
+        `min_precision`, both hold at once. Any recall is met if there are no positives.
     confidence_level : float, optional
-        The probability with which the limits must hold; with `by` in every segment at once, and so
-        for all items together, for which each of s segments has confidence_level^(1/s).
+        The probability with which these constraints must hold. With `by` they hold in all s
+        segments at once, and so for all items together: each segment is decided at
+        confidence_level^(1/s).
 
     Returns
     -------
     Decision
-        If two k have exactly the same expected F, the smaller one is taken. A
-        `BoundedDecision` for G-mean without chance constraints or segments, with a bound that no
-        set exceeds: `expected` itself for up to 5,000 items.
+        If two k have exactly the same expected F, the smaller one is used. For G-mean without
+        chance constraints or segments, a `BoundedDecision`: no set exceeds its `bound`, which is
+        `expected` itself for up to 5,000 items.
 
     Notes
     -----
-    O(n) time without sorting above 16,384 items, and above 2,048 where some hundreds of them are
-    positive; it holds at most n/16 items besides the input and the mask (up to a million items, a
-    copy in double precision where the input is of another type). Other sets are sorted. With
-    chance constraints the items are sorted and every k is looked at: O(n log n) time, and some 10
-    numbers an item in memory.
+    The time is O(n), without sorting, above 16,384 items, and above 2,048 items if some hundreds of
+    them are positive. Besides the input and the mask, at most n/16 items are held in memory (up to
+    a million items, also a copy in double precision if the input has another type). Other sets are
+    sorted. With chance constraints, the items are sorted and every k is evaluated: O(n log n) time
+    and about 10 numbers per item in memory.
 
     References
     ----------
@@ -128,9 +129,9 @@ def maximize_expected_f(
     >>> decision.k, maximize_expected_f(p).k
     (5, 8)
     >>> print(decision.guarantee)
-    min_precision=0.75 with probability 0.9873, at 0.06915 of expected F
+    min_precision=0.75 with probability 0.9873; costs 0.06915 expected F
 
-    Each segment on its own:
+    Each segment separately:
 
     >>> decision = maximize_expected_f([0.9, 0.2, 0.3, 0.4], by=["a", "a", "b", "b"])
     >>> decision.selected, decision.k

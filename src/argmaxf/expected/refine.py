@@ -18,7 +18,10 @@ def search(groups: Groups, problem: Problem) -> Search:
     if problem.is_linear:
         return LinearSearch(groups, problem)
     refuse_many(int(groups.count.sum()), problem.measure)
-    raise ValueError(f"the expectation of {problem.measure} needs the items, got a summary")
+    raise ValueError(
+        f"the expectation of {problem.measure} cannot be computed from a sketch; pass the "
+        "probabilities"
+    )
 
 
 def decide(source: Source[Key], problem: Problem) -> dict[Key, Search]:

@@ -119,7 +119,8 @@ class ProbabilitySketch:
         """
         if not isinstance(other, ProbabilitySketch):
             raise TypeError(
-                f"a sketch can be merged, got {type(other).__name__}; update takes items"
+                f"only a sketch can be merged, got {type(other).__name__}; add probabilities "
+                "with update"
             )
         self._table += other._table
         return self
@@ -317,7 +318,7 @@ def _parsed(data: bytes) -> tuple[np.ndarray, Floats]:
     length = HEADER.size + size * (4 + 8 * columns) + CHECKSUM.size
     if len(data) != length:
         raise ValueError(
-            f"the sketch is cut short or altered: expected {length} bytes, got {len(data)}"
+            f"the sketch is truncated or altered: expected {length} bytes, got {len(data)}"
         )
     if (table_rows, columns) != empty.shape:
         size_of = "{} rows of {} columns".format

@@ -36,8 +36,8 @@ def expected_f(
     Parameters
     ----------
     p : array-like of shape (n,)
-        Probabilities of being positive, one-dimensional. A tensor of torch gets tensors on its
-        device for an answer.
+        Probabilities of being positive, one-dimensional. For a torch tensor, the result holds
+        tensors on the same device.
     selected : array-like of bool of shape (n,)
         Booleans of the same length: the predicted labels.
     beta : float, default=1.0

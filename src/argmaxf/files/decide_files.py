@@ -111,7 +111,9 @@ def estimate_files(
 ) -> Interval:
     """Return the most likely rate of positives in files, in one pass, with its 95 % interval."""
     if "-" in names:
-        raise ValueError("a rate is estimated in a pass of its own, and - can be read only once")
+        raise ValueError(
+            "estimating the rate needs a pass of its own, and - can be read only once; pass a file"
+        )
     return rate_of(summarize_files(names, column, nulls=nulls, progress=progress), train_rate)
 
 

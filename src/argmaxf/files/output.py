@@ -38,7 +38,9 @@ class Output:
         kind_of(path)
         refuse_names([path])
         if len({source.is_text for source in items.inputs}) > 1:
-            raise ValueError("rows to write must all come from text files, or none of them")
+            raise ValueError(
+                "the inputs must be all text files, or none of them, to write their rows"
+            )
         _check_columns(items)
         for source in items.inputs:
             if label in items.scan(source).collect_schema():

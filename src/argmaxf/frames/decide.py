@@ -77,59 +77,59 @@ def decide(
     frame : frame
         Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
     column : str or sequence of str
-        Its column of probabilities; decimals and float32 are computed in float64. Several columns,
-        one for each label of a multilabel problem, are decided each on its own in the same passes.
+        The column of probabilities; decimals and float32 are computed in float64. Several columns,
+        one for each label of a multilabel problem, are decided separately in the same passes.
     beta : float, default=1.0
         Weight of recall against precision.
     measure : str, Measure or callable, default="fbeta"
-        What to maximize, as in `maximize_expected_f`; functions of your own for at most 5,000 rows
-        of a segment, and with `by` G-mean, too.
+        What to maximize, as in `maximize_expected_f`. A user-defined function takes at most 5,000
+        rows in a segment; so does G-mean with `by`.
     zero_division : float, default=0.0
         Value of F if nothing is positive nor predicted.
     by : str or sequence of str, optional
-        Columns that part the rows into segments, each decided on its own, all in the same passes.
-        Segments are what the engine's own group-by makes of them; null and NaN are refused.
+        Columns whose values define segments. Each segment is decided separately, all in the same
+        passes. The engine's own group-by decides which values are equal; null and NaN are refused.
     output : str, default="label"
         Name of the column of booleans to add; for several columns ``"{column}_{output}"``. A name
         that the frame has already is refused.
     ties : {"split", "together"}, default="split"
         ``"split"`` may select only the first of several equal probabilities, where a limit or the
-        measure needs it; F_β never does. A lazy frame has no fixed order of rows: there they are
-        kept together, with a `TiesWarning` where that changes the labels. ``"together"`` gives
-        equal probabilities of a segment the same label.
+        measure needs it; F_β never does. A lazy frame has no fixed order of rows: its equal
+        probabilities are kept together, with a `TiesWarning` if that changes the labels.
+        ``"together"`` gives equal probabilities of a segment the same label.
     nulls : {"raise", "drop"}, default="raise"
         ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out of the result.
     min_selected : int, default=None
-        Select at least so many rows of each segment, and column.
+        Select at least this many rows of each segment and column.
     max_selected : int, default=None
-        Select at most so many: the best that the budget allows, as exact as without.
+        Select at most this many rows of each segment and column. The optimum within the limits is
+        exact.
     prior : tuple of two floats, default=None
-        The rate of positives in training, and the one among these rows: the probabilities are moved
-        there first, as in `maximize_expected_f`; thresholds are of moved ones. ``"estimate"`` as
-        the second takes the most likely rate of all rows (`estimate_rate`), of each column by
-        itself, in one more pass.
+        The rate of positives in training, and the rate among these rows. The probabilities are
+        first corrected to the second rate (`shift_prior`), and thresholds apply to the corrected
+        ones. ``"estimate"`` as the second rate takes the most likely rate of all rows
+        (`estimate_rate`), for each column separately, in one more pass.
     min_precision : float, optional
-        The least precision, which holds with probability `confidence_level` under the model: see
+        The minimum precision, which holds with probability `confidence_level` under the model: see
         `maximize_expected_f`.
     min_recall : float, optional
-        The least recall; both hold at once.
+        The minimum recall; both hold at once.
     confidence_level : float, optional
-        The probability with which they hold; with `by` in every segment at once, and so overall,
-        for which each of s segments has confidence_level^(1/s).
-        The probabilities are then brought into this process, each value once with its count, and
-        every size of a segment is looked at: up to 200 bytes a row at its peak.
+        The probability with which they hold. With `by` they hold in all s segments at once, and so
+        overall: each segment is decided at confidence_level^(1/s). The probabilities are then read
+        into this process, each value once with its count, and every number of selected rows is
+        evaluated: up to 200 bytes per row in memory.
 
     Notes
     -----
-    A lazy frame of up to 4 million rows is read once, in batches. Of more rows one batch is held at
-    a time, and the column is read three to five times: Polars and DuckDB stream it, Dask has the
-    work done where its partitions are, Spark sums it up by its own expressions. Where that is not
-    enough (limits, measures that are no ratio), it goes to a temporary file in TMPDIR, 8 bytes a
-    row.
+    A lazy frame of up to 4 million rows is read once, in batches. For more rows, one batch is held
+    at a time, and the column is read three to five times: Polars and DuckDB stream it, Dask works
+    on its partitions, and Spark uses its own expressions. For limits, and for measures that are not
+    ratios, the column is written to a temporary file in TMPDIR with 8 bytes per row.
 
     With `by`, a first query finds the segments and numbers them; their keys stay in the engine, for
-    DuckDB in a temporary table of its connection. Up to 16 million rows are then read once, more
-    are parted into temporary files, 12 bytes a row.
+    DuckDB in a temporary table of its connection. Up to 16 million rows are then read once; more
+    rows are divided into temporary files with 12 bytes per row.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def decide(
         kind = table.frame.implementation.value
         warnings.warn(
             "equal probabilities were kept together, as a lazy frame has no fixed order of rows; "
-            f"collect the {kind} frame to split them, or give ties='together'",
+            f"collect the {kind} frame to split them, or pass ties='together' to accept this",
             TiesWarning,
             stacklevel=2,
         )

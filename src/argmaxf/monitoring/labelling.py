@@ -160,7 +160,8 @@ def plan_labels(
     Parameters
     ----------
     p : array-like of shape (n,)
-        Probabilities of being positive, calibrated or not: they say where to look.
+        Probabilities of being positive, which determine the rows to draw; they need not be
+        calibrated.
     selected : array-like of shape (n,)
         Which rows were selected, 0/1 or booleans.
     budget : int
@@ -170,8 +171,8 @@ def plan_labels(
     measure : str, Measure or callable, default="fbeta"
         The measure to estimate.
     target : {"value", "threshold"}, default="value"
-        ``"value"`` draws rows that tell the value of the decision, ``"threshold"`` rows near the
-        border of the selection, which tell whether another threshold is better.
+        ``"value"`` draws rows that are informative about the value of the decision, ``"threshold"``
+        rows near the border of the selection, which show whether another threshold is better.
     random_state : int, optional
         Seed of the draw; a plan with the same seed and a larger budget only adds rows.
 

@@ -131,7 +131,7 @@ class _Rows:
 
 
 class Monitor:
-    """A deployed threshold, watched period by period.
+    """Monitor a deployed threshold, period by period.
 
     Parameters
     ----------
@@ -140,15 +140,15 @@ class Monitor:
     reference : array-like of shape (n,)
         Probabilities at deployment that the threshold was chosen for, not used in training.
     labels : array-like of shape (n,), optional
-        The labels of the reference rows, 0/1 or booleans. Predictions are then recalibrated by
-        them, and the intervals include how well the calibration is known. Without them the
-        probabilities are taken to be calibrated.
+        The labels of the reference rows, 0/1 or booleans. Predictions are then recalibrated, and
+        the intervals also cover the calibration error. Without labels the probabilities are assumed
+        to be calibrated.
     beta : float, default=1.0
         Weight of recall against precision.
     measure : str or Measure, default="fbeta"
         The measure to watch: F, Dice, Jaccard or Tversky.
     confidence_level : float, default=0.95
-        Of the intervals.
+        Confidence level of the intervals.
     false_alarm_rate : float, default=0.05
         Probability of any alarm over the whole run if nothing changes.
 
@@ -177,10 +177,10 @@ class Monitor:
         self.measure = as_measure(measure, beta)
         if not isinstance(self.measure, Ratio):
             raise ValueError(
-                "measure of a monitor must be F, Dice, Jaccard or Tversky, whose best threshold "
-                f"a sketch can tell, got {self.measure}; predict_f predicts any measure"
+                f"measure of a monitor must be F, Dice, Jaccard or Tversky, got {self.measure}; "
+                "use predict_f for other measures"
             )
-        why = "neither is a level that a test can have"
+        why = "0 and 1 are not levels of a test"
         self.confidence_level = check_strictly_between("confidence_level", confidence_level, why)
         self.false_alarm_rate = check_strictly_between("false_alarm_rate", false_alarm_rate, why)
         p = as_probabilities("reference", reference, ndim=1).astype(np.float64)
@@ -234,10 +234,10 @@ class Monitor:
         return cls(float(threshold), reference, labels=labels, **options)
 
     def update(self, p: Any, *, period: Any = None) -> Period:
-        """Take in the probabilities of a period, or more of the last one, and look at it.
+        """Add the probabilities of a new period, or more of the last one, and test them.
 
-        Each call is a look that the false-alarm rate covers; the more looks, the more an alarm
-        takes. Rows that arrive in many batches can be passed at once, as an iterator.
+        Each call is one test of the data, and later tests use lower significance levels, so that
+        the false-alarm rate holds. To test many batches once, pass them together, as an iterator.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class Monitor:
         Returns
         -------
         Period
-            What is known of it so far.
+            The results for this period so far.
         """
         free = (str(i) for i in count(len(self._rows) + 1) if str(i) not in self._rows)
         name = next(free) if period is None else str(period)
@@ -313,7 +313,7 @@ class Monitor:
 
     @property
     def reference(self) -> Period:
-        """The same numbers for the reference."""
+        """The results for the reference rows."""
         return self._described("reference", self._reference, ())
 
     def __getitem__(self, name: str) -> Period:
@@ -400,7 +400,7 @@ class Monitor:
         Parameters
         ----------
         path : str or Path
-            The file, written whole or not at all.
+            The file; it is written completely or not at all.
         """
         if type(self.measure) not in MEASURES.values():
             raise ValueError(

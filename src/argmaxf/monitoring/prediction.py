@@ -73,8 +73,8 @@ def predict_f(
 ) -> PredictedF:
     """Predict the F of a decision on rows without labels, with an interval.
 
-    Where the relation between scores and labels has changed since the model was trained, no method
-    without labels can notice, and the prediction is wrong: label some rows (`plan_labels`).
+    If the relation between scores and labels has changed since training, the prediction is wrong,
+    and no method can detect this without labels: label some rows (`plan_labels`).
 
     Parameters
     ----------
@@ -83,17 +83,18 @@ def predict_f(
     selected : array-like of shape (n,), optional
         Which rows are selected, 0/1 or booleans.
     threshold : float, optional
-        Instead of `selected`: rows with ``p >= threshold`` are.
+        Instead of `selected`: select the rows with ``p >= threshold``.
     calibration : tuple of two array-like, optional
-        ``(p, labels)`` of labelled rows the model was not trained on. The probabilities are
-        recalibrated by them, and the interval includes how well that is known. Without them the
-        probabilities are taken to be calibrated, and the interval is chance in the labels alone.
+        ``(p, labels)`` of labelled rows the model was not trained on. They recalibrate the
+        probabilities, and the interval then also covers the calibration error. Without them the
+        probabilities are assumed to be calibrated, and the interval covers the randomness of the
+        labels only.
     beta : float, default=1.0
         Weight of recall against precision.
     measure : str, Measure or callable, default="fbeta"
         The measure to predict.
     zero_division : float, default=0.0
-        Value of 0/0, of precision and recall, too.
+        Value of 0/0, also for precision and recall.
     confidence_level : float, default=0.95
         Probability that the measure lies in its interval.
 

@@ -85,7 +85,9 @@ def render(
     )
     rows = comparison.evidence
     if rows is None:
-        raise ValueError("the page shows rows that were kept, and this comparison kept none")
+        raise ValueError(
+            "the report needs the predictions of the rows, and this comparison has not kept them"
+        )
     method = comparison.method.method
     scores: Floats = rows.scores.get(method.name, np.full(rows.truth.shape, np.nan))
     if method.wraps and not method.joint and rows.proba is not None:

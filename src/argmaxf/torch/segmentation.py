@@ -46,11 +46,11 @@ class Segmentation:
     std : Tensor
         The standard deviation of the measure of each image × class under the model.
     k : Tensor
-        How many pixels are chosen for each image × class.
+        The number of selected pixels of each image × class.
     threshold : Tensor
-        The lowest chosen probability of each image × class; of pixels equal to it only the first
-        ones may be chosen. Infinite if no pixel is chosen. Of an ensemble, with Dice the lowest
-        contribution (see `JointDecision`), with IoU the lowest mean over the members.
+        The lowest chosen probability of each image × class; only the first of several pixels equal
+        to it may be selected. Infinite if no pixel is selected. For an ensemble it is the lowest
+        contribution (Dice; see `JointDecision`) or the lowest mean over the members (IoU).
     bound : Tensor
         With `exclusive`: no labels of an image have a higher `mean`. With an ensemble and
         IoU: no mask of an image × class has a higher expected IoU. None otherwise.
@@ -86,7 +86,7 @@ def segment(
 ) -> Segmentation:
     """Return the masks with the highest expected Dice (or IoU), one for each image × class.
 
-    The pixels of a class are taken for independent given the image; the mask is then the k most
+    The pixels of a class are assumed to be independent given the image. The mask is then the k most
     probable pixels for some k, and::
 
         E[(2 T_k + s) / (k + S + s)]
@@ -101,29 +101,32 @@ def segment(
         Calibrated probabilities: batch × classes × two or more axes of pixels, of any floating
         type.
     from_logits : {"sigmoid", "softmax"}, optional
-        `probs` are logits. They become probabilities for each class by itself, or over the classes.
+        Pass logits as `probs`: a sigmoid is applied to each class separately, or a softmax over the
+        classes.
     spatial_dims : int, optional
         How many axes of pixels there are: 2 for images, 3 for volumes, 1 for rows of pixels. With
-        it `probs` may lack the axis of the batch, and so does the answer. Three axes need it, as
-        classes × height × width and batch × classes × pixels look alike.
+        it, `probs` may have no batch axis, and the result has none either. It is required for three
+        axes, which could be classes × height × width or batch × classes × pixels.
     measure : str or Measure, default="dice"
-        What is to be high in each image and class: Dice, which is F1, ``"iou"``, intersection over
-        union, or a ratio of `argmaxf.measures` by its name or as an object, such as ``"f2"``.
+        What to maximize in each image and class: Dice, which is F1, ``"iou"`` (intersection over
+        union), or a ratio of `argmaxf.measures` as a name, such as ``"f2"``, or as an object.
     exclusive : bool, default=False
-        Give each pixel to one class, for the highest mean of the classes' expected Dice (and no
+        Assign each pixel to one class, for the highest mean of the classes' expected Dice (and no
         other measure), with a proven bound: the decision of
-        `maximize_expected_macro_f(labels_per_row=1)`, image after image, where the pixels are. With
-        `include_background=False` a pixel may also stay background, which has no value of its own.
+        `maximize_expected_macro_f(labels_per_row=1)` for each image, on the device of the pixels.
+        With `include_background=False` a pixel may also stay background, which has no value of its
+        own.
     ensemble : bool, default=False
         `probs` has one more axis in front: the members of an ensemble, or the views of test-time
-        augmentation, turned back. One of them is right, and pixels are independent given which: a
-        mixture, as in `maximize_expected_f_from_mixture`, for Dice and IoU. The best
-        Dice is exact; for IoU, of which no exact algorithm is known, there is a proven `bound`.
+        augmentation after inverting them. The members form a mixture, as in
+        `maximize_expected_f_from_mixture`: one of them is right, and the pixels are independent
+        given this member. Only for Dice and IoU. The mask for Dice is optimal; for IoU, for which
+        no exact algorithm is known, there is a proven `bound`.
     weights : array-like, optional
         One weight for each member of the ensemble; equal by default.
     ignore : Tensor, optional
         Booleans, batch × pixels, batch × 1 × pixels or the shape of `probs` (of one member): True
-        for pixels that count nowhere; with `exclusive` the same for all classes.
+        for pixels to exclude; with `exclusive` the same for all classes.
     smooth : float, default=0.0
         Added to numerator and denominator of Dice or IoU; not with `exclusive` or `ensemble`.
     include_background : bool, default=True
@@ -138,10 +141,10 @@ def segment(
 
     Notes
     -----
-    A handful of passes over the pixels, of which few are sorted; they stay where they are, but for
-    rows that need more than double precision, or of many pixels that look alike, which are copied
-    to the CPU. A copy of `probs` is made where it is not contiguous, has 8 bits, or pixels are
-    ignored. On CUDA two runs give the same bits.
+    The search takes a few passes over the pixels and sorts few of them. The pixels stay on their
+    device, except for maps that need more than double precision or have many nearly equal pixels,
+    which are copied to the CPU. A copy of `probs` is made where it is not contiguous, has 8 bits,
+    or pixels are ignored. On CUDA two runs give the same bits.
 
     Examples
     --------
@@ -158,7 +161,7 @@ def segment(
     coefficients = problem.coefficients
     given = f"without smoothing, got measure={measure!r}, smooth={smooth!r}"
     if exclusive and ensemble:
-        raise ValueError("exclusive=True and ensemble=True cannot be had together")
+        raise ValueError("exclusive=True and ensemble=True cannot be combined")
     if exclusive and coefficients != DICE:
         raise ValueError(f"exclusive=True is for Dice {given}")
     if ensemble and coefficients not in (DICE, IOU):

@@ -100,10 +100,10 @@ def calibrate_temperature(
     slopes = [mean("slope", math.exp(t)) for t in (-end, end)]
     if not slopes[0] < 0.0 < slopes[1]:
         why = (
-            "every pixel is on the right side, so that the lowest temperature is the best; give "
-            "more held-out images"
+            "every pixel is classified correctly, so the lowest temperature is always the best; "
+            "pass more held-out images"
             if slopes[1] <= 0.0
-            else "the logits do not say what the truth is; check the order of images and classes"
+            else "the logits do not predict the truth; check the order of images and classes"
         )
         raise ValueError(f"no temperature between 0.01 and 100 is the best: {why}")
     s = math.exp(brentq(lambda t: mean("slope", math.exp(t)), -end, end, xtol=1e-11))
