@@ -51,10 +51,10 @@ def test_small_sets_are_the_best_of_all_by_the_definition(items, beta, zero_divi
     assert decision.gap == 0.0
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_bound_holds_beyond_the_sets_that_are_tried_one_by_one(seed):
     rng = np.random.default_rng(seed)
-    p, v = rng.beta(0.5, 3, 14), rng.lognormal(0, 2, 14)
+    p, v = rng.beta(0.5, 3, 13), rng.lognormal(0, 2, 13)
     beta = float(rng.choice([0.5, 1.0, 3.0]))
     best = max(mean for mean, _ in moments_of_every_set(p, v, beta).values())
     decision = maximize_expected_weighted_f(p, v, beta=beta)
