@@ -142,33 +142,14 @@ class Kernel:
         return as_numpy(*(np.float64(a) if isinstance(a, float) else a for a in arguments))
 
 
-def uncounted(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array whose references numba does not count, for use inside of a kernel.
-
-    numba counts them by atomic instructions at every slice and call, which for sets of some dozen
-    items takes longer than all arithmetic. The array given must outlive the one returned: arguments
-    do, and so does an array that the kernel makes and returns at its end.
-    """
-    return array
-
-
 def _let_numba_see_kernels() -> None:
     """Tell numba that a kernel that another one calls is the function that numba made of it."""
-    from numba.extending import intrinsic, overload, typeof_impl
+    from numba.extending import typeof_impl
 
-    if Kernel in typeof_impl.registry:
-        return
-    typeof_impl.register(Kernel)(lambda kernel, context: typeof_impl(kernel.dispatcher(), context))
-
-    def typed(_: Any, array: Any) -> Any:
-        def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
-            owner = arguments[0].type.elements[0]  # the first field of numba's arrays
-            return builder.insert_value(arguments[0], owner(None), 0)
-
-        return array(array), generate
-
-    without_owner = intrinsic(typed)
-    overload(uncounted)(lambda array: lambda array: without_owner(array))
+    if Kernel not in typeof_impl.registry:
+        typeof_impl.register(Kernel)(
+            lambda kernel, context: typeof_impl(kernel.dispatcher(), context)
+        )
 
 
 # The functions of `math` that kernels call, without exceptions for infinite results.

@@ -130,11 +130,11 @@ def _first(value: Any) -> Any:
 def top_items(p: NDArray[Any], threshold: float, k: int) -> Bools:
     """Mark the top k items: those above the threshold, and the first ones equal to it."""
     selected: Bools = np.greater_equal(p, threshold)
-    surplus = np.count_nonzero(selected) - k
-    if surplus > 0:
-        from argmaxf.expected.small_set_kernels import leave_out
+    if np.count_nonzero(selected) != k:
+        from argmaxf.expected.small_set_kernels import select
 
-        leave_out(contiguous(p), threshold, surplus, selected)
+        ties = k - np.count_nonzero(p > threshold)
+        select(contiguous(p), threshold, ties, selected)
     return selected
 
 

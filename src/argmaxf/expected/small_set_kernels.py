@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from argmaxf._base.compiled import kernel, reordering_kernel, uncounted
+from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.band_kernels import climb
 from argmaxf.expected.quadrature import RATIO, denominator_range
 from argmaxf.expected.tilt_kernels import (
@@ -510,14 +510,12 @@ def decide_set(ascending, c, zero_division, split_ties, limits, rule, work, f):
 @kernel
 def decide_sets(ascending, offsets, c, zero_division, split_ties, limits, k, expected, std, rivals):
     """Decide sets of items that lie one after another, each sorted, set r from offsets[r] on."""
-    own_rule, own_work, own_f = np.zeros(RULE), np.empty(WORKSPACE), np.empty(longest(offsets) + 1)
-    items, rule = uncounted(ascending), uncounted(own_rule)
-    work, f = uncounted(own_work), uncounted(own_f)
+    f, rule, work = np.empty(longest(offsets) + 1), np.zeros(RULE), np.empty(WORKSPACE)
     for r in range(k.size):
-        one = items[offsets[r] : offsets[r + 1]]
-        decided = decide_set(one, c, zero_division, split_ties, limits, rule, work, f)
-        k[r], expected[r], std[r], rivals[r] = decided
-    return own_rule, own_work, own_f  # not to be freed before
+        items = ascending[offsets[r] : offsets[r + 1]]
+        k[r], expected[r], std[r], rivals[r] = decide_set(
+            items, c, zero_division, split_ties, limits, rule, work, f
+        )
 
 
 @kernel
@@ -540,25 +538,38 @@ def spreads(ascending, c, zero_division, sizes, f, std):
 
 
 @kernel
-def leave_out(p, threshold, surplus, selected):
-    """Leave out the last items equal to the threshold, so many of them."""
-    i = p.size
-    while surplus > 0:
-        i -= 1
-        if p[i] == threshold:
-            selected[i] = False
-            surplus -= 1
+def select(p, threshold, ties, out):
+    """Mark items above the threshold, and the first `ties` of those equal to it."""
+    for i in range(p.size):
+        out[i] = p[i] > threshold
+        if p[i] == threshold and ties > 0:
+            out[i] = True
+            ties -= 1
 
 
 @kernel
-def select_sets(p, ascending, offsets, k, threshold, selected):
-    """Mark the top k items of every set, of equal ones the first; fill the lowest of them."""
+def thresholds(ascending, offsets, k, threshold, ties):
+    """Fill the lowest chosen item of every sorted set, and how many equal to it are chosen.
+
+    Where none of those is left out, all items of the set count as equal: `select_sets` is quicker.
+    """
     for r in range(k.size):
         start, stop = offsets[r], offsets[r + 1]
-        cut = first = stop - k[r]
-        threshold[r] = least = ascending[cut] if k[r] > 0 else np.inf
+        cut = stop - k[r]
+        threshold[r] = ascending[cut] if k[r] > 0 else np.inf
+        ties[r] = stop - start
+        if start < cut < stop and ascending[cut - 1] == threshold[r]:
+            ties[r] = 1
+            while ties[r] < k[r] and ascending[cut + ties[r]] == threshold[r]:
+                ties[r] += 1
+
+
+@kernel
+def select_sets(p, offsets, threshold, ties, out):
+    """Mark the chosen items of every set: those above its threshold, the first ties equal to it."""
+    for r in range(threshold.size):
+        start, stop, least = offsets[r], offsets[r + 1], threshold[r]
         for i in range(start, stop):
-            selected[i] = p[i] >= least
-        while first > start and ascending[first - 1] == least:
-            first -= 1
-        leave_out(p[start:stop], least, cut - first, selected[start:stop])
+            out[i] = p[i] >= least
+        if ties[r] < stop - start:
+            select(p[start:stop], least, ties[r], out[start:stop])

@@ -23,7 +23,6 @@ from argmaxf.expected.ties import settle
 from argmaxf.problem import Problem
 
 SMALL = 1 << 14  # sets of up to so many items are decided here
-CACHED = 1 << 15  # items sorted and decided together, while they are in the cache
 
 
 def decide_rows(p: Floats, problem: Problem) -> Decision:
@@ -36,30 +35,25 @@ def decide_rows(p: Floats, problem: Problem) -> Decision:
     rows, n = p.shape
     if problem.least:
         problem.check_reachable(int(np.count_nonzero(p > 0.0, axis=1).min()))
-    k, selected = np.empty(rows, np.int64), np.empty(p.shape, np.bool_)
+    k, ties = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    selected = np.empty(p.shape, np.bool_)
     threshold, expected, std = np.empty(rows), np.empty(rows), np.empty(rows)
-    step = max(1, CACHED // n)
+    cached = 1 << 17  # items sorted and decided together, while they are in the cache
+    step = max(1, cached // n)
 
     def work(part: slice) -> None:
-        buffer = np.empty((min(step, part.stop - part.start), n))
         for start in range(part.start, part.stop, step):
             here = slice(start, min(start + step, part.stop))
-            ascending = buffer[: here.stop - start]
-            ascending[:] = p[here]
-            ascending.sort(axis=1)
+            ascending = np.sort(p[here], axis=1)
             if not (ascending[:, 0].min() >= 0.0 and ascending[:, -1].max() <= 1.0):
                 raise NotAProbability
-            flat = readonly(ascending.reshape(-1))
-            offsets = readonly(np.arange(len(ascending) + 1) * n)
-            k[here], expected[here], std[here] = _best_sizes(flat, offsets, problem)
-            small_set_kernels.select_sets(
-                readonly(p[here].reshape(-1)),
-                flat,
-                offsets,
-                k[here],
-                threshold[here],
-                selected[here].reshape(-1),
-            )
+            flat, offsets = readonly(ascending.reshape(-1)), np.arange(len(ascending) + 1) * n
+            k[here], expected[here], std[here] = _best_sizes(flat, readonly(offsets), problem)
+            small_set_kernels.thresholds(flat, offsets, k[here], threshold[here], ties[here])
+            np.greater_equal(p[here], threshold[here, None], out=selected[here])
+            if (ties[here] < n).any():
+                items, marks = readonly(p[here].reshape(-1)), selected[here].reshape(-1)
+                small_set_kernels.select_sets(items, offsets, threshold[here], ties[here], marks)
 
     costs = 32  # an item is about as much work as so many in a pass over an array
     in_threads(work, rows, threads_for(costs * p.size))
@@ -144,8 +138,9 @@ def _settled(ascending: Floats, problem: Problem) -> tuple[int, float, float]:
     k = settle(ascending[::-1], rivals, problem) if len(rivals) > 1 else rivals[0]
     if k == 0:
         return 0, *kernels.nothing_selected(ascending, math.fsum(ascending), c, zero, work)
-    value = float(f[k])
-    return k, value, kernels.top_spread(ascending, k, value, c, rule, work)
+    deviation = np.empty(1)
+    kernels.spreads(ascending, c, zero, np.array([k]), f, deviation)
+    return k, float(f[k]), float(deviation[0])
 
 
 def _options(problem: Problem) -> tuple[object, ...]:

@@ -215,23 +215,21 @@ def add_rare(p, tilts, size, out):
 
 
 @reordering_kernel
-def add_pairs(p, tilts, size, out):
-    """Add items in pairs to what `tilted_sums` fills: two reciprocals cost one division.
-
-    Under the tilt a pair has 0, 1 or 2 positives with probabilities in proportion to none, one and
-    two below; the mean and variance of their number are sums of terms ≥ 0.
-    """
-    for i in range(0, p.size, 2):
-        others = 1.0 if i + 1 < p.size else 0.0  # items besides the first
-        p1, p2 = p[i], p[i + 1] if others > 0.0 else 0.0
-        none, either, both = (1.0 - p1) * (1.0 - p2), p1 * (1.0 - p2) + p2 * (1.0 - p1), p1 * p2
-        for m in range(size):
-            x = tilts[PITCH + m]
-            one, two = either * x, both * x * x
-            inverse = 1.0 / (none + one + two)
-            out[m] += inverse * (one + 2.0 * two)
-            out[REST + m] += inverse * (none + others * (one + none))
-            out[VARIANCE + m] += inverse * inverse * (one * (none + two) + 4.0 * none * two)
+def add_pair(p1, q1, p2, q2, tilts, size, out):
+    """Add two items to what `tilted_sums` fills, q = 1 - p: two reciprocals cost one division."""
+    a1, b1, c1 = factor(p1, q1)
+    a2, b2, c2 = factor(p2, q2)
+    pq1, pq2 = p1 * q1, p2 * q2
+    for m in range(size):
+        w, x = tilts[m], tilts[PITCH + m]
+        f1 = a1 + b1 * x + c1 * w
+        f2 = a2 + b2 * x + c2 * w
+        inverse = 1.0 / (f1 * f2)
+        inverse1 = f2 * inverse
+        inverse2 = f1 * inverse
+        out[m] += x * (p1 * inverse1 + p2 * inverse2)
+        out[REST + m] += q1 * inverse1 + q2 * inverse2
+        out[VARIANCE + m] += x * (pq1 * inverse1 * inverse1 + pq2 * inverse2 * inverse2)
 
 
 @kernel
@@ -247,7 +245,10 @@ def tilted_sums(items, start, stop, tilts, size, out):
         out[m] = out[REST + m] = out[VARIANCE + m] = 0.0
     if rare > start:
         add_rare(items[start:rare], tilts, size, out)
-    add_pairs(items[rare:stop], tilts, size, out)
+    for i in range(rare, stop - 1, 2):
+        add_pair(items[i], 1.0 - items[i], items[i + 1], 1.0 - items[i + 1], tilts, size, out)
+    if (stop - rare) % 2 == 1:
+        add_pair(items[stop - 1], 1.0 - items[stop - 1], 0.0, 0.0, tilts, size, out)
 
 
 @kernel
