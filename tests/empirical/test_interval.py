@@ -237,7 +237,10 @@ def test_labels_of_any_kind_with_the_positive_one_named():
     words = np.array(["no", "yes"])[rng_labels]
     assert f_interval(*words, pos_label="yes") == f_interval(truth, guess)
     assert f_interval(*words, pos_label="no") == f_interval(1 - truth, 1 - guess)
-    with pytest.raises(ValueError, match=r"y_true must hold 0 and 1, got '(no|yes)': pos_label"):
+    with pytest.raises(
+        ValueError,
+        match=r"y_true must hold 0 and 1, got '(no|yes)'; pass the positive label as pos_label",
+    ):
         f_interval(*words)
     with pytest.raises(ValueError, match=r"pos_label must be one of the labels, got 'maybe'"):
         f_interval(*words, pos_label="maybe")

@@ -145,7 +145,7 @@ def test_a_batch_is_small_at_the_rate_in_use(rare, rate, n, small):
 def test_a_small_reference_is_said(rare):
     X, y = rare
     fitted = ExpectedFClassifier(LogisticRegression()).fit(X, y)
-    with pytest.warns(SmallBatchWarning, match="give freeze\\(\\) more rows"):
+    with pytest.warns(SmallBatchWarning, match="pass freeze\\(\\) more rows"):
         fitted.freeze(X[:1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -152,7 +152,7 @@ def test_a_rate_is_kept_by_every_method_that_takes_part(rows):
     for standing in found.methods:
         assert standing.counts["tp"] + standing.counts["fp"] <= 0.2 * len(y)
     (note,) = [note for note in found.notes if note.startswith("guaranteed:")]
-    assert note.startswith("guaranteed: max_selected_rate=0.2 in each batch; for the held-out rows")
+    assert note.startswith("guaranteed: max_selected_rate=0.2 in each batch; on the held-out rows")
     auto = AutoFClassifier(model, **rate).fit(X, y)
     assert auto.predict(X_new).mean() <= 0.2
 
@@ -196,7 +196,7 @@ def test_the_report_shows_the_guarantee_and_its_cost(rows):
     X, y, *_ = rows
     found = compare(X, y, LogisticRegression(), **COMPARED)
     (note,) = [note for note in found.notes if note.startswith("guaranteed:")]
-    assert re.search(r"at (no cost in|0\.\d+ of) (expected )?F", note)
+    assert re.search(r"costs (no|0\.\d+) (expected )?F", note)
     page = render(found, command=["argmaxf"])
     assert note.replace("'", "&#39;") in page
     assert "precision guaranteed at confidence level 0.9" in page
