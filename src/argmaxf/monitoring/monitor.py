@@ -320,7 +320,10 @@ class Monitor:
         return self._described(name, self._rows[str(name)], self._alarms[str(name)])
 
     def __add__(self, other: Monitor) -> Monitor:
-        """Merge two monitors of one deployed threshold, from different places or times."""
+        """Merge two monitors of one deployed threshold, from different places or times.
+
+        The alarms of both are kept, so a false alarm is up to twice as probable as in each.
+        """
         if not isinstance(other, Monitor):
             return NotImplemented
         if self._settings() != other._settings():
