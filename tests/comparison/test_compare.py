@@ -133,6 +133,19 @@ def test_many_labels_are_compared_by_macro_f():
     assert found.scores[found.chosen] == pytest.approx(f1_score(y, table, average="macro"))
 
 
+def test_a_label_with_too_few_positives_for_its_interval_is_named():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = pd.DataFrame({"often": X[:, 0] > 0.5, "seldom": X[:, 1] > np.sort(X[:, 1])[-9]}).astype(int)
+    found = argmaxf.compare(X, y, LogisticRegression(), methods=["plain", "threshold"])
+    (said,) = (note for note in found.notes if "less often than stated" in note)
+    assert "'seldom' has only 8 positives in these rows" in said
+    assert said in str(found)
+    assert not found.method.score.reliable
+    enough = argmaxf.compare(X, y["seldom"], LogisticRegression(), methods=["plain", "threshold"])
+    assert not any("less often than stated" in note for note in enough.notes)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -237,7 +237,7 @@ def test_another_measure_is_computed_and_named(data):
     p = model.predict_proba(X)[:, 1]
     expected = ExpectedFDisplay.from_predictions(p, measure="jaccard")
     assert expected.decision.k == argmaxf.maximize_expected_f(p, measure="jaccard").k
-    assert expected.line_.get_label() == "expected Jaccard"
+    assert expected.lines_[0].get_label() == "expected Jaccard"
     found = EmpiricalFDisplay.from_predictions(y, p, measure="jaccard")
     assert found.best.value == argmaxf.maximize_empirical_f(y, p, measure="jaccard").value
     guess = {"half": p >= 0.5, "tenth": p >= 0.1}

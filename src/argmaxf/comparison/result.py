@@ -26,7 +26,7 @@ from argmaxf.comparison.ranking import (
     total_error,
 )
 from argmaxf.constraints import format_cost
-from argmaxf.empirical.interval import f_interval
+from argmaxf.empirical.interval import FEWEST, f_interval
 from argmaxf.estimators.scores import last_step
 from argmaxf.estimators.shift import Distance
 from argmaxf.expected.values import expected_f
@@ -316,6 +316,7 @@ def rank(
             *cv.notes,
             *(scale_notes(sets, predictions[tuned], scores[tuned]) if tuned in scores else ()),
             *data_notes(truth, proba),
+            *interval_notes(standings, labels, truth),
         ),
         estimator=method.make(cv.estimator, cv.settings),
         evidence=evidence,
@@ -346,6 +347,22 @@ def data_notes(truth: Bools, proba: Floats | None) -> Iterator[str]:
             f"({_disagreement(truth, proba)}); calibrate them before you use them for anything "
             "else."
         )
+
+
+def interval_notes(
+    standings: Sequence[Standing], labels: Sequence[str], truth: Bools
+) -> Iterator[str]:
+    """Say which label has too few rows of a class for the intervals."""
+    if all(standing.score.reliable for standing in standings):
+        return
+    kinds = {"positive": truth.sum(axis=0), "negative": (~truth).sum(axis=0)}
+    few = min(kinds, key=lambda kind: kinds[kind].min())
+    rarest = int(kinds[few].argmin())
+    yield (
+        "The 95 % intervals may hold less often than stated: "
+        f"{labels[rarest]!r} has only {how_many(int(kinds[few][rarest]), few)} in these rows, and "
+        f"intervals of a macro average need {FEWEST} of every label."
+    )
 
 
 def _disagreement(truth: Bools, proba: Floats) -> str:

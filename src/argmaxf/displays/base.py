@@ -6,6 +6,8 @@ nothing is drawn.
 
 from __future__ import annotations
 
+import inspect
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -28,7 +30,33 @@ MOST_POINTS = 1200  # more cannot be told apart on a page; files stay small
 
 
 class Display:
-    """Arrays that can draw themselves."""
+    """Arrays that can draw themselves.
+
+    What several displays have is described here, once. In their docstrings a line such as
+    ``beta, ax : as in `Display` `` stands for the entries below; `help` and the documentation show
+    the entries in its place.
+
+    Attributes
+    ----------
+    y_true : array-like of shape (n,)
+        True labels, of two classes.
+    p : array-like of shape (n,)
+        Probabilities of being positive.
+    beta : float, default=1.0
+        Weight of recall against precision.
+    measure : str, Measure or callable, default="fbeta"
+        What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
+    pos_label : scalar, optional
+        The class that counts as positive; by default the last in sorted order.
+    ax : Axes, optional
+        Where to draw; by default in a new figure.
+    ax_ : Axes
+        Where it was drawn.
+    figure_ : Figure
+        The figure of these axes.
+    lines_ : list
+        The curves drawn.
+    """
 
     _draw: ClassVar[Any]
     from_predictions: ClassVar[Any]
@@ -37,6 +65,13 @@ class Display:
 
     ax_: Axes
     figure_: Figure
+
+    def __init_subclass__(cls) -> None:
+        """Put the shared entries of docstrings where they are referred to."""
+        for each in (cls, *vars(cls).values()):
+            described = getattr(each, "__func__", each)
+            if getattr(described, "__module__", None) == cls.__module__ and described.__doc__:
+                described.__doc__ = _with_shared_entries(described.__doc__)
 
     @classmethod
     def of(cls, *data: Any, **options: Any) -> Self:
@@ -103,14 +138,28 @@ class Display:
         """
         return self._drawn(ax)
 
-    def _drawn(self, ax: Any, **how: Any) -> Self:
+    def _drawn(self, ax: Any) -> Self:
         """Draw the display and keep where it was drawn; with `ax=False`, do nothing."""
         if ax is False:
             return self
         self.ax_ = _new_axes(self._width) if ax is None else ax
-        self._draw(self.ax_, **how)
+        self._draw(self.ax_)
         self.figure_ = self.ax_.figure  # type: ignore[assignment]
         return self
+
+
+def _with_shared_entries(text: str) -> str:
+    """Return a docstring with the entries of `Display` that it refers to."""
+    shared = re.findall(r"^(\w+)( : .+\n(?: {4}.+\n)+)", f"{inspect.getdoc(Display)}\n", re.M)
+    entries = {name: name + rest.rstrip() for name, rest in shared}
+    text = re.sub(
+        r"^(\w+(?:, \w+)*) : as in `Display`$",
+        lambda found: "\n".join(map(entries.__getitem__, found[1].split(", "))),
+        inspect.cleandoc(text),
+        flags=re.M,
+    )
+    draws = "\nax : Axes" in text
+    return text + "\n\nReturns\n-------\nDisplay\n    The display, with what was drawn.\n" * draws
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -119,10 +168,7 @@ class MeasuredDisplay(Display):
 
     Attributes
     ----------
-    beta : float
-        The β of F_β.
-    measure : Measure
-        What is shown.
+    beta, measure : as in `Display`
     """
 
     beta: float = 1.0

@@ -52,10 +52,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
         Precision, recall and F_β of thresholds in (previous score, this score].
     best : Threshold
         The best threshold that meets the constraints.
-    beta : float
-        The β of F_β.
-    measure : Measure
-        What is shown.
+    beta, measure : as in `Display`
     min_precision, min_recall, max_selected_rate : float or None
         The constraints: the largest rate is the part of the rows that may be selected.
     confidence_level : float or None
@@ -66,8 +63,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
         With `confidence_level`, the limits that are guaranteed for each threshold:
         `precision_low`, at the level at which it was tested, NaN where the tests ended before it,
         `recall_low` and `rate_high`; None for what was not asked.
-    ax_, figure_, lines_ : Axes, Figure, list
-        What was drawn.
+    ax_, figure_, lines_ : as in `Display`
     """
 
     _takes_scores: ClassVar[bool] = True
@@ -106,14 +102,10 @@ class EmpiricalFDisplay(MeasuredDisplay):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            True labels, of two classes.
+        y_true : as in `Display`
         score : array-like of shape (n,)
             Scores, larger meaning more positive.
-        beta : float, default=1.0
-            Weight of recall against precision.
-        measure : str, Measure or callable, default="fbeta"
-            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
+        beta, measure : as in `Display`
         min_precision : float, optional
             Only thresholds of at least this precision count.
         min_recall : float, optional
@@ -122,15 +114,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
             Only thresholds that select at most this part of the rows count; it is drawn, too.
         confidence_level : float, optional
             The constraints shall hold in the population at this confidence level.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        EmpiricalFDisplay
-            The display, with what was drawn.
+        pos_label, ax : as in `Display`
         """
         y, score = positives(y_true, pos_label), np.asarray(score)
         constraints = Constraints(min_precision, min_recall, max_selected_rate)
@@ -268,12 +252,7 @@ class ReliabilityDisplay(MeasuredDisplay):
         F of that set on the labels.
     best : float
         F of the best threshold on the labels, found in hindsight.
-    beta : float
-        The β of F_β.
-    measure : Measure
-        What is shown.
-    ax_, figure_, line_ : Axes, Figure, Line2D
-        What was drawn.
+    beta, measure, ax_, figure_, lines_ : as in `Display`
     """
 
     edges: Floats
@@ -307,25 +286,10 @@ class ReliabilityDisplay(MeasuredDisplay):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            True labels, of two classes.
-        p : array-like of shape (n,)
-            Probabilities of being positive.
-        beta : float, default=1.0
-            Weight of recall against precision.
-        measure : str, Measure or callable, default="fbeta"
-            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
+        y_true, p, beta, measure : as in `Display`
         n_bins : int, default=10
             Number of bins of equal width.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display, with what was drawn.
+        pos_label, ax : as in `Display`
         """
         if n_bins < 1:
             raise ValueError(f"n_bins must be at least 1, got {n_bins!r}")
@@ -366,9 +330,8 @@ class ReliabilityDisplay(MeasuredDisplay):
         x, y = self.predicted[seen], self.observed[seen]
         ax.plot([0, 1], [0, 1], color=GREY, ls="--", lw=1, label="perfectly calibrated")
         bars = np.maximum([y - self.low[seen], self.high[seen] - y], 0.0)
-        self.line_ = ax.errorbar(
-            x, y, yerr=bars, fmt="o-", color=BLUE, capsize=3, label="observed, with 95 % interval"
-        )
+        label = "observed, with 95 % interval"
+        self.lines_ = [ax.errorbar(x, y, bars, fmt="o-", color=BLUE, capsize=3, label=label)]
         ax.set_xlim(0, 1)
         ax.set_ylim(-0.3, 1.02)
         ax.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
@@ -407,14 +370,10 @@ class MethodComparisonDisplay(MeasuredDisplay):
         For each method its F minus that of `reference`, paired over the rows.
     reference : str
         The method the others are compared with.
-    beta : float
-        The β of F_β.
-    measure : Measure
-        What is shown.
+    beta, measure : as in `Display`
     confidence_level : float
         How often intervals shall hold.
-    ax_, figure_ : Axes, Figure
-        What was drawn.
+    ax_, figure_ : as in `Display`
     """
 
     scores: Mapping[str, Interval]
@@ -449,23 +408,12 @@ class MethodComparisonDisplay(MeasuredDisplay):
             True labels.
         predictions : mapping of str to array-like
             The predicted labels of each method, by its name.
-        beta : float, default=1.0
-            Weight of recall against precision.
-        measure : str, Measure or callable, default="fbeta"
-            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
+        beta, measure : as in `Display`
         confidence_level : float, default=0.95
             How often intervals shall hold.
         reference : str, optional
             The method the others are compared with; by default the best.
-        pos_label : scalar, optional
-            The class that counts as positive; by default the last in sorted order.
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        MethodComparisonDisplay
-            The display, with what was drawn.
+        pos_label, ax : as in `Display`
         """
         if not predictions:
             raise ValueError("predictions must hold at least one method, got none")
@@ -504,11 +452,6 @@ class MethodComparisonDisplay(MeasuredDisplay):
             Their true labels.
         **options : dict
             Further options of `from_predictions`.
-
-        Returns
-        -------
-        MethodComparisonDisplay
-            The display, with what was drawn.
         """
         predictions = {name: estimator.predict(X) for name, estimator in estimators.items()}
         return cls.from_predictions(y, predictions, **options)

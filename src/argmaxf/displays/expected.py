@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,12 +49,9 @@ class ExpectedFDisplay(MeasuredDisplay):
         Sizes at which the standard deviation of F is known, and its values.
     decision : Decision
         The best set.
-    beta : float
-        The β of F_β.
-    measure : Measure
-        The measure whose expectation is shown.
-    ax_, figure_, line_ : Axes, Figure, Line2D
-        What was drawn.
+    x : {"k", "threshold"}
+        What runs along the axis.
+    beta, measure, ax_, figure_, lines_ : as in `Display`
     """
 
     k: Ints
@@ -63,6 +60,7 @@ class ExpectedFDisplay(MeasuredDisplay):
     band_k: Ints
     band_std: Floats
     decision: Decision
+    x: str = "k"
 
     @classmethod
     def from_predictions(
@@ -73,7 +71,6 @@ class ExpectedFDisplay(MeasuredDisplay):
         measure: MeasureLike = "fbeta",
         x: str = "k",
         ax: Axes | None = None,
-        **line: Any,
     ) -> Self:
         """Draw the expected F_β of probabilities, without labels.
 
@@ -81,23 +78,10 @@ class ExpectedFDisplay(MeasuredDisplay):
 
         Parameters
         ----------
-        p : array-like of shape (n,)
-            Probabilities of being positive.
-        beta : float, default=1.0
-            Weight of recall against precision.
-        measure : str, Measure or callable, default="fbeta"
-            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
+        p, beta, measure : as in `Display`
         x : {"k", "threshold"}, default="k"
             What runs along the axis: how many are selected, or the threshold.
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-        **line : dict
-            Further keywords go to matplotlib's `plot`.
-
-        Returns
-        -------
-        ExpectedFDisplay
-            The display, with what was drawn.
+        ax : as in `Display`
         """
         decision = maximize_expected_f(p, beta=beta, measure=measure)
         falling = np.sort(as_real_array("p", p).astype(np.float64))[::-1]
@@ -109,36 +93,17 @@ class ExpectedFDisplay(MeasuredDisplay):
             band_k=band_k,
             band_std=top_spreads(falling, band_k, beta=beta, measure=measure),
             decision=decision,
+            x=check_choice("x", x, ("k", "threshold")),
             beta=beta,
             measure=measure,
-        ).plot(ax, x=x, **line)
+        )._drawn(ax)
 
-    def plot(self, ax: Axes | None = None, *, x: str = "k", **line: Any) -> Self:
-        """Draw expected F, its band and the chosen set.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-        x : {"k", "threshold"}, default="k"
-            What runs along the axis: how many are selected, or the threshold.
-        **line : dict
-            Further keywords go to matplotlib's `plot`.
-
-        Returns
-        -------
-        ExpectedFDisplay
-            The display, with what was drawn.
-        """
-        check_choice("x", x, ("k", "threshold"))
-        return self._drawn(ax, x=x, **line)
-
-    def _draw(self, ax: Axes, *, x: str, **line: Any) -> None:
-        best, f = self.decision, self.measure.title
+    def _draw(self, ax: Axes) -> None:
+        best, f, x = self.decision, self.measure.title, self.x
         along = self.k if x == "k" else self.threshold
         shown = thinned(len(along), best.k)[1:]
-        style = {"color": BLUE, "label": f"expected {f}", **line}
-        (self.line_,) = ax.plot(along[shown], self.expected[shown], **style)
+        (line,) = ax.plot(along[shown], self.expected[shown], color=BLUE, label=f"expected {f}")
+        self.lines_ = [line]
         middle = self.expected[self.band_k]
         low, high = np.clip([middle - self.band_std, middle + self.band_std], 0, 1)
         ax.fill_between(
@@ -178,8 +143,9 @@ class BetaDisplay(Display):
         The size of that set.
     precision, recall, fbeta : ndarray
         Its expected precision, recall and F_β.
-    ax_, figure_, lines_ : Axes, Figure, list
-        What was drawn.
+    marked : float or None
+        The β in use.
+    ax_, figure_, lines_ : as in `Display`
     """
 
     beta: Floats
@@ -188,6 +154,7 @@ class BetaDisplay(Display):
     precision: Floats
     recall: Floats
     fbeta: Floats
+    marked: float | None = None
 
     @classmethod
     def from_predictions(
@@ -202,19 +169,12 @@ class BetaDisplay(Display):
 
         Parameters
         ----------
-        p : array-like of shape (n,)
-            Probabilities of being positive.
+        p : as in `Display`
         betas : array-like, optional
             The values of β; by default 0.1 … 10.
         beta : float, optional
             The β in use, which is marked.
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        BetaDisplay
-            The display, with what was drawn.
+        ax : as in `Display`
         """
         every = np.geomspace(0.1, 10.0, 41) if betas is None else np.sort(np.asarray(betas, float))
         best = [maximize_expected_f(p, beta=each) for each in every.tolist()]
@@ -227,26 +187,11 @@ class BetaDisplay(Display):
             precision=top.mass[k] / np.maximum(k, 1),
             recall=top.recall[k],
             fbeta=np.array([decision.expected for decision in best]),
-        ).plot(ax, beta=beta)
+            marked=beta,
+        )._drawn(ax)
 
-    def plot(self, ax: Axes | None = None, *, beta: float | None = None) -> Self:
-        """Draw threshold, expected precision, recall and F_β against β.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-        beta : float, optional
-            The β in use, which is marked.
-
-        Returns
-        -------
-        BetaDisplay
-            The display, with what was drawn.
-        """
-        return self._drawn(ax, beta=beta)
-
-    def _draw(self, ax: Axes, *, beta: float | None) -> None:
+    def _draw(self, ax: Axes) -> None:
+        beta = self.marked
         lines = [
             ("expected precision", self.precision, GREEN, "-", 1.4),
             ("expected recall", self.recall, ORANGE, "-", 1.4),
@@ -291,12 +236,7 @@ class PriorSensitivityDisplay(MeasuredDisplay):
         Mean Kullback–Leibler divergence from the true to the assumed probabilities.
     positive_rate : float
         The rate of the probabilities given.
-    beta : float
-        The β of F_β.
-    measure : Measure
-        What is shown.
-    ax_, figure_, lines_ : Axes, Figure, list
-        What was drawn.
+    beta, measure, ax_, figure_, lines_ : as in `Display`
     """
 
     assumed: Floats
@@ -318,21 +258,10 @@ class PriorSensitivityDisplay(MeasuredDisplay):
 
         Parameters
         ----------
-        p : array-like of shape (n,)
-            Probabilities of being positive.
-        beta : float, default=1.0
-            Weight of recall against precision.
-        measure : str, Measure or callable, default="fbeta"
-            What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
+        p, beta, measure : as in `Display`
         assumed : array-like, optional
             The positive rates to try; by default from a twentieth to twenty times the odds.
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        PriorSensitivityDisplay
-            The display, with what was drawn.
+        ax : as in `Display`
         """
         true = as_real_array("p", p).astype(np.float64)
         decision = maximize_expected_f(true, beta=beta, measure=measure)  # checks p and beta
@@ -401,12 +330,7 @@ class WorstCaseDisplay(MeasuredDisplay):
         Its worst case within each band.
     best_worst : ndarray
         The best worst case that any set has.
-    beta : float
-        The β of F_β.
-    measure : Measure
-        F_β.
-    ax_, figure_, lines_ : Axes, Figure, list
-        What was drawn.
+    beta, measure, ax_, figure_, lines_ : as in `Display`
     """
 
     factors: Floats
@@ -427,19 +351,10 @@ class WorstCaseDisplay(MeasuredDisplay):
 
         Parameters
         ----------
-        p : array-like of float
-            Probabilities of being positive.
-        beta : float, default=1.0
-            Weight of recall against precision.
+        p, beta : as in `Display`
         factors : array-like of float, default=None
             The odds factors, at least 1; by default 1 … 4.
-        ax : Axes, default=None
-            Where to draw; by default new axes.
-
-        Returns
-        -------
-        WorstCaseDisplay
-            The display, with what was drawn.
+        ax : as in `Display`
         """
         given = as_probabilities("p", p, ndim=1).astype(np.float64)
         widths = np.geomspace(1.0, 4.0, 13) if factors is None else np.sort(factors)
