@@ -298,8 +298,7 @@ def rank(
 
     standings = tuple(map(standing, cv.methods))
     method = next(m for m in cv.methods if m.name == choice.chosen)
-    tuned = METHODS["threshold"].name
-    positive = cv.rows.labels.positive
+    tuned, positive = METHODS["threshold"].name, cv.rows.labels.positive
     return Comparison(
         measure=measure,
         kind=cv.rows.labels.kind,
