@@ -14,7 +14,13 @@ from argmaxf._base.arrays import Floats
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.linear_f import check_fbeta
 from argmaxf.estimators.meta import MetaFClassifier, midpoint, signed
-from argmaxf.estimators.scores import LabelScorer, TrainingData, response_method
+from argmaxf.estimators.scores import (
+    LabelScorer,
+    TrainingData,
+    joined,
+    response_method,
+    share_features,
+)
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.dependent import JointDecision, decide
 from argmaxf.expected.joint_models import JointParameters
@@ -88,12 +94,15 @@ class JointFClassifier(MetaFClassifier):
             classes = [self.counts_] * rows.target.shape[1] + [np.ones(1, np.int64)]
             labels = [Labels("multiclass", each) for each in classes]
             targets = [*(label * total for label in rows.target.T), (total == 0).astype(np.int64)]
-        scorers = [LabelScorer(self.estimator, each) for each in labels]
+        self._shared, rest, X = None, self.estimator, rows.X
+        if rows.params.keys() <= {"sample_weight"}:
+            self._shared, rest, X = share_features(self.estimator, X)
+        scorers = [LabelScorer(rest, each) for each in labels]
         self._scorers: list[LabelScorer] = Parallel()(
-            delayed(scorer.fit)(rows.X, y, **rows.params)
+            delayed(scorer.fit)(X, y, **rows.params)
             for scorer, y in zip(scorers, targets, strict=True)
         )
-        self._show_models([scorer.models_[0] for scorer in self._scorers])
+        self._show_models([joined(self._shared, scorer.models_[0]) for scorer in self._scorers])
 
     def decide(self, X: Any) -> Decision | JointDecision:
         """Return the decision for each row of a multilabel problem, and its expected F.
@@ -119,7 +128,7 @@ class JointFClassifier(MetaFClassifier):
 
     def _proba(self, X: Any) -> Floats:
         if not self._labels.is_multilabel:
-            return self._scorers[0].scores(X, "predict_proba")
+            return self._scores(X)[0]
         return np.asarray(np.minimum(self._parameters(X)[0].sum(axis=2), 1.0))
 
     def _margin(self, X: Any) -> Floats:
@@ -131,5 +140,9 @@ class JointFClassifier(MetaFClassifier):
 
     def _parameters(self, X: Any) -> tuple[Floats, Floats]:
         """Return P(y_i = 1, S = s | x), rows × labels × counts, and P(S = 0 | x)."""
-        *joint, empty = (scorer.scores(X, "predict_proba") for scorer in self._scorers)
+        *joint, empty = self._scores(X)
         return np.stack(joint, axis=1), empty[:, 0]
+
+    def _scores(self, X: Any) -> list[Floats]:
+        X = X if self._shared is None else self._shared.transform(X)
+        return [scorer.scores(X, "predict_proba") for scorer in self._scorers]

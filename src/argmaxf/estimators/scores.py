@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_validate
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
@@ -33,6 +34,18 @@ PREFERRED = {
     "multilabel-indicator": ("decision_function", "log_odds", "predict_proba"),
     "multiclass": ("predict_proba", "decision_function"),
 }
+# Modules whose transformers use the target only if their tags require it.
+UNSUPERVISED = tuple(
+    f"sklearn.{name}"
+    for name in (
+        "decomposition",
+        "feature_extraction",
+        "impute",
+        "kernel_approximation",
+        "preprocessing",
+        "random_projection",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -52,8 +65,9 @@ class TrainingData:
 class LabelScorer(BaseEstimator):
     """A classifier as a function from X to scores, (n, n_columns).
 
-    One model is fitted where the classifier can hold all labels at once, otherwise one per label.
-    Where training has one class only, a constant model is fitted in its place.
+    One model is fitted where the classifier can hold all labels at once, otherwise one per label;
+    the first steps of a pipeline are then fitted once, if they do not depend on the label. Where
+    training has one class only, a constant model is fitted in its place.
     """
 
     __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012  scikit-learn's convention
@@ -68,7 +82,11 @@ class LabelScorer(BaseEstimator):
         tags = get_tags(self.estimator).classifier_tags
         one_holds_all = isinstance(self.estimator, FrozenEstimator) or (tags and tags.multi_label)
         targets = y.T if self.labels.is_multilabel and not one_holds_all else [y]
-        self.models_ = [_fit_one(self.estimator, X, t, sample_weight, params) for t in targets]
+        self.shared_, rest = None, self.estimator
+        if len(targets) > 1 and not params:
+            self.shared_, rest, X = share_features(self.estimator, X)
+        models = [_fit_one(rest, X, t, sample_weight, params) for t in targets]
+        self.models_ = [joined(self.shared_, model) for model in models]
         return self
 
     def get_metadata_routing(self) -> Any:
@@ -83,18 +101,24 @@ class LabelScorer(BaseEstimator):
 
         Those are of `predict_log_proba`, which orders rows whose probabilities round to 0 or 1.
         """
-        if isinstance(X, HeldOut):
-            return X.tables[kind]
-        scores = np.concatenate([self._columns(model, X, kind) for model in self.models_], axis=1)
-        if np.isnan(scores).any():
-            row = int(np.argmax(np.isnan(scores).any(axis=1)))
-            name = type(last_step(self.estimator)).__name__
-            raise ValueError(f"{name} must give numbers as {kind}, got NaN in row {row}")
-        return scores
+        return X.tables[kind] if isinstance(X, HeldOut) else self.read(X, (kind,))[kind]
 
     def read(self, X: Any, kinds: Sequence[str]) -> dict[str, Floats]:
         """Return the scores of several kinds."""
-        return {kind: self.scores(X, kind) for kind in kinds}
+        models = self.models_
+        if self.shared_ is not None:
+            first = len(self.shared_)
+            models = [m[first:] if isinstance(m, Pipeline) else m for m in models]
+            X = self.shared_.transform(X)
+        found = {}
+        for kind in kinds:
+            scores = np.concatenate([self._columns(model, X, kind) for model in models], axis=1)
+            if np.isnan(scores).any():
+                row = int(np.argmax(np.isnan(scores).any(axis=1)))
+                name = type(last_step(self.estimator)).__name__
+                raise ValueError(f"{name} must give numbers as {kind}, got NaN in row {row}")
+            found[kind] = scores
+        return found
 
     def _columns(self, model: Any, X: Any, kind: str) -> Floats:
         never = 0.0 if kind == "predict_proba" else -np.inf
@@ -269,6 +293,53 @@ def weight_parameter(estimator: Any) -> str | None:
         inner = weight_parameter(last)
         return None if inner is None else f"{name}__{inner}"
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def share_features(estimator: Any, X: Any) -> tuple[Pipeline | None, Any, Any]:
+    """Return the first steps of a pipeline, fitted, the other steps, and the features these get.
+
+    The first steps are those that ignore the target, so that one fit serves every label; None where
+    there are none, or where metadata are routed to them.
+    """
+    if type(estimator) is not Pipeline or get_config()["enable_metadata_routing"]:
+        return None, estimator, X
+    steps = [step for _, step in estimator.steps[:-1]]
+    first = next((i for i, step in enumerate(steps) if not ignores_target(step)), len(steps))
+    if not first:
+        return None, estimator, X
+    shared = clone(estimator[:first])
+    return shared, estimator[first:], shared.fit_transform(X)
+
+
+def ignores_target(step: Any) -> bool:
+    """Whether a transformer is known to be the same for every target.
+
+    That is known of scikit-learn's unsupervised transformers; others may look at an optional y.
+    """
+    if step is None or isinstance(step, str):
+        return True
+    parts = {
+        Pipeline: ("steps",),
+        FeatureUnion: ("transformer_list",),
+        ColumnTransformer: ("transformers", "remainder"),
+    }.get(type(step))
+    if parts is None:
+        known = type(step).__module__.startswith(UNSUPERVISED)
+        return known and not get_tags(step).target_tags.required
+    inside = [getattr(step, name) for name in parts]
+    return all(
+        all(ignores_target(named[1]) for named in each)
+        if isinstance(each, list)
+        else ignores_target(each)
+        for each in inside
+    )
+
+
+def joined(shared: Pipeline | None, model: Any) -> Any:
+    """Return the model behind the steps that it shares with others."""
+    if shared is None or not isinstance(model, Pipeline):  # a constant model needs no features
+        return model
+    return Pipeline([*shared.steps, *model.steps])
 
 
 def _fit_one(estimator: Any, X: Any, y: NDArray[Any], weight: Any, params: dict[str, Any]) -> Any:
