@@ -29,7 +29,7 @@ from argmaxf.empirical.guarantees import (
 
 def qualifying(y, score, constraints, confidence_level=0.95):
     chance = Chance(constraints, confidence_level)
-    return guaranteed_cuts(Sample.of(y, score, chance), chance)[0]
+    return guaranteed_cuts(Sample.of(y, np.asarray(score, float)), chance)[0]
 
 
 def walked_plainly(y, score, limit, alpha):
@@ -74,18 +74,12 @@ def test_the_walk_is_the_plain_one(rng, n, limit, alpha, distinct):
     score = np.round(score * distinct) if distinct else score
     plain = walked_plainly(y, score, limit, alpha)
     chance = Chance(Constraints(limit), 1 - alpha)
-    every, some = Sample.of(y, score), Sample.of(y, score, chance)
-    found = {}
-    for sample in (every, some):
-        cuts, level = sample.cuts, sample.levels(chance)
-        counts = zip(cuts.true.tolist(), cuts.false.tolist(), strict=True)
-        assert [(y[score >= e].sum(), (~y[score >= e]).sum()) for e in cuts.edge] == list(counts)
-        counts = zip(cuts.true.tolist(), cuts.false.tolist(), level.tolist(), strict=True)
-        found[sample is every] = {(true, false): a for true, false, a in counts if a}
-    assert found[True] == pytest.approx(plain)
-    assert found[False] == {cut: found[True][cut] for cut in found[False]}
-    shortest = {true: min(cut for cut in plain if cut[0] == true) for true, _ in plain}
-    assert set(shortest.values()) <= set(found[False])
+    sample = Sample.of(y, score)
+    cuts, level = sample.cuts, sample.levels(chance)
+    counts = list(zip(cuts.true.tolist(), cuts.false.tolist(), strict=True))
+    assert [(y[score >= e].sum(), (~y[score >= e]).sum()) for e in cuts.edge] == counts
+    found = {cut: a for cut, a in zip(counts, level.tolist(), strict=True) if a}
+    assert found == pytest.approx(plain)
 
 
 def test_the_tail_is_the_sum_of_its_terms():
@@ -125,7 +119,7 @@ def test_negatives_that_a_sample_may_miss_do_not_break_it(part, spread):
             score = np.repeat([2.0, 1.0, 0.0], [above, tie, n - above - tie])
             score[:above] += spread * np.arange(above)
             chance = Chance(Constraints(limit), 1 - share)
-            if Sample.of(score == 1.0, score, chance).levels(chance).any():
+            if Sample.of(score == 1.0, score).levels(chance).any():
                 broken += multinomial.pmf(
                     [above, tie, n - above - tie], n, [p_above, p_tie, 1 - p_above - p_tie]
                 )
@@ -294,7 +288,7 @@ def test_few_rows_name_a_number_as_many_do(n):
     named = []
     for seed in range(20):
         chance = Chance(Constraints(0.9), 0.95)
-        rows = Sample.of(*sample(n, rate=0.3, apart=3.0, seed=seed), chance)
+        rows = Sample.of(*sample(n, rate=0.3, apart=3.0, seed=seed))
         named.append(rows_needed(rows, chance))
     assert 200 < np.median(named) < 1_000
 

@@ -41,7 +41,7 @@ from scipy.special import betainc, betaincinv, xlogy
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import check_strictly_between, how_many
 from argmaxf.constraints import Constraints, format_cost, format_level
-from argmaxf.empirical.cuts import Counts, Cuts, counts_at, every_count
+from argmaxf.empirical.cuts import Counts, Cuts, every_count
 from argmaxf.measures import Measure
 
 LEVEL_LEFT = 0.3  # of the level not yet spent, what each start leaves for the later ones
@@ -143,36 +143,16 @@ class Chance(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """Labelled rows, and the cuts of them that are tested; the last holds all rows."""
+    """Labelled rows, and all cuts of them; the last holds all rows."""
 
     y: Bools
     score: NDArray[Any]
     cuts: Counts
 
     @classmethod
-    def of(cls, y: Bools, score: NDArray[Any], chance: Chance | None = None) -> Sample:
-        """Return the rows with the cuts on which the tests turn, or with every cut.
-
-        Of cuts between two positives the shortest has the most precision, and the longest the
-        least. So cuts end at a positive, just before one, or where a start falls.
-        """
-        if chance is None:
-            return cls(y, score, every_count(y, score, np.ones(y.size, np.int64)))
-        positive, negative = np.sort(score[y]), np.sort(score[~y])
-        before = np.searchsorted(negative, positive, side="right")
-
-        def place(rank: float) -> int:
-            """Return the highest negative that so many rows are not below, if there is one."""
-            return bisect_left(
-                range(negative.size),
-                True,
-                key=lambda i: y.size - i - np.searchsorted(positive, negative[i]) < rank,
-            )
-
-        ranks = [rank for rank, _ in chance.starts(y.size) if negative.size]
-        at_ranks = [negative[place(rank) - 1] for rank in ranks]
-        edges = positive, negative[before[before < negative.size]], at_ranks, [score.min()]
-        return cls(y, score, counts_at(np.unique(np.concatenate(edges)), positive, negative))
+    def of(cls, y: Bools, score: NDArray[Any]) -> Sample:
+        """Return the rows with every cut of them."""
+        return cls(y, score, every_count(y, score, np.ones(y.size, np.int64)))
 
     @property
     def positives(self) -> int:
@@ -205,7 +185,7 @@ def best_guaranteed(
     y: Any, score: Any, chance: Chance, measure: Measure, zero_division: float
 ) -> tuple[Cuts, int, Guarantee]:
     """Return the cuts that qualify, which of them is the best, and what is guaranteed of it."""
-    sample = Sample.of(y, score, chance if measure.falls_with_k else None)
+    sample = Sample.of(y, score)
     passed, level = guaranteed_cuts(sample, chance)
     counts = sample.positives, y.size, measure, zero_division
     cuts = passed.rated(*counts)
@@ -345,37 +325,28 @@ def _sequence(cuts: Counts, starts: Iterable[Start], limit: float) -> Floats:
         level += start.level
         first = int(np.searchsorted(size, start.rank))
         goal = int(np.searchsorted(size, following.rank)) if following else size.size
-        end = _first_failure(cuts, first, goal, limit, level)
+        end = first + _passing(cuts.where(slice(first, goal)), limit, level)
         passed[first:end] = level
         level = level if end == goal else 0.0
     return passed
 
 
-def _first_failure(cuts: Counts, first: int, goal: int, limit: float, level: float) -> int:
-    """Return the first of some cuts that fails at a level, or `goal`."""
-    stop, many = first, 1 << 13
-    while stop < goal:
-        first, stop, many = stop, min(goal, stop + many), 2 * many
-        failed = _fails(cuts.true[first:stop], cuts.false[first:stop], limit, level)
-        if failed.any():
-            return first + int(np.argmax(failed))
-    return goal
+def _passing(cuts: Counts, limit: float, level: float) -> int:
+    """Return how many cuts pass before the first that fails.
 
-
-def _fails(true: Any, false: Any, limit: float, level: float) -> Bools:
-    """Return which cuts fail; the exact tail is only needed where Chernoff's bound does not tell.
-
-    P(Bin(k, c) ≥ T) ≤ e^{-k KL(T/k, c)} for T > ck.
+    One with a precision of at most the limit fails, as no median of a binomial exceeds its mean
+    rounded up. Chernoff's bound P(Bin(k, c) ≥ T) ≤ exp(-k KL(T / k, c)) passes most of the others.
     """
+    hopeless = cuts.true <= cuts.size * limit if level < 0.5 else np.zeros(cuts.true.size, np.bool_)
+    end = int(np.argmax(hopeless)) if hopeless.any() else cuts.true.size
+    true, false = cuts.true[:end], cuts.false[:end]
     size = true + false
     with np.errstate(divide="ignore", invalid="ignore"):
-        divergence = xlogy(true, true / (size * limit)) + xlogy(
-            false, false / (size - size * limit)
-        )
-    open_ = np.flatnonzero((true <= size * limit) | ~(divergence >= -math.log(level)))
-    failed = np.zeros(true.size, np.bool_)
-    failed[open_] = tail(true[open_], false[open_], limit) > level
-    return failed
+        wrong = xlogy(false, false / (size - size * limit))
+    divergence = xlogy(true, true / (size * limit)) + wrong
+    unclear = np.flatnonzero((true <= size * limit) | ~(divergence >= -math.log(level)))
+    failed = tail(true[unclear], false[unclear], limit) > level
+    return int(unclear[np.argmax(failed)]) if failed.any() else end
 
 
 # ------------------------------------------------------------------ how many rows would do
@@ -407,25 +378,12 @@ def rows_needed(sample: Sample, chance: Chance) -> float:
         level = passed_levels(tested, chance, top, from_top=alike)
         return bool((level[_enough_and_few(grown, chance)] > 0).any())
 
-    return _least_growth(enough) * float(size[-1])
-
-
-def _least_growth(enough: Callable[[float], bool]) -> float:
-    """Return the least growth from which on every larger one is enough, or infinity.
-
-    Growths are looked at downwards, first far apart and then close below the last that is enough.
-    """
-    wide, near = 0.3, 0.05  # the estimate is found to the second part of itself, by the first
-    least, high, low = math.inf, MOST_GROWTH, 1.0
-    for apart in (wide, near):
-        for growth in np.geomspace(high, low, math.ceil(math.log(high / low) / apart) + 1).tolist():
-            if not enough(growth):
-                break
-            least = growth
-        if not math.isfinite(least):
+    least = math.inf
+    for growth in np.geomspace(MOST_GROWTH, 1.0, 140).tolist():  # in steps of 5 %
+        if not enough(growth):
             break
-        high, low = least, max(1.0, least * math.exp(-wide))
-    return least
+        least = growth
+    return least * float(size[-1])
 
 
 def _believed(cuts: Counts, chance: Chance) -> Floats:

@@ -190,11 +190,11 @@ def maximize_empirical_f(
 
     Notes
     -----
-    The cost is one sort. Weights, and measures that may rise with false positives, need an argsort;
-    `average="samples"` needs two. A guarantee tests one threshold after another by exact binomial
-    tails, from starting points that are fixed in advance: docs/background/guarantee-proofs.md has
-    the proof. A starting point may fall among rows with equal scores; these are then ordered by a
-    fixed shuffle.
+    The cost is one sort. Weights, guarantees, and measures that may rise with false positives, need
+    an argsort; `average="samples"` needs two. A guarantee tests one threshold after another by
+    exact binomial tails, from starting points that are fixed in advance: the proof is in
+    docs/background/guarantee-proofs.md. A starting point may fall among rows with equal scores;
+    these are then ordered by a fixed shuffle.
 
     Examples
     --------
