@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from argmaxf._base.arrays import Floats
 from argmaxf.estimators.expected_f import ExpectedFClassifier, ProbabilityFClassifier
+from argmaxf.estimators.fixed_rule import Column
 from argmaxf.estimators.folds import too_rare
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.linear_f import SoftFClassifier
@@ -100,6 +101,10 @@ class MeanProbability:
     def models_(self) -> list[Any]:
         """The fitted models of all members."""
         return [model for member in self.members for model in member.estimators_]
+
+    def columns(self) -> list[list[Column]]:
+        """Return how the probabilities of each member are made."""
+        return [column for each in self.members for column in each.probability_rule().members]
 
     def predict(self, X: Any) -> Floats:
         """Return the mean probability of each label, (n, n_columns)."""

@@ -23,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import how_many
+from argmaxf.estimators.fixed_rule import Column
 from argmaxf.estimators.scores import HeldOut, LabelScorer, last_step
 
 FAR, LESS_FAR = np.log(2.0), np.log(1.2)  # log-odds from mean probability to rate of positives
@@ -123,6 +124,11 @@ class Calibrated:
     def models_(self) -> list[Any]:
         """The fitted classifiers, those of each fold in turn."""
         return [fitted for model in self.models for fitted in model.models_]
+
+    def columns(self) -> list[list[Column]]:
+        """Return how the probability of each label is made, as one member of a rule."""
+        every = range(len(self.models[0].labels.names))
+        return [[Column.calibrated(self.models, self.curves, self.kind, j) for j in every]]
 
     def predict(self, X: Any) -> Floats:
         """Return the probability of each label, (n, n_columns)."""

@@ -25,6 +25,7 @@ from argmaxf.estimators.calibration import (
     warn_about_few_positives,
     warn_about_weights,
 )
+from argmaxf.estimators.fixed_rule import FixedRule
 from argmaxf.estimators.folds import make_splits, too_rare
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.meta import (
@@ -322,6 +323,21 @@ class ProbabilityFClassifier(ScoreFClassifier):
     def _proba(self, X: Any) -> Floats:
         """Return the probabilities to decide by: calibrated, and moved to the rate of X."""
         return self._prior.moved(self._scorer.predict(X))
+
+    def probability_rule(self) -> FixedRule:
+        """Return how probabilities are made, for exports; thresholds are not set.
+
+        Returns
+        -------
+        FixedRule
+            The models and curves of each label, and the odds of another rate.
+        """
+        limits = (self.max_selected, self.min_selected, self.min_precision, self.min_recall)
+        flat = getattr(self, "calibration_", None) not in (None, "sigmoid")
+        limited = flat and any(limit is not None for limit in limits)
+        odds = None if self._prior.deploy is None else self._prior.odds()
+        columns = self._scorer.columns()
+        return FixedRule.of(self._labels, columns, np.nan, 1.0, odds=odds, limited=limited)
 
     def _average(self, labels: Labels) -> str:
         return self.average if labels.is_multilabel else "macro"

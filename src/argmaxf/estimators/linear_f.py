@@ -18,6 +18,7 @@ from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import as_weights
 from argmaxf.empirical.soft_f import LinearModel, SoftF, fit_soft_f
 from argmaxf.empirical.svmperf import MarginF, fit_margin_f
+from argmaxf.estimators.fixed_rule import Column, FixedRule, Score, linear_model
 from argmaxf.estimators.meta import FClassifier, best_thresholds, margin
 from argmaxf.measures import FBeta, Measure
 
@@ -92,6 +93,16 @@ class LinearFClassifier(FClassifier):
 
     def _scores(self, X: Any) -> Floats:
         return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def fixed_rule(self) -> FixedRule:
+        """Return the linear scores and the thresholds on them."""
+        binary = self._labels.is_binary
+        classes = self.classes_ if binary and len(self.classes_) == 2 else np.array([0, 1])
+        sign = 1.0 if not binary or self._labels.positive == classes[-1] else -1.0
+        lines = zip(self.coef_, self.intercept_, strict=True)
+        models = [linear_model(sign * coef, sign * shift, classes) for coef, shift in lines]
+        columns = [Column([Score(m, "decision_function", sign=sign)], []) for m in models]
+        return FixedRule.of(self._labels, [columns], self.threshold_, 1.0, on_scores=True)
 
     def _margin(self, X: Any) -> Floats:
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,8 +25,16 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import as_scores, as_weights
 from argmaxf.empirical.cuts import best_threshold
+from argmaxf.estimators.fixed_rule import FixedRule, columns_of
 from argmaxf.estimators.labels import Labels
-from argmaxf.estimators.scores import HeldOut, LabelScorer, TrainingData, hold_out, weight_parameter
+from argmaxf.estimators.scores import (
+    HeldOut,
+    LabelScorer,
+    TrainingData,
+    hold_out,
+    last_step,
+    weight_parameter,
+)
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.values import expected_f
 from argmaxf.measures import Interval, Measure, Ratio, as_measure
@@ -175,6 +184,20 @@ class FClassifier(ClassifierMixin, BaseEstimator):
 
     def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
         return fix_threshold(self, self._labels)
+
+    def fixed_rule(self) -> FixedRule:
+        """Return the scores and fixed thresholds by which each row is decided alone.
+
+        Returns
+        -------
+        FixedRule
+            What exports are made from; raises where rows or labels are decided together.
+        """
+        raise ValueError(
+            f"{type(self).__name__} decides rows or labels together, so it has no fixed "
+            "thresholds to export; export what its freeze() returns, with average='macro' or "
+            "'micro' where there are several labels"
+        )
 
     def _measure(self) -> Measure:
         """Return the measure to maximize."""
@@ -414,6 +437,12 @@ class PlainClassifier(ScoreFClassifier):
     def _margin(self, X: Any) -> Floats:
         return margin(self._model.scores(X, self._kind), self.threshold_)
 
+    def fixed_rule(self) -> FixedRule:
+        """Return the scores of the classifier with its own threshold."""
+        columns = columns_of(self._model, self._kind)
+        on_scores = self._kind != "predict_proba"
+        return FixedRule.of(self._labels, [columns], self.threshold_, 1.0, on_scores=on_scores)
+
 
 class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
     """A fitted classifier that decides each row alone; `freeze` returns it.
@@ -484,6 +513,44 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
             return self._labels.margins(self.estimator.decision_function(X))
         proba = self._labels.one(self.estimator.predict_proba(X))
         return margin(proba, self.threshold_, self.gain_)
+
+    def fixed_rule(self) -> FixedRule:
+        """Return the scores and thresholds by which each row is decided."""
+        frozen = self.estimator
+        if self.gain_ is None:
+            rule: FixedRule = last_step(frozen).fixed_rule()
+            return rule if frozen is last_step(frozen) else rule.behind(frozen)
+        made: FixedRule = frozen.probability_rule()
+        threshold, gain = made.spread(self.threshold_), made.spread(self.gain_)
+        return replace(made, threshold=threshold, gain=gain)
+
+    def to_sklearn(self) -> Any:
+        """Return a fitted classifier made of scikit-learn's classes, with the same predictions.
+
+        Its pickle is read where argmaxf is not installed. A binary target gives a
+        `FixedThresholdClassifier`, a multilabel one a `MultiOutputClassifier` of them, a multiclass
+        one a `Pipeline` without probabilities.
+
+        Returns
+        -------
+        classifier
+            Predictions are equal except for rounding: of rows whose score is the threshold to
+            fifteen digits, and whose calibrated probability is the threshold to nine.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from argmaxf import ExpectedFClassifier
+        >>> X, y = make_classification(2000, weights=[0.9], random_state=0)
+        >>> frozen = ExpectedFClassifier(LogisticRegression()).fit(X, y).freeze()
+        >>> service = frozen.to_sklearn()
+        >>> type(service).__name__, bool((service.predict(X) == frozen.predict(X)).all())
+        ('FixedThresholdClassifier', True)
+        """
+        from argmaxf.estimators.to_sklearn import as_sklearn
+
+        return as_sklearn(self.fixed_rule())
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

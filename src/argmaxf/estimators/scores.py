@@ -235,7 +235,7 @@ def score_fits(
     They read probabilities, where it has any, and the scores for thresholds.
     """
     wanted = dict.fromkeys(("predict_proba", response_method(estimator, PREFERRED[labels.kind])))
-    read = partial(LabelScorer.read, kinds=[kind for kind in wanted if _has(estimator, kind)])
+    read = partial(LabelScorer.read, kinds=[kind for kind in wanted if has_method(estimator, kind)])
     one = Fit(LabelScorer(estimator, labels, tuple(params)), params, read)
     return [*(replace(one, split=split) for split in splits), *([one] if whole else [])]
 
@@ -258,7 +258,7 @@ def hold_out(
 
 def response_method(estimator: Any, methods: Sequence[str]) -> str:
     """Return the first of `methods` that the classifier has; raise if it has none."""
-    found = next((method for method in methods if _has(estimator, method)), None)
+    found = next((method for method in methods if has_method(estimator, method)), None)
     if found is None:
         if not hasattr(estimator, "fit"):
             raise ValueError(f"estimator must be a classifier, got {estimator!r}")
@@ -269,7 +269,8 @@ def response_method(estimator: Any, methods: Sequence[str]) -> str:
     return found
 
 
-def _has(estimator: Any, kind: str) -> bool:
+def has_method(estimator: Any, kind: str) -> bool:
+    """Whether a classifier has a kind of scores; log-odds are of naive Bayes."""
     if kind != "log_odds":
         return hasattr(estimator, kind)
     naive_bayes = hasattr(last_step(estimator), "predict_joint_log_proba")
@@ -354,7 +355,7 @@ def _fit_one(estimator: Any, X: Any, y: NDArray[Any], weight: Any, params: dict[
 
 
 def _response(model: Any, X: Any, kind: str, never: float) -> Any:
-    if kind == "log_odds" and _has(model, kind):  # of two classes
+    if kind == "log_odds" and has_method(model, kind):  # of two classes
         log_proba = np.asarray(model.predict_log_proba(X))
         return log_proba - log_proba[:, ::-1]
     if hasattr(model, kind):

@@ -110,6 +110,14 @@ class TargetPrior:
         train, deploy = self._neutral(rates)
         return np.asarray(shift_prior(proba, train_rate=train, deploy_rate=deploy))
 
+    def odds(self) -> Floats:
+        """Return by what the target rate multiplies the odds, or shares, of each label."""
+        rates = self.rates()
+        if self.labels.kind == "multiclass":
+            return np.asarray(rates / self.train)
+        train, deploy = self._neutral(rates)
+        return np.asarray(deploy * (1.0 - train) / (train * (1.0 - deploy)))
+
     def sample_like(self, proba: Floats) -> Floats:
         """Return the training rows' probabilities as they would come at the target rate, moved.
 

@@ -19,6 +19,7 @@ from argmaxf.empirical.cuts import threshold_std
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
 from argmaxf.estimators.calibration import Calibrated
+from argmaxf.estimators.fixed_rule import FixedRule, columns_of
 from argmaxf.estimators.folds import is_share, make_splits, seed_of, too_rare
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.meta import (
@@ -305,6 +306,17 @@ class ThresholdFClassifier(ScoreFClassifier):
         if on_scores.all():
             return margins
         return np.where(on_scores, margins, margin(self._proba(X), shown))
+
+    def fixed_rule(self) -> FixedRule:
+        """Return the scores of each label and the thresholds on them."""
+        if self._prior.by_batch:
+            return super().fixed_rule()
+        (shown, threshold), gain = self._cuts, self._gain
+        if self._logistic and not np.isnan(shown).any():
+            columns = columns_of(self._model, "predict_proba")
+            return FixedRule.of(self._labels, [columns], shown, 1.0)
+        columns, on_scores = columns_of(self._model, self._kind), self._kind != "predict_proba"
+        return FixedRule.of(self._labels, [columns], threshold, gain, on_scores=on_scores)
 
     def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
         frozen = copy(self)

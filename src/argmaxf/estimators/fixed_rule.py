@@ -1,0 +1,169 @@
+"""What a classifier with fixed thresholds computes, as data: what every export is made from.
+
+The probability of a label is the mean over models of a curve of each model's score; a label is
+predicted where it reaches the threshold, and of competing classes the one with the largest margin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import ClassifierChain
+from sklearn.pipeline import Pipeline
+from sklearn.svm import LinearSVC
+
+from argmaxf._base.arrays import Floats
+from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.scores import has_method, last_step
+
+LARGEST = 1e300  # what stands for the infinite scores of labels with one value in training
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number that a fitted model gives for each row: a column of one of its methods.
+
+    It is `sign` times column `place` of what `method` returns for target `output`; `log_odds` are
+    those of `predict_log_proba`. Without a place it is `constant`: the class was not in training.
+    """
+
+    model: Any
+    method: str
+    output: int | None = None  # of models that hold several labels and return a list
+    place: int | None = None  # None: the one column of a binary decision_function, or a constant
+    sign: float = 1.0
+    constant: float | None = None
+
+    @classmethod
+    def of(cls, scorer: Any, label: int, method: str) -> Score:
+        """Return the score of a label as a `LabelScorer` reads it."""
+        labels, models = scorer.labels, scorer.models_
+        model = models[0] if len(models) == 1 else models[label]
+        output, classes = None, model.classes_
+        wanted = 1 if labels.is_multilabel else labels.names[label]
+        if labels.is_multilabel and len(models) == 1 and len(labels.names) > 1:
+            if method != "predict_proba" or not _gives_lists(model):
+                return cls(model, method, place=label)
+            output, classes = label, classes[label]
+        never = 0.0 if method == "predict_proba" else -LARGEST
+        (found,) = np.nonzero(np.asarray(classes) == wanted)
+        if not found.size:
+            return cls(model, method, output, constant=never)
+        place = int(found[0])
+        if not has_method(model, method):  # of a constant label
+            return cls(model, method, output, constant=-never)
+        if method == "decision_function" and len(classes) == 2:
+            return cls(model, method, sign=1.0 if place else -1.0)
+        return cls(model, method, output, place)
+
+
+def _gives_lists(model: Any) -> bool:
+    """Whether a model of several labels has a table of probabilities for each, as forests have."""
+    inner = last_step(model)
+    while isinstance(inner, FrozenEstimator):
+        inner = last_step(inner.estimator)
+    return isinstance(model.classes_, list) and not isinstance(inner, ClassifierChain)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The probability of a label, or its score: the mean of the curves of scores.
+
+    Without curves it is the mean of the scores; `logistic` makes it a probability.
+    """
+
+    scores: list[Score]
+    curves: list[Any]
+    logistic: bool = False
+
+    @classmethod
+    def calibrated(cls, models: Sequence[Any], curves: Any, kind: str, label: int) -> Column:
+        """Return the probability of a label by the models and curves of a calibration."""
+        scores = [Score.of(model, label, kind) for model in models]
+        if not curves:
+            return cls(scores, [])
+        own = [each[label] for each in curves]
+        kept = [i for i, curve in enumerate(own) if curve is not None]
+        if not kept:
+            return cls(scores, [], logistic=kind != "predict_proba")
+        return cls([scores[i] for i in kept], [own[i] for i in kept])
+
+
+@dataclass(frozen=True)
+class FixedRule:
+    """Probabilities or scores of each label, and the thresholds on them.
+
+    The probabilities of several members, each one column for each label, are averaged, and those of
+    a multiclass target brought to a sum of 1 before and after that where they are calibrated.
+    """
+
+    labels: Labels
+    members: list[list[Column]]
+    threshold: Floats
+    gain: Floats  # what a margin is worth to each class of a multiclass target
+    odds: Floats | None = None  # by which the rate in deployment multiplies those of each label
+    limited: bool = False  # whether a limit may have put the threshold among equal probabilities
+    on_scores: bool = False  # and not on probabilities
+
+    @classmethod
+    def of(cls, labels: Labels, members: Any, threshold: Any, gain: Any, **rest: Any) -> FixedRule:
+        """Return the rule with one threshold and gain for each label."""
+        rule = cls(labels, members, np.empty(0), np.empty(0), **rest)
+        return replace(rule, threshold=rule.spread(threshold), gain=rule.spread(gain))
+
+    def spread(self, values: Any) -> Floats:
+        """Return one value for each label."""
+        return np.broadcast_to(np.asarray(values, dtype=np.float64), len(self.labels.names))
+
+    def behind(self, pipeline: Pipeline) -> FixedRule:
+        """Return the rule behind the transformers of a pipeline whose last step it is of."""
+        before = pipeline[:-1].steps
+
+        def behind(model: Any) -> Any:
+            return Pipeline([*before, ("classifier", model)])
+
+        members = [
+            [replace(c, scores=[replace(s, model=behind(s.model)) for s in c.scores]) for c in each]
+            for each in self.members
+        ]
+        return replace(self, members=members)
+
+
+def columns_of(scorer: Any, method: str) -> list[Column]:
+    """Return the columns of a `LabelScorer`."""
+    every = range(len(scorer.labels.names))
+    return [Column([Score.of(scorer, label, method)], []) for label in every]
+
+
+def linear_model(coef: Any, intercept: Any, classes: Any, kind: Any = LogisticRegression) -> Any:
+    """Return a fitted linear model of scikit-learn with this decision function."""
+    model = kind()
+    model.coef_ = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+    model.intercept_ = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+    model.classes_, model.n_features_in_ = np.asarray(classes), model.coef_.shape[1]
+    model.n_iter_ = np.zeros(1, dtype=np.int32)
+    return model
+
+
+def without_argmaxf(model: Any) -> Any:
+    """Return a fitted model with scikit-learn's classes in place of those of this package."""
+    if isinstance(model, FrozenEstimator):
+        return FrozenEstimator(without_argmaxf(model.estimator))
+    if isinstance(model, Pipeline):
+        *steps, (name, last) = model.steps
+        return Pipeline([*steps, (name, without_argmaxf(last))])
+    if not hasattr(model, "fixed_rule"):
+        return model
+    rule = model.fixed_rule()
+    scores = [column.scores[0] for column in rule.members[0]]  # of linear models, read by others
+    lines = [(s.model.coef_[0], s.model.intercept_[0], s.sign) for s in scores]
+    shifted = [b - sign * t for (_, b, sign), t in zip(lines, rule.threshold, strict=True)]
+    shifted = np.clip(shifted, -LARGEST, LARGEST)
+    if rule.labels.is_binary:
+        return linear_model(lines[0][0], shifted[0], rule.labels.classes)
+    return linear_model([coef for coef, _, _ in lines], shifted, rule.labels.classes, LinearSVC)
