@@ -253,7 +253,7 @@ class CrossValidation:
 
 def _as_scorer(model: Any, labels: Labels) -> LabelScorer:
     scorer = LabelScorer(model, labels)
-    scorer.models_ = [model]
+    scorer.models_, scorer.shared_ = [model], None
     return scorer
 
 
