@@ -201,7 +201,7 @@ def test_order_changes_nothing(n):
 def test_threads_and_chunks_change_nothing(threads, chunk):
     p = np.random.default_rng(4).beta(0.5, 5, 30_000)
     problem = maximize.Problem.of(1.0, "fbeta")
-    found = refine.decide(ArraySource(p, threads=threads, chunk=chunk), problem)[()]
+    found = refine.decide(ArraySource(p, threads=threads, chunk=chunk), problem)
     decision = maximize_expected_f(p)
     assert found.cut == (decision.threshold, decision.k)
 

@@ -1,5 +1,7 @@
 """One rule for ties on every path: exact ties go to the smallest k, near ties are told apart."""
 
+from decimal import Decimal
+
 import mpmath
 import numpy as np
 import polars as pl
@@ -8,6 +10,7 @@ import pytest
 from argmaxf import maximize_expected_f
 from argmaxf.expected import refine
 from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.ties import value_in_two_doubles
 from argmaxf.files import decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import FBeta, Jaccard
@@ -179,15 +182,21 @@ def test_many_coarse_segments_are_decided_as_arrays(options):
     compare_coarse(15_000, 1, options)
 
 
+def as_good(p, k, problem):
+    """The value of the top k in 32 digits."""
+    return value_in_two_doubles(np.sort(p)[::-1], k, problem)
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_a_summary_that_is_in_doubt_says_so(options):
-    """Segments too many to be brought are searched: where that errs, it must know."""
+def test_the_search_errs_by_less_than_doubles_tell(options):
+    """A set that the search prefers is as good as the best one to twelve digits."""
     segment, p = coarse_segments(400, 3)
     problem = Problem.of(ties="together", **options)
     for part in np.split(p, np.flatnonzero(np.diff(segment)) + 1):
         exact = maximize_expected_f(part, ties="together", **options).k
-        search = refine.decide(ArraySource(part), problem)[()]
-        assert search.optimum.k == exact or search.optimum.ambiguous
+        search = refine.decide(ArraySource(part), problem)
+        best, found = (as_good(part, k, problem) for k in (exact, search.optimum.k))
+        assert found >= best * (1 - Decimal("1e-12"))
 
 
 SPREADS = {
@@ -202,15 +211,16 @@ SPREADS = {
 
 @pytest.mark.parametrize("beta", [1e-9, 1e-3, 0.1, 1.0, 30.0, 1e5, 1e9])
 @pytest.mark.parametrize("name", SPREADS)
-def test_the_search_errs_only_where_it_is_in_doubt_for_extreme_beta(name, beta):
+def test_the_search_errs_by_less_than_doubles_tell_for_extreme_beta(name, beta):
     """Where f is near 1 the loss is searched: in 32 digits it finds the same optimum."""
     from argmaxf.expected.ties import settle
 
     p = SPREADS[name](np.random.default_rng(7), 1_000)
     problem = Problem.of(beta)
-    search = refine.decide(ArraySource(p), problem)[()]
+    search = refine.decide(ArraySource(p), problem)
     exact = maximize_expected_f(p, beta=beta).k
-    assert search.optimum.k == exact or search.optimum.ambiguous
+    best, found = (as_good(p, k, problem) for k in (exact, search.optimum.k))
+    assert found >= best * (1 - Decimal("1e-12"))
     near = {k for at in (search.optimum.k, exact) for k in range(at - 3, at + 4) if 1 <= k <= 1_000}
     assert settle(np.sort(p)[::-1], near, problem) == exact
 
@@ -260,6 +270,6 @@ def test_the_spread_counts_that_nothing_may_be_positive(p, beta):
 def test_many_equal_items_at_the_top_are_all_taken_without_a_closer_look(beta):
     """Among them f rises, if by less than doubles can tell: E[F] = (1+β²) E[k y / (k + β² S)]."""
     p = np.r_[np.full(20_000, 0.75), 0.01]
-    search = refine.decide(ArraySource(p), Problem.of(beta))[()]
+    search = refine.decide(ArraySource(p), Problem.of(beta))
     assert search.optimum.k == 20_000
     assert search.path.k.size < 10_000

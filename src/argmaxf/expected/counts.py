@@ -70,11 +70,11 @@ class PoissonBinomial(NamedTuple):
 
         if p.size <= most:
             return cls(*count_kernels.masses(p, *NO_PREFIXES))
-        groups = ArraySource(p).table()[()]
+        groups = ArraySource(p).table()
         if needs_values(groups).any():
             near_half = (p > 1 / 32) & (p < 31 / 32)
             single = Groups.of_values(*np.unique(p[near_half], return_counts=True))
-            groups = Groups.joined([ArraySource(p[~near_half]).table()[()], single])
+            groups = Groups.joined([ArraySource(p[~near_half]).table(), single])
         found = Spectrum.of(groups, p.size)
         return cls(int(found.window[0]), found.mass / found.mass.sum())
 
@@ -97,7 +97,7 @@ def curve_by_counts(descending: Floats, problem: Problem) -> Floats:
     if not isinstance(measure, Linear):
         return general_curve(descending, problem)
     if descending.size > INTERPOLATED:
-        groups = ArraySource(descending).table()[()]
+        groups = ArraySource(descending).table()
         if not needs_values(groups).any():
             n = float(descending.size)
             return CountDistribution.of(groups, n, measure, zero).curve(descending)

@@ -10,7 +10,7 @@ again:
   in which the sets differ count as tied (`grouped/search.py`).
 
 Arrays, rows, columns, segments of frames and files of up to 16,384 items are all decided by
-`small_sets.py`, and so agree. Segments too many to be brought there are, if a sketch is in doubt.
+`small_sets.py`, and so agree.
 """
 
 from __future__ import annotations

@@ -12,15 +12,13 @@ from argmaxf._base.validation import as_probabilities, as_real_array
 from argmaxf.expected.count_distribution import needs_values
 from argmaxf.expected.counts import MOST_ITEMS, curve_by_counts, value_by_counts, value_of_groups
 from argmaxf.expected.decision import ExpectedF
+from argmaxf.expected.gmean import recall_shares
 from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.grouped.integrand import Integrand, Tilt, value_of_nothing
+from argmaxf.expected.grouped.integrand import Integrand, value_of_nothing
 from argmaxf.expected.grouped.sources import groups_of_items
-from argmaxf.expected.quadrature import Nodes, reciprocal_nodes
 from argmaxf.expected.small_sets import SMALL
 from argmaxf.measures import MeasureLike
 from argmaxf.problem import Problem
-
-AT_A_TIME = 1 << 14  # items whose recall is found together: memory stays small
 
 
 def expected_f(
@@ -191,25 +189,6 @@ def _mask(selected: ArrayLike, n: int) -> NDArray[np.bool_]:
         bad = int(np.flatnonzero(~np.isin(mask, (0, 1)))[0])
         raise ValueError(f"selected must be booleans, got {mask[bad].item()!r} at position {bad}")
     return mask.astype(np.bool_)
-
-
-def recall_shares(p: ArrayLike) -> Floats:
-    r"""Return E[y_i / S] of each item: the expected recall of a set is the sum over its items.
-
-    With 1/S = Σ ω e^{-uS} it is Σ ω G(u) π_i(u), G(u) = Π (1 - p_j w), w = 1 - e^{-u}, and
-    π_i = p_i e^{-u} / (1 - p_i w).
-
-    >>> recall_shares([0.5, 0.5])
-    array([0.375, 0.375])
-    """
-    items = as_probabilities("p", p).astype(np.float64)
-    nodes = Nodes(*reciprocal_nodes(1.0, max(1.0, float(items.size))))
-    tilt, starts = Tilt.of(nodes, 1.0), range(0, items.size, AT_A_TIME)
-    blocks = [items[i : i + AT_A_TIME] for i in starts]
-    g = np.exp(sum(np.log(tilt.factor(block)).sum(axis=0) for block in blocks))
-    return np.concatenate(
-        [np.zeros(0), *(tilt.share(b) @ (nodes.weight * g * tilt.x) for b in blocks)]
-    )
 
 
 class TopSets:

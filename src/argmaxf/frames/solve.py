@@ -317,7 +317,7 @@ def decide_spill(spill: Spill, problem: Problem) -> tuple[Decision, bool]:
         decision = Decision(None, *found, problem.beta, spill.size) if found else None
     if not band.knows(problem) or decision is None:
         source = ArraySource(spill, most_held=2 * HELD)
-        decision = refine.decide(source, problem)[()].decision(spill.size)
+        decision = refine.decide(source, problem).decision(spill.size)
     if not problem.may_split:
         return decision, False
     reached = sum(np.count_nonzero(p >= decision.threshold) for p in spill.batches())

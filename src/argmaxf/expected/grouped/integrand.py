@@ -18,14 +18,14 @@ b_in the loss is 1 - f = E[(k - T + b_out R + s1 - s0) / x] = Σ_m e^{-u_m k} Ψ
 
     Ψ = ω e^{-u s1} Q (Σ_{i in} (1 - π_i) + b_out Σ_{j out} π_j + s1 - s0),   π outside with x_out.
 
-The search maximizes f by `Gain` or minimizes the loss by `Loss`.
+The search maximizes f or minimizes the loss (`Objective`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -178,7 +178,7 @@ def useful_sizes(groups: Groups, problem: Problem) -> tuple[float, float, float]
 class Profile(NamedTuple):
     """Φ at the L + 1 borders of L groups, and between which bounds it lies inside of them."""
 
-    state: Floats  # A and log Q, or what the loss is made of, (L+1, …)
+    state: Floats  # sums inside and outside, and log Q, (L+1, 3 nodes)
     phi: Floats  # Φ at the borders, (L+1, nodes)
     rise: Floats  # Φ_{i+1} - Φ_i without cancellation, (L, nodes)
     low: Floats  # Φ_k in the group is at least this, (L, nodes)
@@ -186,126 +186,76 @@ class Profile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Gain:
-    """What the search optimizes: f = offset + sign · Σ_m e^{-u_m k} Φ_k(u_m), here f itself.
+class Objective:
+    """What the search optimizes: f = offset + sign · Σ_m e^{-u_m k} Φ_k(u_m), by Φ or Ψ.
 
-    A state is A, and log Q where it changes.
+    Both are ω e^{-u s1} Q times a sum over items inside and one over those outside, with constants.
+    The latter is summed from below, so that little of it is not lost in much.
     """
 
     integrand: Integrand
-    sign: ClassVar[float] = 1.0
-    offset: ClassVar[float] = 0.0
+    is_loss: bool
 
     @property
     def u(self) -> Floats:
         """The nodes."""
         return self.integrand.nodes.u
 
+    @property
+    def sign(self) -> float:
+        """-1 where a loss is minimized."""
+        return -1.0 if self.is_loss else 1.0
+
+    @property
+    def offset(self) -> float:
+        """The value of no loss."""
+        return 1.0 if self.is_loss else 0.0
+
     def along(self, groups: Groups, rest: Groups) -> Profile:
         """Return Φ along groups from the empty set on; the rest are items below them."""
         form = self.integrand
+        c, _, b_out, s0, s1 = form.coefficients
         log_in, pi = form.inside.sums(groups)
-        gain = form.coefficients.c * pi
-        a = summed(gain) + form.coefficients.s0
-        if form.one_tilt:
-            scale = form.scale(form.log_none)
-            phi = scale * a
-            return Profile(a, phi, scale * gain, phi[:-1], phi[1:])
-        log_ratio = log_in - form.outside.sums(groups)[0]
-        log_q = summed(log_ratio) + form.log_none
-        scale = form.scale(log_q)
-        phi, states = scale * a, np.hstack([a, log_q])
-        rise = scale[:-1] * gain + a[1:] * _growth(scale, log_ratio)
-        if form.outside.b > form.inside.b:
-            return Profile(states, phi, rise, phi[:-1], phi[1:])
-        return Profile(states, phi, rise, scale[1:] * a[:-1], scale[:-1] * a[1:])
-
-    def steps(self, groups: Groups, before: Floats, after: Floats) -> tuple[Floats, Floats]:
-        """Bound Φ_k - Φ_{k-1} inside each group from below and above, given its borders' states."""
-        form = self.integrand
-        inside, outside, c = form.inside, form.outside, form.coefficients.c
-        low, high = outside.share(groups.low), outside.share(groups.high)
-        if form.one_tilt:
-            scale = form.scale(form.log_none) * c * inside.x
-            return scale * low, scale * high
-        (a0, scale0), (a1, scale1) = self._parts(before), self._parts(after)
-        pull = outside.w - inside.w
-        ends = c * inside.x + pull * a0, c * inside.x + pull * a1
-        least, most = np.minimum(*ends), np.maximum(*ends)
-        if outside.b > inside.b:  # Q_{k-1} / (1 - p w_out) = Q_k / (1 - p w_in)
-            low, high = scale0 * low, scale1 * inside.share(groups.high)
+        log_out, pi_out = (log_in, pi) if form.one_tilt else form.outside.sums(groups)
+        if self.is_loss:
+            own = group_variances(groups, form.inside.w, form.inside.x)[1]
+            other, left = b_out * pi_out, b_out * form.outside.sums(rest)[1].sum(axis=0) + s1 - s0
         else:
-            low, high = scale1 * low, scale0 * high
-        return np.where(least > 0.0, low, high) * least, np.where(most > 0.0, high, low) * most
-
-    def scale(self, states: Floats) -> Floats:
-        """Return ω e^{-u s1} Q at borders, from their states."""
-        log_q = self.integrand.log_none if self.integrand.one_tilt else states[..., self.u.size :]
-        return self.integrand.scale(log_q)
-
-    def _parts(self, states: Floats) -> tuple[Floats, Floats]:
-        """A, and ω e^{-u s1} Q, of states that hold both."""
-        return states[..., : self.u.size], self.scale(states)
-
-
-@dataclass(frozen=True)
-class Loss(Gain):
-    """1 - f, for measures that are 1 without errors.
-
-    A state is Σ (1 - π) inside, Σ π outside and log Q. What is outside is summed from below, so
-    that little of it is not lost in much.
-    """
-
-    sign: ClassVar[float] = -1.0
-    offset: ClassVar[float] = 1.0
-
-    def along(self, groups: Groups, rest: Groups) -> Profile:
-        """Return Ψ along groups from the empty set on; the rest are items below them."""
-        form = self.integrand
-        log_in = form.inside.sums(groups)[0]
-        negative = group_variances(groups, form.inside.w, form.inside.x)[1]
-        log_out, pi = form.outside.sums(groups)
-        left = form.outside.sums(rest)[1].sum(axis=0)
-        missed, false = summed(pi[::-1])[::-1] + left, summed(negative)
-        log_ratio = np.zeros_like(pi) if form.one_tilt else log_in - log_out
+            own, other, left = c * pi, np.zeros_like(pi), s0
+        inside, outside = summed(own), summed(other[::-1])[::-1] + left
+        log_ratio = log_in - log_out
         log_q = summed(log_ratio) + form.log_none
-        b_out, more = form.coefficients.b_out, form.coefficients.s1 - form.coefficients.s0
-        b, scale = false + b_out * missed + more, form.scale(log_q)
-        rise = scale[:-1] * (negative - b_out * pi) + b[1:] * _growth(scale, log_ratio)
-        small, large = (false[:-1] + b_out * missed[1:], false[1:] + b_out * missed[:-1])
-        ends = np.minimum(scale[:-1], scale[1:]), np.maximum(scale[:-1], scale[1:])
-        states = np.hstack([false, missed, log_q])
-        return Profile(states, scale * b, rise, ends[0] * (small + more), ends[1] * (large + more))
+        scale, both = form.scale(log_q), inside + outside
+        rise = scale[:-1] * (own - other) + both[1:] * _growth(scale, log_ratio)
+        low = np.minimum(scale[:-1], scale[1:]) * (inside[:-1] + outside[1:])
+        high = np.maximum(scale[:-1], scale[1:]) * (inside[1:] + outside[:-1])
+        return Profile(np.hstack([inside, outside, log_q]), scale * both, rise, low, high)
 
     def steps(self, groups: Groups, before: Floats, after: Floats) -> tuple[Floats, Floats]:
-        """Bound Ψ_k - Ψ_{k-1} inside each group from below and above, given its borders' states.
+        """Bound Φ_k - Φ_{k-1} inside each group from below and above, given its borders' states.
 
-        It is scale · Q_{k-1} · [r (1 - π_k) - b_out ρ_k + (r - 1) B_{k-1}], where ρ is π outside
-        and r = Q_k / Q_{k-1} = (1 - p w_in) / (1 - p w_out): r (1 - π) = (1 - p) / (1 - p w_out),
-        ρ = p x_out / (1 - p w_out) and r - 1 = p (w_out - w_in) / (1 - p w_out).
+        With B the sums inside and outside together, r = Q_k / Q_{k-1} = (1 - p w_in) / (1 - p
+        w_out) and ρ = p x_out / (1 - p w_out), it is scale · Q_{k-1} times r c π + (r - 1) B_{k-1},
+        and for the loss r (1 - π) - b_out ρ + (r - 1) B_{k-1}. There r π = p x_in / (1 - p w_out),
+        r (1 - π) = (1 - p) / (1 - p w_out) and r - 1 = p (w_out - w_in) / (1 - p w_out).
         """
-        form, size = self.integrand, self.u.size
-        outside, b_out = form.outside, form.coefficients.b_out
-        rest = form.coefficients.s1 - form.coefficients.s0
-        low, high = outside.share(groups.low), outside.share(groups.high)
-        missed_low, missed_high = outside.rest(groups.low), outside.rest(groups.high)
-        scale = form.scale(before[:, 2 * size :]), form.scale(after[:, 2 * size :])
-        least, most = np.minimum(*scale), np.maximum(*scale)
-        pull = outside.w - form.inside.w
-        fewest = before[:, :size] + b_out * after[:, size : 2 * size] + rest
-        largest = after[:, :size] + b_out * before[:, size : 2 * size] + rest
-        x = b_out * outside.x
-        if form.one_tilt:
-            pulls = 0.0, 0.0
-        elif outside.b > form.inside.b:
-            pulls = pull * low * fewest, pull * high * largest
-        else:
-            pulls = pull * high * largest, pull * low * fewest
-        bottom = missed_high - x * high + pulls[0]
-        top = missed_low - x * low + pulls[1]
+        form, c = self.integrand, self.integrand.coefficients
+        scales = self.scale(before), self.scale(after)
+        least_scale, most_scale = np.minimum(*scales), np.maximum(*scales)
+        (in_0, out_0, _), (in_1, out_1, _) = (np.split(s, 3, axis=1) for s in (before, after))
+        pull = form.outside.w - form.inside.w
+        own = -c.b_out * form.outside.x if self.is_loss else c.c * form.inside.x
+        ends = own + pull * (in_0 + out_1), own + pull * (in_1 + out_0)
+        least, most = np.minimum(*ends), np.maximum(*ends)
+        low, high = form.outside.share(groups.low), form.outside.share(groups.high)
+        bottom = np.where(least > 0.0, low, high) * least
+        top = np.where(most > 0.0, high, low) * most
+        if self.is_loss:
+            bottom = bottom + form.outside.rest(groups.high)
+            top = top + form.outside.rest(groups.low)
         return (
-            np.where(bottom > 0.0, least, most) * bottom,
-            np.where(top > 0.0, most, least) * top,
+            np.where(bottom > 0.0, least_scale, most_scale) * bottom,
+            np.where(top > 0.0, most_scale, least_scale) * top,
         )
 
     def scale(self, states: Floats) -> Floats:

@@ -14,15 +14,15 @@ Values are sums of exact differences from the best one on, so that neighbouring 
 even where they differ by less than the last digit of f.
 
 `Search` never looks at items: it says which groups it wants in finer ones (`wanted`) and is
-followed by a search with them (`refined`), so that any source can be searched (`run`).
+followed by a search with them (`refined`). `run` gets them from an array.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -30,48 +30,21 @@ from argmaxf._base.arrays import Bools, Floats
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.grouped.integrand import (
-    Gain,
     Integrand,
-    Loss,
+    Objective,
     has_loss,
     useful_sizes,
     value_of_nothing,
 )
+from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.problem import Problem
 
 TIE_PART = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
-IN_DOUBT = 1e-12  # below this part of them, and a few units of rounding, it is in doubt (ties.py)
-VALUE_ROUNDING = 4e-15
 NEAR_ONE = 0.5  # above this the loss is searched
 BOUND_SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
 RUN_PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
 
-Key = TypeVar("Key", bound=Hashable)
 SearchT = TypeVar("SearchT", bound="Search")
-
-
-class Source(Protocol[Key]):
-    """Where the items are: an array, a file, a frame.
-
-    It may hold the items of many decisions, each under its own key (the segments of a frame), so
-    that all of them share its passes; a source of one decision has the one key `()`.
-    """
-
-    def table(self) -> Mapping[Key, Groups]:
-        """Return all items in groups by falling probability, those with p = 0 in the last.
-
-        The groups are those of the summary (`groups.py`). This is the first pass; it raises
-        NotAProbability, or an error of its own, at a value that is no probability.
-        """
-        ...
-
-    def refine(self, wanted: Mapping[Key, Sequence[Groups]]) -> Mapping[Key, Sequence[Groups]]:
-        """Return the items of each part in finer groups, in the same order.
-
-        Bounds of finer groups are tight: `low` and `high` occur. Asked again and again, a source
-        ends with one group for each distinct value.
-        """
-        ...
 
 
 class Cut(NamedTuple):
@@ -88,7 +61,6 @@ class BestBorder(NamedTuple):
     f: float
     std: float
     last: Groups  # the one group whose lowest item is the last one chosen; none if k = 0
-    ambiguous: bool  # other sizes look as good: a summary alone cannot tell them apart
 
 
 class Path(NamedTuple):
@@ -148,10 +120,10 @@ class Search:
         parts, sizes = (self.groups[:useful], self.groups[useful:]), (self._least, self._most)
         self._integrand = Integrand.of(self.groups, coefficients, reach, self._least)
         near_one = has_loss(coefficients) and best > NEAR_ONE
-        self._objective = Loss(self._integrand) if near_one else Gain(self._integrand)
+        self._objective = Objective(self._integrand, near_one)
         path = evaluated(*parts, self._objective, sizes)
         if not near_one and path.reference > NEAR_ONE and has_loss(coefficients):
-            self._objective = Loss(self._integrand)
+            self._objective = Objective(self._integrand, is_loss=True)
             path = evaluated(*parts, self._objective, sizes)
         self.path = path
         best = self._best(path)
@@ -206,13 +178,13 @@ class Search:
 
     def decision(self, n: int) -> Decision:
         """The decision about n items as a record, without labels."""
-        k, f, std, _, _ = self.optimum
+        k, f, std, _ = self.optimum
         return Decision(None, k, self.cut.threshold, f, std, self.problem.beta, n)
 
     @cached_property
     def optimum(self) -> BestBorder:
         """The best of all borders and the empty set, and the spread there."""
-        nothing = BestBorder(0, *self.nothing, self.groups[:0], ambiguous=False)
+        nothing = BestBorder(0, *self.nothing, self.groups[:0])
         if self.path is None:
             return nothing
         k, f, allowed, top = self._borders(self.path)
@@ -221,13 +193,13 @@ class Search:
                 raise self.problem.no_set()
             return nothing
         tied = allowed & (f >= f[top] - TIE_PART * self._differing(k, k[top]))
-        ambiguous, value = len(self.rivals()) > 1, self._value_of(f[top])
+        value = self._value_of(f[top])
         if self.problem.least == 0 and value - self.nothing.mean <= TIE_PART * self._terms(value):
-            return nothing._replace(ambiguous=ambiguous)
+            return nothing
         chosen = int(np.flatnonzero(tied)[0])
         above, value = self.groups[:chosen], self._value_of(f[chosen])
         std = self._spread(above, self.groups[chosen:], value)
-        return BestBorder(int(k[chosen]), value, std, above[-1:], ambiguous)
+        return BestBorder(int(k[chosen]), value, std, above[-1:])
 
     @property
     def _offset(self) -> float:
@@ -241,22 +213,6 @@ class Search:
     def _spread(self, above: Groups, below: Groups, value: float) -> float:
         """The standard deviation of a set with this mean."""
         return self._integrand.value(above, below).std
-
-    def rivals(self) -> list[int]:
-        """Return the sizes that look as good as the best: a summary cannot tell them apart."""
-        if self.path is None:
-            return [0]
-        k, f, allowed, top = self._borders(self.path)
-        if not allowed.any():
-            return [0]
-        size = abs(self.path.reference + float(f[top]))
-        terms = size if self._offset else self._differing(k, k[top])
-        near = allowed & (f >= f[top] - IN_DOUBT * terms - VALUE_ROUNDING * size)
-        close: list[int] = np.unique(k[near]).astype(int).tolist()
-        best = self._value_of(f[top])
-        if self.problem.least > 0 or self.nothing.mean < best * (1.0 - IN_DOUBT):
-            return close
-        return [0, *close] if self.nothing.mean <= best * (1.0 + IN_DOUBT) else [0]
 
     def _borders(self, path: Path) -> tuple[Floats, Any, Bools, int]:
         """Return k and f at the borders, which may be selected, and the best of them."""
@@ -284,7 +240,9 @@ class Search:
         return np.minimum(part, size) if self._offset else size * part
 
 
-def evaluated(groups: Groups, rest: Groups, objective: Gain, sizes: tuple[float, float]) -> Path:
+def evaluated(
+    groups: Groups, rest: Groups, objective: Objective, sizes: tuple[float, float]
+) -> Path:
     """Return the values at the borders of groups; those of sets of certain `sizes` are exact."""
     u = objective.u
     state, phi, rise, low, high = objective.along(groups, rest)
@@ -316,7 +274,7 @@ def summed_around(top: int, steps: Floats) -> Floats:
 
 
 def open_groups(
-    path: Path, objective: Gain, best: float, sizes: tuple[float, float], problem: Problem
+    path: Path, objective: Objective, best: float, sizes: tuple[float, float], problem: Problem
 ) -> Bools:
     """Mark the groups that none of the three bounds closes: they may hold a better value.
 
@@ -353,7 +311,7 @@ def open_groups(
     return is_open
 
 
-def _below_chords(path: Path, objective: Gain, best: float, chance: Bools) -> Bools:
+def _below_chords(path: Path, objective: Objective, best: float, chance: Bools) -> Bools:
     """Mark runs of equal items, of those asked for, that hold nothing better than their ends.
 
     With j of N items taken in, f = P(j) + j R(j): R(j) = E[c y / x] for the label y of one of them,
@@ -395,18 +353,13 @@ def check_same(before: Groups, after: Groups) -> None:
         )
 
 
-def run(source: Source[Key], make: Callable[[Groups], SearchT]) -> dict[Key, SearchT]:
-    """Search every set of items of a source, all of them in the same passes."""
-    searches = {key: make(groups) for key, groups in source.table().items()}
-    while wanted := {key: each.wanted for key, each in searches.items() if each.wanted}:
-        finer = source.refine(wanted)
-        for key in wanted:
-            searches[key] = searches[key].refined(finer.get(key, ()))
-    lasts = {key: each.optimum.last for key, each in searches.items() if each.optimum.k}
-    unknown = {key: [last] for key, last in lasts.items() if not last.runs[0]}
-    closer = source.refine(unknown) if unknown else {}
-    for key, (last,) in unknown.items():
-        (found,) = closer.get(key) or [last[:0]]
+def run(source: ArraySource, search: SearchT) -> SearchT:
+    """Search the items of a source, given the search that begins with their summary."""
+    while wanted := search.wanted:
+        search = search.refined(source.refine(wanted))
+    last = search.optimum.last
+    if search.optimum.k and not last.runs[0]:
+        (found,) = source.refine([last])
         check_same(last, found)
-        searches[key].threshold = float(found.low[-1])
-    return searches
+        search.threshold = float(found.low[-1])
+    return search

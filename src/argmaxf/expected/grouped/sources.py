@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
@@ -64,13 +64,16 @@ class ArraySource:
         total: Floats = np.sum(list(self._fold(self.p, empty_table, add)), axis=0)
         return total
 
-    def table(self) -> dict[tuple[()], Groups]:
-        """Return all items in the groups of the summary."""
-        return {(): groups_of_table(self.sums(), zeros=True)}
+    def table(self) -> Groups:
+        """Return all items in the groups of the summary, those with p = 0 in the last."""
+        return groups_of_table(self.sums(), zeros=True)
 
-    def refine(self, wanted: Mapping[tuple[()], Sequence[Groups]]) -> dict[tuple[()], list[Groups]]:
-        """Return the same items in finer groups, in the end one for each distinct value."""
-        groups = Groups.joined(wanted[()])
+    def refine(self, wanted: Sequence[Groups]) -> list[Groups]:
+        """Return the items of each part in finer groups, in the end one for each distinct value.
+
+        Bounds of finer groups are tight: `low` and `high` occur.
+        """
+        groups = Groups.joined(wanted)
         items = self._holding(groups)
         if groups.count.sum() <= SORTED:
             values, counts = np.unique(contiguous(items[:]), return_counts=True)
@@ -78,7 +81,7 @@ class ArraySource:
         else:
             pieces = Pieces(groups, PIECES)
             finer = pieces.groups(list(self._fold(items, pieces.empty, pieces.add)))
-        return {(): [finer[_within(finer, part)] for part in wanted[()]]}
+        return [finer[_within(finer, part)] for part in wanted]
 
     def _holding(self, groups: Groups) -> NDArray[Any] | Items:
         """Return an array that has every item of some groups, and few others if any."""
@@ -134,6 +137,6 @@ def _within(finer: Groups, part: Groups) -> Bools:
 def groups_of_items(p: NDArray[Any]) -> Groups:
     """Return items as groups: each distinct value one group, or the groups of a summary."""
     if p.size > FEW_ITEMS:
-        return ArraySource(p).table()[()]
+        return ArraySource(p).table()
     values, counts = np.unique(p.astype(np.float64), return_counts=True)
     return Groups.of_values(values[::-1], counts[::-1])
