@@ -24,6 +24,7 @@ NAMES = [
     "JointDecision",
     "JointFClassifier",
     "LabelPlan",
+    "LabelledSketch",
     "MacroDecision",
     "MarginFClassifier",
     "Monitor",
@@ -43,6 +44,7 @@ NAMES = [
     "empirical_f_curve",
     "estimate_f",
     "estimate_rate",
+    "evaluate",
     "expected_f",
     "expected_f_curve",
     "f_interval",
@@ -62,6 +64,7 @@ NAMES = [
     "summarize",
     "theory",
     "torch",
+    "tune",
 ]
 HEAVY = [
     *("numpy", "scipy", "sklearn", "narwhals", "numba", "matplotlib", "pandas", "polars"),

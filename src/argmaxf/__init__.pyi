@@ -12,6 +12,7 @@ from argmaxf.comparison.result import Comparison as Comparison
 from argmaxf.empirical.guarantees import Guarantee as Guarantee
 from argmaxf.empirical.guarantees import GuaranteeError as GuaranteeError
 from argmaxf.empirical.interval import f_interval as f_interval
+from argmaxf.empirical.labelled_sketch import LabelledSketch as LabelledSketch
 from argmaxf.empirical.threshold import Curve as Curve
 from argmaxf.empirical.threshold import Threshold as Threshold
 from argmaxf.empirical.threshold import empirical_f_curve as empirical_f_curve
@@ -52,7 +53,9 @@ from argmaxf.expected.worst_case import WorstCase as WorstCase
 from argmaxf.expected.worst_case import maximize_worst_case_f as maximize_worst_case_f
 from argmaxf.frames import TiesWarning as TiesWarning
 from argmaxf.frames import decide as decide
+from argmaxf.frames import evaluate as evaluate
 from argmaxf.frames import summarize as summarize
+from argmaxf.frames import tune as tune
 from argmaxf.measures import Interval as Interval
 from argmaxf.monitoring.labelling import LabelPlan as LabelPlan
 from argmaxf.monitoring.labelling import estimate_f as estimate_f

@@ -12,6 +12,7 @@ import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import ones_unless
+from argmaxf.constraints import Constraints
 from argmaxf.measures import FBeta, Measure
 from argmaxf.measures.base import divided
 
@@ -61,6 +62,28 @@ class Counts(NamedTuple):
             recall=divided(self.true, positives, zero_division),
             rate=size / n,
         )
+
+
+def best_allowed(cuts: Cuts, slack: float, constraints: Constraints) -> int:
+    """Return the best cut that meets the constraints, but for the slack of rounding.
+
+    Where none does, say what is reachable.
+    """
+    most = constraints.max_selected_rate
+    found = cuts.rate <= (np.inf if most is None else most) + slack
+    for name in ("recall", "precision"):
+        limit, reached = getattr(constraints, f"min_{name}") or 0.0, getattr(cuts, name)
+        before, found = found, found & (reached >= limit - slack)
+        if not found.any():
+            raise ValueError(unreachable(f"min_{name}", limit, reached[before].max()))
+    return int(np.argmax(np.where(found, cuts.value, -np.inf)))
+
+
+def unreachable(name: str, limit: float, best: float) -> str:
+    """Return the message about a constraint that no allowed threshold meets."""
+    kind = name.removeprefix("min_")
+    reached = f"the highest {kind} of an allowed threshold is {best:.6g}"
+    return f"{name}={limit} cannot be reached: {reached}"
 
 
 def best_threshold(y: Any, score: Any, weight: Any, measure: Measure) -> float:

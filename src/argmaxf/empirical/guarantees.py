@@ -130,6 +130,16 @@ class Chance(NamedTuple):
     confidence_level: float
     joint: float | None = None
 
+    @classmethod
+    def of_each(
+        cls, constraints: Constraints, confidence_level: float | None, segments: int
+    ) -> Chance | None:
+        """Return what each of several segments, which share the risk, must guarantee."""
+        if confidence_level is None or segments <= 1:
+            return None if confidence_level is None else cls(constraints, confidence_level)
+        each = 1 - (1 - confidence_level) / segments
+        return cls(constraints, each, joint=confidence_level)
+
     @property
     def share(self) -> float:
         """The risk of each constraint: all have the same."""

@@ -95,19 +95,18 @@ def f_interval(
     counts = _counts(truth, guess)
     if average == "micro":
         counts = counts.sum(axis=1, keepdims=True)
-    value = np.asarray(chosen.value(*counts, zero_division=zero_division))
     covariance = np.ones((1, 1)) if average is None else _covariance(truth, guess, counts, chosen)
     design = 1.0
     if average == "micro":  # few rows say little about it: n rows count for at most n² of them
         design = max(float(covariance.sum() / np.trace(covariance)), 1.0 / len(truth))
-    smooth = type(chosen) in MEASURES.values()
-    share = 0.25 if value.size == 1 and smooth else 0.0
-    ends = [_melded(each, chosen, zero_division, tail, design, share) for each in counts.T]
+    if counts.shape[1] == 1:
+        return interval_of_counts(counts[:, 0], chosen, zero_division, tail, design)
+    value = np.asarray(chosen.value(*counts, zero_division=zero_division))
+    ends = [_melded(each, chosen, zero_division, tail, design, 0.0) for each in counts.T]
     low, high = np.array(ends).T
-    if value.size == 1:
-        return _around(low[0], value[0], high[0], chosen)
     scale = np.sqrt(np.diag(covariance))
-    correlation = covariance / np.outer(scale, scale) if smooth else np.ones_like(covariance)
+    known = type(chosen) in MEASURES.values()
+    correlation = covariance / np.outer(scale, scale) if known else np.ones_like(covariance)
     mean = float(value.mean())
     below, above = (
         float(np.sqrt(side @ correlation @ side)) / value.size
@@ -115,6 +114,16 @@ def f_interval(
     )
     enough = bool(np.minimum(counts[2], counts[3] - counts[2]).min() >= FEWEST)
     return replace(_around(mean - below, mean, mean + above, chosen), reliable=enough)
+
+
+def interval_of_counts(
+    counts: Floats, measure: Measure, zero_division: float, tail: float, design: float = 1.0
+) -> Interval:
+    """Return the value at counts T, k, S and n, and the interval that misses by `tail` each way."""
+    share = 0.25 if type(measure) in MEASURES.values() else 0.0
+    low, high = _melded(counts, measure, zero_division, tail, design, share)
+    value = float(measure.value(*counts, zero_division=zero_division))
+    return _around(low, value, high, measure)
 
 
 def f_difference(

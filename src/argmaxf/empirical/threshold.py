@@ -7,7 +7,9 @@ are.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,9 +27,11 @@ from argmaxf._base.validation import (
     second_column,
 )
 from argmaxf.constraints import Constraints
+from argmaxf.empirical.bins import CutProblem
 from argmaxf.empirical.cuts import (
     Cuts,
     above,
+    best_allowed,
     between,
     counted,
     every_cut,
@@ -41,7 +45,7 @@ from argmaxf.empirical.guarantees import (
     check_can_be_guaranteed,
     joint_guarantee,
 )
-from argmaxf.measures import Measure, MeasureLike, as_measure
+from argmaxf.measures import MeasureLike, as_measure
 from argmaxf.measures.base import divided
 
 
@@ -71,6 +75,9 @@ class Threshold:
     overall : Threshold or None
         With `by`, all rows together, each with the threshold of its segment: their value,
         precision, recall, k and guarantee; its `threshold` is None.
+    gap : float
+        How much higher the value of the exact best threshold may be: 0, but for the answer of a
+        `LabelledSketch`.
     """
 
     threshold: Any
@@ -81,6 +88,7 @@ class Threshold:
     guarantee: Any = field(default=None, repr=False)
     segment: NDArray[Any] | None = field(default=None, repr=False)
     overall: Threshold | None = field(default=None, repr=False)
+    gap: float = field(default=0.0, repr=False)
 
 
 @dataclass(frozen=True)
@@ -219,23 +227,22 @@ def maximize_empirical_f(
     >>> best.segment, best.threshold, best.overall.value
     (array(['Bonn', 'Lyon'], dtype='<U4'), array([0.25, 0.75]), 1.0)
     """
-    options = as_measure(measure, beta), check_zero_division(zero_division)
     constraints = Constraints(min_precision, min_recall, max_selected_rate)
+    problem = CutProblem(as_measure(measure, beta), check_zero_division(zero_division), constraints)
     searches = _read(y_true, score, sample_weight, average, by, pos_label)
     if confidence_level is not None:
         check_can_be_guaranteed(constraints, average, searches.weight, confidence_level)
-    found = _solved(searches, constraints, confidence_level, *options)
-    if not searches.kind:
-        return found[0]
-    if by is None:
-        return _stack(found)
-    overall = _together(searches, found, *options)
-    if confidence_level is not None:
-        free = _together(searches, _solved(searches, Constraints(), None, *options), *options)
-        cost = max(0.0, free.value - overall.value)
-        guarantees = [each.guarantee for each in found]
-        overall = replace(overall, guarantee=joint_guarantee(guarantees, confidence_level, cost))
-    return replace(_stack(found), segment=searches.names, overall=overall)
+    segments = len(searches.items) if searches.kind == "segment" else 1
+    chance = Chance.of_each(constraints, confidence_level, segments)
+    works = (
+        partial(solution, *rows, problem, chance, average, several=searches.kind == "segment")
+        for rows in searches.items
+    )
+    solutions = solve_all(searches.kind, zip(searches.names, works, strict=True))
+    if searches.kind == "segment":
+        return joined(searches.names, solutions, problem, confidence_level)
+    found = [each.best for each in solutions]
+    return _stack(found) if searches.kind else found[0]
 
 
 def empirical_f_curve(
@@ -306,28 +313,6 @@ class _Searches(NamedTuple):
         weights = [weight for _, _, weight in self.items]
         return None if weights[0] is None else np.concatenate(weights)
 
-    def chance(self, constraints: Constraints, confidence_level: float) -> Chance:
-        """Return what each must guarantee: segments share the risk, labels have their own."""
-        if self.kind != "segment" or len(self.items) == 1:
-            return Chance(constraints, confidence_level)
-        each = 1 - (1 - confidence_level) / len(self.items)
-        return Chance(constraints, each, joint=confidence_level)
-
-    def raise_joined(self, failed: list[tuple[Any, ValueError]]) -> None:
-        """Raise what failed, if anything did, as one error that names the labels or segments."""
-        if not failed:
-            return
-        name, first = failed[0]
-        message = str(first)
-        if self.kind == "segment" or (self.kind and len(self.items) > 1):
-            name = name.item() if isinstance(name, np.generic) else name
-            others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-            message = f"{self.kind} {name!r}{others}: {message}"
-        if isinstance(first, GuaranteeError):
-            rows = [error.rows for _, error in failed if isinstance(error, GuaranteeError)]
-            raise GuaranteeError(message, max(rows)) from None
-        raise ValueError(message) from None
-
 
 def _read(
     y_true: Any,
@@ -371,81 +356,111 @@ def _by_segment(y: Any, s: Any, weight: Any, average: str | None, segments: Segm
     return _Searches("segment", np.array([p[0] for p in parts]), [p[1] for p in parts], None)
 
 
-def _solved(
-    searches: _Searches,
-    constraints: Constraints,
-    confidence_level: float | None,
-    measure: Measure,
-    zero_division: float,
-) -> list[Threshold]:
-    """Return the best cut of each label or segment; those without one are named."""
-    found: list[Threshold] = []
-    failed: list[tuple[Any, ValueError]] = []
-    rate = mean_cuts if searches.average == "samples" else useful_cuts
-    for name, (y, score, weight) in zip(searches.names, searches.items, strict=True):
-        guarantee = None
+class Solution(NamedTuple):
+    """The best cut of some rows, and the weights of what it holds; of a segment."""
+
+    best: Threshold
+    counts: Any = None  # true positives, selected, positives, and all rows
+    free: Any = None  # the same of the best cut without constraints
+
+
+def solution(
+    y: Any,
+    score: Any,
+    weight: Any,
+    problem: CutProblem,
+    chance: Chance | None,
+    average: str | None = None,
+    *,
+    several: bool = False,
+) -> Solution:
+    """Return the best cut of some rows; with what it holds if they are one of several segments."""
+    measure, zero_division, constraints = (
+        problem.measure,
+        problem.zero_division,
+        problem.constraints,
+    )
+    guarantee = None
+    if chance is None:
+        rate = mean_cuts if average == "samples" else useful_cuts
+        cuts = rate(y, score, weight, measure, zero_division)
+        # Where there is nothing to find, 0/0 is any recall. Only sums of weights are rounded.
+        limits = constraints if y.any() else replace(constraints, min_recall=None)
+        rounding = 0.0 if weight is None else score.size * float(np.finfo(float).eps)
+        i = best_allowed(cuts, max(1e-12, rounding), limits)
+    else:
+        cuts, i, guarantee = best_guaranteed(y, score, chance, measure, zero_division)
+    best = Threshold(
+        threshold=cuts.threshold(i, score),
+        value=float(cuts.value[i]),
+        precision=float(cuts.precision[i]),
+        recall=float(cuts.recall[i]),
+        k=int(np.count_nonzero(score >= cuts.edge[i])) if cuts.rate[i] > 0 else 0,
+        guarantee=guarantee,
+    )
+    if not several:
+        return Solution(best)
+    free = None
+    if chance is not None:
+        free = solution(y, score, weight, problem.free(), None, several=True).counts
+    selected, heavy = score >= best.threshold, ones_unless(weight, len(y))
+    counts = [heavy @ (selected & y), heavy @ selected, heavy @ y, heavy.sum()]
+    return Solution(best, np.array(counts), free)
+
+
+def solve_all(
+    kind: str | None, searches: Iterable[tuple[Any, Callable[[], Solution]]]
+) -> list[Solution]:
+    """Search in all labels or segments; raise what fails as one error that names them."""
+    found, failed, number = [], [], 0
+    for name, work in searches:
+        number += 1
         try:
-            if confidence_level is None:
-                cuts = rate(y, score, weight, measure, zero_division)
-                # Where there is nothing to find, 0/0 is any recall.
-                limits = constraints if y.any() else replace(constraints, min_recall=None)
-                i = _best_allowed(cuts, weight, score.size, limits)
-            else:
-                chance = searches.chance(constraints, confidence_level)
-                cuts, i, guarantee = best_guaranteed(y, score, chance, measure, zero_division)
+            found.append(work())
         except ValueError as error:
             failed.append((name, error))
-            continue
-        best = Threshold(
-            threshold=cuts.threshold(i, score),
-            value=float(cuts.value[i]),
-            precision=float(cuts.precision[i]),
-            recall=float(cuts.recall[i]),
-            k=int(np.count_nonzero(score >= cuts.edge[i])) if cuts.rate[i] > 0 else 0,
-            guarantee=guarantee,
-        )
-        found.append(best)
-    searches.raise_joined(failed)
-    return found
+    if not failed:
+        return found
+    name, first = failed[0]
+    message = str(first)
+    if kind == "segment" or (kind and number > 1):
+        name = name.item() if isinstance(name, np.generic) else name
+        others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        message = f"{kind} {name!r}{others}: {message}"
+    if isinstance(first, GuaranteeError):
+        rows = [error.rows for _, error in failed if isinstance(error, GuaranteeError)]
+        raise GuaranteeError(message, max(rows)) from None
+    raise ValueError(message) from None
 
 
-def _together(
-    searches: _Searches, found: list[Threshold], measure: Measure, zero_division: float
+def joined(
+    names: NDArray[Any],
+    solutions: list[Solution],
+    problem: CutProblem,
+    confidence_level: float | None,
 ) -> Threshold:
-    """Return what all rows have together, each at the threshold of its segment."""
-    counts, k = np.zeros(4), 0
-    for (y, s, weight), best in zip(searches.items, found, strict=True):
-        selected, heavy = s >= best.threshold, ones_unless(weight, len(y))
-        counts += [heavy @ (selected & y), heavy @ selected, heavy @ y, heavy.sum()]
-        k += int(np.count_nonzero(selected))
-    true, predicted, positives, _ = counts
-    return Threshold(
+    """Return segments as one, and what all rows have together, each at its segment's threshold."""
+    found = [each.best for each in solutions]
+    measure, zero_division = problem.measure, problem.zero_division
+
+    def value(counts: Any) -> float:
+        return float(measure.value(*counts, zero_division=zero_division))
+
+    true, predicted, positives, _ = counts = np.sum([each.counts for each in solutions], axis=0)
+    guarantee = None
+    if confidence_level is not None:
+        free = np.sum([each.free for each in solutions], axis=0)
+        cost = max(0.0, value(free) - value(counts))
+        guarantee = joint_guarantee([each.guarantee for each in found], confidence_level, cost)
+    overall = Threshold(
         threshold=None,
-        value=float(measure.value(*counts, zero_division=zero_division)),
+        value=value(counts),
         precision=float(divided(true, predicted, zero_division)),
         recall=float(divided(true, positives, zero_division)),
-        k=k,
+        k=sum(each.k for each in found),
+        guarantee=guarantee,
     )
-
-
-def _best_allowed(cuts: Cuts, weight: Any, n: int, constraints: Constraints) -> int:
-    """Return the best cut that meets the constraints; say what is reachable where none does.
-
-    The rounding of n weights' sum must not decide; rows without weights are counted exactly.
-    """
-    slack = max(1e-12, 0.0 if weight is None else n * float(np.finfo(float).eps))
-    most = constraints.max_selected_rate
-    found = cuts.rate <= (np.inf if most is None else most) + slack
-    for name in ("recall", "precision"):
-        limit, reached = getattr(constraints, f"min_{name}") or 0.0, getattr(cuts, name)
-        before, found = found, found & (reached >= limit - slack)
-        if not found.any():
-            best = reached[before].max()
-            raise ValueError(
-                f"min_{name}={limit} cannot be reached: the highest {name} of an allowed "
-                f"threshold is {best:.6g}"
-            )
-    return int(np.argmax(np.where(found, cuts.value, -np.inf)))
+    return replace(_stack(found), segment=names, overall=overall)
 
 
 def _curve(cuts: Cuts) -> Curve:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from argmaxf.constraints import ChanceConstraint
+from argmaxf.empirical.labelled_sketch import LabelledSketch
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
+from argmaxf.frames.labelled import LabelledTable, summarize_labelled
 from argmaxf.frames.solve import Decisions, refusing, sketch_of, solve
 from argmaxf.frames.table import Table, names_of
 from argmaxf.measures import Interval, MeasureLike
@@ -20,17 +22,52 @@ from argmaxf.problem import Problem
 T = TypeVar("T")
 
 
-def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySketch:
-    """Return the mergeable summary of a column of probabilities.
+@overload
+def summarize(frame: Any, column: str, *, nulls: str = ...) -> ProbabilitySketch: ...
+
+
+@overload
+def summarize(
+    frame: Any,
+    column: str,
+    *,
+    nulls: str = ...,
+    label: str,
+    weight: str | None = ...,
+    pos_label: Any = ...,
+) -> LabelledSketch: ...
+
+
+def summarize(
+    frame: Any,
+    column: str,
+    *,
+    nulls: str = "raise",
+    label: str | None = None,
+    weight: str | None = None,
+    pos_label: Any = None,
+) -> ProbabilitySketch | LabelledSketch:
+    """Return the mergeable summary of a column of probabilities, or of labelled scores.
 
     Parameters
     ----------
     frame : frame
         Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
     column : str
-        Its column of probabilities; decimals and float32 are computed in float64.
+        Its column of probabilities, or of scores; decimals and float32 are computed in float64.
     nulls : {"raise", "drop"}, default="raise"
-        ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
+        ``"raise"`` refuses rows without a value, ``"drop"`` leaves them out.
+    label : str, optional
+        The column of true labels: booleans, or 0 and 1; any others with `pos_label`. With it, the
+        summary is a `LabelledSketch`, from which thresholds are tuned.
+    weight : str, optional
+        With `label`: the column of weights of the rows.
+    pos_label : scalar, optional
+        With `label`: the positive label, if the labels are not 0 and 1.
+
+    Returns
+    -------
+    ProbabilitySketch or LabelledSketch
 
     Notes
     -----
@@ -45,6 +82,12 @@ def summarize(frame: Any, column: str, *, nulls: str = "raise") -> ProbabilitySk
     >>> (a + b).n
     5
     """
+    if label is not None:
+        return summarize_labelled(
+            LabelledTable.of(frame, label, column, weight, None, nulls, pos_label)
+        )
+    if weight is not None or pos_label is not None:
+        raise ValueError("weight and pos_label are for labelled scores: give label too")
     table = Table.of(frame, column, None, nulls)
     return refusing(table, 0, partial(sketch_of, table))
 

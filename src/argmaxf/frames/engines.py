@@ -83,7 +83,7 @@ class InMemory(Engine):
     """Frames in memory: numbers are arrays beside the rows, and nothing is joined."""
 
     def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
-        keys = self.run(frame.select(*(_key(frame, column) for column in by)))
+        keys = self.run(frame.select(*(key_of(frame, column) for column in by)))
         keys = nw.maybe_reset_index(keys)  # it may have a key's name
         row = np.arange(len(keys))
         rows = with_arrays(keys, {name: row})
@@ -163,7 +163,7 @@ class Dask(Engine):
 
     def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
         rows = frame.to_native()
-        plain = as_frame(rows).select(*(_key(frame, column) for column in by)).to_native()
+        plain = as_frame(rows).select(*(key_of(frame, column) for column in by)).to_native()
         parts = plain.map_partitions(_without_duplicates, meta=plain._meta).compute()  # no shuffle
         numbers = InMemory().number(as_frame(parts), by, name).keys
         ids = plain.map_partitions(_merged, numbers.to_native(), name, meta=(name, "int64"))
@@ -251,7 +251,7 @@ def missing(frame: Frame, by: Iterable[str]) -> nw.Expr:
     return nw.any_horizontal(*tests, ignore_nulls=True).alias("missing")
 
 
-def _key(frame: Frame, name: str) -> nw.Expr:
+def key_of(frame: Frame, name: str) -> nw.Expr:
     """Return a column with one zero only: -0.0 + 0.0 is 0.0, and Arrow tells them apart."""
     return nw.col(name) + 0.0 if frame.collect_schema()[name].is_float() else nw.col(name)
 

@@ -11,12 +11,15 @@ import numpy as np
 
 from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import NotAProbability
+from argmaxf.empirical.bins import FRACTION_BITS, SHIFT, Bins, NotLabelled, numbers
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.band import Around, Counts
 from argmaxf.expected.pass_kernels import BINS, ONE, POWERS
 from argmaxf.frames.engines import CHANGED, Frame, engine_of
+from argmaxf.frames.table import LABEL, SCORE, WEIGHT, one
 
 SAMPLED = 1 << 16  # items of a sample
+CELLS, LEAST = 1 << FRACTION_BITS, 2.0**-900  # of scores: what is nearer to 0 has its own bin
 POWER, CELL, COUNT = "argmaxf_power", "argmaxf_cell", "argmaxf_count"
 
 
@@ -51,15 +54,8 @@ class ExpressionPasses:
             share = min(1.0, SAMPLED / self.n)
             sample = self._array(engine_of(self.items).sample(self.items, share))
             return Counts(ArrayPasses(sample).counts().table, self.n / max(sample.size, 1))
-        p, power, cells = self.p, nw.col(POWER), 16.0
-        is_binned = p >= 2.0**-64
-        t = nw.when(is_binned).then(p).otherwise(nw.lit(1.0))
-        # Veltkamp: c - (c - t), c = (2^52 + 1) t, is t rounded to one bit, a power of two.
-        product = t * (2.0**52 + 1.0)
-        edge = power * (1.0 + ((t / power - 1.0) * cells).floor() / cells)
-        rows = self.items.with_columns((product - (product - t)).alias(POWER))
-        rows = rows.with_columns(nw.when(power > t).then(power * 0.5).otherwise(power).alias(POWER))
-        cell = nw.when(is_binned).then(edge).otherwise(nw.lit(0.0)).alias(CELL)
+        rows = binned(self.items, self.p, 2.0**-64, 16, nw.lit(0.0))
+        cell = nw.col(CELL)
         grouped = rows.select(cell).group_by(CELL).agg(nw.len().alias(COUNT))
         found = engine_of(self.items).run(grouped)
         table = np.zeros((1, BINS), np.int64)
@@ -96,6 +92,48 @@ class ExpressionPasses:
         return np.array(self._row(above.min()))
 
 
-def one(condition: nw.Expr) -> nw.Expr:
-    """Return 1 where a condition holds, else 0."""
-    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+def binned(frame: Frame, p: nw.Expr, least: float, cells: int, small: nw.Expr) -> Frame:
+    """Add the lower edge of each number's bin: so many in each power of two from `least` on.
+
+    What is nearer to 0 has another edge.
+    """
+    power = nw.col(POWER)
+    is_binned = (p >= least) & (p <= 1.0 / least)
+    t = nw.when(is_binned).then(p).otherwise(nw.lit(1.0))
+    # Veltkamp: c - (c - t), c = (2^52 + 1) t, is t rounded to one bit, a power of two.
+    product = t * (2.0**52 + 1.0)
+    edge = power * (1.0 + ((t / power - 1.0) * cells).floor() / cells)
+    rows = frame.with_columns((product - (product - t)).alias(POWER))
+    rows = rows.with_columns(nw.when(power > t).then(power * 0.5).otherwise(power).alias(POWER))
+    found: Frame = rows.with_columns(nw.when(is_binned).then(edge).otherwise(small).alias(CELL))
+    return found
+
+
+def labelled_bins(items: Frame, *, weighted: bool) -> Bins:
+    """Count labelled scores in bins, in one query; raise NotLabelled if a row cannot be used."""
+    s, y, w = nw.col(SCORE), nw.col(LABEL), nw.col(WEIGHT) if weighted else one(nw.col(LABEL) >= 0)
+    size = nw.when(s < 0.0).then(-s).otherwise(s).alias("size")
+    rows = items.with_columns(
+        size,
+        (one(y == 1) * w).alias("true"),
+        (one(y == 0) * w).alias("false"),
+        one((y > 1) | ~(w >= 0.0) | ~(w < float("inf"))).alias("bad"),
+    )
+    rows = binned(rows.filter(w != 0.0), nw.col("size"), LEAST, CELLS, s)
+    turned = nw.when(s < 0.0, s >= -1.0 / LEAST, s <= -LEAST).then(-nw.col(CELL))
+    rows = rows.with_columns(turned.otherwise(nw.col(CELL)).alias(CELL))
+    query = rows.group_by(CELL).agg(
+        s.min().alias("low"),
+        s.max().alias("high"),
+        nw.col("true").sum(),
+        nw.col("false").sum(),
+        nw.len().alias("rows"),
+        nw.col("bad").sum(),
+    )
+    found = engine_of(items).run(query)
+    columns = (found[name].to_numpy().astype(np.float64) for name in (*Bins._fields, "bad"))
+    *sums, bad = columns
+    if bad.sum() or np.isnan(sums[0]).any():
+        raise NotLabelled
+    bins = Bins(*sums)
+    return bins.grouped(numbers(bins.low) >> SHIFT)

@@ -9,7 +9,7 @@ them, Dask has the passes done where its partitions are, Spark sums by its own e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Floats, Ints, contiguous
-from argmaxf._base.validation import NotAProbability, Segments, how_many
+from argmaxf._base.validation import NotAProbability, Segments
 from argmaxf.expected import band, pass_kernels, refine
 from argmaxf.expected.array_passes import BatchPasses
 from argmaxf.expected.by_segment import decide_by, decide_each
@@ -30,8 +30,8 @@ from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
 from argmaxf.frames.batches import column_batches, on_partitions
 from argmaxf.frames.engines import CHANGED, Dask, Frame, Spark, as_frame, engine_of, with_arrays
 from argmaxf.frames.expression_passes import ExpressionPasses
-from argmaxf.frames.spill import Spill
-from argmaxf.frames.table import Key, P, Table, unused
+from argmaxf.frames.spill import Spill, parted
+from argmaxf.frames.table import Key, P, Rule, Table, number, refusal, unused
 from argmaxf.problem import Problem
 
 T = TypeVar("T")
@@ -185,7 +185,9 @@ def refusing(table: Table, j: int, work: Callable[[], T]) -> T:
     """Do some work on the j-th column; name what is no probability, or has no segment."""
     with suppress(NotAProbability):
         return work()
-    raise refusal(table, j)  # here, what was being read is closed
+    p = number(table.columns[j])  # here, what was being read is closed
+    rule = Rule(table.columns[j], "must be in [0, 1]", (p < 0.0) | (p > 1.0))
+    raise refusal(table.frame, [rule], table.number, "probability")
 
 
 def _decide_column(table: Table, j: int, problem: Problem) -> Answer:
@@ -226,31 +228,6 @@ def checked(batches: Batches) -> Iterator[tuple[NDArray[Any], Any]]:
         if not fine or (segment is not None and segment.min(initial=0) < 0):
             raise NotAProbability
         yield p, segment
-
-
-def refusal(table: Table, j: int) -> ValueError:
-    """Return the error about the items of a column that have no probability or no segment."""
-    n = missing = wrong = no_segment = 0
-    column, extremes = table.columns[j], []
-    for p, segment in table.batches(j):
-        bad = p[(p < 0.0) | (p > 1.0)]
-        n, missing, wrong = n + p.size, missing + int(np.isnan(p).sum()), wrong + bad.size
-        extremes += [float(bad.min()), float(bad.max())] if bad.size else []
-        no_segment += 0 if segment is None else int(np.count_nonzero(segment < 0))
-    if not n:
-        return ValueError(f"column {column!r} must hold at least one probability, got none")
-    if missing:
-        return ValueError(
-            f"column {column!r} must have a value in every row, got {missing} null or NaN; "
-            "nulls='drop' leaves such rows out"
-        )
-    if wrong:
-        got = min(extremes) if min(extremes) < 0.0 else max(extremes)
-        such = how_many(wrong, "such row")
-        return ValueError(f"column {column!r} must be in [0, 1], got {got!r} ({such})")
-    if no_segment:
-        return ValueError(f"by must not be null or NaN, got {how_many(no_segment, 'such row')}")
-    return ValueError(f"{CHANGED}, got other ones the second time")
 
 
 def _held(batches: Batches, most: int | None) -> tuple[NDArray[Any], Ints | None] | None:
@@ -331,32 +308,18 @@ def _decide_parts(table: Table, j: int, problem: Problem) -> Answer:
     """
     numbers: Any = (segment for _, segment in checked(table.batches(j)))
     sizes = _sizes(numbers, table.segments)
-    large = sizes > PART
-    part = np.cumsum(np.where(large, 0, sizes)) // PART
-    part[large] = part.max() + 1 + np.arange(np.count_nonzero(large))
     found: dict[str, Any] = {
         name: np.empty(sizes.size) for name in ("threshold", "expected", "std")
     }
     found["k"], splits = np.empty(sizes.size, np.int64), False
-    with ExitStack() as stack:
-        files = [
-            tuple(stack.enter_context(closing(Spill(kind))) for kind in (np.float64, np.int32))
-            for _ in range(part.max() + 1)
-        ]
-        for p, segment in checked(table.batches(j)):
-            parted = Segments.of_numbers(part[segment], len(files))
-            for (items, numbers), rows in zip(files, parted.rows(), strict=True):
-                items.append(p[rows])
-                numbers.append(segment[rows])
-        for i, (items, numbers) in enumerate(files):
-            own = np.flatnonzero(part == i)
-            if not own.size:
-                continue
+    with parted(sizes, [np.float64], checked(table.batches(j)), PART) as parts:
+        for part in parts:
+            own, (items,) = part.segments, part.columns
             check_same(int(sizes[own].sum()), items.size)
-            if large[own[0]]:
+            if part.is_large:
                 decision, split = decide_spill(items, problem)
             else:
-                p, segment = items[:], np.searchsorted(own, numbers[:])
+                p, segment = items[:], part.places()
                 called = lambda s, own=own: _key(table, j, own[s])  # noqa: E731
                 segments = Segments.of_numbers(segment, own.size)
                 decision = decide_each(p, problem, segments, called)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from tempfile import TemporaryFile, gettempdir
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxf._base.arrays import Ints
+from argmaxf._base.validation import Segments
 from argmaxf.expected.threads import CHUNK
 
 
@@ -48,6 +50,49 @@ class Spill:
         """Yield all numbers in order."""
         for start in range(0, self.size, CHUNK):
             yield self[start : start + CHUNK]
+
+
+class Part(NamedTuple):
+    """Some segments whose rows lie in temporary files, one for each column."""
+
+    segments: Ints
+    is_large: bool  # a single segment, of more rows than are held
+    columns: tuple[Spill, ...]
+    numbers: Spill
+
+    def places(self) -> Ints:
+        """Return for each row the place of its segment among `segments`."""
+        places: Ints = np.searchsorted(self.segments, self.numbers[:])
+        return places
+
+
+@contextmanager
+def parted(
+    sizes: Ints, kinds: Sequence[Any], read: Iterable[tuple[Any, ...]], most: int
+) -> Iterator[Iterator[Part]]:
+    """Part rows by segment into temporary files of at most so many rows, where segments fit.
+
+    `sizes` are those of the segments; batches hold the columns and the numbers of the segments.
+    """
+    large = sizes > most
+    part = np.cumsum(np.where(large, 0, sizes)) // most
+    part[large] = part.max() + 1 + np.arange(np.count_nonzero(large))
+    with ExitStack() as stack:
+        files = [
+            [stack.enter_context(closing(Spill(kind))) for kind in (*kinds, np.int32)]
+            for _ in range(part.max() + 1)
+        ]
+        for batch in read:
+            rows_of = Segments.of_numbers(part[batch[-1]], len(files)).rows()
+            for columns, rows in zip(files, rows_of, strict=True):
+                for file, values in zip(columns, batch, strict=True):
+                    file.append(values[rows])
+        own = (np.flatnonzero(part == i) for i in range(len(files)))
+        yield (
+            Part(segments, bool(large[segments[0]]), tuple(columns), numbers)
+            for segments, (*columns, numbers) in zip(own, files, strict=True)
+            if segments.size
+        )
 
 
 def write_all(file: IO[bytes], data: bytes | memoryview) -> None:

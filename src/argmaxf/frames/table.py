@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.validation import check_choice
+from argmaxf._base.validation import check_choice, how_many
 from argmaxf.frames.batches import column_batches
-from argmaxf.frames.engines import Frame, Numbered, engine_of
+from argmaxf.frames.engines import CHANGED, Frame, Numbered, engine_of, missing
 from argmaxf.prior import check_fits, factor_of, move_odds
 
 P, SEGMENT = "argmaxf_p", "argmaxf_segment"
+SCORE, LABEL, WEIGHT = "argmaxf_score", "argmaxf_label", "argmaxf_weight"
 
 Key = tuple[Any, ...]
 
@@ -47,20 +48,23 @@ class Table:
         prior: Any = None,
         *,
         has_order: bool = False,
+        beside: Sequence[str] = (),
     ) -> Table:
-        """Check what a user gave, and number the segments; eager frames always have an order."""
+        """Check what a user gave, and number the segments; eager frames always have an order.
+
+        Columns `beside` the numbers may be of any type.
+        """
         try:
             rows = nw.from_native(frame)
         except TypeError:
             raise TypeError(f"frame must be a data frame, got {type(frame).__name__}") from None
         columns, names = names_of(column), names_of(by)
         has_order = has_order or isinstance(rows, nw.DataFrame)
-        _check_columns(rows, columns, names)
+        check_columns(rows, columns, names, beside)
         factors = None if prior is None else _factors(prior, len(columns))
         outputs = () if output is None else _outputs(rows, columns, output)
         if check_choice("nulls", nulls, ("raise", "drop")) == "drop":
-            p = [number(name) for name in columns]
-            rows = rows.filter(*(~(each.is_null() | each.is_nan()) for each in p))
+            rows = rows.filter(~missing(rows, (*columns, *beside)))
         if not names:
             return cls(rows, columns, outputs, factors=factors, has_order=has_order)
         (name,) = unused([*rows.collect_schema(), *outputs], [SEGMENT])
@@ -109,7 +113,54 @@ class Table:
 
     def python_keys(self) -> list[Key]:
         """Return the key of each segment as Python values, for people."""
-        return [()] if self.keys is None else _python_keys(self.keys, str(self.number))
+        return [()] if self.keys is None else python_keys(self.keys, str(self.number))
+
+
+class Rule(NamedTuple):
+    """What a column must hold, in words and as what is wrong; None if any value will do."""
+
+    column: str
+    words: str = ""
+    wrong: nw.Expr | None = None
+
+
+def refusal(
+    frame: Frame, rules: Sequence[Rule], segment: str | int | None, what: str
+) -> ValueError:
+    """Return the error about the first rule that some row breaks; found by one query.
+
+    `segment` is the column with the numbers of the segments, or how many rows are in none; `what`
+    is one value of the first column.
+    """
+    terms = [nw.len()]
+    for column, _, wrong in rules:
+        value = nw.when(nw.lit(False) if wrong is None else wrong).then(number(column))
+        terms += [one(missing(frame, [column])).sum(), value.count(), value.min(), value.max()]
+    terms += [one(nw.col(segment) < 0).sum()] if isinstance(segment, str) else []
+    query = frame.select(*(term.alias(f"a{i}") for i, term in enumerate(terms)))
+    n, *found = engine_of(frame).run(query).row(0)
+    outside = found.pop() if isinstance(segment, str) else segment
+    if not n:
+        return ValueError(f"column {rules[0].column!r} must hold at least one {what}, got none")
+    for i, (column, words, _) in enumerate(rules):
+        absent, count, low, high = found[4 * i : 4 * i + 4]
+        if absent:
+            return ValueError(
+                f"column {column!r} must have a value in every row, got {round(absent)} null or "
+                "NaN; nulls='drop' leaves such rows out"
+            )
+        if count:
+            got, such = float(low if low < 0.0 else high), how_many(count, "such row")
+            return ValueError(f"column {column!r} {words}, got {got!r} ({such})")
+    if outside:
+        such = how_many(outside, "such row")
+        return ValueError(f"by must not be null or NaN, got {such}")
+    return ValueError(f"{CHANGED}, got other ones the second time")
+
+
+def one(condition: nw.Expr) -> nw.Expr:
+    """Return 1 where a condition holds, else 0."""
+    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
 
 
 def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -144,23 +195,28 @@ def _factors(prior: Any, columns: int) -> tuple[float, ...]:
     return tuple(np.broadcast_to(factor, columns).tolist())
 
 
-def _check_columns(frame: Frame, columns: tuple[str, ...], by: tuple[str, ...]) -> None:
+def check_columns(
+    frame: Frame, columns: tuple[str, ...], by: tuple[str, ...], beside: Sequence[str] = ()
+) -> None:
     """Refuse names that are no column, or several to the engine, and columns without numbers."""
     schema = frame.collect_schema()
-    if not columns:
+    if not columns and not beside:
         raise ValueError("name at least one column of probabilities, got none")
-    for name in (*columns, *by):
+    for name in (*columns, *beside, *by):
         if name not in schema:
             raise ValueError(f"the frame has no column {name!r}; it has {list(schema)}")
-    for what, names in (("column", columns), ("by", by)):
+    for what, names in (("column", (*columns, *beside)), ("by", by)):
         if len(set(names)) < len(names):
             raise ValueError(f"{what} must name each column once, got {list(names)}")
-    for name in columns:
+    for name in (*columns, *beside):
         if name in by:
-            raise ValueError(f"by must not hold the column of probabilities, got {list(by)}")
+            raise ValueError(
+                f"by must not hold a column of probabilities, scores or labels, got {list(by)}"
+            )
+    for name in columns:
         if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
             raise ValueError(f"column {name!r} must hold numbers, got {schema[name]}")
-    for name in filter(engine_of(frame).is_pattern, (*columns, *by)):
+    for name in filter(engine_of(frame).is_pattern, (*columns, *beside, *by)):
         raise ValueError(
             f"column {name!r} must have another name: {frame.implementation.name} "
             "takes this one for a pattern"
@@ -190,7 +246,7 @@ def _numbered(frame: Frame, by: tuple[str, ...], name: str) -> Numbered:
         raise ValueError(f"by must be of types that {kind} can group, got {kinds}") from error
 
 
-def _python_keys(keys: Frame, number: str) -> list[Key]:
+def python_keys(keys: Frame, number: str) -> list[Key]:
     """Return the keys in the order of their numbers, each a tuple that is like no other."""
     names = [name for name in keys.collect_schema().names() if name != number]
     table = engine_of(keys).run(keys).sort(number)

@@ -1,0 +1,289 @@
+"""Labelled scores counted in bins, and the search for the best cut in bins that can be refined.
+
+A bin holds all rows whose scores, as doubles, agree in sign, exponent and the first eight bits of
+the fraction: 256 bins for each power of two. It knows its lowest and its highest score, so every
+cut between bins is an exact one. A cut inside a bin has at most all positives of the bin and at
+least none of its negatives, and measures rise with true and fall with false positives. That bounds
+what refining the bin can find; bins that cannot hold the best cut stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf.constraints import Constraints
+from argmaxf.empirical.bin_kernels import count_labelled
+from argmaxf.empirical.cuts import Counts, Cuts, above, best_allowed, between
+from argmaxf.measures import MCC, MEASURES, FBeta, Measure
+from argmaxf.measures.base import Ratio
+
+FRACTION_BITS = 8
+SHIFT = 52 - FRACTION_BITS  # bits of a double that a bin does not look at
+FIRST = -(1 << (63 - SHIFT))  # the number of the lowest bin
+MOST_BINS = 1 << (64 - SHIFT)
+COLUMNS = 5  # rows, weight of positives, weight of negatives, lowest and highest score
+NEAR = 1e-12  # how far rounding can move a bound
+HELD = 1 << 22  # rows that are held to be sorted
+
+
+class NotLabelled(Exception):
+    """A row without a label, a score or a weight that can be used."""
+
+
+class Bins(NamedTuple):
+    """Disjoint bins by falling score; a bin of one score has low = high."""
+
+    low: Floats
+    high: Floats
+    true: Floats  # weight of its positives
+    false: Floats  # weight of its negatives
+    rows: Floats
+
+    def where(self, chosen: Any) -> Bins:
+        """Return some of the bins."""
+        return Bins(*(column[chosen] for column in self))
+
+    @property
+    def counts(self) -> Counts:
+        """What the cut at the end of each bin holds."""
+        return Counts(self.low, np.cumsum(self.true), np.cumsum(self.false))
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether some weights are not 1."""
+        return not np.array_equal(self.true + self.false, self.rows)
+
+    @classmethod
+    def of_rows(cls, y: Any, score: Any, weight: Any) -> Bins:
+        """Return one bin for each distinct score."""
+        ones = np.ones(score.size)
+        true = np.multiply(ones if weight is None else weight, y)
+        false = (ones if weight is None else weight) - true
+        score = score.astype(np.float64)
+        return cls(score, score, true, false, ones).grouped(score)
+
+    def grouped(self, key: Any) -> Bins:
+        """Return bins of equal keys as one."""
+        order = np.argsort(-key, kind="stable")
+        key = key[order]
+        starts = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: key.size])
+        merge = np.minimum, np.maximum, np.add, np.add, np.add
+        columns = zip(merge, self, strict=True)
+        return Bins(*(f.reduceat(c[order], starts) if c.size else c for f, c in columns))
+
+
+EMPTY = Bins(*(np.zeros(0) for _ in range(COLUMNS)))
+
+
+class Zoom(NamedTuple):
+    """Which bins rows are counted in: those of so many bits less, from the first one on."""
+
+    first: int = FIRST
+    size: int = MOST_BINS
+    shift: int = SHIFT
+
+    @classmethod
+    def into(cls, low: float, high: float) -> Zoom:
+        """Return the finest bins for scores between two numbers."""
+        first, last = numbers(np.array([low, high])).tolist()
+        shift = max(0, (last - first).bit_length() - (64 - SHIFT) + 1)
+        return cls(first >> shift, (last >> shift) - (first >> shift) + 1, shift)
+
+    def table(self) -> Floats:
+        """Return a table of empty bins, whose memory is not touched before it is used."""
+        return np.zeros((self.size, COLUMNS))
+
+    def add(self, table: Floats, y: Any, score: Any, weight: Any) -> None:
+        """Count rows, all of them in these bins; raise NotLabelled if one has no label or score.
+
+        Labels are 0 and 1 in bytes; any other number stands for what cannot be used.
+        """
+        score = score.astype(np.float64) + 0.0  # one zero only
+        bits, heavy = score.view(np.int64), np.zeros(0) if weight is None else weight
+        y = np.ascontiguousarray(y).view(np.uint8)
+        if count_labelled(y, score, bits, heavy, self.first, self.shift, table):
+            raise NotLabelled
+
+    def bins(self, table: Floats) -> Bins:
+        """Return the bins of a table that are not empty."""
+        rows, true, false, low, high = table[np.flatnonzero(table[:, 0])[::-1]].T
+        return Bins(low, high, true, false, rows)
+
+
+def numbers(score: Floats) -> Ints:
+    """Return whole numbers in the order of scores."""
+    bits = (score + 0.0).view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+
+
+class BestCut(NamedTuple):
+    """The best cut between bins."""
+
+    threshold: float
+    value: float
+    precision: float
+    recall: float
+    k: int
+    counts: Floats  # weights of true positives, of what is selected, of positives, and of all rows
+
+
+@dataclass(frozen=True)
+class CutProblem:
+    """What the best cut is."""
+
+    measure: Measure
+    zero_division: float
+    constraints: Constraints
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it is known that the measure rises with true and falls with false positives."""
+        return isinstance(self.measure, Ratio) or type(self.measure) in MEASURES.values()
+
+    def free(self) -> CutProblem:
+        """Return the problem without constraints."""
+        return replace(self, constraints=Constraints())
+
+    def rated(self, bins: Bins) -> Cuts:
+        """Rate the cuts at the ends of bins, after the empty one."""
+        counts = bins.counts
+        totals = counts.true[-1], counts.size[-1]
+        return counts.with_empty().rated(*totals, self.measure, self.zero_division)
+
+    def limits(self, bins: Bins) -> tuple[Constraints, float]:
+        """Return the constraints, and how far rounding can move what they limit.
+
+        Where there is nothing to find, 0/0 is any recall.
+        """
+        found = bins.true.any()
+        asked = self.constraints if found else replace(self.constraints, min_recall=None)
+        rounding = bins.rows.sum() * np.finfo(float).eps if bins.is_weighted else 0.0
+        return asked, max(NEAR, float(rounding))
+
+    def best(self, bins: Bins, kind: Any = np.float64) -> BestCut:
+        """Return the best cut between bins; its threshold has the type of the scores."""
+        cuts, counts = self.rated(bins), bins.counts.with_empty()
+        asked, slack = self.limits(bins)
+        i = best_allowed(cuts, slack, asked)
+        low, high = bins.low.astype(kind), bins.high.astype(kind)
+        threshold = above(high[0])
+        if i:
+            threshold = between(high[i], low[i - 1]) if i < low.size else low[i - 1]
+        return BestCut(
+            float(threshold),
+            float(cuts.value[i]),
+            float(cuts.precision[i]),
+            float(cuts.recall[i]),
+            int(bins.rows[:i].sum()),
+            np.array([counts.true[i], counts.size[i], counts.true[-1], counts.size[-1]]),
+        )
+
+    def bounds(self, bins: Bins) -> Floats:
+        """Return the most that a cut inside each bin can reach, -inf where none can be the best."""
+        asked, slack = self.limits(bins)
+        ends = bins.counts
+        s, n = ends.true[-1], ends.size[-1]
+        true, false = ends.true - bins.true, ends.false - bins.false  # before each bin
+
+        def value(t: Any) -> Any:
+            return self.measure.value(t, t + false, s, n, zero_division=self.zero_division)
+
+        before, full = value(true), value(ends.true)
+        most = np.maximum(before, full)
+        falls = np.ones(most.size, np.bool_)
+        if isinstance(self.measure, MCC):  # it rises and falls so where it is not negative
+            falls, most = most >= 0.0, np.maximum(most, 0.0)
+        rate = np.inf if asked.max_selected_rate is None else asked.max_selected_rate + slack
+        full_size = np.maximum(ends.true + false, np.finfo(float).tiny)
+        possible = (bins.low < bins.high) & ((true + false) / n <= rate)
+        possible &= ends.true >= ((asked.min_recall or 0.0) - slack) * s
+        possible &= ends.true / full_size >= (asked.min_precision or 0.0) - slack
+        possible &= ~(falls & (bins.true == 0.0))  # the cut before is better
+        at_end = (bins.false == 0.0) & (full > before) & (ends.size / n <= rate - 2 * slack)
+        possible &= ~(falls & at_end)  # the cut at the end is better
+        return np.where(possible, most, -np.inf)
+
+    def open(self, bins: Bins) -> Bools:
+        """Return which bins can hold a cut that is better than all between bins, or as good."""
+        cuts, (asked, slack) = self.rated(bins), self.limits(bins)
+        try:
+            least = float(cuts.value[best_allowed(cuts, slack, asked)])
+        except ValueError:  # a cut inside a bin may meet the constraints
+            least = -np.inf
+        bounds = self.bounds(bins)
+        return (bounds > -np.inf) & (bounds >= least - NEAR * max(1.0, abs(least)))
+
+    def settled(self, bins: Bins, between: Between) -> Bins:
+        """Refine bins until none can hold a better cut than those between them."""
+        while (unsettled := self.open(bins)).any():
+            bins = refined(bins, unsettled, between)
+        return bins
+
+    def exact(self, bins: Bins, between: Between, kind: Any = np.float64) -> BestCut:
+        """Return the best of all cuts, or say what constraints can be reached."""
+        bins = self.settled(bins, between)
+        with suppress(ValueError):
+            return self.best(bins, kind)
+        for without, measure in (
+            ({"min_recall": None, "min_precision": None}, FBeta(1e6)),  # the highest recall
+            ({"min_precision": None}, FBeta(1e-9)),  # the highest precision
+        ):
+            asked = replace(self.constraints, **without)
+            bins = replace(self, measure=measure, constraints=asked).settled(bins, between)
+        return self.best(bins, kind)
+
+
+# The rows with scores from one number to another: labels, scores, and weights or None.
+Between = Callable[[float, float], Iterable[tuple[Any, Any, Any]]]
+
+
+def refined(bins: Bins, chosen: Bools, between: Between) -> Bins:
+    """Return the bins with the chosen ones divided: by score, or where these are many, finer."""
+    wanted = bins.where(chosen)
+    low, high = float(wanted.low[-1]), float(wanted.high[0])
+    if wanted.rows.sum() <= HELD:
+        found = Bins.of_rows(*_rows_of(wanted, between(low, high)))
+        check_same(wanted, found)
+    else:
+        zoom, span = Zoom.into(low, high), numbers(wanted.high) - numbers(wanted.low)
+        if wanted.rows[span >> zoom.shift > 0].sum() < wanted.rows.sum() / 2:
+            most = int(np.argmax(wanted.rows))  # the bins are far apart
+            low, high = float(wanted.low[most]), float(wanted.high[most])
+            zoom = Zoom.into(low, high)
+        table = zoom.table()
+        for rows in between(low, high):
+            zoom.add(table, *rows)
+        found, chosen = zoom.bins(table), (bins.low >= low) & (bins.high <= high)
+        check_same(bins.where(chosen), found)
+    both = Bins(*map(np.append, bins.where(~chosen), found))
+    return both.where(np.argsort(-both.low))
+
+
+def _rows_of(bins: Bins, batches: Iterable[tuple[Any, Any, Any]]) -> Iterator[Any]:
+    """Return the labels, scores and weights of the rows of some bins."""
+    parts, (low, high) = [], (bins.low[::-1], bins.high[::-1])
+    for y, score, weight in batches:
+        value = score.astype(np.float64)
+        inside = value <= high[np.searchsorted(low, value, side="right") - 1]
+        if weight is not None:
+            inside &= weight > 0.0
+        parts.append([None if each is None else each[inside] for each in (y, score, weight)])
+    columns = zip(*parts, strict=True) if parts else ([np.zeros(0)],) * 3
+    return (None if each[0] is None else np.concatenate(each) for each in columns)
+
+
+def check_same(before: Bins, after: Bins) -> None:
+    """Refuse rows that are not those that were counted before."""
+    for name in ("rows", "true", "false"):
+        first, second = (float(getattr(bins, name).sum()) for bins in (before, after))
+        if abs(first - second) > 1e-9 * first:
+            raise ValueError(
+                "the frame must have the same rows each time it is read, got "
+                f"{first!r} in a range of scores and then {second!r}"
+            )

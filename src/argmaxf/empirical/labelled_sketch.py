@@ -1,0 +1,327 @@
+"""The mergeable summary of labelled scores, from which thresholds and curves come without the rows.
+
+The format of its bytes (docs/background/sketch-format.md) is versioned and checksummed, all numbers
+are little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from argmaxf._base.arrays import Floats
+from argmaxf._base.validation import as_positives, as_scores, as_weights, check_zero_division
+from argmaxf.constraints import Constraints
+from argmaxf.empirical.bins import EMPTY, SHIFT, Between, Bins, CutProblem, Zoom, numbers
+from argmaxf.empirical.cuts import above, between
+from argmaxf.empirical.threshold import Curve, Solution, Threshold
+from argmaxf.measures import MeasureLike, as_measure
+
+MAGIC = b"argmaxl\n"
+VERSION = 1
+HEADER = struct.Struct("<8sHHI")  # magic, version, bytes of a score, bins that follow
+CHECKSUM = struct.Struct("<I")  # CRC-32 of everything before it
+MOST_COUNTED = 2.0**53  # beyond, a count of doubles is no longer exact
+
+
+class LabelledSketch:
+    """A summary of labelled scores: merges by addition, tunes thresholds without the rows.
+
+    Counts and weights of positives and negatives, and the lowest and highest score, in 256 bins for
+    each power of two. Each threshold it returns has its exact value, precision and recall on all
+    rows; a better one may lie inside a bin, and `Threshold.gap` bounds how much better.
+
+    Examples
+    --------
+    >>> monday = LabelledSketch.from_arrays([0, 0, 1], [0.1, 0.2, 0.3])
+    >>> tuesday = LabelledSketch.from_arrays([1, 0, 1], [0.5, 0.6, 0.9])
+    >>> best = (monday + tuesday).tune()
+    >>> best.threshold, round(best.value, 4), best.k, best.gap
+    (0.25, 0.8571, 4, 0.0)
+    """
+
+    __slots__ = ("_bins", "_kind", "_table")
+
+    def __init__(self) -> None:
+        self._bins = EMPTY
+        self._table: Floats | None = None  # of rows that were added since
+        self._kind: Any = np.dtype(np.float16)  # of the scores
+
+    @classmethod
+    def from_arrays(
+        cls,
+        y_true: ArrayLike,
+        score: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        pos_label: Any = None,
+    ) -> Self:
+        """Summarize labelled scores.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            True 0/1 labels, or other labels with `pos_label`.
+        score : array-like of shape (n,)
+            Scores, larger meaning more positive.
+        sample_weight : array-like of shape (n,), optional
+            One weight per row.
+        pos_label : scalar, optional
+            The positive label, if the labels are not 0 and 1; all others are negative.
+
+        Returns
+        -------
+        LabelledSketch
+            Their summary.
+        """
+        return cls().update(y_true, score, sample_weight, pos_label=pos_label)
+
+    def update(
+        self,
+        y_true: ArrayLike,
+        score: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        pos_label: Any = None,
+    ) -> Self:
+        """Add labelled scores; nothing is added if one cannot be used. Return the sketch.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            True 0/1 labels, or other labels with `pos_label`.
+        score : array-like of shape (n,)
+            Scores, larger meaning more positive.
+        sample_weight : array-like of shape (n,), optional
+            One weight per row.
+        pos_label : scalar, optional
+            The positive label, if the labels are not 0 and 1; all others are negative.
+
+        Returns
+        -------
+        LabelledSketch
+            The sketch itself.
+        """
+        y, s = as_positives("y_true", y_true, pos_label), as_scores("score", score)
+        if y.shape != s.shape or y.ndim != 1:
+            raise ValueError(
+                f"y_true and score must be vectors of one length, got {y.shape} and {s.shape}"
+            )
+        if y.size:
+            add_rows(self, y, s, as_weights(sample_weight, y.size))
+        return self
+
+    @property
+    def bins(self) -> Bins:
+        """The bins that hold rows, by falling score."""
+        if self._table is not None:
+            self._add(Zoom().bins(self._table))
+            self._table = None
+        return self._bins
+
+    def _add(self, bins: Bins) -> None:
+        both = Bins(*map(np.append, self._bins, bins))
+        self._bins = both.grouped(numbers(both.low) >> SHIFT)
+
+    def merge(self, other: LabelledSketch) -> Self:
+        """Add the rows of another sketch. Return the sketch.
+
+        Parameters
+        ----------
+        other : LabelledSketch
+            Another sketch.
+
+        Returns
+        -------
+        LabelledSketch
+            The sketch itself.
+        """
+        if not isinstance(other, LabelledSketch):
+            raise TypeError(f"only a LabelledSketch can be merged, got {type(other).__name__}")
+        self._add(other.bins)
+        self._kind = np.promote_types(self._kind, other._kind)
+        return self
+
+    def __add__(self, other: object) -> LabelledSketch:
+        if not isinstance(other, LabelledSketch):
+            return NotImplemented
+        return type(self)().merge(self).merge(other)
+
+    def __repr__(self) -> str:
+        return f"LabelledSketch(n={self.n}, positives={self.positives:.6g})"
+
+    def __reduce__(self) -> Any:
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    @property
+    def n(self) -> int:
+        """How many rows are summarized; rows of weight 0 do not count."""
+        return int(self.bins.rows.sum())
+
+    @property
+    def positives(self) -> float:
+        """The weight of the positive rows: without weights, how many there are."""
+        return float(self.bins.true.sum())
+
+    def tune(
+        self,
+        *,
+        beta: float = 1.0,
+        measure: MeasureLike = "fbeta",
+        zero_division: float = 0.0,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+        max_selected_rate: float | None = None,
+    ) -> Threshold:
+        """Return the best threshold between bins, and how far it can be from the exact best.
+
+        Parameters
+        ----------
+        beta : float, default=1.0
+            Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            A name or an object of `argmaxf.measures`, or a `Ratio`; other measures have no bound
+            inside a bin and need the rows.
+        zero_division : float, default=0.0
+            Value of F when nothing is positive and nothing is predicted.
+        min_precision : float, optional
+            Consider only thresholds with at least this precision.
+        min_recall : float, optional
+            Consider only thresholds with at least this recall.
+        max_selected_rate : float, optional
+            Consider only thresholds that select at most this share of the rows.
+
+        Returns
+        -------
+        Threshold
+            Its value, precision, recall and k are exact; the value of the exact best threshold is
+            at most `value` + `gap`. Where `gap` is 0, it is the exact best.
+        """
+        constraints = Constraints(min_precision, min_recall, max_selected_rate)
+        problem = CutProblem(
+            as_measure(measure, beta), check_zero_division(zero_division), constraints
+        )
+        return best_in(self, problem).best
+
+    def curve(
+        self, *, beta: float = 1.0, measure: MeasureLike = "fbeta", zero_division: float = 0.0
+    ) -> Curve:
+        """Return precision, recall and F_β for the thresholds between bins, from high to low.
+
+        Parameters
+        ----------
+        beta : float, default=1.0
+            Weight of recall against precision.
+        measure : str, Measure or callable, default="fbeta"
+            A name, an object of `argmaxf.measures`, or a function of the counts tp, k, s, n.
+        zero_division : float, default=0.0
+            Value of F when nothing is positive and nothing is predicted.
+
+        Returns
+        -------
+        Curve
+            As that of `empirical_f_curve`, with one threshold for each bin: 256 for each power of
+            two of the scores.
+        """
+        if not self.n:
+            raise ValueError("the sketch must hold at least one row, got none")
+        chosen, bins = as_measure(measure, beta), self.bins
+        problem = CutProblem(chosen, check_zero_division(zero_division), Constraints())
+        cuts, (low, high) = problem.rated(bins), (c.astype(self._kind) for c in bins[:2])
+        edges = np.concatenate([[above(high[0])], between(high[1:], low[:-1]), low[-1:]])
+        return Curve(edges, cuts.precision, cuts.recall, cuts.value)
+
+    def to_bytes(self) -> bytes:
+        """Return the sketch as bytes: versioned, checksummed, 40 for each bin that holds rows."""
+        bins = self.bins
+        head = HEADER.pack(MAGIC, VERSION, self._kind.itemsize, bins.low.size)
+        body = head + np.array(bins, "<f8").tobytes()
+        return body + CHECKSUM.pack(zlib.crc32(body))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read a sketch back; bytes cut short, altered or of another version are refused.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+
+        Returns
+        -------
+        LabelledSketch
+            The sketch.
+        """
+        data = bytes(data)
+        if len(data) < HEADER.size + CHECKSUM.size or not data.startswith(MAGIC):
+            raise ValueError(f"not a labelled sketch: {len(data)} bytes that start {data[:8]!r}")
+        _, version, kind, size = HEADER.unpack_from(data)
+        if version != VERSION:
+            raise ValueError(f"sketch version must be {VERSION}, got {version}")
+        length = HEADER.size + 8 * len(EMPTY) * size + CHECKSUM.size
+        if len(data) != length:
+            raise ValueError(
+                f"the sketch is truncated or altered: expected {length} bytes, got {len(data)}"
+            )
+        if CHECKSUM.unpack(data[-CHECKSUM.size :])[0] != zlib.crc32(data[: -CHECKSUM.size]):
+            raise ValueError("the sketch is altered: its checksum does not match")
+        table = np.frombuffer(data, "<f8", len(EMPTY) * size, HEADER.size).astype(np.float64)
+        bins = Bins(*table.reshape(len(EMPTY), size))
+        if kind not in (2, 4, 8) or not possible(bins):
+            raise ValueError("the sketch is altered: it holds numbers that no labelled rows have")
+        sketch = cls()
+        sketch._bins, sketch._kind = bins, np.dtype(f"f{kind}")
+        return sketch
+
+
+def sketch_of_bins(bins: Bins, kind: Any) -> LabelledSketch:
+    """Return the sketch with such bins of scores of a type."""
+    sketch = LabelledSketch()
+    sketch._bins, sketch._kind = bins, np.dtype(kind)
+    return sketch
+
+
+def add_rows(sketch: LabelledSketch, y: Any, score: Any, weight: Any) -> None:
+    """Add rows to a sketch, or raise NotLabelled."""
+    sketch._kind = np.promote_types(sketch._kind, score.dtype)
+    sketch._table = Zoom().table() if sketch._table is None else sketch._table
+    Zoom().add(sketch._table, y, score, weight)
+
+
+def best_in(sketch: LabelledSketch, problem: CutProblem, rows: Between | None = None) -> Solution:
+    """Return the best threshold: between bins, or of all, given what reads rows again."""
+    if not problem.is_bounded:
+        raise ValueError(
+            f"measure {problem.measure} needs the rows, got a sketch; pass the frame or files"
+        )
+    if not sketch.n:
+        raise ValueError("the sketch must hold at least one row, got none")
+    gap, bins = 0.0, sketch.bins
+    if rows is None:
+        found = problem.best(bins, sketch._kind)
+        gap = max(0.0, float(problem.bounds(bins).max()) - found.value)
+    else:
+        found = problem.exact(bins, rows, sketch._kind)
+    return Solution(Threshold(*found[:5], gap=gap), found.counts)
+
+
+def possible(bins: Bins) -> bool:
+    """Tell whether bins can be the summary of some rows."""
+    weights, key = np.array([bins.true, bins.false]), numbers(bins.low) >> SHIFT
+    with np.errstate(over="ignore"):
+        is_finite = np.isfinite(weights.sum())
+    return bool(
+        is_finite
+        and (weights >= 0.0).all()
+        and (weights.sum(axis=0) > 0.0).all()
+        and ((bins.rows >= 1) & (bins.rows <= MOST_COUNTED)).all()
+        and (bins.rows == np.floor(bins.rows)).all()
+        and (bins.low <= bins.high).all()
+        and ((bins.rows > 1) | (bins.low == bins.high)).all()
+        and (key == numbers(bins.high) >> SHIFT).all()
+        and (key[1:] < key[:-1]).all()
+    )
