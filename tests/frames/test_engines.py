@@ -198,7 +198,7 @@ def test_bad_questions_are_named(engine):
         decide(frame, "p", beta=-1)
     with pytest.raises(ValueError, match="nulls must be one of 'raise', 'drop'; got 'keep'"):
         decide(frame, "p", nulls="keep")
-    with pytest.raises(ValueError, match="must not hold the column of probabilities"):
+    with pytest.raises(ValueError, match="must not hold a column of probabilities"):
         decide(frame, "p", by="p")
 
 
