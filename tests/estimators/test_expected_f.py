@@ -248,6 +248,34 @@ def test_the_interval_of_a_decision_holds_the_f_of_new_rows():
     assert np.mean(held) >= binom(30, 0.95).ppf(1e-3) / 30
 
 
+@pytest.mark.parametrize("target", ["macro", "multiclass"])
+def test_the_interval_of_several_labels_holds_the_f_of_new_rows(target):
+    held, widths = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1800, 5))
+        score = X[:, :3] + rng.normal(size=(1800, 3)) - np.array([0.6, 1.0, 1.4])
+        y = score.argmax(axis=1) if target == "multiclass" else score > 0.0
+        model = ExpectedFClassifier(LogisticRegression()).fit(X[:800], y[:800])
+        frozen = model.freeze()
+        for interval, predicted in (
+            (model.decide(X[800:]).interval, model.predict(X[800:])),
+            (frozen.interval_, frozen.predict(X[800:])),
+        ):
+            found = f1_score(y[800:], predicted, average="macro")
+            held.append(interval.low <= found <= interval.high)
+            widths.append(interval.high - interval.low)
+    assert np.mean(held) >= binom(12, 0.95).ppf(1e-3) / 12
+    assert 0.02 < np.mean(widths) < 0.2
+
+
+@pytest.mark.parametrize("average", ["samples", "micro"])
+def test_the_interval_of_other_averages_is_not_known(average):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = ExpectedFClassifier(LogisticRegression(), average=average).fit(X, X > 0.5)
+    assert model.decide(X).interval is None
+
+
 @pytest.mark.parametrize("options", [{"deploy_rate": 0.3}, {"calibration": None}])
 def test_no_interval_where_held_out_rows_do_not_show_f(options):
     X, y = make_classification(600, weights=[0.9], random_state=0)
