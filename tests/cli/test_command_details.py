@@ -261,10 +261,14 @@ def test_help_by_a_letter_and_options_meant(capsys):
     assert "did you mean --target" in capsys.readouterr().err
 
 
+def named(command):
+    return command.__name__.replace("_", "-")
+
+
 def test_every_help_has_groups_an_example_and_flags_without_values(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     for command, example in EXAMPLES.items():
-        assert run([command.__name__, "--help"]) == 0
+        assert run([named(command), "--help"]) == 0
         text = capsys.readouterr().out
         assert f"Example: {example}" in text
         assert "bool" not in text
@@ -276,7 +280,7 @@ def test_help_cuts_nothing_off_on_a_narrow_terminal(command, capsys, monkeypatch
     shown = {}
     for width in (60, 200):
         monkeypatch.setenv("COLUMNS", str(width))
-        assert run([*([command.__name__] if command else []), "--help"]) == 0
+        assert run([*([named(command)] if command else []), "--help"]) == 0
         shown[width] = re.sub(r"╭─.*", "", capsys.readouterr().out)  # without titles of boxes
     assert max(map(len, shown[60].splitlines())) <= 60
     said = {width: set(re.findall(r"[-\w]+", text)) for width, text in shown.items()}

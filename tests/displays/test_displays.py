@@ -16,6 +16,7 @@ from argmaxf.displays import (
     EmpiricalFDisplay,
     ExpectedFDisplay,
     MethodComparisonDisplay,
+    MonitorDisplay,
     PriorSensitivityDisplay,
     ReliabilityDisplay,
 )
@@ -249,3 +250,26 @@ def test_another_measure_is_computed_and_named(data):
     assert both.best == found.best.value
     prior = PriorSensitivityDisplay.from_predictions(p, measure="jaccard")
     assert prior.loss.min() == pytest.approx(1 - expected.decision.expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("shows", ["f", "rate"])
+def test_monitor_display_draws_every_period_with_its_interval(shows):
+    rng = np.random.default_rng(0)
+    monitor = argmaxf.Monitor(0.3, rng.beta(0.5, 8, 2000))
+    for i, b in enumerate([8, 8, 2]):
+        p = rng.beta(0.5, b, 500)
+        monitor.update(p, period=f"a day with a long name {i}")
+    monitor.add_labels(p[:200], rng.random(200) < p[:200], period=f"a day with a long name {i}")
+    drawn = MonitorDisplay.from_monitor(monitor, shows=shows)
+    values = [p.predicted.f if shows == "f" else p.rate for p in monitor.periods]
+    line = next(each for each in drawn.ax_.lines if len(each.get_xdata()) == 3)
+    assert line.get_ydata().tolist() == [each.value for each in values]
+    band = drawn.ax_.collections[0].get_paths()[0].vertices[:, 1]
+    assert min(band) == pytest.approx(min(each.low for each in values))
+    assert max(band) == pytest.approx(max(each.high for each in values))
+    assert drawn.ax_.get_ylabel() == ("F1" if shows == "f" else "rate of positives")
+    assert "alarm" in [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+    with pytest.raises(ValueError, match="shows must be"):
+        MonitorDisplay.from_monitor(monitor, shows="k")
+    with pytest.raises(ValueError, match="at least one period"):
+        MonitorDisplay.from_monitor(argmaxf.Monitor(0.3, [0.2, 0.7]))

@@ -1,8 +1,11 @@
 """A monitor tells what changed, keeps its false-alarm rate, and survives being saved."""
 
 import json
+from datetime import datetime
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.stats import binom
 
@@ -158,6 +161,44 @@ def test_monitors_of_two_places_merge():
         here + Monitor(0.4, reference)
 
 
+def test_merging_keeps_the_false_alarm_rate():
+    rng = np.random.default_rng(18)
+    alarms, of_parts = 0, 0
+    for _ in range(20):
+        reference, p = rows(rng, 0.05, 2000), rows(rng, 0.05, 1200)
+        y = rng.random(p.size) < p
+        parts = [Monitor(0.3, reference, false_alarm_rate=0.5) for _ in range(4)]
+        for monitor, mine in zip(parts, np.split(np.arange(p.size), 4), strict=True):
+            monitor.update(p[mine], period="day")
+            monitor.add_labels(p[mine], y[mine], period="day")
+        merged = sum(parts[1:], start=parts[0])
+        alarms += bool(merged["day"].alarms)
+        of_parts += any(each["day"].alarms for each in parts)
+    assert alarms <= binom(20, 0.5).ppf(0.999)
+    assert alarms < of_parts
+
+
+def test_a_merged_monitor_is_the_monitor_of_all_rows():
+    rng = np.random.default_rng(19)
+    reference = rows(rng, 0.05, 2000)
+    whole, here, there = (Monitor(0.3, reference) for _ in range(3))
+    for day in ("a", "b", "c"):
+        p = rows(rng, 0.05 if day != "c" else 0.2, 800)
+        whole.update(p, period=day)
+        here.update(p[:300], period=day)
+        there.update(p[300:], period=day)
+    assert (here + there)["c"].alarms == whole["c"].alarms != ()
+    assert whole.update(p, period="d").alarms == (here + there).update(p, period="d").alarms
+
+
+def test_more_labels_than_rows_are_refused():
+    monitor = Monitor(0.5, [0.2, 0.7])
+    monitor.update([0.1, 0.6, 0.8], period="a")
+    monitor.add_labels([0.6, 0.8], [0, 1], period="a")
+    with pytest.raises(ValueError, match=r"has 2 selected rows, got 3 labels of such rows"):
+        monitor.add_labels([0.6], [1], period="a")
+
+
 def drawn(rng, rate, n):
     """Scores with P(x | y) that never changes, as calibrated probabilities for a rate of 5 %."""
     y = rng.random(n) < rate
@@ -258,9 +299,14 @@ def test_a_period_without_rows_is_refused(p):
     assert monitor.periods == []
 
 
-def test_measures_that_a_sketch_cannot_decide_are_refused():
-    with pytest.raises(ValueError, match="measure of a monitor must be F, Dice"):
-        Monitor(0.5, [0.2, 0.7], measure="mcc")
+def test_a_monitor_predicts_measures_that_a_sketch_cannot_decide():
+    rng = np.random.default_rng(17)
+    p = rows(rng, 0.05, 2000)
+    period = Monitor(0.3, p[:1000], measure="gmean").update(p[1000:])
+    predicted = predict_f(p[1000:], threshold=0.3, measure="gmean").f
+    assert period.predicted.f.value == pytest.approx(predicted.value, rel=1e-4)
+    assert np.isnan(period.best_threshold)
+    assert Monitor(0.3, p[:1000], measure="mcc").update(p[1000:]).loss >= 0.0
 
 
 def test_labels_that_fit_raise_hardly_any_alarm_with_few_labels_at_deployment():
@@ -316,15 +362,41 @@ def test_a_reference_of_certain_rows(p):
     assert period.alarms == ()
 
 
+def day_frame(rng, days, n):
+    """Rows in no order of their days; a third of the labels is not known."""
+    p = rows(rng, 0.05, days * n)
+    y = (rng.random(p.size) < p).astype(float)
+    y[rng.random(p.size) < 1 / 3] = np.nan
+    day = np.repeat(np.datetime64("2026-03-01") + np.arange(days), n)
+    order = rng.permutation(p.size)
+    return {"day": day[order], "p": p[order], "y": y[order]}
+
+
+def test_a_frame_of_any_engine_is_watched_by_its_days(engine):
+    rng = np.random.default_rng(20)
+    reference, data = day_frame(rng, 1, 900), day_frame(rng, 3, 400)
+    data["day"] = data["day"].astype(str)
+    table = pa.table(data | {"y": pa.array(data["y"], from_pandas=True)})
+    monitor = Monitor.of_frame(0.3, engine.frame(pa.table({"p": reference["p"]})), "p")
+    periods = monitor.update_frame(engine.frame(table), "p", time="day", label="y")
+    assert [each.name for each in periods] == ["2026-03-01", "2026-03-02", "2026-03-03"]
+    arrays = Monitor(0.3, reference["p"])
+    for each in periods:
+        mine = data["day"] == each.name
+        known = mine & ~np.isnan(data["y"])
+        arrays.update(data["p"][mine], period=each.name)
+        assert arrays.add_labels(data["p"][known], data["y"][known], period=each.name) == each
+    assert monitor.periods == periods
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {"looks": -1},
-        {"rate": None},
-        {"rate": 2.0},
-        {"calibration": [[0.0], [[1.0]]]},
         {"measure": []},
-        {"reference": {"selected": "", "others": "", "labelled": [[], []]}},
+        {"reference": {"selected": "", "others": ""}},
+        {"reference": {"chosen": ""}},
+        {"reference": {}},
         {"periods": [{"name": "a"}]},
     ],
 )
@@ -373,3 +445,55 @@ def test_predicted_f_of_a_million_rows_is_the_expected_f():
     expected = expected_f(p, p >= 0.3)
     assert predicted.f.value == pytest.approx(expected.mean, rel=1e-6)
     assert predicted.f.high - predicted.f.low == pytest.approx(2 * 1.96 * expected.std, rel=0.01)
+
+
+def test_a_frame_without_times_is_one_period():
+    frame = pl.DataFrame({"p": [0.1, 0.8, None]})
+    monitor = Monitor.of_frame(0.5, pl.DataFrame({"p": [0.2, 0.9], "y": [0, 1]}), "p", label="y")
+    (period,) = monitor.update_frame(frame, "p", period="Monday", nulls="drop")
+    assert (period.name, period.n, period.selected) == ("Monday", 2, 1)
+    expected = Monitor(0.5, [0.2, 0.9], labels=[0, 1]).update([0.1, 0.8], period="Monday")
+    assert period == expected
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_times_are_rounded_down(as_text):
+    times = pl.datetime_range(
+        datetime(2026, 3, 1), datetime(2026, 3, 2, 23), "1h", time_unit="us", eager=True
+    )
+    times = times.cast(pl.String) if as_text else times
+    frame = pl.LazyFrame({"at": times, "p": np.linspace(0.0, 0.9, 48)})
+    monitor = Monitor(0.5, [0.2, 0.9])
+    found = monitor.update_frame(frame, "p", time="at", every="1d")
+    assert [(each.name, each.n) for each in found] == [("2026-03-01", 24), ("2026-03-02", 24)]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"column": "q"}, "no column 'q'"),
+        ({"time": "q"}, "no column 'q'"),
+        ({"label": "q"}, "label must be a column of numbers or booleans, got 'q'"),
+        ({"label": "text"}, "label must be a column of numbers or booleans, got 'text'"),
+        ({"label": "p"}, r"column 'p' must hold 0, 1, or nothing where .* got 0.2"),
+        ({"every": "1d"}, "every needs time"),
+        ({"time": "y", "every": "1d"}, "every needs a column of dates or times, got 'y'"),
+        ({"time": "q", "every": "1d"}, "no column 'q'"),
+        ({"time": "gap"}, "column of times must have a value in every row"),
+        ({"column": "gap"}, r"column 'gap' must have a value in every row, got 1 null"),
+        ({"column": "large"}, r"column 'large' must be in \[0, 1\], got 7.0"),
+    ],
+)
+def test_frames_that_cannot_be_watched_are_refused(options, says):
+    frame = pl.DataFrame({"p": [0.2, 0.7], "y": [0, 1], "text": ["a", "b"]})
+    frame = frame.with_columns(gap=pl.Series([0.5, None]), large=pl.Series([0.5, 7.0]))
+    monitor = Monitor(0.5, [0.2, 0.7])
+    with pytest.raises(ValueError, match=says):
+        monitor.update_frame(frame, **({"column": "p"} | options))
+    assert monitor.periods == []
+
+
+def test_a_time_for_every_row_is_refused():
+    frame = pl.DataFrame({"p": np.full(1001, 0.5), "at": np.arange(1001)})
+    with pytest.raises(ValueError, match=r"at most 1,000 different values, got 1,001 in 'at'"):
+        Monitor(0.5, [0.2, 0.7]).update_frame(frame, "p", time="at")

@@ -21,6 +21,8 @@ from argmaxf.cli.common import Beta, Json, complain, console, print_json, print_
 from argmaxf.cli.compare import compare
 from argmaxf.cli.decide import decide, merge, sketch
 from argmaxf.cli.demo import demo
+from argmaxf.cli.label_plan import estimate, label_plan
+from argmaxf.cli.monitor import monitor
 
 NARROW = 80  # columns under which the boxes of help would cut options off in the middle
 MOST = 10_000_000  # rows; a bound that needs more says nothing that could be of use
@@ -96,6 +98,9 @@ EXAMPLES: dict[Callable[..., None], str] = {
     sketch: "argmaxf sketch monday.parquet -p probability -o monday.argmaxf",
     merge: "argmaxf merge monday.argmaxf tuesday.argmaxf -o week.argmaxf",
     compare: "argmaxf compare train.csv --target churn --report report.html",
+    monitor: "argmaxf monitor reference.parquet daily/*.parquet -p p --threshold 0.3 --time day",
+    label_plan: "argmaxf label-plan scores.csv -p p --threshold 0.3 --budget 200 -o plan.csv",
+    estimate: "argmaxf estimate plan.csv",
     bounds: "argmaxf bounds --n 10000 --positive-rate 0.1",
 }
 

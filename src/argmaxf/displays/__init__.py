@@ -15,12 +15,14 @@ from argmaxf.displays.expected import (
     PriorSensitivityDisplay,
     WorstCaseDisplay,
 )
+from argmaxf.displays.monitoring import MonitorDisplay
 
 __all__ = [
     "BetaDisplay",
     "EmpiricalFDisplay",
     "ExpectedFDisplay",
     "MethodComparisonDisplay",
+    "MonitorDisplay",
     "PriorSensitivityDisplay",
     "ReliabilityDisplay",
     "WorstCaseDisplay",

@@ -142,7 +142,7 @@ class Display:
         """Draw the display and keep where it was drawn; with `ax=False`, do nothing."""
         if ax is False:
             return self
-        self.ax_ = _new_axes(self._width) if ax is None else ax
+        self.ax_ = new_axes(self._width) if ax is None else ax
         self._draw(self.ax_)
         self.figure_ = self.ax_.figure  # type: ignore[assignment]
         return self
@@ -236,7 +236,7 @@ def tidy(ax: Axes, *, xlabel: str, ylabel: str, title: str, legend: Any = "best"
         ax.legend(frameon=False, loc=legend, fontsize="small")
 
 
-def _new_axes(width: float) -> Axes:
+def new_axes(width: float) -> Axes:
     """Return the axes of a new figure."""
     try:
         import matplotlib.pyplot as plt

@@ -37,6 +37,8 @@ from argmaxf.measures import Interval, Measure, MeasureLike, as_measure
 from argmaxf.monitoring.recalibration import DRAWS, CalibrationPosterior, log_odds
 
 UNIFORM_SHARE = 0.1  # of the draws
+FEWEST = 5  # positives among the labels that coverage needs
+SATURATED, NEAR = 0.05, 0.01  # share of rows of one probability that is so near to 0 or 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,11 +250,16 @@ def estimate_f(
     -------
     Interval
         ``low``, ``value`` and ``high``: the F that the decision has on all rows of the plan.
+        ``reliable`` is False where the interval may hold less often than stated: the labels hold
+        fewer than five positives, they contradict the probabilities by more than a recalibration
+        (another model selected the rows, or the scores carry little information), or more than 5 %
+        of the rows share a probability next to 0 or 1 (saturated scores). Label more rows then, or
+        draw them uniformly and use `f_interval`.
 
     Notes
     -----
-    The labels recalibrate the probabilities, of selected rows and of others. Where p is next to 0
-    or 1 and wrong, few labels cannot show it, and the interval holds less often than stated.
+    The labels recalibrate the probabilities, of selected rows and of others (docs/monitoring.md has
+    the coverage in simulations).
 
     Examples
     --------
@@ -262,7 +269,7 @@ def estimate_f(
     >>> plan = plan_labels(p, p >= 0.3, budget=200, random_state=0)
     >>> f = estimate_f(y[plan.indices], plan)
     >>> print(f"{f.value:.2f} [{f.low:.2f}, {f.high:.2f}]")
-    0.46 [0.36, 0.57]
+    0.46 [0.35, 0.58]
     """
     check_strictly_between("confidence_level", confidence_level, "no interval is certain")
     if not isinstance(plan, LabelPlan):
@@ -285,7 +292,9 @@ def estimate_f(
     tail = (1.0 - confidence_level) / 2.0
     low, high = np.quantile(value, [tail, 1.0 - tail])
     mean = np.clip(np.mean(value), low, high)  # of a skewed distribution it may lie outside
-    return Interval(low=float(low), value=float(mean), high=float(high))
+    enough = np.count_nonzero(known) >= FEWEST
+    reliable = enough and not posterior.contradicts and not _saturated(plan.p)
+    return Interval(float(low), float(mean), float(high), bool(reliable or rows.size == plan.n))
 
 
 def _drawn(plan: LabelPlan, size: int) -> LabelPlan:
@@ -310,6 +319,16 @@ def _drawn(plan: LabelPlan, size: int) -> LabelPlan:
     # The highest priority that was not drawn is the scale of the probabilities of being drawn
     scale = priority[order[size]] if order.size > size else 0.0
     return replace(plan, indices=rows[drawn], weights=np.maximum(1.0, scale / weight[drawn]))
+
+
+def _saturated(p: Floats) -> bool:
+    """Whether many rows share a probability next to 0 or to 1."""
+    low, high = p.min(), p.max()
+    many = (
+        np.count_nonzero(p == low) * (low < NEAR),
+        np.count_nonzero(p == high) * (high > 1 - NEAR),
+    )
+    return bool(max(many) > max(SATURATED * p.size, 1))
 
 
 def _influence(p: Floats, selected: Bools, measure: Measure, target: str) -> Floats:

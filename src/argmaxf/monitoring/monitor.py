@@ -20,6 +20,9 @@ e exp(-2 D² n m / (n + m)) (Wei & Dudley 2012, after Dvoretzky, Kiefer & Wolfow
 New labels are a look with two tests, of the labelled rows that are selected and of the others: that
 the number of positives among them is a sum of labels with their probabilities (Poisson binomial).
 With labels of the reference, the posterior of the calibration is part of that distribution.
+
+A merged monitor tests the merged rows of each period anew, from the first period on, as one monitor
+of all rows would have done. Its alarms depend on these rows only, so the bound is α again.
 """
 
 from __future__ import annotations
@@ -27,19 +30,22 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import hypergeom
 
-from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.arrays import Floats, Ints
 from argmaxf._base.atomic_write import write_whole
 from argmaxf._base.validation import (
+    NotAProbability,
     as_labels,
     as_probabilities,
     check_strictly_between,
@@ -48,17 +54,17 @@ from argmaxf._base.validation import (
 )
 from argmaxf.empirical.interval import f_interval
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
-from argmaxf.measures import MEASURES, Interval, MeasureLike, Ratio, as_measure
-from argmaxf.monitoring.prediction import (
-    Count,
-    PredictedF,
-    learned_calibration,
-    predicted_from_counts,
-)
+from argmaxf.frames.batches import column_batches
+from argmaxf.frames.solve import refusing
+from argmaxf.frames.table import SEGMENT, P, Table, number
+from argmaxf.measures import MEASURES, Interval, MeasureLike, as_measure
+from argmaxf.monitoring.prediction import Count, PredictedF, predicted_from_counts
 from argmaxf.monitoring.recalibration import CalibrationPosterior
-from argmaxf.prior import EDGE, check_rate, most_likely_rate, move_odds, odds_factor
+from argmaxf.prior import EDGE, most_likely_rate, move_odds, odds_factor
 
 WINDOWS = (1, 4)  # periods that are tested together
+MOST_PERIODS = 1000  # of one frame: each holds sketches in memory
+LABEL = "argmaxf_label"
 FORMAT = "argmaxf monitor"
 VERSION = 1
 
@@ -104,30 +110,49 @@ class Period:
     found: Interval | None = None
 
 
-@dataclass
-class _Rows:
-    """The probabilities of some rows as two sketches: selected ones and others."""
+# Whose probabilities are sketched: rows on both sides of the threshold, and labelled rows
+SELECTED, OTHERS = "selected", "others"
+TP, FP, FN, TN = "true positives", "false positives", "false negatives", "true negatives"
+SIDES = {SELECTED: (TP, FP), OTHERS: (FN, TN)}
+WORDS = {SELECTED: "selected", OTHERS: "other"}
 
-    selected: ProbabilitySketch = field(default_factory=ProbabilitySketch)
-    others: ProbabilitySketch = field(default_factory=ProbabilitySketch)
-    labelled: tuple[list[bool], list[bool]] = field(default_factory=lambda: ([], []))
 
-    def update(self, p: Floats, threshold: float) -> None:
-        self.selected.update(p[p >= threshold])
-        self.others.update(p[p < threshold])
+class _Rows(dict[str, ProbabilitySketch]):
+    """The probabilities of some rows as sketches, by name; one that is missing is empty."""
+
+    def __missing__(self, name: str) -> ProbabilitySketch:
+        return ProbabilitySketch()
+
+    def update(self, p: Floats, threshold: float, labels: Any = None) -> None:  # type: ignore[override]
+        """Add rows; labels are 0, 1 or NaN, or None for rows without labels."""
+        chosen = p >= threshold
+        parts = {SELECTED: chosen, OTHERS: ~chosen}
+        self._add(p, parts)
+        if labels is not None:
+            for side, (hit, miss) in SIDES.items():
+                self._add(p, {hit: parts[side] & (labels == 1), miss: parts[side] & (labels == 0)})
+
+    def _add(self, p: Floats, parts: dict[str, Any]) -> None:
+        for name, which in parts.items():
+            if which.any():
+                self[name] = self[name].update(p[which])
 
     def __add__(self, other: _Rows) -> _Rows:
-        labelled = [a + b for a, b in zip(self.labelled, other.labelled, strict=True)]
-        sketches = self.selected + other.selected, self.others + other.others
-        return _Rows(*sketches, (labelled[0], labelled[1]))
+        names = dict.fromkeys([*self, *other])
+        return _Rows({name: self[name] + other[name] for name in names})
+
+    def counts(self, *names: str) -> list[int]:
+        """Return how many rows some sketches hold."""
+        return [self[name].n for name in names]
 
     @property
     def all(self) -> ProbabilitySketch:
-        return self.selected + self.others
+        return self[SELECTED] + self[OTHERS]
 
     @property
-    def n(self) -> int:
-        return self.selected.n + self.others.n
+    def labelled(self) -> _Rows:
+        """The labelled rows alone."""
+        return _Rows({name: self[name] for name in (TP, FP, FN, TN) if name in self})
 
 
 class Monitor:
@@ -145,8 +170,8 @@ class Monitor:
         to be calibrated.
     beta : float, default=1.0
         Weight of recall against precision.
-    measure : str or Measure, default="fbeta"
-        The measure to watch: F, Dice, Jaccard or Tversky.
+    measure : str, Measure or callable, default="fbeta"
+        The measure to watch.
     confidence_level : float, default=0.95
         Confidence level of the intervals.
     false_alarm_rate : float, default=0.05
@@ -173,27 +198,31 @@ class Monitor:
         confidence_level: float = 0.95,
         false_alarm_rate: float = 0.05,
     ) -> None:
+        why = "0 and 1 are not levels of a test"
         self.threshold = check_unit_interval("threshold", threshold)
         self.measure = as_measure(measure, beta)
-        if not isinstance(self.measure, Ratio):
-            raise ValueError(
-                f"measure of a monitor must be F, Dice, Jaccard or Tversky, got {self.measure}; "
-                "use predict_f for other measures"
-            )
-        why = "0 and 1 are not levels of a test"
         self.confidence_level = check_strictly_between("confidence_level", confidence_level, why)
         self.false_alarm_rate = check_strictly_between("false_alarm_rate", false_alarm_rate, why)
-        p = as_probabilities("reference", reference, ndim=1).astype(np.float64)
-        self._posterior = None
-        if labels is not None:
-            self._posterior = learned_calibration(p, labels, ("reference", "labels"))
-        rate = float(np.mean(p if labels is None else as_labels("labels", labels)))
-        self.rate = min(max(rate, EDGE), 1.0 - EDGE)  # a rate of 0 or 1 cannot be moved
-        self._reference = _Rows()
-        self._reference.update(p, self.threshold)
         self._rows: dict[str, _Rows] = {}
         self._alarms: dict[str, list[str]] = {}
         self._looks = 0
+        p = as_probabilities("reference", reference, ndim=1).astype(np.float64)
+        rows = _Rows()
+        rows.update(p, self.threshold, None if labels is None else _labels_of(labels, p))
+        self._refer_to(rows)
+
+    def _refer_to(self, rows: _Rows) -> None:
+        """Take rows as the reference, and learn the calibration from those with a label."""
+        self._reference, self._posterior = rows, None
+        known = [_values(rows[name]) for name in (TP, FN, FP, TN)]
+        sizes = rows.counts(TP, FN, FP, TN)
+        rate = rows.all.mean_positives / rows.all.n
+        if rows.labelled:
+            p, weight = (np.concatenate(each) for each in zip(*known, strict=True))
+            positive = np.repeat([True, True, False, False], [len(each[0]) for each in known])
+            self._posterior = CalibrationPosterior.fit(p, positive, weight=weight)
+            rate = sum(sizes[:2]) / sum(sizes)
+        self.rate = min(max(rate, EDGE), 1.0 - EDGE)  # a rate of 0 or 1 cannot be moved
 
     @classmethod
     def of_classifier(
@@ -254,20 +283,193 @@ class Monitor:
         """
         free = (str(i) for i in count(len(self._rows) + 1) if str(i) not in self._rows)
         name = next(free) if period is None else str(period)
-        if name in self._rows and name != next(reversed(self._rows)):
-            raise ValueError(
-                f"period {name!r} has ended: rows can be added to the last period, "
-                f"{next(reversed(self._rows))!r}, or to a new one"
-            )
         rows = _Rows()
         for batch in p if isinstance(p, Iterator) else [p]:
             probability = as_probabilities("p", batch, ndim=1).astype(np.float64)
             rows.update(probability, self.threshold)
-        if rows.n == 0:
+        return self._take(name, rows)
+
+    @classmethod
+    def of_frame(
+        cls,
+        threshold: float,
+        frame: Any,
+        column: str,
+        *,
+        label: str | None = None,
+        nulls: str = "raise",
+        **options: Any,
+    ) -> Monitor:
+        """Return a monitor whose reference is a column of a data frame.
+
+        Parameters
+        ----------
+        threshold : float
+            Rows with a probability of at least this are selected.
+        frame : frame
+            Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
+            It is read in batches.
+        column : str
+            Its column of probabilities.
+        label : str, optional
+            Its column of labels: 0, 1, and null where a label is not known.
+        nulls : {"raise", "drop"}, default="raise"
+            ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
+        **options : object
+            Further options of `Monitor`.
+
+        Returns
+        -------
+        Monitor
+        """
+        monitor = cls(threshold, [0.0], **options)
+        (rows,) = monitor._rows_of(Table.of(frame, column, None, nulls), label)
+        monitor._refer_to(rows)
+        return monitor
+
+    def update_frame(
+        self,
+        frame: Any,
+        column: str,
+        *,
+        time: str | None = None,
+        every: str | None = None,
+        label: str | None = None,
+        period: Any = None,
+        nulls: str = "raise",
+    ) -> list[Period]:
+        """Add the rows of a data frame, by default each value of a column of times as a period.
+
+        Parameters
+        ----------
+        frame : frame
+            Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
+            It is read in batches.
+        column : str
+            Its column of probabilities.
+        time : str, optional
+            Its column of periods. Each of its values is a period; they are added in their order.
+            Without it, all rows are one period.
+        every : str, optional
+            Length of a period, such as ``"1d"``, ``"1w"`` or ``"1mo"``: times are rounded down to
+            it.
+        label : str, optional
+            Its column of labels: 0, 1, and null where a label is not known yet.
+        period : object, optional
+            The name of the period, without `time`; by default a new number.
+        nulls : {"raise", "drop"}, default="raise"
+            ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
+
+        Returns
+        -------
+        list of Period
+            The results for the periods of this frame.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> monitor = Monitor(0.5, [0.2, 0.7, 0.1, 0.9])
+        >>> frame = pl.DataFrame({"day": [1, 1, 2], "p": [0.3, 0.8, 0.6]})
+        >>> [(each.name, each.n) for each in monitor.update_frame(frame, "p", time="day")]
+        [('1', 2), ('2', 1)]
+        """
+        if every is not None and time is None:
+            raise ValueError("every needs time, the column of times to round down")
+        if time is not None and every is not None:
+            frame = _rounded_down(frame, time, every)
+        table = Table.of(frame, column, time, nulls)
+        if table.segments > MOST_PERIODS:
+            raise ValueError(
+                f"time must have at most {MOST_PERIODS:,} different values, got "
+                f"{table.segments:,} in {time!r}; pass every='1d' or another length of a period"
+            )
+        names: list[Any] = [period if period is not None else len(self._rows) + 1]
+        order: Any = [0]
+        found = self._rows_of(table, label)
+        if time is not None:
+            keys = [key[0] for key in table.python_keys()]
+            order = sorted(range(len(keys)), key=keys.__getitem__)
+            names = _names(keys)
+        return [self._take(str(names[i]), found[i]) for i in order]
+
+    def _rows_of(self, table: Table, label: str | None) -> list[_Rows]:
+        """Read a frame once; return the rows of each segment."""
+        columns = [table.p(table.columns[0]).alias(P)]
+        columns += [nw.col(table.number).alias(SEGMENT)] if table.number else []
+        if label is not None:
+            kind = table.frame.collect_schema().get(label)
+            if kind is None or not (kind.is_numeric() or kind == nw.Boolean):
+                raise ValueError(f"label must be a column of numbers or booleans, got {label!r}")
+            columns.append(number(label).alias(LABEL))
+        names = [P, *([SEGMENT] if table.number else []), *([LABEL] if label else [])]
+
+        def read() -> list[_Rows]:
+            rows = [_Rows() for _ in range(table.segments)]
+            advance = table.begin() if table.begin else lambda more: None
+            for arrays in column_batches(table.frame.select(*columns), names):
+                batch = dict(zip(names, arrays, strict=True))
+                self._sort_in(rows, batch[P], batch.get(SEGMENT), batch.get(LABEL), label)
+                advance(batch[P].size)
+            if not all(each.all.n for each in rows):
+                raise NotAProbability
+            return rows
+
+        return refusing(table, 0, read)
+
+    def _sort_in(
+        self, rows: list[_Rows], p: Floats, which: Ints | None, labels: Any, name: str | None
+    ) -> None:
+        """Add a batch to the rows of its segments."""
+        if not (p.min(initial=1.0) >= 0.0 and p.max(initial=0.0) <= 1.0):
+            raise NotAProbability
+        if labels is not None and not np.all(np.isnan(labels) | (labels == 0) | (labels == 1)):
+            bad = labels[~(np.isnan(labels) | (labels == 0) | (labels == 1))][0]
+            raise ValueError(
+                f"column {name!r} must hold 0, 1, or nothing where a label is not known, got "
+                f"{bad:g}"
+            )
+        if which is None:
+            rows[0].update(p, self.threshold, labels)
+            return
+        if which.min(initial=0) < 0:
+            raise ValueError("the column of times must have a value in every row, got null or NaN")
+        order = np.argsort(which, kind="stable")
+        ends = np.searchsorted(which[order], np.arange(len(rows) + 1))
+        for segment in np.flatnonzero(np.diff(ends)):
+            part = order[ends[segment] : ends[segment + 1]]
+            known = None if labels is None else labels[part]
+            rows[segment].update(p[part], self.threshold, known)
+
+    def _take(self, name: str, rows: _Rows) -> Period:
+        """Add rows to a period, test them and their labels, and return its results."""
+        if not rows:
             raise ValueError(f"period {name!r} must have rows, got none")
-        self._rows[name] = self._rows[name] + rows if name in self._rows else rows
-        self._raise(name, self._tested())
+        before = self._rows.get(name, _Rows())
+        for side, (hit, miss) in SIDES.items():
+            known = sum((before + rows).counts(hit, miss))
+            there = (before + rows)[side].n
+            if known > there:
+                raise ValueError(
+                    f"labels must be of rows of period {name!r}, each labelled once: it has "
+                    f"{there:,} {WORDS[side]} rows, got {known:,} labels of such rows"
+                )
+        self._test(name, rows)
         return self[name]
+
+    def _test(self, name: str, rows: _Rows) -> None:
+        """Add rows to a period; raise the alarms of one look at them and one at their labels."""
+        new = rows.all.n > 0
+        if new and name in self._rows and name != next(reversed(self._rows)):
+            raise ValueError(
+                f"period {name!r} has ended: rows can be added to the last period, "
+                f"{next(reversed(self._rows))!r}, or to a new one"
+            )
+        self._rows[name] = self._rows.get(name, _Rows()) + rows
+        if new:
+            self._raise(name, self._tested())
+        if rows.labelled:
+            tails = [_tail(rows[hit], rows[miss], self._posterior) for hit, miss in SIDES.values()]
+            self._raise(name, [("labels against probabilities", tail) for tail in tails])
 
     def add_labels(self, p: ArrayLike, labels: ArrayLike, *, period: Any) -> Period:
         """Compare the prediction for a period with labels of some of its rows.
@@ -292,19 +494,9 @@ class Monitor:
         if name not in self._rows:
             raise ValueError(f"period must be one of those seen, got {period!r}")
         probability = as_probabilities("p", p, ndim=1).astype(np.float64)
-        positive = as_labels("labels", labels)
-        if positive.shape != probability.shape:
-            raise ValueError(
-                f"labels must hold one label for each of {probability.size} rows, got "
-                f"{positive.shape}"
-            )
-        rows, chosen = self._rows[name], probability >= self.threshold
-        rows.labelled[0].extend(positive.tolist())
-        rows.labelled[1].extend(chosen.tolist())
-        sides = chosen, ~chosen
-        tails = [_tail(probability[side], positive[side], self._posterior) for side in sides]
-        self._raise(name, [("labels against probabilities", tail) for tail in tails])
-        return self[name]
+        rows = _Rows()
+        rows.update(probability, self.threshold, _labels_of(labels, probability))
+        return self._take(name, rows.labelled)
 
     @property
     def periods(self) -> list[Period]:
@@ -322,7 +514,8 @@ class Monitor:
     def __add__(self, other: Monitor) -> Monitor:
         """Merge two monitors of one deployed threshold, from different places or times.
 
-        The alarms of both are kept, so a false alarm is up to twice as probable as in each.
+        The merged rows are tested anew, so the false-alarm rate holds for the merged monitor. The
+        alarms of its parts stay with the parts.
         """
         if not isinstance(other, Monitor):
             return NotImplemented
@@ -332,25 +525,18 @@ class Monitor:
                 "levels, got different ones"
             )
         merged = copy(self)
-        names = [*self._rows, *(name for name in other._rows if name not in self._rows)]
+        merged._rows, merged._alarms, merged._looks = {}, {}, 0
         none = _Rows()
-        merged._rows = {n: self._rows.get(n, none) + other._rows.get(n, none) for n in names}
-        merged._alarms = {
-            name: list(dict.fromkeys([*self._alarms.get(name, []), *other._alarms.get(name, [])]))
-            for name in names
-        }
-        merged._looks = self._looks + other._looks
+        for name in dict.fromkeys([*self._rows, *other._rows]):
+            merged._test(name, self._rows.get(name, none) + other._rows.get(name, none))
         return merged
 
     def _described(self, name: str, rows: _Rows, alarms: Sequence[str]) -> Period:
         """Put together what is known of some rows."""
-        chosen, others = _values(rows.selected), _values(rows.others)
+        chosen, others = _values(rows[SELECTED]), _values(rows[OTHERS])
         values, counts = (np.concatenate(each) for each in zip(chosen, others, strict=True))
         known = values if self._posterior is None else self._posterior.transform(values)
         rate = most_likely_rate(known, counts, self.rate, self.confidence_level)
-        best = rows.all.decide(measure=self.measure)
-        truth, guess = rows.labelled
-        options: Any = {"measure": self.measure, "confidence_level": self.confidence_level}
         posterior, measured = self._posterior, (self.measure, 0.0, self.confidence_level)
         plain = predicted = predicted_from_counts(chosen, others, None, *measured)
         factor = float(odds_factor(self.rate, rate.value))
@@ -359,32 +545,38 @@ class Monitor:
             predicted = predicted_from_counts(chosen, others, posterior, *measured)
             moved, posterior = [chosen, others], posterior.moved(factor)
         after = predicted_from_counts(moved[0], moved[1], posterior, *measured)
+        best, loss = np.nan, np.nan
+        with suppress(ValueError):  # a sketch cannot decide every measure
+            decision = rows.all.decide(measure=self.measure)
+            best, loss = decision.threshold, max(0.0, decision.expected - plain.f.value)
+        labelled = rows.counts(TP, FP, FN, TN)
+        options: Any = {"measure": self.measure, "confidence_level": self.confidence_level}
+        truth, guess = (np.repeat(each, labelled) for each in ([1, 0, 1, 0], [1, 1, 0, 0]))
         return Period(
             name=name,
-            n=rows.n,
-            selected=rows.selected.n,
+            n=rows.all.n,
+            selected=rows[SELECTED].n,
             predicted=predicted,
             rate=rate,
             predicted_after_shift=after,
-            best_threshold=float(best.threshold),
-            loss=max(0.0, float(best.expected) - plain.f.value),
+            best_threshold=float(best),
+            loss=float(loss),
             alarms=tuple(alarms),
-            found=f_interval(truth, guess, **options) if truth else None,
+            found=f_interval(truth, guess, **options) if sum(labelled) else None,
         )
 
     def _tested(self) -> list[tuple[str, float]]:
         """Return the tests of the last period and their p-values."""
-        rows = list(self._rows.values())
+        periods = list(self._rows.values())
+        reference, selected = self._reference.all, self._reference[SELECTED].n
         found = []
-        for size in (size for size in WINDOWS if size <= len(rows)):
-            window, reference = _Rows(), self._reference
-            for each in rows[-size:]:
-                window += each
-            share = _fisher(window.selected.n, window.n, reference.selected.n, reference.n)
-            distance = _kolmogorov_smirnov(window.all, reference.all)
+        for size in (size for size in WINDOWS if size <= len(periods)):
+            window = sum(periods[-size:], start=_Rows())
+            rows = window.all
+            share = _fisher(window[SELECTED].n, rows.n, selected, reference.n)
             found += [
                 ("share of selected rows", share),
-                ("distribution of probabilities", distance),
+                ("distribution of probabilities", _kolmogorov_smirnov(rows, reference)),
             ]
         return found
 
@@ -410,7 +602,7 @@ class Monitor:
                 f"measure must be one of argmaxf.measures for a saved monitor, got {self.measure}"
             )
         periods = [
-            {"name": name, "alarms": self._alarms[name], **_packed(rows)}
+            {"name": name, "alarms": self._alarms[name], "rows": _packed(rows)}
             for name, rows in self._rows.items()
         ]
         state = {**self._settings(), "looks": self._looks, "periods": periods}
@@ -418,7 +610,6 @@ class Monitor:
 
     def _settings(self) -> dict[str, Any]:
         """Return what was set at the start, as JSON has it."""
-        posterior = self._posterior
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -426,8 +617,6 @@ class Monitor:
             "measure": {"name": self.measure.name, **vars(self.measure)},
             "confidence_level": self.confidence_level,
             "false_alarm_rate": self.false_alarm_rate,
-            "rate": self.rate,
-            "calibration": None if posterior is None else [each.tolist() for each in posterior],
             "reference": _packed(self._reference),
         }
 
@@ -456,14 +645,11 @@ class Monitor:
             measure = dict(state["measure"])
             goal = MEASURES[measure.pop("name")](**measure)
             found = cls(state["threshold"], [0.5], measure=goal, **options)
-            found.rate = float(check_rate("rate", state["rate"]))
             found._looks = check_whole("looks", state["looks"])
-            if state["calibration"] is not None:
-                found._posterior = CalibrationPosterior.of_lists(*state["calibration"])
-            found._reference = _unpacked(state["reference"])
+            found._refer_to(_unpacked(state["reference"]))
             for period in state["periods"]:
                 name = str(period["name"])
-                found._rows[name] = _unpacked(period)
+                found._rows[name] = _unpacked(period["rows"])
                 found._alarms[name] = [str(each) for each in period["alarms"]]
         except (
             LookupError,
@@ -491,14 +677,18 @@ def _fisher(few: int, of: int, reference: int, of_reference: int) -> float:
     return min(1.0, 2.0 * float(min(both.cdf(few), both.sf(few - 1))))
 
 
-def _tail(p: Floats, positive: Bools, posterior: CalibrationPosterior | None) -> float:
+def _tail(
+    positives: ProbabilitySketch,
+    negatives: ProbabilitySketch,
+    posterior: CalibrationPosterior | None,
+) -> float:
     """Return the two-sided p-value of a number of positives, labels having probabilities p."""
-    if p.size == 0:
+    found, rows = positives.n, positives + negatives
+    if rows.n == 0:
         return 1.0
-    found = int(np.count_nonzero(positive))
     if posterior is not None:
-        return min(1.0, 2.0 * min(posterior.tails(p, found)))
-    possible = Count.of(*np.unique(p, return_counts=True))
+        return min(1.0, 2.0 * min(posterior.tails(*_values(rows), found)))
+    possible = Count.of(*_values(rows))
     sides = possible.values <= found, possible.values >= found
     return min(1.0, 2.0 * min(float(possible.mass[side].sum()) for side in sides))
 
@@ -516,21 +706,51 @@ def _kolmogorov_smirnov(one: ProbabilitySketch, other: ProbabilitySketch) -> flo
     return float(min(1.0, np.e * np.exp(-2.0 * distance**2 * n * m / (n + m))))
 
 
-def _packed(rows: _Rows) -> dict[str, Any]:
+def _packed(rows: _Rows) -> dict[str, str]:
     """Return rows as what JSON can hold."""
-    encode = [base64.b64encode(s.to_bytes()).decode() for s in (rows.selected, rows.others)]
-    return {"selected": encode[0], "others": encode[1], "labelled": rows.labelled}
+    return {name: base64.b64encode(each.to_bytes()).decode() for name, each in rows.items()}
 
 
-def _unpacked(state: dict[str, Any]) -> _Rows:
+def _unpacked(state: dict[str, str]) -> _Rows:
     """Return rows from what JSON holds."""
-    selected, others = (
-        ProbabilitySketch.from_bytes(base64.b64decode(state[part]))
-        for part in ("selected", "others")
+    if not set(state) <= {SELECTED, OTHERS, TP, FP, FN, TN}:
+        raise ValueError(f"no part of a period is called {sorted(state)[0]!r}")
+    rows = _Rows(
+        {name: ProbabilitySketch.from_bytes(base64.b64decode(each)) for name, each in state.items()}
     )
-    truth, guess = (
-        as_labels("labelled", each or [False])[: len(each)] for each in state["labelled"]
-    )
-    if selected.n + others.n == 0 or truth.shape != guess.shape or truth.ndim != 1:
-        raise ValueError("periods must have rows, and each labelled one a label and a prediction")
-    return _Rows(selected, others, (truth.tolist(), guess.tolist()))
+    if rows.all.n == 0:
+        raise ValueError("periods must have rows")
+    return rows
+
+
+def _labels_of(labels: ArrayLike, p: Floats) -> Any:
+    """Check labels that belong to some probabilities."""
+    found = as_labels("labels", labels)
+    if found.shape != p.shape:
+        raise ValueError(
+            f"labels must hold one label for each of {p.size} rows, got shape {found.shape}"
+        )
+    return found
+
+
+def _rounded_down(frame: Any, time: str, every: str) -> Any:
+    """Return a frame with the times of a column rounded down; text is read as times."""
+    rows = nw.from_native(frame)
+    kind = rows.collect_schema().get(time)
+    if kind is None:
+        raise ValueError(
+            f"the frame has no column {time!r}; it has {rows.collect_schema().names()}"
+        )
+    column = nw.col(time).str.to_datetime() if kind == nw.String else nw.col(time)
+    if not (kind == nw.String or kind.is_temporal()):
+        raise ValueError(f"every needs a column of dates or times, got {time!r} of type {kind}")
+    return rows.with_columns(column.dt.truncate(every).alias(time)).to_native()
+
+
+def _names(keys: Sequence[Any]) -> list[str]:
+    """Return the names of periods; times are dates where each is at midnight."""
+    names = [str(key) for key in keys]
+    midnight = " 00:00:00"
+    if all(name.endswith(midnight) for name in names):
+        return [name.removesuffix(midnight) for name in names]
+    return names

@@ -28,7 +28,7 @@ from argmaxf._base.validation import (
 from argmaxf.measures import Interval, Measure, MeasureLike, as_measure
 from argmaxf.monitoring.recalibration import DRAWS, CalibrationPosterior
 
-MOST_VALUES = 1_500  # of a count; beyond, neighbours are put together
+NORMAL_FROM = 25.0  # standard deviation of a count from which it is normal, with its skewness
 EXACT_ITEMS = 4096  # more probabilities are put into so many bins first
 DEVIATIONS = 9.0  # standard deviations of a count that are kept, and some counts more
 
@@ -155,7 +155,7 @@ def _counts(
         theta = posterior.draw(DRAWS, rng)
         t, r = (posterior.positives(theta, *side, rng) for side in (inside, outside))
         return t, r, np.full(DRAWS, 1.0 / DRAWS)
-    hits, missed = Count.of(*inside).thinned(), Count.of(*outside).thinned()
+    hits, missed = Count.of(*inside), Count.of(*outside)
     t, r = np.meshgrid(hits.values, missed.values, indexing="ij")
     return t.ravel(), r.ravel(), np.outer(hits.mass, missed.mass).ravel()
 
@@ -208,6 +208,11 @@ class Count:
             total = np.asarray(np.bincount(which, size), np.float64)
             p, size = np.bincount(which, p * size) / total, total
         mean, spread = float(p @ size), float(np.sqrt((p * (1.0 - p)) @ size))
+        if spread > NORMAL_FROM:
+            z = np.linspace(-DEVIATIONS, DEVIATIONS, 301)
+            skewness = float((p * (1.0 - p) * (1.0 - 2.0 * p)) @ size) / spread**3
+            mass = np.exp(-0.5 * z**2) * np.maximum(1.0 + skewness / 6.0 * (z**3 - 3.0 * z), 0.0)
+            return cls(mean + spread * z, mass / mass.sum())
         reach = DEVIATIONS * spread + 30.0
         first, last = max(0.0, np.floor(mean - reach)), min(size.sum(), np.ceil(mean + reach))
         turns = int(last - first) + 1
@@ -220,13 +225,6 @@ class Count:
         turned = np.exp(log_phi - 1j * theta * first)
         mass = np.maximum(np.fft.irfft(turned.conj(), turns), 0.0)
         return cls(np.arange(first, last + 1.0), mass / mass.sum())
-
-    def thinned(self) -> Count:
-        """Return it with neighbouring numbers put together where there are very many."""
-        which = np.arange(self.values.size) // -(-self.values.size // MOST_VALUES)
-        mass = np.asarray(np.bincount(which, self.mass), np.float64)
-        mean = np.bincount(which, self.mass * self.values) / np.maximum(mass, 1e-300)
-        return Count(mean, mass)
 
 
 def _interval(value: Floats, weight: Floats, level: float) -> Interval:

@@ -10,13 +10,19 @@ enough: with none of them the answer is p, with its uncertainty. The posterior i
 Student's t distribution around its mode (Laplace's method with heavier tails, since few labels
 leave a skewed posterior).
 
-Rows that another model selected may be positive more often than others of the same p. So the
-log-odds of selected rows are moved by γ, normal around 0. Its standard deviation is the one that
-makes the labels most probable (empirical Bayes): next to 0 where p says all.
+What this curve cannot show is a deviation from it: a piecewise linear function of the log-odds for
+selected rows and another one for the others, and a step γ between both. All are normal around 0.
+Rows that another model selected may be positive more often than others of the same p, and scores
+may be saturated or carry no information.
+
+How far the parameters may go is not known before, so several scales of their priors are tried
+(`SCALES`). The posterior is the mixture of those under each choice, weighted by its evidence, that
+is, by how probable it makes the labels.
 """
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,60 +32,111 @@ from scipy.stats import t as student
 
 from argmaxf._base.arrays import Bools, Floats
 
-PRIOR_SCALE = (2.0, 1.0, 1.0)  # standard deviations of c, log a and log b before any label
-SELECTED_SCALES = (0.02, 0.5, 1.0, 2.0, 4.0)  # those of γ that are tried
+C_SCALE = 2.0  # prior standard deviation of c
+# Prior standard deviations that are tried, and the probability of each before any label
+SCALES = {
+    "slopes": ((1.0, 0.9), (3.0, 0.1)),  # of log a and log b
+    "step": ((0.02, 0.5), (0.5, 0.2), (1.0, 0.2), (2.0, 0.1)),  # of γ
+    "bends": ((0.02, 0.6), (0.5, 0.2), (1.0, 0.1), (3.0, 0.1)),  # at the knots
+}
+KNOTS = 4  # of each side
+LEAST_WEIGHT = 1e-3  # of a component of the mixture
 TAIL_DEGREES = 30.0  # degrees of freedom of the t distribution
 CLOSEST_TO_CERTAIN = 1e-12  # p = 0 and p = 1 are moved here: a label may contradict them
 BINS = 400  # of log-odds; rows of a bin share their probability where they are summed up
+DEVIATIONS = (1.0, 0.5, 0.5)  # scales above these let the labels contradict p: slopes, step, bends
+CONTRADICTED = 2.0  # how much more probable than before the labels must make such scales
 STEPS, TOLERANCE = 100, 1e-9
 DRAWS = 4_000  # from the posterior
 
 
 class CalibrationPosterior(NamedTuple):
-    """The posterior of the calibration parameters c, log a, log b, γ.
+    """The posterior of the calibration: a mixture over the scales of the prior.
 
     Attributes
     ----------
-    mode : ndarray of shape (4,)
-        The most probable parameters.
-    covariance : ndarray of shape (4, 4)
+    weights : ndarray of shape (m,)
+        The probability of each component.
+    modes : ndarray of shape (m, d)
+        The most probable parameters: c, log a, log b, γ, and the bends at the knots.
+    covariances : ndarray of shape (m, d, d)
         The inverse of the Fisher information there, prior included.
+    knots : tuple of two ndarray
+        Log-odds at which the curve bends, for other rows and for selected ones.
+    scales : ndarray of shape (m, 3)
+        The scales of the prior of each component: of slopes, steps and bends.
     """
 
-    mode: Floats
-    covariance: Floats
+    weights: Floats
+    modes: Floats
+    covariances: Floats
+    knots: tuple[Floats, Floats]
+    scales: Floats
 
     @classmethod
-    def fit(cls, p: Floats, positive: Bools, selected: Any = False) -> CalibrationPosterior:
-        """Learn from labelled rows; no rows give the prior back."""
-        features, y = _features(p, selected), positive.astype(np.float64)
-        scales = SELECTED_SCALES if np.any(selected) else SELECTED_SCALES[:1]
-        fits = [_fit(features, y, scale) for scale in scales]
-        return cls(*max(fits, key=lambda each: each[0])[1:])
+    def fit(
+        cls, p: Floats, positive: Bools, selected: Any = False, weight: Any = 1.0
+    ) -> CalibrationPosterior:
+        """Learn from labelled rows, `weight` of each kind; no rows give the prior back."""
+        side, y = np.broadcast_to(selected, p.shape), positive.astype(np.float64)
+        place = log_odds(p)
+        knots = _knots(place[~side], weight), _knots(place[side], weight)
+        features = _features(p, side, knots)
+        steps = SCALES["step"] if side.any() else SCALES["step"][:1]
+        found, evidence, scales = [], [], []
+        start = np.zeros(len(features))
+        for (slopes, a), (step, b), (bends, c) in product(SCALES["slopes"], steps, SCALES["bends"]):
+            own = step, 0.5 * step, 0.5 * step  # of the curve of selected rows
+            scale = np.r_[C_SCALE, slopes, slopes, own, np.full(len(features) - 6, bends)]
+            each = _fit(features, y, weight, scale, start)
+            start = each[1]
+            evidence.append(each[0] + np.log(a * b * c))
+            found.append(each[1:])
+            scales.append((slopes, step, bends))
+        weights = np.exp(np.array(evidence) - max(evidence))
+        weights /= weights.sum()
+        kept = weights >= LEAST_WEIGHT
+        modes, covariances = (np.array(each)[kept] for each in zip(*found, strict=True))
+        return cls(
+            weights[kept] / weights[kept].sum(),
+            modes,
+            covariances,
+            knots,
+            np.array(scales)[kept],
+        )
 
-    @classmethod
-    def of_lists(cls, mode: Any, covariance: Any) -> CalibrationPosterior:
-        """Return it from lists of numbers, which are checked."""
-        found = cls(np.reshape(mode, 4) * 1.0, np.reshape(covariance, (4, 4)) * 1.0)
-        np.linalg.cholesky(found.covariance)  # fails unless it is one
-        if not np.isfinite([*found.mode, *found.covariance.ravel()]).all():
-            raise ValueError("calibration must be finite")
-        return found
+    @property
+    def contradicts(self) -> bool:
+        """Whether the labels make a large deviation from the curve more probable than before."""
+        for scales, values, usual in zip(self.scales.T, SCALES.values(), DEVIATIONS, strict=True):
+            before = sum(share for scale, share in values if scale > usual)
+            if self.weights @ (scales > usual) > CONTRADICTED * before / (1.0 + before):
+                return True
+        return False
 
     def moved(self, factor: float) -> CalibrationPosterior:
         """Return it for rows whose odds of being positive are `factor` times as high."""
-        return self._replace(mode=self.mode + np.array([np.log(factor), 0.0, 0.0, 0.0]))
+        return self._replace(
+            modes=self.modes + np.log(factor) * (np.arange(self.modes.shape[1]) == 0)
+        )
 
     def transform(self, p: Floats, selected: Any = False) -> Floats:
-        """Return the calibrated probabilities at the mode of the posterior."""
-        return _calibrated(self.mode, p, selected)
+        """Return the calibrated probabilities: the mean over the modes of all components."""
+        each = self._calibrated(self.modes, p, selected)
+        mean: Floats = self.weights @ each
+        return mean
 
     def draw(self, size: int, rng: np.random.Generator) -> Floats:
         """Return `size` draws of the parameters, one a row."""
-        zeros = np.zeros(self.mode.size)
-        normal = rng.multivariate_normal(zeros, self.covariance, size, method="cholesky")
-        tail = np.sqrt(TAIL_DEGREES / rng.chisquare(TAIL_DEGREES, size))
-        drawn: Floats = self.mode + normal * tail[:, None]
+        sizes = np.diff(np.rint(np.r_[0.0, np.cumsum(self.weights)] * size).astype(np.int64))
+        zeros = np.zeros(self.modes.shape[1])
+        parts = [
+            mode
+            + rng.multivariate_normal(zeros, covariance, count, method="cholesky")
+            * np.sqrt(TAIL_DEGREES / rng.chisquare(TAIL_DEGREES, count))[:, None]
+            for mode, covariance, count in zip(self.modes, self.covariances, sizes, strict=True)
+        ]
+        drawn: Floats = np.concatenate(parts)
         return drawn
 
     def positives(
@@ -91,103 +148,119 @@ class CalibrationPosterior(NamedTuple):
         """
         if p.size == 0:
             return np.zeros(len(theta))
-        mean, trials = _binomial(theta, p, count, selected)
+        mean, trials = self._binomial(theta, p, count, selected)
         return rng.binomial(trials.astype(np.int64), np.clip(mean / trials, 0.0, 1.0))
 
-    def tails(self, p: Floats, found: int) -> tuple[float, float]:
+    def tails(self, p: Floats, count: Any, found: int) -> tuple[float, float]:
         """Return the probabilities of at most and of at least so many positives among rows.
 
         The rate of positives has Student's t distribution on the scale of log-odds.
         """
-        theta = np.vstack([self.mode, self.draw(DRAWS, np.random.default_rng(0))])
-        mean, trials = _binomial(theta, p, 1, False)
-        rate = log_odds(mean / p.size)
+        theta = np.vstack([self.weights @ self.modes, self.draw(DRAWS, np.random.default_rng(0))])
+        mean, trials = self._binomial(theta, p, count, False)
+        size = np.sum(count)
+        rate = log_odds(mean / size)
         place = np.linspace(-15.0, 15.0, 601)
         weight = student.pdf(place, TAIL_DEGREES)
-        moved = expit(rate[0] + np.std(rate[1:]) * place) * p.size
+        moved = expit(rate[0] + np.std(rate[1:]) * place) * size
         q = np.clip(moved / trials[0], 0.0, 1.0)
         both = binom.cdf(found, trials[0], q), binom.sf(found - 1, trials[0], q)
         below, above = (float(weight @ each / weight.sum()) for each in both)
         return below, above
 
+    def _calibrated(self, theta: Floats, p: Floats, selected: Any) -> Floats:
+        """Return P(y = 1 | p) for parameters along the last axis."""
+        side = np.broadcast_to(selected, p.shape)
+        found: Floats = expit(_factors(theta) @ _features(p, side, self.knots))
+        return found
 
-def _binomial(theta: Floats, p: Floats, count: Any, selected: Any) -> tuple[Floats, Floats]:
-    """Return mean and trials of the binomial that stands for a sum of independent labels.
+    def _binomial(
+        self, theta: Floats, p: Floats, count: Any, selected: Any
+    ) -> tuple[Floats, Floats]:
+        """Return mean and trials of the binomial that stands for a sum of independent labels.
 
-    It has the same mean and variance. Rows are put into bins of their log-odds.
-    """
-    place = log_odds(p)
-    edges = np.linspace(place.min(), place.max(), BINS + 1)
-    which = np.clip(np.searchsorted(edges, place, side="right") - 1, 0, BINS - 1)
-    rows = np.bincount(which, np.broadcast_to(count, p.shape), BINS)
-    centre = np.bincount(which, p * count, BINS)[rows > 0] / rows[rows > 0]
-    size = rows[rows > 0]
-    probability = _calibrated(theta, centre, selected)
-    mean, square = probability @ size, probability**2 @ size
-    # mean = N q and mean - variance = Σ p² = N q² say N and q of the binomial
-    q = np.clip(square / np.maximum(mean, 1e-300), 0.0, 1.0)
-    trials = np.maximum(np.rint(mean / np.maximum(q, 1e-300)), 1.0)
-    return mean, np.minimum(trials, size.sum())
+        It has the same mean and variance. Rows are put into bins of their log-odds.
+        """
+        place = log_odds(p)
+        edges = np.linspace(place.min(), place.max(), BINS + 1)
+        which = np.clip(np.searchsorted(edges, place, side="right") - 1, 0, BINS - 1)
+        rows = np.bincount(which, np.broadcast_to(count, p.shape), BINS)
+        centre = np.bincount(which, p * count, BINS)[rows > 0] / rows[rows > 0]
+        size = rows[rows > 0]
+        probability = self._calibrated(theta, centre, selected)
+        mean, square = probability @ size, probability**2 @ size
+        # mean = N q and mean - variance = Σ p² = N q² say N and q of the binomial
+        q = np.clip(square / np.maximum(mean, 1e-300), 0.0, 1.0)
+        trials = np.maximum(np.rint(mean / np.maximum(q, 1e-300)), 1.0)
+        return mean, np.minimum(trials, size.sum())
 
 
-def _fit(features: Floats, y: Floats, selected_scale: float) -> tuple[float, Floats, Floats]:
+def _fit(
+    features: Floats, y: Floats, weight: Any, scale: Floats, start: Floats
+) -> tuple[float, Floats, Floats]:
     """Return the logarithm of the evidence, the mode and the covariance, by Fisher scoring."""
-    scale = np.array([*PRIOR_SCALE, selected_scale])
-    theta = np.zeros(scale.size)
-    gradient, information = _derivatives(theta, features, y, scale)
-    loss = _loss(theta, features, y, scale)
+    theta = start
+    gradient, information = _derivatives(theta, features, y, weight, scale)
+    loss = _loss(theta, features, y, weight, scale)
     for _ in range(STEPS):
         step = np.linalg.solve(information, gradient)
         size = 1.0
         while size > TOLERANCE:
-            lower = _loss(theta - size * step, features, y, scale)
+            lower = _loss(theta - size * step, features, y, weight, scale)
             if lower <= loss:
                 break
             size /= 2.0
         theta, loss = theta - size * step, lower
-        gradient, information = _derivatives(theta, features, y, scale)
+        gradient, information = _derivatives(theta, features, y, weight, scale)
         if np.abs(size * step).max() < TOLERANCE:
             break
     evidence = -loss - 0.5 * np.linalg.slogdet(information)[1] - np.log(scale).sum()
     return float(evidence), theta, np.asarray(np.linalg.inv(information), np.float64)
 
 
-def _features(p: Floats, selected: Any) -> Floats:
-    """Return 1, log p and -log(1 - p) of rows that are not certain, and if they are selected."""
+def _knots(place: Floats, weight: Any) -> Floats:
+    """Return where the curve may bend: at quantiles of the labelled rows."""
+    if not place.size:
+        return place
+    return np.unique(np.quantile(place, np.linspace(0.0, 1.0, KNOTS)))
+
+
+def _features(p: Floats, side: Bools, knots: tuple[Floats, Floats]) -> Floats:
+    """Return 1, log p and -log(1 - p), the same of selected rows, and the hats of knots."""
     inside = np.clip(p, CLOSEST_TO_CERTAIN, 1.0 - CLOSEST_TO_CERTAIN)
-    side = np.broadcast_to(selected, p.shape)
-    return np.stack([np.ones(p.size), np.log(inside), -np.log1p(-inside), side])
+    place = logit(inside)
+    curve = np.stack([np.ones(p.size), np.log(inside), -np.log1p(-inside)])
+    hats = [
+        np.where(side == each, np.interp(place, at, row), 0.0)
+        for each, at in zip((False, True), knots, strict=True)
+        for row in np.eye(at.size)
+    ]
+    return np.stack([*curve, *(curve * side), *hats])
 
 
 def _factors(theta: Floats) -> Floats:
-    """Return what the features are multiplied by: c, a, b, γ."""
+    """Return what the features are multiplied by: c, a, b, γ and the bends."""
     found = theta.copy()
     found[..., 1:3] = np.exp(theta[..., 1:3])
     return found
 
 
-def _calibrated(theta: Floats, p: Floats, selected: Any) -> Floats:
-    """Return P(y = 1 | p) for parameters along the last axis."""
-    found: Floats = expit(_factors(theta) @ _features(p, selected))
-    return found
-
-
-def _loss(theta: Floats, features: Floats, y: Floats, scale: Floats) -> float:
+def _loss(theta: Floats, features: Floats, y: Floats, weight: Any, scale: Floats) -> float:
     """Return the negative log posterior."""
     eta = _factors(theta) @ features
     prior = 0.5 * float(np.sum((theta / scale) ** 2))
-    return float(np.sum(np.logaddexp(0.0, eta) - y * eta)) + prior
+    return float(np.sum(weight * (np.logaddexp(0.0, eta) - y * eta))) + prior
 
 
 def _derivatives(
-    theta: Floats, features: Floats, y: Floats, scale: Floats
+    theta: Floats, features: Floats, y: Floats, weight: Any, scale: Floats
 ) -> tuple[Floats, Floats]:
     """Return the gradient of the loss and the Fisher information, prior included."""
     jacobian = features.copy()
     jacobian[1:3] *= np.exp(theta[1:3])[:, None]
     p = expit(_factors(theta) @ features)
-    gradient = jacobian @ (p - y) + theta / scale**2
-    information = (jacobian * (p * (1.0 - p))) @ jacobian.T + np.diag(scale**-2.0)
+    gradient = jacobian @ (weight * (p - y)) + theta / scale**2
+    information = (jacobian * (weight * p * (1.0 - p))) @ jacobian.T + np.diag(scale**-2.0)
     return gradient, information
 
 

@@ -114,11 +114,14 @@ def render(
         code=code(comparison, saved),
         command=shlex.join(command),
         made_with=made_with,
-        versions={
-            "Python": platform.python_version(),
-            **{name: metadata.version(name) for name in VERSIONS},
-        },
+        versions=versions(),
     )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that a page depends on."""
+    python = {"Python": platform.python_version()}
+    return python | {name: metadata.version(name) for name in VERSIONS}
 
 
 def guaranteed(comparison: Comparison) -> dict[str, float]:
