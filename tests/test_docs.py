@@ -24,8 +24,10 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 SPARK = ROOT / "docs" / "howto" / "spark.md"
 NEEDED = {  # by pages that others can do without
     "boosting.md": ("lightgbm", "xgboost"),
+    "deploying.md": ("skl2onnx", "onnxruntime"),
     "record-linkage.md": ("recordlinkage",),
 }
+NEEDED_BY_MODULES = {"argmaxf.torch.monai": ["monai"], "argmaxf.onnx": ["skl2onnx"]}
 DATA = {"tagging.md": "enron", "retrieval.md": "reuters21578"}  # folders of ARGMAXF_DATA
 GALLERY = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
 
@@ -63,8 +65,8 @@ def test_scripts_of_the_gallery_draw(script, monkeypatch):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name):
-    if name == "argmaxf.torch.monai":
-        pytest.importorskip("monai")
+    for package in NEEDED_BY_MODULES.get(name, ()):
+        pytest.importorskip(package)
     assert doctest.testmod(importlib.import_module(name), optionflags=FLAGS).failed == 0
 
 

@@ -130,7 +130,8 @@ CALLS = {
 def all_kernels():
     """Return every kernel of the library by its name."""
     names = [m.name for m in pkgutil.walk_packages(argmaxf.__path__, "argmaxf.")]
-    others = ("argmaxf.torch.triton_passes", "argmaxf.torch.monai")  # without kernels of numba
+    without_kernels = ("torch.triton_passes", "torch.monai", "onnx")  # not of numba
+    others = [f"argmaxf.{name}" for name in without_kernels]
     modules = [importlib.import_module(name) for name in names if name not in others]
     found = {v for module in modules for v in vars(module).values() if isinstance(v, Kernel)}
     return {f"{kernel.__module__}.{kernel.__name__}": kernel for kernel in found}

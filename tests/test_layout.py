@@ -17,6 +17,7 @@ LAYERS = [
     {"monitoring"},
     {"estimators"},
     {"comparison"},
+    {"onnx"},
     {"displays"},
     {"report"},
     {"cli"},

@@ -28,6 +28,7 @@ from argmaxf.estimators.scores import HeldOut, LabelScorer, last_step
 
 FAR, LESS_FAR = np.log(2.0), np.log(1.2)  # log-odds from mean probability to rate of positives
 CLEAR, LESS_CLEAR = 5.0, 3.0  # standard errors; the lesser ones are for reweighted models
+TIE = 1e-9  # the part by which probabilities are lowered to order equal ones
 FEW_POSITIVES = 10  # in training, below which a forecast of F is unreliable
 NEUTRAL_WEIGHTS = {  # options that weight classes, and their values that do not
     "class_weight": (None,),
@@ -176,7 +177,7 @@ def average_curves(curves: list[Any], scores: Any, kind: str) -> Floats:
 def break_ties(proba: Floats, score: Floats) -> Floats:
     """Return probabilities lowered by at most a billionth, so that equal ones order by score."""
     place = 0.5 + 0.5 * score / (1.0 + np.abs(score))  # between 0 and 1, rising with the score
-    return np.asarray(proba * (1.0 - 1e-9 * (1.0 - place)))
+    return np.asarray(proba * (1.0 - TIE * (1.0 - place)))
 
 
 def _curve(form: Any, score: Floats, y: Bools, weight: Floats | None) -> Any:

@@ -163,8 +163,10 @@ def _calibrator(curve: Any, upwards: bool) -> Any:
     return IsotonicRegression(**how).fit(x, y if upwards else 1.0 - y)
 
 
-def sigmoid_line(curve: Sigmoid) -> tuple[float, float]:
-    """Return a and b of 1 / (1 + exp(-(a·score + b)))."""
+def sigmoid_line(curve: Any) -> tuple[float, float]:
+    """Return a and b of 1 / (1 + exp(-(a·score + b))), of scikit-learn's curves too."""
+    if not isinstance(curve, Sigmoid):
+        return -float(curve.a_), -float(curve.b_)
     slope = float(curve.model.coef_[0, 0] / curve.scale)
     return slope, float(curve.model.intercept_[0] - slope * curve.centre)
 
