@@ -273,3 +273,18 @@ def test_monitor_display_draws_every_period_with_its_interval(shows):
         MonitorDisplay.from_monitor(monitor, shows="k")
     with pytest.raises(ValueError, match="at least one period"):
         MonitorDisplay.from_monitor(argmaxf.Monitor(0.3, [0.2, 0.7]))
+
+
+def test_display_of_a_sketch_shows_the_curves_of_its_bins():
+    rng = np.random.default_rng(0)
+    score = rng.beta(0.5, 3.0, 2_000)
+    y = rng.random(2_000) < score
+    sketch = argmaxf.LabelledSketch.from_arrays(y, score)
+    found = EmpiricalFDisplay.from_sketch(sketch, min_precision=0.3)
+    assert found.best == sketch.tune(min_precision=0.3)
+    for place in (0, found.score.size // 2, -1):
+        chosen = score >= found.score[place]
+        assert found.rate[place] == pytest.approx(chosen.mean())
+        assert found.recall[place] == pytest.approx((chosen & y).sum() / y.sum())
+        assert found.precision[place] == pytest.approx((chosen & y).sum() / chosen.sum())
+    assert f"Best threshold {found.best.threshold:.3g}" in found.ax_.get_title()

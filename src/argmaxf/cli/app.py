@@ -23,6 +23,7 @@ from argmaxf.cli.decide import decide, merge, sketch
 from argmaxf.cli.demo import demo
 from argmaxf.cli.label_plan import estimate, label_plan
 from argmaxf.cli.monitor import monitor
+from argmaxf.cli.tune import evaluate, tune
 
 NARROW = 80  # columns under which the boxes of help would cut options off in the middle
 MOST = 10_000_000  # rows; a bound that needs more says nothing that could be of use
@@ -95,6 +96,8 @@ def bounds(
 EXAMPLES: dict[Callable[..., None], str] = {
     demo: "argmaxf demo",
     decide: "argmaxf decide scores.csv -p probability -o labels.csv",
+    tune: "argmaxf tune labelled.parquet --label y --score s",
+    evaluate: "argmaxf evaluate labelled.csv --label y --predicted label",
     sketch: "argmaxf sketch monday.parquet -p probability -o monday.argmaxf",
     merge: "argmaxf merge monday.argmaxf tuesday.argmaxf -o week.argmaxf",
     compare: "argmaxf compare train.csv --target churn --report report.html",

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -36,11 +36,13 @@ from argmaxf.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from argmaxf.empirical.labelled_sketch import LabelledSketch
     from argmaxf.expected.decision import Decision
     from argmaxf.expected.sketch import ProbabilitySketch
     from argmaxf.frames.solve import Decisions
     from argmaxf.problem import Problem
 
+T = TypeVar("T")
 SKETCH = ".argmaxf"
 PIPE = Path("-")
 LONG = 2.0  # seconds from which rows per second say more than how long it takes to begin
@@ -187,17 +189,35 @@ def sketch(
     files: Files,
     probability: Annotated[str, Probability],
     output: SketchFile,
+    label: Annotated[
+        str | None,
+        option(
+            INPUT,
+            "The column of true labels, to tune thresholds of the scores in -p later.",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None, option(INPUT, "With --label: the column of weights.", metavar="COLUMN")
+    ] = None,
     nulls: Nulls = "raise",
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Summarize the probabilities of files, to be merged and decided elsewhere."""
+    """Summarize probabilities or labelled scores of files, to be merged and decided elsewhere."""
     from argmaxf.files import summarize_files
+    from argmaxf.files.labelled_files import LabelledFiles, summarize_labelled_files
 
+    made: Any
     _check_sketch(output, files, force)
     with progress_bar("rows") as progress:
-        where: dict[str, Any] = {"nulls": nulls, "output": output, "progress": progress}
-        made = summarize_files(files, probability, **where)
+        if label is None:
+            where: dict[str, Any] = {"nulls": nulls, "output": output, "progress": progress}
+            made = summarize_files(files, probability, **where)
+        else:
+            columns = files, label, probability, weight
+            rows = LabelledFiles(*columns, nulls=nulls, progress=progress)
+            made = summarize_labelled_files(rows, output)
     _write_sketch(made, output, as_json)
 
 
@@ -211,13 +231,18 @@ def merge(
 ) -> None:
     """Merge summaries of disjoint rows into one."""
     from argmaxf._base.atomic_write import refuse_twice
-    from argmaxf.expected.sketch import ProbabilitySketch
 
     _check_sketch(output, sketches, force)
     refuse_twice(sketches)
-    merged = ProbabilitySketch()
+    merged: Any = None
     for path in sketches:
-        merged.merge(_read_sketch(path))
+        read: Any = _read_sketch(path)
+        if merged is not None and type(read) is not type(merged):
+            raise ValueError(
+                f"{path}: sketches to merge must be of one kind, got a {type(read).__name__} "
+                f"after a {type(merged).__name__}"
+            )
+        merged = read if merged is None else merged.merge(read)
     _write_sketch(merged, output, as_json)
 
 
@@ -246,12 +271,25 @@ def _rates(train: float | None, deploy: str | None) -> tuple[float, Any] | None:
         raise ValueError(f"--deploy-rate must be a number or {ESTIMATE}, got {deploy!r}") from None
 
 
-def _decide_sketch(files: list[str], problem: Problem, *, on_rows: bool) -> Decision:
-    """Decide from a summary alone; what would have to be done with rows is refused."""
+def one_sketch(files: list[str], kind: type[T]) -> T:
+    """Return the sketch in a single file, which must be of a kind."""
     if len(files) > 1:
         raise ValueError(
             f"give one sketch, got {len(files)} files; merge sketches with argmaxf merge"
         )
+    sketch: Any = _read_sketch(Path(files[0]))
+    if not isinstance(sketch, kind):
+        got = type(sketch).__name__
+        use = "argmaxf tune" if got == "LabelledSketch" else "argmaxf decide"
+        raise ValueError(f"{files[0]}: must hold a {kind.__name__}, got a {got}: use {use}")
+    return sketch
+
+
+def _decide_sketch(files: list[str], problem: Problem, *, on_rows: bool) -> Decision:
+    """Decide from a summary alone; what would have to be done with rows is refused."""
+    from argmaxf.expected.sketch import ProbabilitySketch
+
+    found = one_sketch(files, ProbabilitySketch)
     if not problem.is_free:
         raise ValueError(
             "--min-selected and --max-selected need the rows, got a sketch; pass the files of rows"
@@ -262,7 +300,7 @@ def _decide_sketch(files: list[str], problem: Problem, *, on_rows: bool) -> Deci
         )
     if on_rows:
         raise ValueError("a sketch has no rows to label; label the files of rows with --threshold")
-    return _read_sketch(Path(files[0])).decide(
+    return found.decide(
         beta=problem.beta,
         measure=problem.measure,
         zero_division=problem.zero_division,
@@ -270,14 +308,17 @@ def _decide_sketch(files: list[str], problem: Problem, *, on_rows: bool) -> Deci
     )
 
 
-def _read_sketch(path: Path) -> ProbabilitySketch:
-    """Read a sketch; what is wrong with it is said with its name."""
+def _read_sketch(path: Path) -> ProbabilitySketch | LabelledSketch:
+    """Read a sketch of either kind; what is wrong with it is said with its name."""
+    from argmaxf.empirical.labelled_sketch import MAGIC, LabelledSketch
     from argmaxf.expected.sketch import ProbabilitySketch
 
     if path.exists() and not path.is_file():  # a pipe without a writer would be waited for
         raise ValueError(f"{path}: must be a file")
     try:
-        return ProbabilitySketch.from_bytes(path.read_bytes())
+        data = path.read_bytes()
+        kind = LabelledSketch if data.startswith(MAGIC) else ProbabilitySketch
+        return kind.from_bytes(data)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     except OSError as error:
@@ -290,18 +331,23 @@ def _check_sketch(output: Path, inputs: Sequence[Path | str], force: bool) -> No
     refuse_existing([output], inputs, force=force)
 
 
-def _write_sketch(made: ProbabilitySketch, output: Path, as_json: bool) -> None:
+def _write_sketch(made: ProbabilitySketch | LabelledSketch, output: Path, as_json: bool) -> None:
     from argmaxf._base.atomic_write import writing, written_whole
     from argmaxf._base.validation import how_many
+    from argmaxf.expected.sketch import ProbabilitySketch
 
     data = made.to_bytes()
     with written_whole(output) as temporary, writing(output):
         temporary.write_bytes(data)
-    fields = {"rows": made.n, "mean_positives": made.mean_positives, "bytes": len(data)}
-    if as_json:
-        print_json(fields | {"output": str(output)})
-    else:
+    if isinstance(made, ProbabilitySketch):
+        positives = {"mean_positives": made.mean_positives}
         expected = f"{made.mean_positives:,.6g} of them expected to be positive"
+    else:
+        positives = {"positives": made.positives}
+        expected = f"positives of weight {made.positives:,.6g}"
+    if as_json:
+        print_json({"rows": made.n, **positives, "bytes": len(data), "output": str(output)})
+    else:
         text = f"{how_many(made.n, 'row')}, {expected}: {len(data):,} bytes."
         console().print(text, soft_wrap=True)
 

@@ -26,6 +26,7 @@ from argmaxf.displays.base import (
 )
 from argmaxf.empirical.guarantees import Limits
 from argmaxf.empirical.interval import f_difference, f_interval
+from argmaxf.empirical.labelled_sketch import LabelledSketch
 from argmaxf.empirical.threshold import (
     Curve,
     Threshold,
@@ -134,6 +135,56 @@ class EmpiricalFDisplay(MeasuredDisplay):
             limits=Limits.of(y, score, constraints, confidence_level),
             **rising,
             **chance,
+        )._drawn(ax)
+
+    @classmethod
+    def from_sketch(
+        cls,
+        sketch: LabelledSketch,
+        *,
+        beta: float = 1.0,
+        measure: MeasureLike = "fbeta",
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+        max_selected_rate: float | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw precision, recall and F_β of the thresholds between the bins of a sketch.
+
+        Parameters
+        ----------
+        sketch : LabelledSketch
+            The summary of labelled scores, as of `summarize`.
+        beta : float, default=1.0
+            Weight of recall against precision.
+        measure : str or Measure, default="fbeta"
+            What is shown, as in `LabelledSketch.tune`.
+        min_precision : float, optional
+            Only thresholds of at least this precision count.
+        min_recall : float, optional
+            Only thresholds of at least this recall count.
+        max_selected_rate : float, optional
+            Only thresholds that select at most this part of the rows count; it is drawn, too.
+        ax : Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        EmpiricalFDisplay
+            The display, with what was drawn.
+        """
+        asked: dict[str, Any] = Constraints(min_precision, min_recall, max_selected_rate).given()
+        best = sketch.tune(beta=beta, measure=measure, **asked)
+        curve, bins = sketch.curve(beta=beta, measure=measure), sketch.bins
+        columns = "precision", "recall", "fbeta"  # without the cut that selects nothing
+        return cls(
+            score=bins.low[::-1],
+            best=best,
+            beta=beta,
+            measure=measure,
+            rate=np.cumsum(bins.true + bins.false)[::-1] / (bins.true + bins.false).sum(),
+            **{name: getattr(curve, name)[:0:-1] for name in columns},
+            **asked,
         )._drawn(ax)
 
     def _draw(self, ax: Axes) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.bin_kernels import count_labelled
 from argmaxf.empirical.cuts import Counts, Cuts, above, best_allowed, between
@@ -70,7 +70,7 @@ class Bins(NamedTuple):
 
     def grouped(self, key: Any) -> Bins:
         """Return bins of equal keys as one."""
-        order = np.argsort(-key, kind="stable")
+        order = np.argsort(-key)
         key = key[order]
         starts = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: key.size])
         merge = np.minimum, np.maximum, np.add, np.add, np.add
@@ -104,7 +104,7 @@ class Zoom(NamedTuple):
 
         Labels are 0 and 1 in bytes; any other number stands for what cannot be used.
         """
-        score = score.astype(np.float64) + 0.0  # one zero only
+        score = contiguous(score)
         bits, heavy = score.view(np.int64), np.zeros(0) if weight is None else weight
         y = np.ascontiguousarray(y).view(np.uint8)
         if count_labelled(y, score, bits, heavy, self.first, self.shift, table):

@@ -146,18 +146,8 @@ class Column:
         """Return the probabilities of a frame of these files as a table."""
         table = Table.of(frame, self.p, by or None, output=output, has_order=True)
         is_text = any(source.is_text for source in self.inputs)
-        begin = partial(phase, progress, "reading", self.rows())
+        begin = partial(phase, progress, "reading", count_rows(self.inputs))
         return replace(table, reads_again=not is_text, begin=begin)
-
-    def rows(self) -> int | None:
-        """Return the number of rows where files say it without being read."""
-        if any(source.is_text for source in self.inputs):
-            return None
-        rows = 0
-        for source in self.inputs:
-            with reading(source):
-                rows += int(source.scan().select(pl.len()).collect().item())
-        return rows
 
     def frame(self, *, typed: bool = False, only: Sequence[str] | None = None) -> pl.LazyFrame:
         """Scan all files as one, without the rows to drop; some columns beside `p`, or all."""
@@ -195,6 +185,17 @@ class Column:
     def _moved(self, given: pl.Expr) -> pl.Expr:
         """Return probabilities with their odds moved; what is none stays none."""
         return given if self.factor is None else move_odds(given, self.factor)
+
+
+def count_rows(inputs: Sequence[Input]) -> int | None:
+    """Return the number of rows where files say it without being read."""
+    if any(source.is_text for source in inputs):
+        return None
+    rows = 0
+    for source in inputs:
+        with reading(source):
+            rows += int(source.scan().select(pl.len()).collect().item())
+    return rows
 
 
 def refuse_ragged(source: Input) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from argmaxf._base.atomic_write import temporary_file, written_whole
-from argmaxf.files.column import Advance, Column, Progress, phase
+from argmaxf.files.column import Advance, Column, Progress, count_rows, phase
 from argmaxf.files.inputs import (
     BROKEN,
     COPIED,
@@ -59,7 +59,7 @@ class Output:
 
     def write(self, frame: pl.LazyFrame, progress: Progress) -> None:
         """Write labelled rows."""
-        advance = phase(progress, "writing", self.items.rows())
+        advance = phase(progress, "writing", count_rows(self.items.inputs))
         if progress is not False:
             frame = frame.with_columns(_counting(self.label, advance))
         with written_whole(self.path) as temporary:
