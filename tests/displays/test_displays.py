@@ -287,4 +287,4 @@ def test_display_of_a_sketch_shows_the_curves_of_its_bins():
         assert found.rate[place] == pytest.approx(chosen.mean())
         assert found.recall[place] == pytest.approx((chosen & y).sum() / y.sum())
         assert found.precision[place] == pytest.approx((chosen & y).sum() / chosen.sum())
-    assert f"Best threshold {found.best.threshold:.3g}" in found.ax_.get_title()
+    assert f"Best threshold {found.best.threshold:.3g}" in found.ax_.get_title("left")

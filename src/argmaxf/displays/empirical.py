@@ -165,13 +165,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
             Only thresholds of at least this recall count.
         max_selected_rate : float, optional
             Only thresholds that select at most this part of the rows count; it is drawn, too.
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        EmpiricalFDisplay
-            The display, with what was drawn.
+        ax : as in `Display`
         """
         asked: dict[str, Any] = Constraints(min_precision, min_recall, max_selected_rate).given()
         best = sketch.tune(beta=beta, measure=measure, **asked)
