@@ -84,7 +84,7 @@ SECTIONS = {
     "Thresholds, intervals and guarantees from labels": ("argmaxf.empirical", "argmaxf.measures"),
     "Classifiers and their comparison": ("argmaxf.estimators", "argmaxf.comparison"),
     "Data frames": ("argmaxf.frames",),
-    "After deployment": ("argmaxf.monitoring", "argmaxf.prior"),
+    "After deployment": ("argmaxf.monitoring", "argmaxf.prior", "argmaxf.saved_threshold"),
 }
 MODULES = ("measures", "objectives", "displays", "torch", "theory", "estimators", "frames")
 

@@ -17,7 +17,7 @@ LAYERS = [
     {"monitoring"},
     {"estimators"},
     {"comparison"},
-    {"onnx"},
+    {"onnx", "saved_threshold"},
     {"displays"},
     {"report"},
     {"cli"},

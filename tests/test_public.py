@@ -31,6 +31,7 @@ NAMES = [
     "Period",
     "PredictedF",
     "ProbabilitySketch",
+    "SavedThreshold",
     "SoftFClassifier",
     "Threshold",
     "ThresholdFClassifier",

@@ -66,5 +66,6 @@ from argmaxf.monitoring.prediction import PredictedF as PredictedF
 from argmaxf.monitoring.prediction import predict_f as predict_f
 from argmaxf.prior import estimate_rate as estimate_rate
 from argmaxf.prior import shift_prior as shift_prior
+from argmaxf.saved_threshold import SavedThreshold as SavedThreshold
 
 __version__: str

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from argmaxf.expected.decision import Decision
     from argmaxf.expected.sketch import ProbabilitySketch
     from argmaxf.frames.solve import Decisions
+    from argmaxf.measures import MeasureLike
     from argmaxf.problem import Problem
 
 T = TypeVar("T")
@@ -84,6 +85,10 @@ def decide(
     ] = "split",
     threshold: Annotated[
         float | None, option(OBJECTIVE, "Use this threshold instead of finding the best one.")
+    ] = None,
+    threshold_from: Annotated[
+        Path | None,
+        option(OBJECTIVE, "Use the threshold in this JSON file (SavedThreshold).", metavar="FILE"),
     ] = None,
     min_selected: Annotated[
         int | None, option(LIMITS, "Select at least this many rows in each segment.")
@@ -132,8 +137,8 @@ def decide(
     start, found = time.perf_counter(), None
     segments, rates = tuple(by or ()), _rates(train_rate, deploy_rate)
     chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
-    what = beta, measure_named(measure), zero_division, ties
-    problem = Problem.of(*what, min_selected, max_selected, chance)
+    threshold, goal = _threshold(threshold, threshold_from, probability, measure, beta)
+    problem = Problem.of(beta, goal, zero_division, ties, min_selected, max_selected, chance)
     is_sketch = any(name.endswith(SKETCH) for name in files)
     fixed, piped = threshold is not None, output == PIPE
     for is_wrong, message in (
@@ -255,6 +260,25 @@ def _printed_at_the_end() -> Iterator[Path]:
         with path.open("rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer)
         sys.stdout.buffer.flush()
+
+
+def _threshold(
+    number: float | None, file: Path | None, column: str | None, measure: str, beta: float
+) -> tuple[float | None, MeasureLike]:
+    """Return the threshold to use and the measure: of a file, unless one was asked for."""
+    asked = measure_named(measure)
+    if file is None:
+        return number, asked
+    if number is not None:
+        raise ValueError("give either --threshold or --threshold-from, got both")
+    from argmaxf.saved_threshold import SavedThreshold
+
+    saved = SavedThreshold.load(file)
+    default = (measure, beta) == ("fbeta", 1.0)
+    try:
+        return saved.for_column(column), saved.measure or asked if default else asked
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
 
 
 def _rates(train: float | None, deploy: str | None) -> tuple[float, Any] | None:

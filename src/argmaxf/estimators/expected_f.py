@@ -345,7 +345,9 @@ class ProbabilityFClassifier(ScoreFClassifier):
         limited = flat and any(limit is not None for limit in limits)
         odds = None if self._prior.deploy is None else self._prior.odds()
         columns = self._scorer.columns()
-        return FixedRule.of(self._labels, columns, np.nan, 1.0, odds=odds, limited=limited)
+        return FixedRule.of(
+            self._labels, columns, np.nan, 1.0, odds=odds, limited=limited, seen=self._seen
+        )
 
     def _average(self, labels: Labels) -> str:
         return self.average if labels.is_multilabel else "macro"

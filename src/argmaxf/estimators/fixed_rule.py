@@ -17,7 +17,7 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 
-from argmaxf._base.arrays import Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import has_method, last_step
 
@@ -109,11 +109,14 @@ class FixedRule:
     odds: Floats | None = None  # by which the rate in deployment multiplies those of each label
     limited: bool = False  # whether a limit may have put the threshold among equal probabilities
     on_scores: bool = False  # and not on probabilities
+    rows: int | None = None  # of training
+    positives: list[int] | None = None  # of each label in them
 
     @classmethod
     def of(cls, labels: Labels, members: Any, threshold: Any, gain: Any, **rest: Any) -> FixedRule:
         """Return the rule with one threshold and gain for each label."""
-        rule = cls(labels, members, np.empty(0), np.empty(0), **rest)
+        seen = dict(zip(("rows", "positives"), rest.pop("seen", ()), strict=False))
+        rule = cls(labels, members, np.empty(0), np.empty(0), **seen, **rest)
         return replace(rule, threshold=rule.spread(threshold), gain=rule.spread(gain))
 
     def spread(self, values: Any) -> Floats:
@@ -132,6 +135,12 @@ class FixedRule:
             for each in self.members
         ]
         return replace(self, members=members)
+
+
+def counted(columns: Bools, weight: Floats | None) -> tuple[int, list[int]]:
+    """Return how many rows count, and the positives of each label in them."""
+    seen = columns if weight is None else columns[weight > 0]
+    return len(seen), seen.sum(axis=0).tolist()
 
 
 def columns_of(scorer: Any, method: str) -> list[Column]:

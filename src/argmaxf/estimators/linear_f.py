@@ -18,7 +18,7 @@ from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import as_weights
 from argmaxf.empirical.soft_f import LinearModel, SoftF, fit_soft_f
 from argmaxf.empirical.svmperf import MarginF, fit_margin_f
-from argmaxf.estimators.fixed_rule import Column, FixedRule, Score, linear_model
+from argmaxf.estimators.fixed_rule import Column, FixedRule, Score, counted, linear_model
 from argmaxf.estimators.meta import FClassifier, best_thresholds, margin
 from argmaxf.measures import FBeta, Measure
 
@@ -55,6 +55,7 @@ class LinearFClassifier(FClassifier):
         if weight is not None and not weight.all():  # rows of weight zero count for nothing
             X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
         columns = self._read_target(y).columns(y)
+        self._seen = counted(columns, weight)
         scale = self._scale(X, weight)
         scaled = X if scale is None else scale.transform(X)
         models = Parallel()(
@@ -102,7 +103,8 @@ class LinearFClassifier(FClassifier):
         lines = zip(self.coef_, self.intercept_, strict=True)
         models = [linear_model(sign * coef, sign * shift, classes) for coef, shift in lines]
         columns = [Column([Score(m, "decision_function", sign=sign)], []) for m in models]
-        return FixedRule.of(self._labels, [columns], self.threshold_, 1.0, on_scores=True)
+        how = {"on_scores": True, "seen": self._seen}
+        return FixedRule.of(self._labels, [columns], self.threshold_, 1.0, **how)
 
     def _margin(self, X: Any) -> Floats:
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import as_scores, as_weights
 from argmaxf.empirical.cuts import best_threshold
-from argmaxf.estimators.fixed_rule import FixedRule, columns_of
+from argmaxf.estimators.fixed_rule import FixedRule, columns_of, counted
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import (
     HeldOut,
@@ -399,6 +399,7 @@ class ScoreFClassifier(MetaFClassifier):
             The fitted classifier itself.
         """
         self._labels, self.classes_ = held_out.labels, held_out.labels.classes
+        self._seen = counted(held_out.columns, held_out.weight)
         self._learn(held_out)
         return self
 
@@ -441,7 +442,9 @@ class PlainClassifier(ScoreFClassifier):
         """Return the scores of the classifier with its own threshold."""
         columns = columns_of(self._model, self._kind)
         on_scores = self._kind != "predict_proba"
-        return FixedRule.of(self._labels, [columns], self.threshold_, 1.0, on_scores=on_scores)
+        return FixedRule.of(
+            self._labels, [columns], self.threshold_, 1.0, on_scores=on_scores, seen=self._seen
+        )
 
 
 class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):

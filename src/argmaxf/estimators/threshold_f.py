@@ -314,9 +314,10 @@ class ThresholdFClassifier(ScoreFClassifier):
         (shown, threshold), gain = self._cuts, self._gain
         if self._logistic and not np.isnan(shown).any():
             columns = columns_of(self._model, "predict_proba")
-            return FixedRule.of(self._labels, [columns], shown, 1.0)
+            return FixedRule.of(self._labels, [columns], shown, 1.0, seen=self._seen)
         columns, on_scores = columns_of(self._model, self._kind), self._kind != "predict_proba"
-        return FixedRule.of(self._labels, [columns], threshold, gain, on_scores=on_scores)
+        how = {"on_scores": on_scores, "seen": self._seen}
+        return FixedRule.of(self._labels, [columns], threshold, gain, **how)
 
     def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
         frozen = copy(self)

@@ -181,6 +181,24 @@ def knots(curve: Any) -> tuple[Floats, Floats]:
     return np.asarray(curve.X_thresholds_), np.asarray(curve.y_thresholds_)
 
 
+def curve_as_data(column: Column) -> list[dict[str, Any]]:
+    """Return the curves of a column as numbers, each with the scores that it takes."""
+    data = []
+    for score, curve in zip(
+        column.scores, column.curves or [None] * len(column.scores), strict=True
+    ):
+        made: dict[str, Any] = {"scores": score.method}
+        if curve is None:
+            made |= {"none": {}}
+        elif isinstance(curve, Sigmoid):
+            made["sigmoid"] = dict(zip(("slope", "intercept"), sigmoid_line(curve), strict=True))
+        else:
+            x, y = knots(curve)
+            made["isotonic"] = {"x": x.tolist(), "y": y.tolist()}
+        data.append(made)
+    return data
+
+
 def _feature(score: Score) -> Pipeline:
     """Return a transformer of rows to one score, (n, 1)."""
     part = FunctionTransformer(_scorer(score, np.array([0, 1])).decision_function)

@@ -1,0 +1,357 @@
+"""Thresholds as data: a small JSON file with a threshold, its calibration and where it is from."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import argmaxf
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.atomic_write import write_whole
+from argmaxf.measures import MEASURES, Measure, MeasureLike, as_measure
+
+FORMAT, VERSION = "argmaxf threshold", 1
+INFINITE = {"always": -math.inf, "never": math.inf}  # of labels with one value in training
+FORMS = {"isotonic": ("x", "y"), "sigmoid": ("slope", "intercept"), "none": ()}
+
+
+@dataclass(frozen=True)
+class SavedThreshold:
+    """Thresholds that were fitted, as data that need no model and no pickle.
+
+    `of` makes one of a fitted classifier or of a result; `save` and `load` keep it as JSON, and
+    ``argmaxf decide --threshold-from FILE`` applies it.
+
+    Parameters
+    ----------
+    thresholds : list of float
+        One for each label; a label is predicted from its threshold on.
+    labels : list of str, default=["1"]
+        The names of the labels: the positive class of a binary target.
+    scale : {"probability", "score"}, default="probability"
+        What the thresholds are on: ``predict_proba`` of the classifier, or its scores.
+    measure : str, Measure, callable or None, default=None
+        What was maximized; None where it is not known, or a function of the user.
+    value : list of float or None, default=None
+        The measure on the rows on which the thresholds were tuned.
+    expected : list of float or None, default=None
+        The expected value of the measure.
+    interval : list of three float or None, default=None
+        Lower end, centre and upper end of where it will be.
+    calibration : list or None, default=None
+        For each label the curves that turned scores into its probability: a list of members with a
+        list of curves each (docs/howto/deploying.md).
+    provenance : dict, default={}
+        Where it is from: `classifier`, `rows`, `positives` and versions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from argmaxf import SavedThreshold, ThresholdFClassifier
+    >>> X, y = make_classification(2000, weights=[0.9], random_state=0)
+    >>> model = ThresholdFClassifier(LogisticRegression()).fit(X, y)
+    >>> saved = SavedThreshold.from_json(SavedThreshold.of(model).to_json())
+    >>> bool((saved.select(model.predict_proba(X)[:, 1]) == model.predict(X)).all())
+    True
+    >>> saved.provenance["rows"], saved.provenance["positives"]
+    (2000, [205])
+    """
+
+    thresholds: list[float]
+    labels: list[str] = field(default_factory=lambda: ["1"])
+    scale: str = "probability"
+    measure: MeasureLike | None = None
+    value: list[float] | None = None
+    expected: list[float] | None = None
+    interval: list[float] | None = None
+    calibration: list[list[list[dict[str, Any]]]] | None = field(default=None, repr=False)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, fitted: Any, *, measure: MeasureLike | None = None, **provenance: Any) -> Self:
+        """Return the threshold of a fitted classifier, or of a result with `threshold`.
+
+        Parameters
+        ----------
+        fitted : classifier, Threshold, Decision or float
+            A classifier with fixed thresholds of a binary or multilabel target (what `freeze`
+            returns, `ThresholdFClassifier`, `SoftFClassifier`), what `maximize_empirical_f` or
+            `maximize_expected_f` return, or a number.
+        measure : str, Measure or callable, default=None
+            What was maximized, for a result; a classifier knows it.
+        **provenance : object
+            More about where it is from, such as ``rows=1000, positives=30``.
+
+        Returns
+        -------
+        SavedThreshold
+            The thresholds as data.
+        """
+        about: dict[str, Any] = {"argmaxf": argmaxf.__version__}
+        if hasattr(fitted, "fixed_rule"):
+            return cls(**_of_classifier(fitted, about | provenance))
+        found = np.atleast_1d(np.asarray(getattr(fitted, "threshold", fitted), dtype=np.float64))
+        names = ["1"] if found.size == 1 else [str(i) for i in range(found.size)]
+        value, expected = (_listed(getattr(fitted, a, None)) for a in ("value", "expected"))
+        made = cls(found.tolist(), names, measure=measure, provenance=about | provenance)
+        return replace(made, value=value, expected=expected)
+
+    def select(self, p: ArrayLike) -> Bools:
+        """Return which rows, or labels of rows, are predicted.
+
+        Parameters
+        ----------
+        p : array-like of shape (n,) or (n, n_labels)
+            What the thresholds are on: probabilities, or scores.
+
+        Returns
+        -------
+        ndarray of bool
+            Of the shape of `p`.
+        """
+        numbers = np.asarray(p, dtype=np.float64)
+        if numbers.ndim not in (1, 2) or (numbers.ndim == 1) != (len(self.thresholds) == 1):
+            raise ValueError(
+                f"p must have one column for each of {len(self.thresholds)} labels, got the shape "
+                f"{numbers.shape}"
+            )
+        return np.asarray(numbers >= np.array(self.thresholds)[: len(self.thresholds)])
+
+    def calibrate(self, scores: ArrayLike, label: int = 0) -> Floats:
+        """Return the probability of a label from the scores of the models behind it.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, n_models)
+            The scores of each model, in the order of the curves in `calibration`.
+        label : int, default=0
+            Which label.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The probabilities of the classifier, before `deploy_rate` moves them.
+        """
+        if self.calibration is None:
+            raise ValueError("this threshold has no calibration: pass probabilities to select")
+        members, rows = self.calibration[label], np.asarray(scores, dtype=np.float64)
+        n = sum(map(len, members))
+        if rows.ndim != 2 or rows.shape[1] != n:
+            raise ValueError(f"scores must have a column for each of {n} models, got {rows.shape}")
+        each, first = [], 0
+        for member in members:
+            own = rows[:, first : (first := first + len(member))].T
+            proba = np.mean([_at(c, s) for c, s in zip(member, own, strict=True)], axis=0)
+            mean = own.mean(axis=0)
+            place = 0.5 + 0.5 * mean / (1.0 + np.abs(mean))
+            tied = any("none" not in curve for curve in member)
+            each.append(proba * (1.0 - 1e-9 * (1.0 - place)) if tied else proba)
+        return np.asarray(np.mean(each, axis=0))
+
+    def for_column(self, name: str | None) -> float:
+        """Return the threshold for a column of probabilities.
+
+        Parameters
+        ----------
+        name : str or None
+            The name of the column: that of a label, where there are several.
+
+        Returns
+        -------
+        float
+            The threshold, in [0, 1].
+        """
+        if self.scale != "probability":
+            raise ValueError(
+                "this is a threshold on scores of decision_function, which cannot be applied to "
+                "probabilities; save that of a classifier with predict_proba"
+            )
+        if len(self.labels) > 1 and name not in self.labels:
+            raise ValueError(
+                "the column must have the name of one of the labels "
+                f"{', '.join(map(repr, self.labels))}, got {name!r}"
+            )
+        found = self.thresholds[self.labels.index(str(name)) if len(self.labels) > 1 else 0]
+        if found == math.inf:
+            raise ValueError("this threshold selects no row: training had no positives")
+        return max(found, 0.0)
+
+    def to_json(self) -> str:
+        """Return the threshold as JSON.
+
+        Returns
+        -------
+        str
+            A text that `from_json` reads.
+        """
+        names = {number: word for word, number in INFINITE.items()}
+        data = {f.name: getattr(self, f.name) for f in fields(self)}
+        data["thresholds"] = [names.get(t, t) for t in self.thresholds]
+        measure = None if self.measure is None else as_measure(self.measure)
+        known = measure is not None and type(measure) in MEASURES.values()
+        data["measure"] = {"name": measure.name} | asdict(measure) if known else None  # type: ignore[union-attr, call-overload]
+        head = {"format": FORMAT, "version": VERSION}
+        return json.dumps(head | data, indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote; what is damaged or newer is refused.
+
+        Parameters
+        ----------
+        text : str
+            The JSON.
+
+        Returns
+        -------
+        SavedThreshold
+            The thresholds.
+        """
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"not a saved threshold: {error}") from None
+        if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
+            raise ValueError(f"not a saved threshold: its format must be {FORMAT!r}")
+        version = data.pop("version", None)
+        if isinstance(version, int) and version > VERSION:
+            raise ValueError(
+                f"saved by a newer argmaxf (version {version} of the format, this one reads "
+                f"{VERSION}); install that one"
+            )
+        try:
+            if version != VERSION:
+                raise ValueError(f"version must be {VERSION}, got {version!r}")
+            made = cls(**data | {"thresholds": [INFINITE.get(t, t) for t in data["thresholds"]]})
+            made._check()
+            if made.measure is not None:
+                object.__setattr__(made, "measure", _measure(dict(data["measure"])))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"the saved threshold is damaged: {error}") from None
+        return made
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        """
+        write_whole(Path(path), self.to_json())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        SavedThreshold
+            The thresholds.
+        """
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise OSError(f"{path}: cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def _check(self) -> None:
+        """Refuse what no `save` writes."""
+        n = len(self.thresholds)
+        if not n or any(isinstance(t, bool) or math.isnan(t) for t in self.thresholds):
+            raise ValueError(f"thresholds must be numbers, got {self.thresholds!r}")
+        if self.scale not in ("probability", "score"):
+            raise ValueError(f"scale must be 'probability' or 'score', got {self.scale!r}")
+        inside = all(0.0 <= t <= 1.0 for t in self.thresholds if math.isfinite(t))
+        if self.scale == "probability" and not inside:
+            raise ValueError(f"probabilities lie in [0, 1], got {self.thresholds!r}")
+        if len(self.labels) != n or not all(isinstance(name, str) for name in self.labels):
+            raise ValueError(f"labels must be a name for each of {n} thresholds")
+        if not isinstance(self.provenance, dict):
+            raise ValueError(f"provenance must be an object, got {self.provenance!r}")
+        if self.interval is not None and len(self.interval) != 3:
+            raise ValueError(f"interval must have three numbers, got {self.interval!r}")
+        numbers = [*(self.value or []), *(self.expected or []), *(self.interval or [])]
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise ValueError(f"value, expected and interval must be numbers, got {numbers!r}")
+        if self.calibration is not None and len(self.calibration) != n:
+            raise ValueError(f"calibration must be for {n} labels, got {len(self.calibration)}")
+        for member in (m for label in self.calibration or [] for m in label):
+            for curve in member:
+                _at(curve, np.zeros(1))
+
+
+def _measure(data: dict[str, Any]) -> Measure:
+    return MEASURES[data.pop("name")](**data)
+
+
+def _at(curve: dict[str, Any], scores: NDArray[Any]) -> Floats:
+    """Return the probabilities of scores by one curve of the file."""
+    (form,) = set(curve) & set(FORMS)
+    numbers = {key: np.asarray(curve[form][key], dtype=np.float64) for key in FORMS[form]}
+    if not all(np.isfinite(each).all() for each in numbers.values()):
+        raise ValueError(f"a curve must have finite numbers, got {curve!r}")
+    if form == "sigmoid":
+        line = numbers["slope"] * scores + numbers["intercept"]
+        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(line, -700.0, 700.0))))
+    if form == "none":
+        return scores
+    x, y = numbers["x"], numbers["y"]
+    if x.ndim != 1 or x.shape != y.shape or not x.size or (np.diff(x) <= 0).any():
+        raise ValueError("a curve must have rising x, and a y for each")
+    return np.asarray(np.interp(scores, x, y))
+
+
+def _listed(values: Any) -> list[float] | None:
+    """Return numbers as a list; None where they are not known."""
+    numbers = np.atleast_1d(np.asarray(np.nan if values is None else values, dtype=np.float64))
+    return numbers.tolist() if np.isfinite(numbers).all() else None
+
+
+def _of_classifier(fitted: Any, about: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a fitted classifier."""
+    import sklearn
+
+    from argmaxf.estimators.to_sklearn import curve_as_data
+
+    rule = fitted.fixed_rule()
+    if rule.labels.kind == "multiclass":
+        raise ValueError(
+            "classes compete for a row, so their thresholds do not decide alone; export the "
+            "classifier by to_sklearn() or to ONNX"
+        )
+    inner = getattr(fitted, "estimator", fitted) if hasattr(fitted, "to_sklearn") else fitted
+    about = {"classifier": repr(inner), **about, "scikit-learn": sklearn.__version__}
+    if rule.rows is not None:
+        about |= {"rows": rule.rows, "positives": rule.positives}
+    curves = None
+    if any(column.curves for member in rule.members for column in member):
+        curves = [
+            [curve_as_data(member[j]) for member in rule.members]
+            for j in range(len(rule.threshold))
+        ]
+    interval = getattr(fitted, "interval_", None)
+    return {
+        "thresholds": rule.threshold.tolist(),
+        "labels": [str(name) for name in rule.labels.names],
+        "scale": "score" if rule.on_scores else "probability",
+        "measure": fitted.measure,
+        "value": _listed(getattr(inner, "f_", None)),
+        "expected": _listed(getattr(fitted, "expected_", None)),
+        "interval": None if interval is None else [interval.low, interval.value, interval.high],
+        "calibration": curves,
+        "provenance": about,
+    }

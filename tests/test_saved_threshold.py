@@ -1,0 +1,201 @@
+"""Thresholds as data: written, read, applied, and refused where they are damaged."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, make_multilabel_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+import argmaxf
+from argmaxf import (
+    BlendFClassifier,
+    ExpectedFClassifier,
+    SavedThreshold,
+    SoftFClassifier,
+    ThresholdFClassifier,
+    maximize_empirical_f,
+    maximize_expected_f,
+)
+from argmaxf.measures import FBeta, Tversky
+
+LINEAR = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = load_breast_cancer(return_X_y=True)
+    return X[:400], y[:400], X[400:]
+
+
+def through_json(saved):
+    text = saved.to_json()
+    again = SavedThreshold.from_json(text)
+    assert again.to_json() == text
+    return again
+
+
+@pytest.mark.parametrize("calibration", ["isotonic", "sigmoid"])
+def test_a_frozen_classifier_with_its_calibration(data, calibration):
+    X, y, X_new = data
+    fitted = ExpectedFClassifier(LINEAR, measure="f2", calibration=calibration).fit(X, y)
+    frozen = fitted.freeze()
+    saved = through_json(SavedThreshold.of(frozen))
+    assert saved.measure == FBeta(2)
+    assert saved.provenance["rows"] == 400
+    assert saved.provenance["positives"] == [y.sum()]
+    assert saved.provenance["argmaxf"] == argmaxf.__version__
+    assert saved.expected == [frozen.expected_]
+    assert saved.interval == [*(getattr(frozen.interval_, a) for a in ("low", "value", "high"))]
+    scores = np.column_stack([m.decision_function(X_new) for m in fitted.estimators_])
+    proba = saved.calibrate(scores)
+    np.testing.assert_allclose(proba, frozen.predict_proba(X_new)[:, 1], rtol=1e-12)
+    np.testing.assert_array_equal(saved.select(proba), frozen.predict(X_new))
+
+
+def test_a_blend_has_curves_of_both_models(data):
+    X, y, X_new = data
+    frozen = BlendFClassifier(LINEAR).fit(X, y).freeze()
+    saved = through_json(SavedThreshold.of(frozen))
+    models = frozen.estimator.estimators_
+    scores = np.column_stack([m.decision_function(X_new) for m in models])
+    proba = frozen.predict_proba(X_new)[:, 1]
+    np.testing.assert_allclose(saved.calibrate(scores), proba, rtol=1e-14)
+
+
+def test_several_labels():
+    X, Y = make_multilabel_classification(300, n_classes=3, random_state=0)
+    model = ThresholdFClassifier(RandomForestClassifier(10, random_state=0)).fit(X, Y)
+    saved = through_json(SavedThreshold.of(model))
+    assert saved.labels == ["0", "1", "2"]
+    assert saved.value == model.f_.tolist()
+    np.testing.assert_array_equal(saved.select(model.predict_proba(X)), model.predict(X))
+    with pytest.raises(ValueError, match="one column for each of 3 labels"):
+        saved.select(np.zeros(5))
+    with pytest.raises(ValueError, match="name of one of the labels '0', '1', '2', got 'p'"):
+        saved.for_column("p")
+    assert saved.for_column("1") == model.threshold_[1]
+
+
+def test_results_and_numbers():
+    y, p = np.array([0, 0, 1, 1, 0]), np.array([0.1, 0.4, 0.35, 0.8, 0.2])
+    best = maximize_empirical_f(y, p)
+    saved = through_json(SavedThreshold.of(best, measure="f1", rows=5, positives=2))
+    assert saved.thresholds == [best.threshold]
+    assert saved.value == [best.value]
+    assert saved.provenance["rows"] == 5
+    decided = maximize_expected_f(p, measure=Tversky(0.3, 0.7))
+    saved = through_json(SavedThreshold.of(decided, measure=Tversky(0.3, 0.7)))
+    assert saved.measure == Tversky(0.3, 0.7)
+    np.testing.assert_array_equal(saved.select(p), decided.selected)
+
+
+@pytest.mark.filterwarnings("ignore:labels with")
+def test_labels_that_are_always_or_never_predicted():
+    X, Y = make_multilabel_classification(200, n_classes=3, random_state=0)
+    Y[:, 0], Y[:, 1] = 1, 0
+    saved = through_json(SavedThreshold.of(ThresholdFClassifier(LINEAR).fit(X, Y)))
+    assert saved.thresholds[:2] == [-math.inf, math.inf]
+    assert json.loads(saved.to_json())["thresholds"][:2] == ["always", "never"]
+    assert saved.for_column("0") == 0.0
+    with pytest.raises(ValueError, match="selects no row"):
+        saved.for_column("1")
+
+
+def test_thresholds_on_scores_are_for_scores(data):
+    X, y, X_new = data
+    for model in (ThresholdFClassifier(LinearSVC()), SoftFClassifier()):
+        saved = through_json(SavedThreshold.of(model.fit(X / 100.0, y)))
+        assert saved.scale == "score"
+        with pytest.raises(ValueError, match="save that of a classifier with predict_proba"):
+            saved.for_column(None)
+    scores = X_new / 100.0 @ model.coef_[0] + model.intercept_[0]
+    np.testing.assert_array_equal(saved.select(scores), model.predict(X_new / 100.0))
+
+
+def test_a_function_of_ones_own_is_not_saved_as_a_measure(data):
+    X, y, _ = data
+    model = ThresholdFClassifier(LINEAR, measure=lambda tp, k, s, n: tp / (k + s)).fit(X, y)
+    assert through_json(SavedThreshold.of(model)).measure is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "something"}, "format must be 'argmaxf threshold'"),
+        ({"version": 2}, r"saved by a newer argmaxf \(version 2 of the format"),
+        ({"version": "1"}, "damaged: version must be 1"),
+        ({"thresholds": []}, "damaged: thresholds must be numbers"),
+        ({"thresholds": [math.nan]}, "damaged: thresholds must be numbers"),
+        ({"thresholds": [1.5]}, r"damaged: probabilities lie in \[0, 1\]"),
+        ({"thresholds": ["0.5"]}, "damaged"),
+        ({"thresholds": None}, "damaged"),
+        ({"labels": ["a", "b"]}, "damaged: labels must be a name for each of 1"),
+        ({"scale": "log"}, "damaged: scale must be"),
+        ({"measure": {"name": "f7"}}, "damaged"),
+        ({"measure": {"name": "fbeta", "beta": -1}}, "damaged: beta must be positive"),
+        ({"surprise": 1}, "damaged.*surprise"),
+        ({"provenance": []}, "damaged: provenance"),
+        ({"interval": [0.1]}, "damaged: interval must have three numbers"),
+        ({"value": ["high"]}, "damaged: value, expected and interval must be numbers"),
+        ({"calibration": [[[{"isotonic": {"x": [1, 0], "y": [0, 1]}}]]]}, "damaged: a curve must"),
+        ({"calibration": [[[{"isotonic": {"x": [0, 1], "y": [0]}}]]]}, "damaged: a curve must"),
+        ({"calibration": [[[{"sigmoid": {"slope": 1}}]]]}, "damaged"),
+        ({"calibration": [[[{"pickle": "gA=="}]]]}, "damaged"),
+        ({"calibration": []}, "damaged: calibration must be for 1 labels"),
+    ],
+)
+def test_what_is_damaged_or_newer_is_refused(change, message, tmp_path):
+    text = SavedThreshold.of(0.5, measure="f1").to_json()
+    path = tmp_path / "threshold.json"
+    path.write_text(json.dumps(json.loads(text) | change))
+    with pytest.raises(ValueError, match=f"threshold.json: .*{message}"):
+        SavedThreshold.load(path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "\x00"])
+def test_what_is_no_such_json_is_refused(text):
+    with pytest.raises(ValueError, match="not a saved threshold"):
+        SavedThreshold.from_json(text)
+
+
+def test_a_file_cut_short_anywhere_is_refused(data):
+    X, y, _ = data
+    text = SavedThreshold.of(ExpectedFClassifier(LINEAR).fit(X, y).freeze()).to_json().rstrip()
+    for end in range(0, len(text), 97):
+        with pytest.raises(ValueError, match="not a saved threshold"):
+            SavedThreshold.from_json(text[:end])
+
+
+def test_a_multiclass_target_is_refused():
+    X, y = np.random.default_rng(0).normal(size=(90, 3)), np.arange(90) % 3
+    with pytest.raises(ValueError, match="classes compete for a row"):
+        SavedThreshold.of(ThresholdFClassifier(LINEAR).fit(X, y))
+
+
+def test_the_command_applies_a_file(tmp_path, capsys):
+    pytest.importorskip("typer")
+    from argmaxf.cli.app import run
+
+    scores, path = tmp_path / "scores.csv", tmp_path / "threshold.json"
+    scores.write_text("p\n0.1\n0.6\n0.4\n0.9\n")
+    SavedThreshold.of(0.4, measure="f2").save(path)
+    arguments = ["decide", str(scores), "-p", "p", "--json"]
+    assert run([*arguments, "--threshold-from", str(path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert run([*arguments, "--threshold", "0.4", "--measure", "fbeta", "--beta", "2"]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert found | {"seconds": 0} == expected | {"seconds": 0}
+    assert found["k"] == 3
+    assert run([*arguments, "--threshold-from", str(path), "--threshold", "0.5"]) == 2
+    assert "either --threshold or --threshold-from" in capsys.readouterr().err
+    path.write_text(path.read_text()[:50])
+    assert run([*arguments, "--threshold-from", str(path)]) == 2
+    assert "threshold.json: not a saved threshold" in capsys.readouterr().err
+    assert run([*arguments, "--threshold-from", str(tmp_path / "none.json")]) == 2
+    assert "none.json: cannot be read" in capsys.readouterr().err
