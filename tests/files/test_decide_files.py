@@ -469,7 +469,9 @@ def test_no_progress_bar_when_piped_and_one_on_a_terminal(files):
     command = [*ARGMAXF, "decide", str(files / "rows.csv"), "-p", "p", "-o", str(files / "o.csv")]
     command.append("--force")
     piped = subprocess.run(command, check=True, capture_output=True)
-    assert piped.stderr == b""
+    # the first run of an installation also says that it compiles
+    notices = [line for line in piped.stderr.splitlines() if b"compiling" not in line]
+    assert notices == []
     main, terminal = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
     environment.pop("NO_COLOR", None)
