@@ -12,8 +12,8 @@ from argmaxf import expected_f, maximize_expected_f
 from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.expected.chance import (
     Windows,
+    bounds_on_probability,
     feasible_sizes,
-    precision_probabilities,
     probability_of_top,
 )
 from argmaxf.expected.counts import PoissonBinomial
@@ -86,7 +86,6 @@ FAMILIES = {
 @pytest.mark.parametrize("limit", [0.5, 0.9, 1.0])
 def test_tails_have_thirteen_digits(family, limit):
     p = np.sort(FAMILIES[family](np.random.default_rng(0)))[::-1].copy()
-    filled = precision_probabilities(p, limit)
     with mpmath.workdps(40):
         mass = [mpmath.mpf(1)]
         for k in range(1, 201):
@@ -94,7 +93,8 @@ def test_tails_have_thirteen_digits(family, limit):
             mass = [(1 - q) * a + q * b for a, b in zip([*mass, 0], [0, *mass], strict=True)]
             if k % 20 == 0 or k < 10:
                 least = int(np.ceil(limit * k * (1 - 1e-12)))
-                assert abs(sum(mass[least:]) - filled[k]) < 1e-13
+                found = probability_of_top(p, k, Constraints(limit))
+                assert abs(sum(mass[least:]) - found) < 1e-13
 
 
 @pytest.mark.parametrize("most", [0, 5000])  # labels that are counted one by one
@@ -133,10 +133,16 @@ def test_a_precision_and_a_recall_are_joint_and_not_two():
         )
 
 
-def test_sizes_that_cannot_reach_the_level_are_skipped():
-    p = np.sort(np.random.default_rng(1).beta(2, 1, 20_000))[::-1].copy()
-    full, short = precision_probabilities(p, 0.9), precision_probabilities(p, 0.9, least=0.95)
-    assert np.array_equal(full >= 0.95, short >= 0.95)
+@pytest.mark.parametrize("limits", [(0.9, None), (None, 0.6), (0.5, 0.5)], ids=str)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_bounds_on_the_probability_hold_and_leave_little_open(family, limits):
+    draw = np.random.default_rng(1)
+    p = np.sort(np.concatenate([FAMILIES[family](draw) for _ in range(5)]))[::-1].copy()
+    low, high = bounds_on_probability(p, Constraints(*limits))
+    for k in range(0, p.size + 1, 7):
+        assert low[k] - 1e-12 <= probability_of_top(p, k, Constraints(*limits)) <= high[k] + 1e-12
+    if family == "blurred":
+        assert np.mean((low < 0.95) & (high >= 0.95)) < 0.3
 
 
 def test_a_recall_is_reached_at_the_least_size():
@@ -146,11 +152,14 @@ def test_a_recall_is_reached_at_the_least_size():
     assert probability_of_top(p, k, constraints) >= 0.95 > probability_of_top(p, k - 1, constraints)
 
 
-def test_many_items_agree_with_the_sum_over_windows():
+@pytest.mark.parametrize("limits", [(0.9, None), (None, 0.6)], ids=str)
+def test_many_items_are_decided_by_their_probabilities(limits):
     p = np.sort(np.random.default_rng(3).beta(3, 0.5, 200_000))[::-1].copy()
-    filled = precision_probabilities(p, 0.9)
-    for k in (1_000, 50_000, 123_457, 160_000, 199_999):
-        assert filled[k] == pytest.approx(probability_of_top(p, k, Constraints(0.9)), abs=1e-11)
+    kept = feasible_sizes(p, ChanceConstraint(Constraints(*limits), 0.95))
+    changes = np.flatnonzero(np.diff(kept)).tolist()
+    assert changes
+    for k in {1_000, 50_000, 123_457, 199_999, *changes[-3:], *(k + 1 for k in changes[-3:])}:
+        assert kept[k] == (probability_of_top(p, k, Constraints(*limits)) >= 0.95 - 1e-12)
 
 
 @pytest.mark.parametrize(

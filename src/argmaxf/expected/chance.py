@@ -10,10 +10,8 @@ them. docs/background/guarantee-proofs.md has the proof.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +26,9 @@ from argmaxf.expected.values import top_curve, value_of_selected
 from argmaxf.problem import Problem
 
 COUNTED = 1 << 10  # labels of which a count is found one by one
-WINDOW = 512  # sizes whose probabilities are found together
+WINDOW = 128  # sizes whose probabilities are found together
+LESS = 1e-12  # limit · k may be rounded up by this part of it
+ROUNDED = 1e-9  # of a probability, for the rounding of sums
 SLACK = 1e-12  # the rounding of a tail must not decide whether a constraint is met
 NEAR = 1e-13  # values of f nearer than this part of themselves are told apart in decimals
 
@@ -131,42 +131,60 @@ def _infeasible(descending: Floats, chance: ChanceConstraint, allowed: Bools) ->
 def feasible_sizes(descending: Floats, chance: ChanceConstraint) -> Bools:
     """Return for k = 0 … n whether the top k meets the chance constraint.
 
-    Selecting nothing has any precision, and finding all of nothing is any recall. O(n) time and
-    memory: some 0.4 µs an item for a precision, and a pass of 60 n for every window of sizes in
-    which a recall, or a precision and a recall together, must be computed.
+    Selecting nothing has any precision, and finding all of nothing is any recall. Bounds on the
+    probability decide most sizes, O(n) for all of them; the others are looked at in windows.
     """
-    limits = chance.constraints
     least = chance.confidence_level - SLACK
-    precise = precision_probabilities(descending, limits.min_precision, chance.confidence_level)
-    feasible: Bools = precise >= least
-    if not limits.min_recall:
-        return feasible
-    margin = RecallMargin.of(descending, limits.min_recall)
-    feasible[: _least_k(descending, margin, least)] = False
-    if limits.min_precision:
-        both = Windows(descending, limits)
-        for k in np.flatnonzero(feasible & (precise - margin.most_missed() < least)).tolist():
-            feasible[k] = both.probability(k) >= least
+    low, high = bounds_on_probability(descending, chance.constraints)
+    feasible: Bools = low >= least
+    windows = Windows(descending, chance.constraints)
+    for k in np.flatnonzero(~feasible & (high >= least)).tolist():
+        feasible[k] = windows.probability(k) >= least
     return feasible
 
 
-def precision_probabilities(descending: Floats, limit: float | None, least: float = 0.0) -> Floats:
-    """Return P(T_k ≥ limit · k) for k = 0 … n; 1 where there is no limit, and for k = 0.
+def bounds_on_probability(descending: Floats, constraints: Constraints) -> tuple[Floats, Floats]:
+    """Bound the probability that the top k meets the constraints, for k = 0 … n.
 
-    Sizes that cannot reach `least` may be left at 0: the median of a count is within 1 of its mean.
+    A precision of at least c is T ≥ m, m the least whole number from c k on, and a recall of at
+    least r is (1 - r) T ≥ r R, T the positives among the top k, R those left out: in both cases a
+    sum of independent terms is not negative. Both hold with a probability of at least the sum of
+    theirs less 1.
     """
-    from argmaxf.expected import count_kernels
+    p, limits = descending, constraints
+    mass, spread = (np.append(0.0, np.cumsum(each)) for each in (p, p * (1.0 - p)))
+    low, high = np.ones(p.size + 1), np.ones(p.size + 1)
+    sums = []
+    if limits.min_precision:
+        least = np.ceil(limits.min_precision * np.arange(p.size + 1) * (1.0 - LESS))
+        sums.append((mass - least + 0.5, spread, spread))  # T > m - 1/2 as well
+    if r := limits.min_recall:
+        left = spread[-1] - spread
+        second, third = ((1.0 - r) ** j * spread + r**j * left for j in (2, 3))
+        sums.append((mass - r * mass[-1], second, third))
+    for terms in sums:
+        below, above = _not_negative(*terms)
+        low, high = low + (below - 1.0), np.minimum(high, above)
+    return low, high
 
-    filled = np.ones(descending.size + 1)
-    if limit:
-        last = descending.size
-        if least > 0.5:
-            size = np.arange(1, last + 1)
-            possible = np.flatnonzero(np.cumsum(descending) > limit * size - 1.0 - 1e-6)
-            last = int(possible[-1]) + 1 if possible.size else 0
-        filled[last + 1 :] = 0.0
-        count_kernels.precision_probabilities(descending, limit, last, filled)
-    return filled
+
+def _not_negative(mean: Floats, variance: Floats, third: Floats) -> tuple[Floats, Floats]:
+    """Bound the probability that a sum of independent terms is not negative.
+
+    By the inequalities of Bernstein, for terms at most 1 from their mean, and of Berry and Esseen
+    (.56 is a constant for terms of any distribution; Shevtsova 2010): `third` is at least the sum
+    of their third absolute moments, which are E|y - p|³ ≤ p (1 - p) for labels.
+    """
+    from scipy.special import ndtr
+
+    tail = np.exp(np.maximum(-mean * mean / (2.0 * variance + np.abs(mean) + 1e-300), -99.0))
+    low, high = np.where(mean > 0.0, 1.0 - tail, 0.0), np.where(mean < 0.0, tail, 1.0)
+    near = np.flatnonzero((variance > 1.0) & (mean * mean < 25.0 * variance))
+    spread = np.sqrt(variance[near])
+    normal, error = ndtr(mean[near] / spread), 0.56 * third[near] / spread**3 + ROUNDED
+    low[near] = np.maximum(low[near], normal - error)
+    high[near] = np.minimum(high[near], normal + error)
+    return low, high
 
 
 def probability_of_top(descending: Floats, k: int, constraints: Constraints) -> float:
@@ -208,67 +226,12 @@ class Windows:
     def __init__(self, descending: Floats, constraints: Constraints) -> None:
         self._descending = descending
         self._constraints = constraints
-        self._found: dict[int, Floats] = {}
+        self._start, self._found = 0, np.empty(0)
 
     def probability(self, k: int) -> float:
-        """Return the probability that the top k meets the constraints."""
-        window, place = divmod(k, WINDOW)
-        if window not in self._found:
-            ends = [window * WINDOW, (window + 1) * WINDOW - 1]
-            above, items, below = np.split(self._descending, ends)
-            self._found[window] = _joint_probabilities(above, items, below, self._constraints)
-        return float(self._found[window][place])
-
-
-class RecallMargin(NamedTuple):
-    """Mean and variance, for each k, of (1-r) T - r R: not negative where the recall is at least r.
-
-    T are the positives among the top k, R those left out.
-    """
-
-    limit: float
-    mean: Floats
-    variance: Floats
-
-    @classmethod
-    def of(cls, descending: Floats, limit: float) -> RecallMargin:
-        """Return it for k = 0 … n."""
-        mass, spread = (
-            np.append(0.0, np.cumsum(each)) for each in (descending, descending * (1 - descending))
-        )
-        variance = (1.0 - limit) ** 2 * spread + limit**2 * (spread[-1] - spread)
-        return cls(limit, mass - limit * mass[-1], variance)
-
-    def guess(self, least: float) -> int:
-        """Return about the first k whose probability reaches `least`: as if it were normal."""
-        reach = NormalDist().inv_cdf(min(max(least, 1e-15), 1.0 - 1e-15))
-        likely = self.mean >= reach * np.sqrt(self.variance)
-        return int(np.argmax(likely)) if likely.any() else likely.size - 1
-
-    def most_missed(self) -> Floats:
-        """Return a bound on the probability of a lower recall, by Bernstein's inequality."""
-        mean = np.maximum(self.mean, 0.0)
-        spread = np.maximum(2.0 * (self.variance + mean / 3.0), 1e-300)
-        return np.asarray(np.exp(-mean * mean / spread))
-
-
-def _least_k(descending: Floats, margin: RecallMargin, least: float) -> int:
-    """Return the least k whose probability of the recall reaches `least`; it grows with k."""
-    windows = Windows(descending, Constraints(min_recall=margin.limit))
-    return _first(lambda k: windows.probability(k) >= least, margin.guess(least), descending.size)
-
-
-def _first(true: Callable[[int], bool], guess: int, last: int) -> int:
-    """Return the first k up to `last` that is true, if all later ones are; look near a guess."""
-    low, high, step = -1, last, 1  # low is not true, high is taken for it
-    k = guess
-    while low < k < high:
-        if true(k):
-            high, k = k, k - step
-        else:
-            low, k = k, k + step
-        step *= 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if true(middle) else (middle, high)
-    return high
+        """Return the probability that the top k meets the constraints; quick for rising k."""
+        if not self._start <= k < self._start + self._found.size:
+            self._start = k
+            above, items, below = np.split(self._descending, [k, k + WINDOW - 1])
+            self._found = _joint_probabilities(above, items, below, self._constraints)
+        return float(self._found[k - self._start])

@@ -1,17 +1,8 @@
 """Compiled distributions of counts of independent labels (Poisson binomial distributions).
 
-*Label by label.* One more label with probability p makes P(s) into (1 - p) P(s) + p P(s - 1). No
+Label by label: one more label with probability p makes P(s) into (1 - p) P(s) + p P(s - 1). No
 term is negative, so every probability keeps its relative precision. Of more than FULL labels the
 counts are followed within a window that they leave with a probability below e^{-WINDOW_NATS}.
-
-*By the characteristic function* φ(θ) = Π (1 - p + p e^{iθ}) of a count T. A square wave of period
-2W, +1 on [m, m + W) and -1 on [m - W, m), has odd harmonics only, so
-
-    P(T ≥ m) = 1/2 + (1/W) Σ_{l odd, 0 < l < W} Im(φ(θ_l) e^{-iθ_l (m - 1/2)}) / sin(θ_l / 2)
-
-with θ_l = πl/W, exactly, as long as |T - m| < W. T leaves its mean by more than `reach` with a
-probability below e^{-TAIL_NATS}, and |φ(θ)| ≤ e^{-v (1 - cos θ)}, v the variance: at most 60
-harmonics are left, whatever n.
 
 See expected/tilt_kernels.py for the conventions.
 """
@@ -23,13 +14,10 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.tilt_kernels import dot
 
 FULL = 300  # of so many labels every count is kept
 WINDOW_NATS = 50.0
-TAIL_NATS = 37.0  # probabilities below e^{-TAIL_NATS} are taken for 0
 LESS = 1e-12  # limit · k may be rounded up by this part of it
-FIRST_VARIANCE = 4.0  # the harmonics serve variances from v to 2v + this
 
 
 @kernel
@@ -141,64 +129,6 @@ def linear_values(items, by_false, a, b, mass, found, rest, f):
 def least_true(limit, k):
     """The least number of positives among k that is a precision of at least `limit`."""
     return math.ceil(limit * k * (1.0 - LESS))
-
-
-@kernel
-def harmonics(low, high, extra):
-    """Return W and the θ_l for counts of a variance in [low, high] asked at most `extra` away."""
-    half = math.ceil((reach(high, TAIL_NATS) + extra) / 2.0) + 1
-    period = 2 * half  # even, so that no harmonic is its own mirror image
-    needed = half
-    if low > 0.5 * (TAIL_NATS + 4.0):
-        most = math.acos(1.0 - (TAIL_NATS + 4.0) / low)
-        needed = min(half, math.ceil(most * period / (2.0 * math.pi)) + 1)
-    return period, math.pi * (2.0 * np.arange(needed) + 1.0) / period
-
-
-@reordering_kernel
-def turn(real, imaginary, cosine, sine, p, q):
-    """Multiply each by q + p e^{iθ}."""
-    for m in range(real.size):
-        a = q + p * cosine[m]
-        b = p * sine[m]
-        x = real[m]
-        real[m] = x * a - imaginary[m] * b
-        imaginary[m] = x * b + imaginary[m] * a
-
-
-@kernel
-def restart(descending, k, m, low, high):
-    """Prepare the harmonics for the top k, where m positives are asked for."""
-    width, theta = harmonics(low, high, reach(high, TAIL_NATS))
-    cosine, sine = np.cos(theta), np.sin(theta)
-    real, imaginary = np.cos(theta * (m - 0.5)), -np.sin(theta * (m - 0.5))
-    for i in range(k):
-        turn(real, imaginary, cosine, sine, descending[i], 1.0 - descending[i])
-    return real, imaginary, cosine, sine, 1.0 / (width * np.sin(0.5 * theta))
-
-
-@kernel
-def precision_probabilities(descending, limit, last, probability):
-    """Fill probability[k] = P(T_k ≥ limit · k) of the top k, for k = 1 … last."""
-    mean, variance, high = 0.0, 0.0, -1.0
-    real, imaginary, cosine, sine, weight = restart(descending, 0, 0, 0.0, 0.0)
-    chance = 0
-    for k in range(1, last + 1):
-        p = descending[k - 1]
-        mean += p
-        variance += p * (1.0 - p)
-        before, chance = chance, least_true(limit, k)
-        if variance > high:
-            high = 2.0 * variance + FIRST_VARIANCE
-            real, imaginary, cosine, sine, weight = restart(descending, k, chance, variance, high)
-        elif chance == before:
-            turn(real, imaginary, cosine, sine, p, 1.0 - p)
-        else:  # times e^{-iθ}: the positive case stays, the negative one turns back
-            turn(real, imaginary, cosine, -sine, 1.0 - p, p)
-        if abs(mean - chance) > reach(variance, TAIL_NATS):
-            probability[k] = 1.0 if mean > chance else 0.0
-        else:
-            probability[k] = min(1.0, max(0.0, 0.5 + dot(imaginary, weight)))
 
 
 @kernel

@@ -324,15 +324,6 @@ def spread(k, f, c, u, size, sums, missing):
     return math.sqrt(max(0.0, square))
 
 
-@reordering_kernel
-def dot(a, b):
-    """Σ a b."""
-    total = 0.0
-    for m in range(b.size):
-        total += a[m] * b[m]
-    return total
-
-
 @kernel
 def longest(offsets):
     """How many items the longest of the sets has that lie one after another."""
