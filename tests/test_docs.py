@@ -26,6 +26,7 @@ NEEDED = {  # by pages that others can do without
     "boosting.md": ("lightgbm", "xgboost"),
     "deploying.md": ("skl2onnx", "onnxruntime"),
     "record-linkage.md": ("recordlinkage",),
+    "services.md": ("mlflow", "fastapi", "httpx"),  # its blocks run apart in test_services.py
 }
 NEEDED_BY_MODULES = {"argmaxf.torch.monai": ["monai"], "argmaxf.onnx": ["skl2onnx"]}
 DATA = {"tagging.md": "enron", "retrieval.md": "reuters21578"}  # folders of ARGMAXF_DATA

@@ -61,7 +61,7 @@ class SavedThreshold:
     >>> bool((saved.select(model.predict_proba(X)[:, 1]) == model.predict(X)).all())
     True
     >>> saved.provenance["rows"], saved.provenance["positives"]
-    (2000, [205])
+    (2000, [208])
     """
 
     thresholds: list[float]
