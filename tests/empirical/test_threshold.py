@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm, rankdata
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, fbeta_score, precision_recall_curve
 
 from argmaxf import empirical_f_curve, maximize_empirical_f
@@ -290,3 +292,90 @@ def test_whole_numbers_that_would_be_merged_are_refused(score):
 def test_large_whole_numbers_that_floats_hold_are_compared_exactly():
     best = maximize_empirical_f([0, 1], [2**60, 2**60 + 256])
     assert (best.k, best.value) == (1, 1.0)
+
+
+def few_positives(seed, positives=6, n=200):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) < positives
+    return y, (rng.normal(size=n) + 1.5 * y).round(2)
+
+
+def smoothed_by_scikit_learn(y, score, below):
+    """Labels and a logistic regression in the normal score of the rank, with Platt's targets."""
+    n, positives = y.size, y.sum()
+    rank = norm.ppf((rankdata(score) - 0.5) / n)[:, None]
+    target = np.where(y, (positives + 1) / (positives + 2), 1 / (n - positives + 2))
+    both = np.vstack([rank, rank]), np.repeat([1, 0], n), np.append(target, 1 - target)
+    model = LogisticRegression(C=1e8, tol=1e-8).fit(both[0], both[1], sample_weight=both[2])
+    share = positives / below
+    return share * y + (1 - share) * model.predict_proba(rank)[:, 1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+def test_smoothing_finds_the_best_cut_of_smoothed_labels(seed, beta):
+    y, score = few_positives(seed)
+    share, b2 = smoothed_by_scikit_learn(y, score, 50), beta**2
+    rated = [
+        (1 + b2) * share[cut].sum() / (cut.sum() + b2 * share.sum()) for cut in all_cuts(score)
+    ]
+    best = maximize_empirical_f(y, score, beta=beta, smoothing=50)
+    selected = score >= best.threshold
+    assert np.array_equal(selected, all_cuts(score)[int(np.argmax(rated))])
+    assert best.value == pytest.approx(fbeta_score(y, selected, beta=beta))
+    assert best.recall == pytest.approx(selected[y].mean())
+
+
+def test_smoothing_leaves_many_positives_and_separated_ones_alone():
+    for y, score in [few_positives(0, 50), few_positives(1, 1), (np.arange(9) > 6, np.arange(9))]:
+        assert maximize_empirical_f(y, score, smoothing=50) == maximize_empirical_f(y, score)
+    y, score = few_positives(0, 20)
+    assert maximize_empirical_f(y, score, smoothing=20) == maximize_empirical_f(y, score)
+
+
+def test_smoothing_depends_on_the_order_of_scores_and_shares_of_weights():
+    y, score = few_positives(3)
+    weight = 1.0 + np.arange(y.size) % 3
+    best = maximize_empirical_f(y, score, sample_weight=weight, smoothing=50)
+    other = maximize_empirical_f(y, np.exp(score), sample_weight=7 * weight, smoothing=50)
+    assert (best.k, best.value) == pytest.approx((other.k, other.value))
+
+
+def test_smoothing_is_for_each_label_and_segment_and_within_constraints():
+    (y, score), (y2, score2) = few_positives(0), few_positives(1)
+    alone = [maximize_empirical_f(*each, smoothing=50) for each in ((y, score), (y2, score2))]
+    table = maximize_empirical_f(
+        np.column_stack([y, y2]), np.column_stack([score, score2]), average="macro", smoothing=50
+    )
+    parts = maximize_empirical_f(
+        np.append(y, y2), np.append(score, score2), by=np.repeat([0, 1], 200), smoothing=50
+    )
+    want = [each.threshold for each in alone]
+    assert table.threshold.tolist() == parts.threshold.tolist() == want
+    assert maximize_empirical_f(y, score, smoothing=50, min_recall=1.0).recall == 1.0
+
+
+def test_smoothing_finds_better_thresholds_for_new_rows():
+    """F in the population, of normal scores 1.5 apart with 3 % positives."""
+
+    def population_f(threshold):
+        true, false = 0.03 * norm.sf(threshold - 1.5), 0.97 * norm.sf(threshold)
+        return 2 * true / (true + false + 0.03)
+
+    gains = []
+    for seed in range(100):
+        rows = few_positives(seed)
+        plain, smooth = (maximize_empirical_f(*rows, smoothing=below) for below in (0, 50))
+        gains.append(population_f(smooth.threshold) - population_f(plain.threshold))
+    assert np.mean(gains) > 3 * np.std(gains) / np.sqrt(len(gains))
+
+
+@pytest.mark.parametrize(
+    "options", [{"min_recall": 0.5, "confidence_level": 0.9}, {"average": "samples"}]
+)
+def test_smoothing_is_refused_where_it_has_no_effect(options):
+    y = np.eye(3, dtype=int) if "average" in options else [0, 1, 1]
+    with pytest.raises(ValueError, match="smoothing must be 0 with confidence_level or average="):
+        maximize_empirical_f(y, y, smoothing=50, **options)
+    with pytest.raises(ValueError, match="smoothing must be"):
+        maximize_empirical_f(y, y, smoothing=-1, average=options.get("average"))

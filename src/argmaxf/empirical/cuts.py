@@ -86,11 +86,46 @@ def unreachable(name: str, limit: float, best: float) -> str:
     return f"{name}={limit} cannot be reached: {reached}"
 
 
-def best_threshold(y: Any, score: Any, weight: Any, measure: Measure) -> float:
+def best_threshold(
+    y: Any, score: Any, weight: Any, measure: Measure, smoothing: float = 0.0
+) -> float:
     """Return the threshold on the scores with the highest value."""
     y, score, weight = counted(y, score, weight)
-    cuts = useful_cuts(y, score, weight, measure, 0.0)
+    cuts = useful_cuts(smoothed(y, score, weight, smoothing), score, weight, measure, 0.0)
     return cuts.threshold(int(np.argmax(cuts.value)), score)
+
+
+def smoothed(y: Any, score: Any, weight: Any, below: float) -> Any:
+    """Return labels between 0 and 1 if fewer than `below` are positive, else the labels.
+
+    Each is a mean of the label and of its probability by a logistic regression on the normal score
+    of its rank, with Platt's targets. Probabilities have the weight 1 - positives / below: a few
+    labels say little about single cuts, and more about such a curve. Where a cut separates the
+    classes, the labels remain.
+    """
+    positives = int(np.count_nonzero(y))
+    if not 1 < positives < min(below, y.size) or score[y].min() > score[~y].max():
+        return y
+    from scipy.optimize import minimize
+    from scipy.special import expit, ndtri
+
+    weight = ones_unless(weight, y.size)
+    weight = weight * (y.size / weight.sum())
+    values, place = np.unique(score, return_inverse=True)
+    size = np.bincount(place, weight)
+    rank = ndtri((np.cumsum(size) - size / 2) / y.size)
+    terms = np.stack([rank, np.ones(values.size)])
+    target = np.where(y, (positives + 1) / (positives + 2), 1 / (y.size - positives + 2))
+    goal = np.bincount(place, weight * target)
+
+    def loss(slope: Floats) -> tuple[float, Floats]:
+        odds = slope @ terms
+        value = size @ np.logaddexp(0.0, odds) - goal @ odds
+        return value / positives, terms @ (size * expit(odds) - goal) / positives
+
+    start = np.array([1.0, np.log(positives / (y.size - positives))])
+    proba = expit(minimize(loss, start, jac=True).x @ terms)[place]
+    return proba + (y - proba) * (positives / below)
 
 
 def threshold_std(
@@ -132,10 +167,10 @@ def useful_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division
 
     Any other cut has more false positives than the next shorter one that ends at a positive, and
     nothing else: it is no better in precision, recall, F, or any measure that falls with k. For a
-    measure that may rise with false positives every cut is returned. Cost: one sort of the numbers,
-    an argsort with weights or for such a measure.
+    measure that may rise with false positives, and for smoothed labels, every cut is returned.
+    Cost: one sort of the numbers, an argsort with weights or where every cut is returned.
     """
-    if weight is not None or not measure.falls_with_k:
+    if weight is not None or not measure.falls_with_k or y.dtype != np.bool_:
         return every_cut(y, score, weight, measure, zero_division)
     positive, negative = np.sort(score[y]), np.sort(score[~y])
     cuts = counts_at(positive[_last_of_each(positive)], positive, negative).with_empty()

@@ -22,6 +22,7 @@ from argmaxf._base.validation import (
     as_scores,
     as_weights,
     check_choice,
+    check_not_negative,
     check_zero_division,
     ones_unless,
     second_column,
@@ -36,6 +37,7 @@ from argmaxf.empirical.cuts import (
     counted,
     every_cut,
     mean_cuts,
+    smoothed,
     useful_cuts,
 )
 from argmaxf.empirical.guarantees import (
@@ -132,6 +134,7 @@ def maximize_empirical_f(
     max_selected_rate: float | None = None,
     confidence_level: float | None = None,
     by: ArrayLike | None = None,
+    smoothing: float = 0.0,
     pos_label: Any = None,
 ) -> Threshold:
     """Return the threshold with the highest F_β on labelled scores, exact over all thresholds.
@@ -177,6 +180,13 @@ def maximize_empirical_f(
         each. With `confidence_level` they hold in all segments at once, and so for all rows
         together, whose precision, recall and rate are means of those of the segments. Each segment
         is then tested at a higher confidence level: 0.975 for each of two segments if it is 0.95.
+    smoothing : float, default=0.0
+        If fewer rows than this are positive, the threshold is chosen by smoothed labels: a mean of
+        the labels and of a logistic curve in the rank of the score, whose weight falls from 1 to 0
+        as positives rise to `smoothing`. For new rows, 50 is better than 0 where positives are few
+        (docs/background/studies.md). The value and the constraints remain those of the labels.
+        Labels of a table and segments are smoothed each by itself, and not where a threshold
+        separates them. Not with `confidence_level` or `average="samples"`.
     pos_label : scalar, optional
         The positive label, if the labels are not 0 and 1; all others are negative.
 
@@ -232,11 +242,16 @@ def maximize_empirical_f(
     searches = _read(y_true, score, sample_weight, average, by, pos_label)
     if confidence_level is not None:
         check_can_be_guaranteed(constraints, average, searches.weight, confidence_level)
+    if check_not_negative("smoothing", smoothing) and (confidence_level or average == "samples"):
+        raise ValueError(
+            "smoothing must be 0 with confidence_level or average='samples', got "
+            f"{smoothing:g} with {confidence_level=} and {average=}"
+        )
     segments = len(searches.items) if searches.kind == "segment" else 1
     chance = Chance.of_each(constraints, confidence_level, segments)
+    options: dict[str, Any] = {"several": searches.kind == "segment", "smoothing": smoothing}
     works = (
-        partial(solution, *rows, problem, chance, average, several=searches.kind == "segment")
-        for rows in searches.items
+        partial(solution, *rows, problem, chance, average, **options) for rows in searches.items
     )
     solutions = solve_all(searches.kind, zip(searches.names, works, strict=True))
     if searches.kind == "segment":
@@ -373,6 +388,7 @@ def solution(
     average: str | None = None,
     *,
     several: bool = False,
+    smoothing: float = 0.0,
 ) -> Solution:
     """Return the best cut of some rows; with what it holds if they are one of several segments."""
     measure, zero_division, constraints = (
@@ -383,11 +399,16 @@ def solution(
     guarantee = None
     if chance is None:
         rate = mean_cuts if average == "samples" else useful_cuts
-        cuts = rate(y, score, weight, measure, zero_division)
+        judged = cuts = rate(y, score, weight, measure, zero_division)
+        labels = smoothed(y, score, weight, smoothing)
+        if labels is not y:
+            cuts = every_cut(y, score, weight, measure, zero_division)
+            merit = every_cut(labels, score, weight, measure, zero_division).value
+            judged = cuts._replace(value=merit)
         # Where there is nothing to find, 0/0 is any recall. Only sums of weights are rounded.
         limits = constraints if y.any() else replace(constraints, min_recall=None)
         rounding = 0.0 if weight is None else score.size * float(np.finfo(float).eps)
-        i = best_allowed(cuts, max(1e-12, rounding), limits)
+        i = best_allowed(judged, max(1e-12, rounding), limits)
     else:
         cuts, i, guarantee = best_guaranteed(y, score, chance, measure, zero_division)
     best = Threshold(

@@ -40,10 +40,12 @@ from argmaxf.expected.values import expected_f
 from argmaxf.measures import Interval, Measure, Ratio, as_measure
 
 
-def best_thresholds(columns: Bools, scores: Floats, measure: Measure, weight: Any) -> Floats:
+def best_thresholds(
+    columns: Bools, scores: Floats, measure: Measure, weight: Any, smoothing: float = 0.0
+) -> Floats:
     """Return the best threshold of each label; a constant label is always or never predicted."""
     pairs = zip(columns.T, as_scores("score", scores).T, strict=True)
-    best = [best_threshold(y, score, weight, measure) for y, score in pairs]
+    best = [best_threshold(y, score, weight, measure, smoothing) for y, score in pairs]
     threshold = np.where(columns.all(axis=0), -np.inf, best)
     return np.where(columns.any(axis=0), threshold, np.inf)
 

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.validation import check_choice, ones_unless
+from argmaxf._base.validation import check_choice, check_not_negative, ones_unless
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.cuts import threshold_std
 from argmaxf.empirical.guarantees import refuse_groups
@@ -69,6 +69,8 @@ class TuningRows(NamedTuple):
 class ThresholdFClassifier(ScoreFClassifier):
     """A classifier whose decision threshold is tuned for F_β, exactly (ML^δ in the paper).
 
+    For labels with few positives the threshold is chosen by smoothed labels, see `smoothing`.
+
     Parameters
     ----------
     estimator : estimator
@@ -102,6 +104,10 @@ class ThresholdFClassifier(ScoreFClassifier):
         share as `cv`, or a `FrozenEstimator`. With folds, the threshold comes from other models
         than the one that predicts; the guarantee was then checked by simulation only
         (docs/background/guarantee-proofs.md).
+    smoothing : float, default=50
+        Labels with fewer positives than this are smoothed before their threshold is chosen, which
+        overfits less (see `maximize_empirical_f`). 0 takes the highest F on the held-out rows, as
+        the paper does. Nothing is smoothed with `confidence_level` or ``average="samples"``.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives in deployment, if it differs from training: a number, or one for each
         label; for a multiclass target the share of each class. Held-out rows are weighted to that
@@ -153,11 +159,13 @@ class ThresholdFClassifier(ScoreFClassifier):
     min_recall: float | None = None
     max_selected_rate: float | None = None
     confidence_level: float | None = None
+    smoothing: float = 50
     deploy_rate: Any = None
     pos_label: Any = None
 
     def check(self, labels: Labels, columns: Bools) -> None:
         """Refuse constraints on classes that compete for rows, and guarantees at another rate."""
+        check_not_negative("smoothing", self.smoothing)
         check_choice("average", self.average, ("macro", "micro", "samples"))
         check_deploy_rate(self.deploy_rate, labels)
         shared = self.average != "macro"
@@ -247,13 +255,15 @@ class ThresholdFClassifier(ScoreFClassifier):
         if rows.weight is not None and rows.weight.ndim == 2:
             return np.concatenate([self._tune(label)[0] for label in rows.labels()]), None
         if self.confidence_level is None and not self._limits():
-            return best_thresholds(rows.columns, rows.scores, self._measure(), rows.weight), None
+            given = rows.columns, rows.scores, self._measure(), rows.weight
+            return best_thresholds(*given, self.smoothing), None
         best = self._best(rows)
         guarantees = None if self.confidence_level is None else best.guarantee.tolist()
         return np.asarray(best.threshold), guarantees
 
     def _best(self, rows: TuningRows) -> Threshold:
         """Return the best threshold of each label, or of all labels, within the limits."""
+        plain = self.confidence_level is not None or self.average == "samples"
         return maximize_empirical_f(
             rows.columns,
             rows.scores,
@@ -261,6 +271,7 @@ class ThresholdFClassifier(ScoreFClassifier):
             average=self.average,
             sample_weight=rows.weight,
             confidence_level=self.confidence_level,
+            smoothing=0 if plain else self.smoothing,
             **self._limits(),
         )
 
