@@ -1,15 +1,18 @@
-"""decide on Polars, DuckDB, Dask and Spark, beside each engine's own sum of the same column.
+"""decide and tune on Polars, DuckDB, Dask and Spark, beside each engine's own sum of the column.
 
-Every engine reads the same Parquet file, in a process of its own that has already answered once:
-neither Spark's start nor compiling is counted. "labels" counts the selected rows in the engine. A
+Every engine reads the same Parquet file, in a process of its own that has already answered for a
+million rows: neither Spark's start nor compiling is counted. "labels" counts the selected rows in
+the engine, "tune" finds the best threshold of labelled scores; np.sort has the scores in memory. A
 billion rows go through the command `argmaxf decide --threshold-only`, beside one pass of Polars.
-Files lie in TMPDIR and are removed at the end: 4 GB of float32.
+Peak memory is that of the Python process, after all work on one size. Files lie in TMPDIR and are
+removed at the end: 4 GB.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -31,30 +34,50 @@ SIZES = (10**6, 10**7, 10**8)
 BILLION = 10**9
 GROUP = 10**6  # rows of a row group
 TURNS, LONG = 3, 60.0  # a round that takes a minute is the only one
-SUMMED = "sum of the column"
+SUMMED, SORTED = "sum of the column", "np.sort of the scores in memory"
+SEGMENTED = 2 * 10**7
+SEGMENTS = {16: 3.0, 100_000: 5.0}  # and the seconds that they may take
 
 
 def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="argmaxf-bench-") as folder:
-        path = Path(folder, "rows.parquet")
+        path, small = Path(folder, "rows.parquet"), Path(folder, "small.parquet")
+        generate(small, SIZES[0])
         for n in SIZES:
             generate(path, n)
             for engine in ENGINES:
-                yield from engine_rows(engine, path, n)
+                yield from engine_rows(engine, path, small, n)
+        for segments, most in SEGMENTS.items():
+            generate(path, SEGMENTED, segments)
+            for engine in ("Polars", "DuckDB"):
+                found = measured(engine, path, small, "by")
+                if found:
+                    work = f"{engine}, {SEGMENTED:,} rows in {segments:,} segments: threshold"
+                    yield Row(work, found["by"], f"{most:g} s", most, 1.0)
         generate(path, BILLION)
         yield from billion_rows(path)
 
 
-def engine_rows(engine: str, path: Path, n: int) -> Iterator[Row]:
-    """Threshold and labels beside the engine's sum; nothing where it is not installed or fails."""
-    command = [sys.executable, "-m", "benchmarks.engines", engine, str(path)]
+def engine_rows(engine: str, path: Path, small: Path, n: int) -> Iterator[Row]:
+    """Threshold and labels beside the engine's sum, tuning beside a sort, and peak memory."""
+    found = measured(engine, path, small, SUMMED, "threshold", "labels", "tune", SORTED)
+    if not found:
+        return
+    for work in ("threshold", "labels", "tune"):
+        yield Row(f"{engine}, {n:,} rows: {work}", found[work], SUMMED, found[SUMMED])
+    yield Row(f"{engine}, {n:,} rows: tune", found["tune"], SORTED, found[SORTED])
+    yield Row(f"{engine}, {n:,} rows: peak memory", found["peak"], "1 GB", 1e9, unit="B")
+
+
+def measured(engine: str, path: Path, small: Path, *works: str) -> dict[str, float]:
+    """Return the seconds of each work in a fresh process; nothing where it fails."""
+    command = [sys.executable, "-m", "benchmarks.engines", engine, str(path), str(small), *works]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        print(f"{engine} at {n:,}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
-        return
-    seconds = json.loads(done.stdout.splitlines()[-1])
-    for work in ("threshold", "labels"):
-        yield Row(f"{engine}, {n:,} rows: {work}", seconds[work], SUMMED, seconds[SUMMED])
+        print(f"{engine}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+        return {}
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def billion_rows(path: Path) -> Iterator[Row]:
@@ -67,34 +90,70 @@ def billion_rows(path: Path) -> Iterator[Row]:
     yield Row(f"{work}: peak memory", ours.peak, "1 GB", 1e9, 1.0, unit="B")
 
 
-def generate(path: Path, n: int) -> None:
-    """Write n probabilities as float32, one in six positive, without holding them all."""
+def generate(path: Path, n: int, segments: int = 16) -> None:
+    """Write n probabilities as float32, labels and segments, without holding them all."""
     rng = np.random.default_rng(0)
-    schema = pa.schema([("p", pa.float32())])
+    schema = pa.schema([("p", pa.float32()), ("y", pa.bool_()), ("s", pa.int32())])
+    schema = schema if n < BILLION else pa.schema([schema.field("p")])
     with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
         for start in range(0, n, GROUP):
             p = rng.random(min(GROUP, n - start), np.float32) ** 5
-            writer.write_table(pa.table({"p": p}, schema))
+            columns = {"p": p}
+            if n < BILLION:
+                segment = rng.integers(0, segments, p.size, np.int32)
+                columns |= {"y": rng.random(p.size, np.float32) < p, "s": segment}
+            writer.write_table(pa.table(columns, schema))
 
 
 # ------------------------------------------------------------------ in a process for each engine
 
 
-def main(engine: str, path: str) -> None:
-    """Time one engine on one file; the first round is not counted, unless it is long."""
-    frame, summed, counted = ENGINES[engine](path)
-    from argmaxf import decide
+def main(engine: str, path: str, small: str, *works: str) -> None:
+    """Time one engine on one file, after a round on the small one; print seconds and memory."""
+    warm, summed, counted = ENGINES[engine](small)
+    for work in works:
+        if work != SORTED:
+            WORKS[work](warm, summed, counted)()
+    frame, *_ = ENGINES[engine](path)
+    best = dict.fromkeys(works, float("inf"))
+    for turn in range(TURNS):
+        start = time.perf_counter()
+        for work in (each for each in works if each != SORTED):
+            best[work] = min(best[work], seconds(WORKS[work](frame, summed, counted)))
+        if time.perf_counter() - start > LONG and turn == 0:
+            break
+    peak = 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if SORTED in works:  # last, as it holds all scores
+        scores = pq.read_table(path, columns=["p"])["p"].to_numpy()
+        best[SORTED] = min(seconds(lambda: np.sort(scores)) for _ in range(TURNS))
+    print(json.dumps(best | {"peak": peak}))
+
+
+def decided(frame: Any, **options: Any) -> Any:
     from argmaxf.frames import decisions
 
-    works: dict[str, Callable[[], Any]] = {
-        SUMMED: lambda: summed(frame),
-        "threshold": lambda: decisions(frame, "p"),
-        "labels": lambda: counted(decide(frame, "p")),
-    }
-    turns = [{name: seconds(work) for name, work in works.items()}]
-    if sum(turns[0].values()) < LONG:
-        turns = [{name: seconds(work) for name, work in works.items()} for _ in range(TURNS)]
-    print(json.dumps({name: min(turn[name] for turn in turns) for name in works}))
+    return decisions(frame, "p", **options)
+
+
+def labelled(frame: Any) -> Any:
+    from argmaxf import decide
+
+    return decide(frame, "p")
+
+
+def tuned(frame: Any) -> Any:
+    from argmaxf import tune
+
+    return tune(frame, label="y", score="p")
+
+
+WORKS: dict[str, Callable[..., Callable[[], Any]]] = {
+    SUMMED: lambda frame, summed, counted: lambda: summed(frame),
+    "threshold": lambda frame, summed, counted: lambda: decided(frame),
+    "labels": lambda frame, summed, counted: lambda: counted(labelled(frame)),
+    "by": lambda frame, summed, counted: lambda: decided(frame, by="s"),
+    "tune": lambda frame, summed, counted: lambda: tuned(frame),
+}
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -137,7 +196,7 @@ def on_spark(path: str) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master("local[*]").config("spark.driver.memory", "4g")
+    builder = SparkSession.builder.master("local[*]").config("spark.driver.memory", "2g")
     session = builder.config("spark.ui.enabled", "false").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return (
