@@ -2,8 +2,13 @@
 
 LightGBM with 60 rounds on the real sets of the study (`benchmarks/choosing/sets.py`; dependency
 group `study`), two splits of each into halves. Thresholds are tuned exactly on out-of-fold scores.
-Differences are those of test F1 to log loss, in points, with intervals over families of sets. No
-option of `BoostedFScorer` was tuned on these sets: all rows of the table are printed.
+Differences are those of test F1 to log loss, in points, with intervals over families of sets.
+
+    python -m benchmarks.boosting --choice [--splits 3]
+
+compares rounds and learning rates of soft F on two halves of the families: those by which the
+defaults of `BoostedFScorer` were chosen, and those by which they are judged. Thresholds are
+smoothed there, as in `ThresholdFClassifier`.
 """
 
 from __future__ import annotations
@@ -18,18 +23,21 @@ import numpy as np
 from lightgbm import LGBMClassifier
 from scipy.special import expit
 from sklearn.metrics import f1_score
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, train_test_split
 
 from argmaxf import ExpectedFClassifier, maximize_empirical_f
-from argmaxf.objectives import BoostedFScorer
+from argmaxf.estimators.folds import assign_folds
+from argmaxf.objectives import SoftFObjective
 from benchmarks.choosing.sets import RealSet, real_sets
+from benchmarks.rare_labels import is_judge
 
 ROUNDS = 60
 Score = Callable[[np.ndarray], np.ndarray]
 
 
 def trees(**options) -> LGBMClassifier:
-    return LGBMClassifier(n_estimators=ROUNDS, n_jobs=1, verbose=-1, random_state=0, **options)
+    given = {"n_estimators": ROUNDS, **options}
+    return LGBMClassifier(n_jobs=1, verbose=-1, random_state=0, **given)
 
 
 def focal_loss(y: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -54,8 +62,15 @@ def focal(X: np.ndarray, y: np.ndarray) -> Score:
     return _raw(trees(objective=focal_loss).fit(X, y))
 
 
-def soft_f(share: float) -> Callable[[np.ndarray, np.ndarray], Score]:
-    return lambda X, y: BoostedFScorer(trees(), log_loss_share=share).fit(X, y).decision_function
+def soft_f(first: int, then: int, rate: float = 0.1) -> Callable[[np.ndarray, np.ndarray], Score]:
+    """Return the training of some rounds with log loss, and then some with soft F."""
+
+    def train(X: np.ndarray, y: np.ndarray) -> Score:
+        start = trees(n_estimators=first).fit(X, y) if first else None
+        last = trees(n_estimators=then, learning_rate=rate, objective=SoftFObjective())
+        return _raw(last.fit(X, y, init_model=start))
+
+    return train
 
 
 def _raw(model: LGBMClassifier) -> Score:
@@ -66,12 +81,36 @@ METHODS = {
     "log loss": log_loss,
     "scale_pos_weight": reweighted,
     "focal loss": focal,
-    "soft F in all rounds": soft_f(0.0),
-    "log loss, soft F from 1/3 on": soft_f(1 / 3),
-    "log loss, soft F from 1/2 on (default)": soft_f(0.5),
-    "log loss, soft F from 2/3 on": soft_f(2 / 3),
+    "soft F in all rounds": soft_f(0, 60),
+    "log loss, soft F from 1/3 on": soft_f(20, 40),
+    "log loss, soft F from 1/2 on": soft_f(30, 30),
+    "log loss, soft F from 2/3 on": soft_f(40, 20),
 }
 EXPECTED = "log loss, calibrated, expected F"
+CHOICE = {
+    "log loss": log_loss,
+    "log loss, 100 rounds": lambda X, y: _raw(trees(n_estimators=100).fit(X, y)),
+    "30 + 30 rounds, rate .1": soft_f(30, 30),
+    "30 + 30 rounds, rate .3": soft_f(30, 30, 0.3),
+    "45 + 15 rounds, rate .1": soft_f(45, 15),
+    "45 + 15 rounds, rate .3 (default)": soft_f(45, 15, 0.3),
+    "60 + 30 rounds, rate .1": soft_f(60, 30),
+    "60 + 30 rounds, rate .3": soft_f(60, 30, 0.3),
+}
+
+
+def choice_f1(of: RealSet, seed: int) -> dict[str, float]:
+    """Return the test F1 of each choice on one split of one set, with smoothed thresholds."""
+    halves = train_test_split(of.X, of.y, test_size=0.5, stratify=of.y, random_state=seed)
+    X, X_test, y, y_test = halves
+    fold, found = assign_folds(y[:, None] == 1, 5, seed), {}
+    for name, method in CHOICE.items():
+        score = np.empty(y.size)
+        for k in range(5):
+            score[fold == k] = method(X[fold != k], y[fold != k])(X[fold == k])
+        threshold = maximize_empirical_f(y, score, smoothing=50).threshold
+        found[name] = f1_score(y_test, method(X, y)(X_test) >= threshold)
+    return found
 
 
 def test_f1(of: RealSet, seed: int) -> dict[str, float]:
@@ -93,23 +132,36 @@ def test_f1(of: RealSet, seed: int) -> dict[str, float]:
 
 
 def main() -> None:
+    """Print the table, or the two of the choice."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.boosting", description=__doc__)
     parser.add_argument("--splits", type=int, default=2)
-    splits = parser.parse_args().splits
+    parser.add_argument("--choice", action="store_true")
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
+    judge = choice_f1 if options.choice else test_f1
     families: dict[str, list[dict[str, float]]] = defaultdict(list)
     for of in real_sets():
-        families[of.family] += [test_f1(of, seed) for seed in range(splits)]
+        families[of.family] += [judge(of, seed) for seed in range(options.splits)]
         print(of.name, file=sys.stderr, flush=True)
+    parts = [list(families)]
+    if options.choice:
+        held_out = [name for name in families if is_judge("binary", name)]
+        parts = [held_out, [name for name in families if name not in held_out]]
+    for part in parts:
+        report([families[name] for name in part])
+
+
+def report(families: list[list[dict[str, float]]]) -> None:
+    """Print the mean test F1 of each method, and its difference to the first one."""
     draws = np.random.default_rng(0).integers(0, len(families), (4000, len(families)))
-    print(f"{sum(map(len, families.values()))} splits, {len(families)} families\n")
+    print(f"{sum(map(len, families))} splits, {len(families)} families\n")
     print("| trained with | test F1 | difference to log loss, points |\n| --- | ---: | ---: |")
-    for name in [*METHODS, EXPECTED]:
-        rows = [row for each in families.values() for row in each]
-        points = [np.mean([100 * (r[name] - r["log loss"]) for r in f]) for f in families.values()]
+    for name in families[0][0]:
+        points = [np.mean([100 * (row[name] - row["log loss"]) for row in f]) for f in families]
         low, high = np.quantile(np.array(points)[draws].mean(axis=1), [0.025, 0.975])
-        mean = np.mean([row[name] for row in rows])
+        mean = np.mean([row[name] for family in families for row in family])
         print(f"| {name} | {mean:.3f} | {np.mean(points):+.2f} [{low:+.2f}, {high:+.2f}] |")
+    print()
 
 
 if __name__ == "__main__":

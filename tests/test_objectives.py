@@ -121,6 +121,16 @@ def test_all_rounds_may_have_one_objective(library, share):
         np.testing.assert_allclose(expit(model.decision_function(X)), plain, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("rate", "then"), [(0.05, 0.15), (0.1, 0.3), (0.2, 0.3), (0.5, 0.5)])
+def test_rounds_of_soft_f_learn_faster(rate, then):
+    X, y, _, _ = rows()
+    trees = boosters()["lightgbm"].set_params(learning_rate=rate, n_estimators=20)
+    model = BoostedFScorer(trees).fit(X, y)
+    assert model.estimator_.learning_rate == pytest.approx(then)
+    assert model.estimator_.n_estimators == 5
+    assert model.estimator_.booster_.num_trees() == 20
+
+
 def test_string_labels_are_returned():
     X, y, _, _ = rows()
     model = BoostedFScorer(boosters()["lightgbm"]).fit(X, np.where(y, "yes", "no"))

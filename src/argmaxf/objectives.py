@@ -195,8 +195,9 @@ class BoostedFScorer(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The trees, with the number of rounds in all.
     measure : str, Measure or callable, default="f1"
         What to train for.
-    log_loss_share : float, default=0.5
-        The part of the rounds that is trained with log loss.
+    log_loss_share : float, default=0.75
+        The part of the rounds that is trained with log loss. The rounds of soft F have three times
+        the learning rate of the trees, but at most 0.3, or their own rate if that is higher.
 
     Attributes
     ----------
@@ -218,7 +219,7 @@ class BoostedFScorer(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """
 
     def __init__(
-        self, estimator: Any, *, measure: MeasureLike = "f1", log_loss_share: float = 0.5
+        self, estimator: Any, *, measure: MeasureLike = "f1", log_loss_share: float = 0.75
     ) -> None:
         self.estimator = estimator
         self.measure = measure
@@ -265,7 +266,8 @@ class BoostedFScorer(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = start
         if rounds > first:
             then = clone(self.estimator).set_params(n_estimators=rounds - first)
-            then.set_params(objective=objective)
+            rate = then.get_params()["learning_rate"]
+            then.set_params(objective=objective, learning_rate=soft_f_rate(rate))
             key = "xgb_model" if hasattr(then, "get_booster") else "init_model"
             self.estimator_ = then.fit(X, target, sample_weight=sample_weight, **{key: start})
         self.n_features_in_ = self.estimator_.n_features_in_
@@ -302,6 +304,11 @@ class BoostedFScorer(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         positive = self.decision_function(X) >= 0.0
         return self.classes_[positive.astype(int)]
+
+
+def soft_f_rate(rate: float | None) -> float | None:
+    """Return the learning rate with soft F; None is XGBoost's default of 0.3."""
+    return None if rate is None else max(rate, min(3.0 * rate, 0.3))
 
 
 def _rows(
