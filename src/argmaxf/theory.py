@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit, ndtr, rel_entr
 
 from argmaxf._base.arrays import Floats, Ints
+from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     as_probabilities,
     check_beta,
@@ -38,7 +39,7 @@ MOST_EXAMPLES = 10**300  # more are beyond doubles
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(Shown):
     """A bound on F, and why it is infinite where it is.
 
     Attributes
@@ -232,7 +233,7 @@ def mean_kl_of_rows(true: Floats, rows: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Optimum:
+class Optimum(Shown):
     """The best classifier of a known distribution: its F_β and where it cuts P(1|x).
 
     Attributes

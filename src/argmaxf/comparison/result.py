@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.shown import Shown, html_table
 from argmaxf._base.validation import how_many
 from argmaxf.comparison.cross_validation import CrossValidation, advice_silenced
 from argmaxf.comparison.methods import METHODS, Method, Settings
@@ -35,8 +36,8 @@ from argmaxf.measures import Interval, Measure
 FEW_EVALUATED = 100  # positives below which a tuned threshold is unstable
 
 
-@dataclass(frozen=True)
-class Standing:
+@dataclass(frozen=True, repr=False)
+class Standing(Shown):
     """The result of one method.
 
     Attributes
@@ -62,6 +63,9 @@ class Standing:
     difference: Interval
     counts: Mapping[str, int] | None
 
+    def _parts(self) -> Mapping[str, Any]:
+        return {**super()._parts(), "method": self.name}
+
     @property
     def name(self) -> str:
         """The display name of the method."""
@@ -74,8 +78,8 @@ class Standing:
         return f"{difference.value:+.4f} ± {difference.high - difference.value:.4f}"
 
 
-@dataclass(frozen=True)
-class Evidence:
+@dataclass(frozen=True, repr=False)
+class Evidence(Shown):
     """The rows evaluated: one row of each table for each of them, one column for each label."""
 
     truth: Bools
@@ -84,8 +88,8 @@ class Evidence:
     scores: Mapping[str, Floats]  # that each method decides by, where it has any
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
     """Methods compared on rows that no model of theirs was trained on, and the one to use.
 
     It prints as a table, also in a notebook.
@@ -223,17 +227,19 @@ class Comparison:
         verdict = [self.verdict] if self.methods else []
         return "\n".join([*table, *verdict, self.reason, *self.notes])
 
+    def _parts(self) -> Mapping[str, Any]:
+        value = {} if not self.methods else {self.score_name: self.method.score}
+        known = {"close": self.close, "rated_on": self.rated_on, "n_rows": self.n_rows}
+        return {"chosen": self.chosen, **value, **known}
+
     def _repr_html_(self) -> str:
         """Return the table for a notebook; names are escaped."""
         head = ("", self.score_name, "95 % interval", f"minus {self.chosen}", "95 % interval", "")
-        rows = [head, *(self._cells(standing) for standing in self.methods)]
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-        )
+        table = html_table([head, *(self._cells(standing) for standing in self.methods)])
         text = "".join(
             f"<p>{escape(line)}</p>" for line in (self.verdict, self.reason, *self.notes)
         )
-        return f"<table>{body}</table>{text}"
+        return f"{table}{text}"
 
     def _cells(self, standing: Standing) -> tuple[str, ...]:
         score, difference = standing.score, standing.difference

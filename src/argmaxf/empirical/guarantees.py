@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, xlogy
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.shown import Shown
 from argmaxf._base.validation import check_strictly_between, how_many
 from argmaxf.constraints import Constraints, format_cost, format_level
 from argmaxf.empirical.cuts import Counts, Cuts, every_count
@@ -60,7 +61,7 @@ class GuaranteeError(ValueError):
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Shown):
     """What is guaranteed of a threshold for new rows of the same population.
 
     Attributes

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     check_count,
     check_not_negative,
@@ -26,8 +27,8 @@ Vector = NDArray[np.float64]
 FLAT = 64 * np.finfo(np.float64).eps  # relative gain of a step below which there is none
 
 
-@dataclass(frozen=True)
-class LinearModel:
+@dataclass(frozen=True, repr=False)
+class LinearModel(Shown):
     """A trained score `X @ coef + intercept`.
 
     `threshold` is the one learned with it, None where it is left to be tuned.
@@ -68,7 +69,7 @@ class Scores:
         return np.append(by_coef, by_score.sum()) if self.fit_intercept else by_coef
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SoftF(LinearModel):
     """A linear score trained on soft F, and the soft F it reached on the training data.
 

@@ -26,7 +26,7 @@ from argmaxf.empirical.soft_f import LinearModel, Scores, Vector
 from argmaxf.measures import FBeta
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MarginF(LinearModel):
     """A linear score trained by SVMperf: the objective reached, and how far it may be from optimal.
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf._base.arrays import Floats
+from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     Segments,
     as_positives,
@@ -51,8 +52,8 @@ from argmaxf.measures import MeasureLike, as_measure
 from argmaxf.measures.base import divided
 
 
-@dataclass(frozen=True)
-class Threshold:
+@dataclass(frozen=True, repr=False)
+class Threshold(Shown):
     """The best threshold: an item is predicted positive if its score is at least `threshold`.
 
     For `average="macro"` each field is an array with one entry per label, with `by` with one for
@@ -87,14 +88,14 @@ class Threshold:
     precision: Any
     recall: Any
     k: Any
-    guarantee: Any = field(default=None, repr=False)
-    segment: NDArray[Any] | None = field(default=None, repr=False)
-    overall: Threshold | None = field(default=None, repr=False)
+    guarantee: Any = None
+    segment: NDArray[Any] | None = None
+    overall: Threshold | None = None
     gap: float = field(default=0.0, repr=False)
 
 
-@dataclass(frozen=True)
-class Curve:
+@dataclass(frozen=True, repr=False)
+class Curve(Shown):
     """Precision, recall and F_β for every cut, from the one that selects nothing downwards.
 
     Attributes

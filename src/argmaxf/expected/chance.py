@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools, Floats, contiguous
+from argmaxf._base.shown import Shown
 from argmaxf._base.validation import NotAProbability, how_many
 from argmaxf.constraints import ChanceConstraint, Constraints, format_cost, format_level
 from argmaxf.expected.counts import PoissonBinomial, best_size, sizes_allowed
@@ -34,7 +35,7 @@ NEAR = 1e-13  # values of f nearer than this part of themselves are told apart i
 
 
 @dataclass(frozen=True)
-class ChanceGuarantee:
+class ChanceGuarantee(Shown):
     """The precision and recall that a chosen set has if the probabilities are right.
 
     Attributes

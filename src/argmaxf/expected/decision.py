@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools, contiguous
+from argmaxf._base.shown import Shown, html_table, short
 from argmaxf.measures.base import Interval
 
 
@@ -28,9 +29,13 @@ class ExpectedF(NamedTuple):
     mean: float
     std: float
 
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook."""
+        return html_table([("ExpectedF", ""), ("mean", short(self.mean)), ("std", short(self.std))])
 
-@dataclass(frozen=True, eq=False)
-class Decision:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decision(Shown):
     """The labels with the highest expected F, and what to expect of them.
 
     For two-dimensional input every field but `beta` and `n` is an array, with one entry for each
@@ -81,14 +86,11 @@ class Decision:
     overall: Decision | None = None
     interval: Interval | None = None
 
-    def __repr__(self) -> str:
-        """Show the answer first, and in short: long arrays are cut, labels are left out."""
-        value = f"{_short(self.expected)} ± {_short(self.std)}"
-        answer = f"k={_short(self.k)}, threshold={_short(self.threshold)}, expected={value}"
+    def _parts(self) -> Mapping[str, Any]:
         known = ("selected", "k", "threshold", "expected", "std", "beta", "n")
-        more = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in known)
-        others = "".join(f", {name}={_short(each)}" for name, each in more if each is not None)
-        return f"{type(self).__name__}({answer}, n={_short(self.n)}{others})"
+        value = f"{short(self.expected)} ± {short(self.std)}"
+        answer = {"k": self.k, "threshold": self.threshold, "expected": value, "n": self.n}
+        return answer | {name: v for name, v in super()._parts().items() if name not in known}
 
     def only(self) -> Self:
         """Return the decision about a batch of one set as that about the set."""
@@ -136,15 +138,3 @@ def top_items(p: NDArray[Any], threshold: float, k: int) -> Bools:
         ties = k - np.count_nonzero(p > threshold)
         select(contiguous(p), threshold, ties, selected)
     return selected
-
-
-def _short(value: Any) -> str:
-    """Show a number to six digits, and of an array or list the first and last few."""
-    if isinstance(value, np.ndarray) and value.ndim:
-        style: Any = {"float_kind": lambda each: f"{each:.6g}"}
-        return np.array2string(value, threshold=6, edgeitems=2, separator=", ", formatter=style)
-    if isinstance(value, list) and len(value) > 2:
-        return f"[{value[0]!r}, … {len(value) - 1} more]"
-    if isinstance(value, Interval):
-        return f"[{value.low:.3g}, {value.high:.3g}]"
-    return f"{value:.6g}" if isinstance(value, float) else repr(value)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from argmaxf._base.shown import Shown, short
 from argmaxf._base.validation import check_zero_division
 
 MOST_SPAN = 1e20  # b_out over s1, up to which the quadrature of an empty set has all its digits
@@ -195,7 +196,7 @@ class Linear(Measure):
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(Shown):
     """A confidence interval around a value.
 
     Attributes
@@ -215,6 +216,9 @@ class Interval:
     value: float
     high: float
     reliable: bool = True
+
+    def __str__(self) -> str:
+        return f"{short(self.value)} [{short(self.low)}, {short(self.high)}]"
 
 
 def others(part: Any, n: Any) -> Any:

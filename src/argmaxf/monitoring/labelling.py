@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     as_labels,
     as_probabilities,
@@ -41,8 +42,8 @@ FEWEST = 5  # positives among the labels that coverage needs
 SATURATED, NEAR = 0.05, 0.01  # share of rows of one probability that is so near to 0 or 1
 
 
-@dataclass(frozen=True, eq=False)
-class LabelPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelPlan(Shown):
     """Rows to label, drawn so that their labels tell most about F.
 
     Attributes

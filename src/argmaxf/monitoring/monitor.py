@@ -44,6 +44,7 @@ from scipy.stats import hypergeom
 
 from argmaxf._base.arrays import Floats, Ints
 from argmaxf._base.atomic_write import write_whole
+from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     NotAProbability,
     as_labels,
@@ -69,8 +70,8 @@ FORMAT = "argmaxf monitor"
 VERSION = 1
 
 
-@dataclass(frozen=True)
-class Period:
+@dataclass(frozen=True, repr=False)
+class Period(Shown):
     """What is known of one period.
 
     Attributes

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     as_labels,
     as_probabilities,
@@ -33,8 +34,8 @@ EXACT_ITEMS = 4096  # more probabilities are put into so many bins first
 DEVIATIONS = 9.0  # standard deviations of a count that are kept, and some counts more
 
 
-@dataclass(frozen=True)
-class PredictedF:
+@dataclass(frozen=True, repr=False)
+class PredictedF(Shown):
     """What a decision is expected to reach on rows whose labels are not known.
 
     Attributes

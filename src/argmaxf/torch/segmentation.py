@@ -11,6 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     NotAProbability,
     as_weights,
@@ -29,8 +30,8 @@ DICE, IOU = Dice().coefficients(), IoU().coefficients()
 SMOOTHED: dict[str, Callable[[float], Ratio]] = {"dice": Dice, "iou": IoU, "jaccard": IoU}
 
 
-@dataclass(frozen=True, eq=False)
-class Segmentation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Segmentation(Shown):
     """Masks for a batch of images, and what to expect of them.
 
     Attributes

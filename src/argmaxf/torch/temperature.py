@@ -10,12 +10,14 @@ from scipy.optimize import brentq
 from torch import Tensor
 from torch.nn import functional
 
+from argmaxf._base.shown import Shown
+
 AT_ONCE = 1 << 20  # logits that are looked at together
 HIGHEST = 100.0  # temperature that is tried, and one over the lowest
 
 
 @dataclass(frozen=True)
-class TemperatureScaling:
+class TemperatureScaling(Shown):
     """A temperature, and the log loss before and after dividing by it.
 
     Attributes
