@@ -66,6 +66,18 @@ REFUSED = {
     "pandas NA": (pd.Series([0.5, None], dtype="Float64"), "got nan at position 1"),
     "polars null": (pl.Series([0.5, None]), "got nan at position 1"),
     "arrow null": (pa.chunked_array([[0.5], [None]]), "got nan at position 1"),
+    "logits": (
+        [0.5, -2.0, 3.0],
+        r"got -2.0 at position 1; apply a sigmoid to logits first",
+    ),
+    "percentages": (
+        [0.5, 20, 99.5],
+        r"got 20.0 at position 1; divide percentages by 100 first",
+    ),
+    "one column": (
+        [[0.5], [0.2]],
+        r"for a single column give p\[:, 0\]",
+    ),
     "8-bit map": (
         np.array([0, 255], np.uint8),
         r"got 255.0 at position 1; divide an 8-bit map by 255",

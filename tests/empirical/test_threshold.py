@@ -240,7 +240,11 @@ def test_any_array_like(kind):
 @pytest.mark.parametrize(
     ("y", "score", "options", "message"),
     [
-        ([0, 2], [0.1, 0.2], {}, r"y_true must hold 0 and 1 \(or booleans\), got 2"),
+        ([0, 2], [0.1, 0.2], {}, "y_true must hold 0 and 1, got 2; pass the positive label as pos"),
+        ([0, 2, 5], [0.1, 0.2, 1], {}, r"y_true must hold 0 and 1 \(or booleans\), got 2"),
+        ([-1, 1], [0.1, 0.2], {}, "y_true must hold 0 and 1, got -1; pass the positive label"),
+        ([0, 1], [[0.1], [0.2]], {}, r"for a single column give score\[:, 0\]"),
+        ([[0], [1]], [0.1, 0.2], {}, r"for a single column give y_true\[:, 0\]"),
         (
             ["a", "b"],
             [0.1, 0.2],
@@ -379,3 +383,11 @@ def test_smoothing_is_refused_where_it_has_no_effect(options):
         maximize_empirical_f(y, y, smoothing=50, **options)
     with pytest.raises(ValueError, match="smoothing must be"):
         maximize_empirical_f(y, y, smoothing=-1, average=options.get("average"))
+
+
+def test_reversed_scores_are_noticed():
+    y = np.arange(60) < 12
+    with pytest.warns(UserWarning, match="60 of 60 items, because higher scores have"):
+        maximize_empirical_f(y, np.arange(60.0) + 1)
+    maximize_empirical_f(~y, np.arange(60.0))  # most are positive, and rightly selected
+    maximize_empirical_f(y, np.random.default_rng(0).random(60))  # noise

@@ -381,3 +381,18 @@ def test_an_empty_selection_stays_empty_on_probabilities(rare, constraint):
     assert np.array_equal(model.predict_proba(X)[:, 1] >= model.threshold_, predicted)
     score = model.estimators_[0].decision_function(X)
     assert np.array_equal(score >= model.log_odds_threshold_, predicted)
+
+
+def test_reversed_classes_are_noticed():
+    X, y = make_classification(300, weights=[0.8], class_sep=2, random_state=0)
+
+    class Reversed(LogisticRegression):
+        def decision_function(self, X):
+            return -super().decision_function(X)
+
+    with pytest.warns(UserWarning, match="threshold selects nearly every row .* lower scores"):
+        ThresholdFClassifier(Reversed()).fit(X, y)
+    Y = np.column_stack([1 - y, y])
+    with pytest.warns(UserWarning, match="threshold of 0, 1 selects nearly every row"):
+        ThresholdFClassifier(Reversed()).fit(X, Y)
+    ThresholdFClassifier(LogisticRegression()).fit(X[:, :1] * 0, y)  # no information at all

@@ -210,6 +210,8 @@ def test_a_frame_without_rows_is_refused(engine):
 
 
 def test_what_is_no_frame_is_refused():
+    with pytest.raises(TypeError, match="got str; for a file use the command `argmaxf decide`"):
+        decide("rows.csv", "p")
     with pytest.raises(TypeError, match="frame must be a data frame, got list"):
         decide([0.1], "p")
 

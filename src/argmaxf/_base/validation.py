@@ -186,15 +186,18 @@ def as_probabilities(name: str, values: ArrayLike, *, ndim: int | None = None) -
 
 
 def second_column(name: str, array: NDArray[Any]) -> str:
-    """Return what to give where both columns of `predict_proba` were given, for a message."""
-    if array.ndim != 2 or array.shape[1] != 2:
+    """Return what to give where one column or both of `predict_proba` were given, for a message."""
+    if array.ndim != 2 or array.shape[1] not in (1, 2):
         return ""
+    if array.shape[1] == 1:
+        return f"; for a single column give {name}[:, 0]"
     return f"; for the two columns of a classifier give {name}[:, 1]"
 
 
 def refuse_both_columns(name: str, array: NDArray[Any]) -> None:
     """Refuse the probabilities of both classes, where any shape would do."""
-    if second_column(name, array) and len(array) > 1 and np.allclose(array.sum(axis=1), 1.0):
+    pairs = array.ndim == 2 and array.shape[1] == 2 and len(array) > 1
+    if pairs and np.allclose(array.sum(axis=1), 1.0):
         raise ValueError(f"{name} has rows that sum to 1{second_column(name, array)}")
 
 
@@ -216,7 +219,7 @@ def as_positives(name: str, values: ArrayLike, pos_label: Any = None) -> NDArray
         try:
             return as_labels(name, values)
         except ValueError as error:
-            raise _text(name, values) or error from None
+            raise _two_values(name, values) or error from None
     labels = as_classes(name, values)
     positive = which_are(labels, pos_label)
     if not positive.any():
@@ -267,13 +270,18 @@ def which_are(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
     return found if found.shape == labels.shape else np.zeros(labels.shape, np.bool_)
 
 
-def _text(name: str, values: Any) -> ValueError | None:
-    """Say of labels that are text that pos_label is missing."""
-    with suppress(ValueError, TypeError):  # what is no array is no text
-        first = np.ravel(values)[:1].tolist()
-        if first and isinstance(first[0], str):
+def _two_values(name: str, values: Any) -> ValueError | None:
+    """Say of labels that are text, or two other numbers, that pos_label is missing."""
+    with suppress(ValueError, TypeError):  # what is no array has no values
+        labels = np.ravel(values)
+        if not labels.size:
+            return None
+        first, *others = dict.fromkeys(labels[:100_000].tolist())
+        numbers = len(others) == 1 and {type(first), type(others[0])} <= {int, float}
+        if isinstance(first, str) or (numbers and math.isfinite(first + others[0])):
+            wrong = next(each for each in (first, *others) if each not in (0, 1))
             return ValueError(
-                f"{name} must hold 0 and 1, got {first[0]!r}; pass the positive label as pos_label"
+                f"{name} must hold 0 and 1, got {wrong!r}; pass the positive label as pos_label"
             )
     return None
 
@@ -336,9 +344,20 @@ def first_bad_probability(name: str, array: NDArray[Any]) -> ValueError:
     """Describe the first value that is not a probability; call it once one is known to exist."""
     place = _first(~((array >= 0.0) & (array <= 1.0)))
     where = f" at position {place}" if array.ndim else ""
-    hint = "; divide an 8-bit map by 255 first" if array.dtype == np.uint8 else ""
     value = float(array[place])
-    return ValueError(f"{name} must be finite and in [0, 1], got {value!r}{where}{hint}")
+    return ValueError(f"{name} must be finite and in [0, 1], got {value!r}{where}{_scaled(array)}")
+
+
+def _scaled(array: NDArray[Any]) -> str:
+    """Return how to turn numbers on another scale into probabilities, for a message."""
+    if array.dtype == np.uint8:
+        return "; divide an 8-bit map by 255 first"
+    low, high = float(np.min(array)), float(np.max(array))
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    if low < -0.5:
+        return "; apply a sigmoid to logits first"
+    return "; divide percentages by 100 first" if 1.5 < high <= 100.0 and low >= 0.0 else ""
 
 
 def how_many(count: float, what: str) -> str:

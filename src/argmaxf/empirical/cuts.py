@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import ones_unless
@@ -126,6 +127,20 @@ def smoothed(y: Any, score: Any, weight: Any, below: float) -> Any:
     start = np.array([1.0, np.log(positives / (y.size - positives))])
     proba = expit(minimize(loss, start, jac=True).x @ terms)[place]
     return proba + (y - proba) * (positives / below)
+
+
+def is_reversed(y: Bools, score: Any, selected: Bools) -> bool:
+    """Whether nearly all or nothing is selected because positives have the lower scores.
+
+    They have where the rank-sum test says so by four standard errors.
+    """
+    part = float(np.mean(selected))
+    n, positives = y.size, int(np.count_nonzero(y))
+    if 0.0 < part < 0.9 or positives in (0, n):
+        return False
+    ranks = rankdata(score)[y].sum() - positives * (positives + 1) / 2
+    middle = positives * (n - positives) / 2
+    return bool(ranks < middle - 4.0 * np.sqrt(middle * (n + 1) / 6))
 
 
 def threshold_std(

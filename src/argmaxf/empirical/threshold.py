@@ -7,6 +7,7 @@ are.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -37,6 +38,7 @@ from argmaxf.empirical.cuts import (
     between,
     counted,
     every_cut,
+    is_reversed,
     mean_cuts,
     smoothed,
     useful_cuts,
@@ -221,7 +223,7 @@ def maximize_empirical_f(
     >>> best.threshold, best.value, best.k
     (0.25, 0.8571428571428571, 4)
     >>> maximize_empirical_f([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.5, 0.6, 0.9], min_precision=0.9)
-    Threshold(threshold=0.75, value=0.5, precision=1.0, recall=0.3333333333333333, k=1)
+    Threshold(threshold=0.75, value=0.5, precision=1, recall=0.333333, k=1)
 
     On these six rows the precision is at least 0.9, but they are too few to guarantee it for new
     rows.
@@ -258,7 +260,16 @@ def maximize_empirical_f(
     if searches.kind == "segment":
         return joined(searches.names, solutions, problem, confidence_level)
     found = [each.best for each in solutions]
-    return _stack(found) if searches.kind else found[0]
+    if searches.kind:
+        return _stack(found)
+    y, s, _ = searches.items[0]
+    if is_reversed(y.ravel(), s.ravel(), s.ravel() >= found[0].threshold):
+        warnings.warn(
+            f"the best threshold selects {found[0].k} of {s.size} items, because higher scores "
+            "have fewer positives: score the other class, or pass it as pos_label",
+            stacklevel=2,
+        )
+    return found[0]
 
 
 def empirical_f_curve(
@@ -341,7 +352,7 @@ def _read(
     """Check the items and return the separate searches they ask for."""
     y, s = as_positives("y_true", y_true, pos_label), as_scores("score", score)
     if y.shape != s.shape:
-        hint = second_column("score", s) if y.ndim == 1 else ""
+        hint = second_column("score", s) if y.ndim == 1 else second_column("y_true", y)
         raise ValueError(f"y_true and score must have one shape, got {y.shape} and {s.shape}{hint}")
     if y.size == 0 or y.ndim not in (1, 2):
         raise ValueError(f"y_true must be a non-empty vector or table, got shape {y.shape}")

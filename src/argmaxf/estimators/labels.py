@@ -142,7 +142,9 @@ class Labels:
 def constants_silenced() -> Iterator[None]:
     """Suppress warnings about constant labels, where the caller has already given them."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="labels with|y has one class only")
+        warnings.filterwarnings(
+            "ignore", message="labels with|y has one class only|the tuned threshold"
+        )
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
@@ -15,7 +16,7 @@ from sklearn.utils import check_random_state
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import check_choice, check_not_negative, ones_unless
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.cuts import threshold_std
+from argmaxf.empirical.cuts import is_reversed, threshold_std
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
 from argmaxf.estimators.calibration import Calibrated
@@ -228,6 +229,21 @@ class ThresholdFClassifier(ScoreFClassifier):
             rows = rows.at(self._prior, self._prior.rates())
         self._set_thresholds(rows)
         self._set_spread(rows)
+        if self._labels.kind != "multiclass" and not self._limits():
+            self._warn_if_reversed(rows)
+
+    def _warn_if_reversed(self, rows: TuningRows) -> None:
+        """Warn the caller of `fit` of labels whose positives have the lower scores."""
+        cuts = np.broadcast_to(self._cuts[1], len(self._labels.names))
+        columns = zip(self._labels.names, rows.columns.T, rows.scores.T, cuts, strict=True)
+        found = [str(name) for name, y, s, cut in columns if is_reversed(y, s, s >= cut)]
+        if found:
+            where = "" if self._labels.is_binary else f" of {', '.join(found)}"
+            warnings.warn(
+                f"the tuned threshold{where} selects nearly every row or none, because positives "
+                "have the lower scores; is pos_label the other class?",
+                stacklevel=6,
+            )
 
     @property
     def response_method_(self) -> str:

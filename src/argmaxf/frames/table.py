@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -57,7 +58,10 @@ class Table:
         try:
             rows = nw.from_native(frame)
         except TypeError:
-            raise TypeError(f"frame must be a data frame, got {type(frame).__name__}") from None
+            path = isinstance(frame, str | PathLike)
+            hint = "; for a file use the command `argmaxf decide`, or read it first" if path else ""
+            kind = type(frame).__name__
+            raise TypeError(f"frame must be a data frame, got {kind}{hint}") from None
         columns, names = names_of(column), names_of(by)
         has_order = has_order or isinstance(rows, nw.DataFrame)
         check_columns(rows, columns, names, beside)
