@@ -170,8 +170,15 @@ def average_curves(curves: list[Any], scores: Any, kind: str) -> Floats:
     if not pairs:
         mean = np.mean(scores, axis=0)
         return np.asarray(mean if kind == "predict_proba" else expit(mean))
-    proba = np.clip(np.mean([curve.predict(s) for curve, s in pairs], axis=0), 0.0, 1.0)
+    proba = np.clip(np.mean([_read(curve, s) for curve, s in pairs], axis=0), 0.0, 1.0)
     return break_ties(proba, np.mean([s for _, s in pairs], axis=0))
+
+
+def _read(curve: Any, score: Floats) -> Floats:
+    """Return the values of a curve; of an isotonic one without the checks that a row waits for."""
+    if type(curve) is IsotonicRegression and curve.out_of_bounds == "clip":
+        return np.asarray(np.interp(score, curve.X_thresholds_, curve.y_thresholds_))
+    return np.asarray(curve.predict(score))
 
 
 def break_ties(proba: Floats, score: Floats) -> Floats:
