@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import fbeta_score
 
-from argmaxf import maximize_expected_f, maximize_expected_weighted_f
+from argmaxf import maximize_empirical_f, maximize_expected_f, maximize_expected_weighted_f
 
 BETAS = st.sampled_from([1e-9, 0.3, 1.0, 2.0, 40.0, 1e9])
 
@@ -150,3 +150,39 @@ def test_bad_input_is_refused(p, weights, message):
 def test_weights_are_asked_for():
     with pytest.raises(ValueError, match="weights must be given"):
         maximize_expected_weighted_f([0.5], None)
+
+
+@pytest.mark.parametrize("beta", [1.0, 2.0])
+def test_many_items_agree_with_the_weights_of_labelled_scores(beta):
+    """In the limit both choose the items above one probability, whatever their values."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.5, 4, 100_000)
+    v = rng.lognormal(p, 1.0)
+    decision = maximize_expected_weighted_f(p, v, beta=beta)
+    assert decision.gap < 1e-4
+    assert p[decision.selected].min() >= p[~decision.selected].max() - 1e-3
+    y = rng.random(p.size) < p
+    found = maximize_empirical_f(y, p, beta=beta, sample_weight=v)
+    assert found.value == pytest.approx(decision.expected, abs=4 * decision.std)
+    assert found.threshold == pytest.approx(p[decision.selected].min(), abs=0.02)
+    at_decision = fbeta_score(y, decision.selected, beta=beta, sample_weight=v)
+    assert found.value - 2 * decision.std < at_decision < found.value + 1e-3
+
+
+@pytest.mark.slow
+def test_twenty_items_by_the_definition():
+    """Expected F of the decision over all 2^20 labels; no item added or removed improves it."""
+    rng = np.random.default_rng(1)
+    p, v = rng.beta(0.5, 2, 20), rng.lognormal(0, 1.5, 20)
+    labels = (np.arange(2**20)[:, None] >> np.arange(20)) & 1 > 0
+    mass = np.exp(np.where(labels, np.log(p), np.log1p(-p)).sum(axis=1))
+    total = labels @ v
+
+    def expected(selected):
+        return float(mass @ (2 * (labels[:, selected] @ v[selected]) / (v[selected].sum() + total)))
+
+    decision = maximize_expected_weighted_f(p, v)
+    assert decision.expected == pytest.approx(expected(decision.selected), rel=1e-9)
+    for i in range(20):
+        other = decision.selected ^ (np.arange(20) == i)
+        assert expected(other) <= decision.expected + decision.gap + 1e-12
