@@ -2,7 +2,8 @@
 
 Needs the packages of the dependency group `study`. Everything that was fitted is kept in a folder,
 and a run that was stopped goes on from there; a full run takes about twenty minutes of one core.
-`--synthetic` prints the smaller tables on the rows of the paper's Table 1 instead.
+`--synthetic` prints the smaller tables on the rows of the paper's Table 1 instead, `--variants`
+those of the blend's parts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from benchmarks.choosing import scores, synthetic
+from benchmarks.choosing import scores, synthetic, variants
 from benchmarks.choosing.labels import trials
 from benchmarks.choosing.rules import Seen
 from benchmarks.choosing.sets import real_sets
@@ -28,6 +29,7 @@ def main() -> None:
                         help="where what was fitted is kept")  # fmt: skip
     parser.add_argument("--page", type=Path, help="write the tables into this page, between marks")
     parser.add_argument("--synthetic", action="store_true", help="Table 1's rows instead")
+    parser.add_argument("--variants", action="store_true", help="parts of the blend instead")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.synthetic:
@@ -35,6 +37,9 @@ def main() -> None:
         return
     sets = list(real_sets())
     scores.collect(sets, options.folder, _say)
+    if options.variants:
+        print(variants.report(variants.cells(sets, options.folder)))
+        return
     found = trials([(of.name, of.family) for of in sets], options.folder, _say)
     text = report(Study.of([Seen.of(trial) for trial in found]))
     print(text)

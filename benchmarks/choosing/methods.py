@@ -39,16 +39,16 @@ Labels = tuple[np.ndarray, np.ndarray]  # of the rows held out, and of the test 
 def all_methods(kept: Scores, model: str) -> dict[str, Labels]:
     """Return the labels of each method with one model."""
     y, fold, best = kept["y"], kept["fold"], ranking(kept, model)
-    proba = _of(kept, model)
+    proba, linear = of_model(kept, model), of_model(kept, "soft F")
     labels = {
         "threshold 0.5": (proba["held out"] > 0.5, proba["test"] > 0.5),
         "tuned threshold": _tuned(y, fold, best),
         "expected F, uncalibrated": _expected(fold, proba["held out"], proba["test"]),
-        "trained for F": tuple(_of(kept, "soft F")[part] >= 0 for part in ("held out", "test")),
+        "trained for F": tuple(linear[part] >= 0 for part in ("held out", "test")),
         THEIRS: (np.zeros(len(y), bool), _theirs(y, fold, proba)),
     }
     forms = {"expected F, sigmoid": (Sigmoid, proba), "expected F": (isotonic, best)}
-    trained = calibrate(isotonic, y, fold, _of(kept, "soft F"))
+    trained = calibrate(isotonic, y, fold, linear)
     for name, (form, scores) in forms.items():
         held_out, test = calibrate(form, y, fold, scores)
         labels[name] = _expected(fold, held_out, test)
@@ -61,10 +61,11 @@ def all_methods(kept: Scores, model: str) -> dict[str, Labels]:
 
 def ranking(kept: Scores, model: str) -> Scores:
     """Return the scores that order rows best: log-odds where the probabilities saturate."""
-    return _of(kept, f"{model} log-odds" if f"{model} log-odds/test" in kept else model)
+    return of_model(kept, f"{model} log-odds" if f"{model} log-odds/test" in kept else model)
 
 
-def _of(kept: Scores, model: str) -> Scores:
+def of_model(kept: Scores, model: str) -> Scores:
+    """Return the scores of one model by what they are of."""
     return {part: kept[f"{model}/{part}"] for part in ("held out", "test", "test by folds")}
 
 
