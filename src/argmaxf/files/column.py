@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from polars import selectors
 
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import NotAProbability
 from argmaxf.files.inputs import BROKEN, Input, first_line, reading
 from argmaxf.files.text_tables import as_number, first_ragged, has_commas
@@ -46,6 +47,64 @@ def _print_progress(title: str, done: int, rows: int | None) -> None:
     """Show how far a phase is, each on a line of its own."""
     total = "" if rows is None else f" of {rows:,}"
     print(f"{title} {done:,}{total} rows", file=sys.stderr)
+
+
+class Rule(NamedTuple):
+    """What a column of numbers must hold."""
+
+    words: str
+    wrong: Callable[[Floats], Bools]
+    what: str = "value"
+    may_be_boolean: bool = False  # also in text files
+
+    def check(
+        self, inputs: Sequence[Input], name: str, drop_nulls: bool, beside: Sequence[str] = ()
+    ) -> None:
+        """Raise an error about the first value that breaks it; columns `beside` are read too."""
+        missing, where, rows = 0, "", 0
+        for source in inputs:
+            with reading(source, name):
+                for row, batch in _numbers(source, name, beside, self.may_be_boolean):
+                    number, given = batch["argmaxf_p"], batch["argmaxf_text"]
+                    values = number.fill_null(np.nan).to_numpy()
+                    absent, bad = np.isnan(values), self.wrong(values)
+                    if given.dtype == pl.String:
+                        blank = given.str.strip_chars().fill_null("") == ""
+                        bad |= (number.is_null() & ~blank).to_numpy()
+                    if bad.any():
+                        i = int(bad.argmax())
+                        is_none = absent[i] and not self.may_be_boolean
+                        words = "must hold numbers" if is_none else self.words
+                        got = given[i] if absent[i] else float(values[i])
+                        place = f"{source.name}, row {row + i + 1}"
+                        raise ValueError(f"{place}: column {name!r} {words}, got {got!r}")
+                    if absent.any():
+                        where = where or f"{source.name}, row {row + int(absent.argmax()) + 1}"
+                    missing, rows = missing + int(absent.sum()), rows + batch.height
+        if missing and not drop_nulls:
+            raise ValueError(
+                f"column {name!r} must have a value in every row, got {missing} null or NaN, "
+                f"the first in {where}; --nulls drop leaves such rows out"
+            )
+        if missing == rows:
+            raise ValueError(f"column {name!r} must hold at least one {self.what}, got none")
+
+
+def _numbers(
+    source: Input, name: str, beside: Sequence[str], may_be_boolean: bool
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Yield a column of a file as numbers and as it is written, and the rows before each batch."""
+    is_text = source.is_text
+    if may_be_boolean and is_text:
+        is_text = source.scan(typed=True).collect_schema()[name] != pl.Boolean
+    frame = source.scan(typed=not is_text, text=[name] if is_text else ())
+    column, row = selectors.by_name(name).as_expr(), 0
+    comma = is_text and has_commas(source.beginning(name)[name])
+    number = as_number(column, comma=comma) if is_text else column.cast(pl.Float64)
+    asked = number.alias("argmaxf_p"), column.alias("argmaxf_text")
+    for batch in polars_batches(frame.select(*asked, *beside)):
+        yield row, batch
+        row += batch.height
 
 
 @dataclass(frozen=True)
@@ -101,40 +160,8 @@ class Column:
 
         The columns `beside` them are read too, to see that they can be.
         """
-        missing, where, rows = 0, "", 0
-        given = replace(self, factor=None)
-        for source in self.inputs:
-            frame, row = given.scan(source), 0
-            p, text = given.helpers
-            columns = [p, text] if source.is_text else [p]
-            with reading(source, self.name):
-                for batch in polars_batches(frame.select(*columns, *beside)):
-                    values = batch[p].fill_null(np.nan).to_numpy()
-                    bad, absent = (values < 0.0) | (values > 1.0), np.isnan(values)
-                    if bad.any():
-                        i = int(bad.argmax())
-                        got = batch[text][i] if source.is_text else float(values[i])
-                        raise self._refusal(source, row + i + 1, got)
-                    if absent.any():
-                        where = where or f"{source.name}, row {row + int(absent.argmax()) + 1}"
-                    missing, row = missing + int(absent.sum()), row + batch.height
-            rows += row
-        if missing and not self.drop_nulls:
-            raise ValueError(
-                f"column {self.name!r} must have a value in every row, got {missing} null or NaN, "
-                f"the first in {where}; --nulls drop leaves such rows out"
-            )
-        if missing == rows:
-            raise ValueError(f"column {self.name!r} must hold at least one probability, got none")
-
-    def _refusal(self, source: Input, row: int, got: float | str) -> ValueError:
-        """Return the error about a value that is no probability."""
-        rule = "must be in [0, 1]"
-        if isinstance(got, str):
-            number = as_number(pl.lit(got), comma=source.path in self.commas)
-            value = pl.select(number).item()
-            rule, got = ("must hold numbers", got) if value is None else (rule, value)
-        return ValueError(f"{source.name}, row {row}: column {self.name!r} {rule}, got {got!r}")
+        rule = Rule("must be in [0, 1]", lambda p: (p < 0.0) | (p > 1.0), "probability")
+        rule.check(self.inputs, self.name, self.drop_nulls, beside)
 
     def table(
         self,

@@ -5,7 +5,7 @@ All files together are a lazy frame of Polars; what cannot be used is named by f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,17 +15,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.atomic_write import refuse_inputs
 from argmaxf.empirical.bins import CutProblem
 from argmaxf.empirical.guarantees import GuaranteeError
 from argmaxf.empirical.labelled_sketch import LabelledSketch
 from argmaxf.empirical.threshold import Threshold
-from argmaxf.files.column import Column, Progress, count_rows, phase, refuse_ragged
+from argmaxf.files.column import Column, Progress, Rule, count_rows, phase, refuse_ragged
 from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, reading
 from argmaxf.files.output import Output
-from argmaxf.files.text_tables import as_number, has_commas
-from argmaxf.frames.batches import polars_batches
 from argmaxf.frames.labelled import LabelledTable, Search, evaluate, summarize_labelled
 from argmaxf.frames.table import Key, unused
 from argmaxf.measures import Interval
@@ -101,56 +98,15 @@ class LabelledFiles:
 
     def _diagnose(self, inputs: Sequence[Input]) -> None:
         """Raise an error about the first value that cannot be used."""
-        rules: dict[str, tuple[str, Callable[[Floats], Bools]]] = {
-            self.score: ("", lambda values: np.zeros(values.size, np.bool_))
-        }
+        rules = {self.score: Rule("", lambda score: np.zeros(score.size, np.bool_), "score")}
         if self.weight:
             words = "must be finite and not negative"
-            rules[self.weight] = words, lambda w: (w < 0.0) | np.isposinf(w)
+            rules[self.weight] = Rule(words, lambda w: (w < 0.0) | np.isposinf(w))
         if self.positive is None:
-            rules[self.label] = "must hold 0 and 1", lambda y: ~np.isin(y, (0.0, 1.0)) & (y == y)
-        for name, (words, wrong) in rules.items():
-            self._diagnose_column(inputs, name, words, wrong)
-
-    def _diagnose_column(
-        self, inputs: Sequence[Input], name: str, words: str, wrong: Callable[[Floats], Bools]
-    ) -> None:
-        missing, where, rows = 0, "", 0
-        for source in inputs:
-            row, given = 0, pl.col(name)
-            with reading(source, name):
-                texts = (
-                    source.is_text and source.scan(typed=True).collect_schema()[name] != pl.Boolean
-                )
-                frame = source.scan(typed=not texts, text=[name] if texts else ())
-                comma = texts and has_commas(source.beginning(name)[name])
-                number = as_number(given, comma=comma) if texts else given.cast(pl.Float64)
-                for batch in polars_batches(
-                    frame.select(number.alias("number"), given.alias("text"))
-                ):
-                    values = batch["number"].fill_null(np.nan).to_numpy()
-                    absent, bad = np.isnan(values), wrong(values)
-                    if texts:
-                        blank = batch["text"].str.strip_chars().fill_null("") == ""
-                        bad |= (batch["number"].is_null() & ~blank).to_numpy()
-                    if bad.any():
-                        i = int(bad.argmax())
-                        is_none = absent[i] and name != self.label
-                        rule = "must hold numbers" if is_none else words
-                        got = batch["text"][i] if absent[i] else float(values[i])
-                        place = f"{source.name}, row {row + i + 1}"
-                        raise ValueError(f"{place}: column {name!r} {rule}, got {got!r}")
-                    if absent.any():
-                        where = where or f"{source.name}, row {row + int(absent.argmax()) + 1}"
-                    missing, row = missing + int(absent.sum()), row + batch.height
-            rows += row
-        if missing and self.nulls == "raise":
-            raise ValueError(
-                f"column {name!r} must have a value in every row, got {missing} null or NaN, "
-                f"the first in {where}; --nulls drop leaves such rows out"
-            )
-        if missing == rows:
-            raise ValueError(f"column {name!r} must hold at least one value, got none")
+            wrong = lambda y: ~np.isin(y, (0.0, 1.0)) & (y == y)  # noqa: E731
+            rules[self.label] = Rule("must hold 0 and 1", wrong, may_be_boolean=True)
+        for name, rule in rules.items():
+            rule.check(inputs, name, self.nulls == "drop")
 
 
 def tune_files(
