@@ -1,4 +1,7 @@
-"""Install the built wheel into an empty environment and use it: python tools/try_wheel.py dist."""
+"""Install into an empty environment and use it: python tools/try_wheel.py dist.
+
+First the built wheel, then what docs/install.md names: `pip install '.[cli,report]'` in this clone.
+"""
 
 import subprocess
 import sys
@@ -21,6 +24,9 @@ assert not re.findall(r"\\]\\((?!https:)[^)]*", shown), "the index cannot follow
 print("argmaxf", argmaxf.__version__, "works from its wheel")
 """
 
+CLONE = Path(__file__).parents[1]
+ROWS = "a,b,y\n" + "".join(f"{i % 7},{i % 5},{int(i % 7 > 4)}\n" for i in range(120))
+
 
 def main(folder: str) -> None:
     (wheel,) = Path(folder).glob("*.whl")
@@ -30,9 +36,10 @@ def main(folder: str) -> None:
         install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([python, *install, str(wheel.resolve())], check=True)
         subprocess.run([python, "-c", SMOKE], check=True, cwd=empty)
-        extra = f"{wheel.resolve()}[cli]"
-        subprocess.run([python, *install, extra], check=True)
-        subprocess.run([python.parent / "argmaxf", "--version"], check=True, cwd=empty)
+        subprocess.run([python, *install, ".[cli,report]"], check=True, cwd=CLONE)
+        (Path(empty) / "t.csv").write_text(ROWS)
+        for command in (["--version"], ["compare", "t.csv", "--target", "y", "--report", "r.html"]):
+            subprocess.run([python.parent / "argmaxf", *command], check=True, cwd=empty)
 
 
 if __name__ == "__main__":

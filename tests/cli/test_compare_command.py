@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import fbeta_score
@@ -22,7 +23,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import argmaxf
 from argmaxf.cli.app import run
 from argmaxf.cli.compare import compare_tables
-from argmaxf.cli.demo import nines
+from argmaxf.cli.demo import AUTO, cards
 from argmaxf.cli.models import ESTIMATORS, make_classifier
 from argmaxf.cli.tables import read_table, split_like, split_table, with_positive
 from argmaxf.comparison import METHODS
@@ -460,26 +461,42 @@ def test_ctrl_c_ends_cleanly(csv, tmp_path):
 # The demo
 
 
-def test_demo_data_are_all_the_digits_there_are():
-    frame = nines(seed=3)
-    assert frame.shape == (1797, 65)
-    assert not frame.equals(nines(seed=4))
-    assert frame.sort(frame.columns).equals(nines(seed=4).sort(frame.columns))
+def test_demo_data_are_two_scans_on_a_card():
+    frame = cards(seed=3)
+    assert frame.shape == (898, 74)
+    assert not frame.equals(cards(seed=4))
+    digits = frame[:, 64:].sum_horizontal()
+    assert set(digits) == {1, 2}  # two scans may show the same digit
+    pixels = load_digits().data
+    first = frame[:, :64].row(0)
+    under = [scan for scan in pixels if (scan <= first).all()]
+    assert len(under) >= 2
+    assert any((np.maximum(a, b) == first).all() for a in under for b in under)
 
 
-def test_demo_ends_with_where_the_report_is(tmp_path, capsys):
+@pytest.mark.slow
+def test_demo_beats_every_way_of_scikit_learn_and_fits_on_a_screen(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     path = tmp_path / "demo.html"
     assert run(["demo", "--report", str(path)]) == 0
     text = capsys.readouterr().out
-    assert "Which of these handwritten digits" in text
-    kept_apart = " ".join(text.split())
-    gains = re.search(
-        r"On 899 held-out digits, .* reaches F1 0\.\d+ \(0\.\d+ on the folds\): "
-        r"(\+\S+) ± (\S+) against threshold 0\.5 .* and (\+\S+) ± (\S+) against tuned threshold",
-        kept_apart,
-    )
-    for gain, error in (gains.group(1, 2), gains.group(3, 4)):  # both are more than chance
-        assert float(gain) > float(error) > 0
-    assert "are on different scales" in kept_apart
+    lines = text.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines[:-1])) <= 80
+    rows = re.findall(r"(scikit-learn|argmaxf): (\S+).* (0\.\d+) +([-+]\S+ ± \S+)? +[\d.]+", text)
+    f = {name: float(value) for _, name, value, _ in rows}
+    assert len(f) == 6
+    for package, name, value, difference in rows:
+        if package == "scikit-learn":
+            gain, error = map(float, difference.split(" ± "))
+            assert gain + error < 0, name
+            assert float(value) < f[AUTO]
+    said = " ".join(text.split())
+    held, of = map(int, re.search(r"is in (\d+) of (\d+) predicted 95 % intervals", said).groups())
+    assert held >= 0.85 * of
+    guaranteed, have = map(int, re.search(r"at 95 % for (\d+).*; (\d+) have it", said).groups())
+    assert have >= 0.9 * guaranteed > 0
+    chosen = re.search(r"F1 0\.\d+, by (.+?) \(", said)[1]
+    assert f"Use {chosen}: " in path.read_text()  # the report's headline
     assert text.rstrip().endswith(str(path))
     assert path.stat().st_size < 3_000_000

@@ -151,7 +151,7 @@ def compare_tables(
     train: LabelledTable,
     test: LabelledTable | None = None,
     *,
-    estimator: str = "logistic",
+    estimator: Any = "logistic",
     beta: float = 1.0,
     measure: MeasureLike = "fbeta",
     positive: Any = None,
@@ -162,7 +162,10 @@ def compare_tables(
     confidence_level: float | None = None,
     progress: Any = False,
 ) -> Comparison:
-    """Compare methods on tables; `methods` are keys besides those that always take part."""
+    """Compare methods on tables; `methods` are keys besides those that always take part.
+
+    The estimator is a classifier, or the name of one.
+    """
     from argmaxf.cli.models import behind_preprocessing, make_classifier
     from argmaxf.comparison.auto_f import AutoFClassifier
     from argmaxf.comparison.compare import compare_methods
@@ -176,8 +179,9 @@ def compare_tables(
     if measure == "fbeta":  # its name keeps the Python code of the report short
         measure = "f1" if beta == 1.0 else f"f{beta!r}"
     usual = [method.key for method in methods_for(None, as_measure(measure))]
+    classifier = make_classifier(estimator, seed) if isinstance(estimator, str) else estimator
     auto = AutoFClassifier(
-        behind_preprocessing(train.X, make_classifier(estimator, seed)),
+        behind_preprocessing(train.X, classifier),
         measure=measure,
         methods=[*usual, *methods] if methods else None,
         cv=folds if seed == 0 else MultilabelStratifiedKFold(folds, random_state=seed),
@@ -208,8 +212,9 @@ def answer(
     report: Path | None = None,
     save: Path | None = None,
     as_json: bool = False,
+    present: Callable[[Comparison], None] | None = None,
 ) -> None:
-    """Compare, print the result, and write what was asked for."""
+    """Compare, print the result, or `present` it, and write what was asked for."""
     from argmaxf._base.atomic_write import writing, written_whole
     from argmaxf.cli.models import save_classifier, skops_io
 
@@ -220,7 +225,9 @@ def answer(
         outputs = {p: stack.enter_context(written_whole(p)) for p in (report, save) if p}
         with progress_bar() as show:
             comparison = compared(show)
-        if as_json:
+        if present is not None:
+            present(comparison)
+        elif as_json:
             print_json(as_record(comparison, report, save))
         else:
             _print(comparison)
