@@ -73,7 +73,7 @@ def cards(seed: int = 0) -> pl.DataFrame:
 
     >>> frame = cards()
     >>> frame.shape, frame["has_9"].sum()
-    ((898, 74), 171)
+    ((898, 74), 168)
     """
     import numpy as np
     import polars as pl
