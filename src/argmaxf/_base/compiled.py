@@ -9,6 +9,7 @@ last digit of a sum the same answer. Where numba is missing, everything runs as 
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
 import time
@@ -142,6 +143,14 @@ class Kernel:
         return as_numpy(*(np.float64(a) if isinstance(a, float) else a for a in arguments))
 
 
+if hasattr(os, "register_at_fork"):  # a fork waits for the thread that compiles: numba has locks
+    os.register_at_fork(
+        before=Kernel.lock.acquire,
+        after_in_parent=Kernel.lock.release,
+        after_in_child=Kernel.lock.release,
+    )
+
+
 def _let_numba_see_kernels() -> None:
     """Tell numba that a kernel that another one calls is the function that numba made of it."""
     from numba.extending import typeof_impl
@@ -161,7 +170,8 @@ for _name in ("exp", "expm1", "log", "log1p", "log2", "sqrt"):
 def has_numba() -> bool:
     """Whether numba is there; if not, say once that large input will take long."""
     try:
-        import numba  # noqa: F401
+        with Kernel.lock:
+            import numba  # noqa: F401
     except ImportError:
         if not _said.get("missing"):
             _said["missing"] = True
