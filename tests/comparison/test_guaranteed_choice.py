@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from argmaxf import AutoFClassifier, GuaranteeError
@@ -53,3 +54,12 @@ def test_expected_f_guarantees_where_it_is_the_only_method_named():
     alone = AutoFClassifier(LogisticRegression(), cv=3, methods=["expected"], **LIMITS).fit(X, y)
     assert alone.chosen_ == "expected F"
     assert any("if the probabilities are right" in note for note in alone.report_.notes)
+
+
+@pytest.mark.parametrize("method", ["threshold", "expected", "uncalibrated"])
+def test_every_method_that_can_holds_the_rate_of_selected_rows(method):
+    X, y = make_classification(20_600, weights=[0.8], flip_y=0.1, random_state=0)
+    limits = {"constraints": {"max_selected_rate": 0.05}, "confidence_level": 0.9}
+    auto = AutoFClassifier(LogisticRegression(), methods=[method], **limits).fit(X[:600], y[:600])
+    assert 0.0 < auto.predict(X[600:]).mean() <= 0.05
+    assert "max_selected_rate=0.05" in auto.report_.notes[0]

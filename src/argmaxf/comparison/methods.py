@@ -157,7 +157,7 @@ METHODS = {method.key: method for method in (  # the simplest to deploy come fir
            "others", BlendFClassifier, measures=Ratio, members=("expected", "soft"), regret=0.6),
     Method("uncalibrated", "expected F, uncalibrated", "ML^E",
            "highest expected F by the classifier's probabilities as they are",
-           "probabilities", partial(ExpectedFClassifier, calibration=None), standard=False),
+           "probabilities", partial(ExpectedFClassifier, calibration=None), standard=False, adapts=True),
     Method("margin", "trained for F by margin", "SVMperf",
            "linear model trained for F by margin, threshold tuned",
            "rows", MarginFClassifier, standard=False, linear=True, measures=FBeta),
