@@ -9,7 +9,16 @@ import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parent.parent
 GALLERY, IMAGES = ROOT / "examples" / "gallery", ROOT / "docs" / "images"
-SHOWN = ("expected", "empirical", "reliability", "beta", "prior", "worst_case", "methods")
+SHOWN = (
+    "expected",
+    "empirical",
+    "reliability",
+    "beta",
+    "prior",
+    "worst_case",
+    "methods",
+    "monitor",
+)
 
 
 def draw(name: str, path: Path) -> None:

@@ -58,6 +58,16 @@ def test_monitor_prints_what_the_library_says(files, capsys):
     assert found["reference"]["n"] == 3000
 
 
+def test_later_files_may_be_without_labels(files, capsys):
+    later = files / "later.parquet"
+    pl.read_parquet(files / "daily/*.parquet").drop("y").write_parquet(later)
+    given = ["monitor", str(files / "reference.parquet"), str(later), "-p", "p", "--json"]
+    assert run([*given, "--threshold", "0.3", "--label", "y"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["reference"]["found"] is not None
+    assert found["periods"][0]["found"] is None
+
+
 def test_without_times_each_file_is_a_period(files, capsys):
     text = pl.read_parquet(files / "daily/day0.parquet").select("p")
     text.write_csv(files / "daily.csv", separator=";", decimal_comma=True)
@@ -88,7 +98,7 @@ def test_the_report_is_a_page_that_escapes_names(files, capsys):
     ("options", "says"),
     [
         (["--time", "hour"], "no column 'hour'"),
-        (["--label", "hour"], "no column 'hour'"),
+        (["--label", "hour"], "no file has a column 'hour' of labels"),
         (["--time", "name"], r"at most 1,000 different values, got 1,800"),
         (["--label", "name"], "label must be a column of numbers"),
         (["--every", "1d"], "every needs time"),

@@ -139,3 +139,40 @@ def test_the_estimate_lies_in_its_interval():
 def test_something_else_than_a_plan_is_refused():
     with pytest.raises(ValueError, match="plan must be what plan_labels returned, got list"):
         estimate_f([1, 0], [1, 0])
+
+
+def kinds_of_rows(kind, rng, n=6000):
+    """Scores, labels, what was selected and how many labels, of one kind of rows."""
+    z = rng.normal(size=n) * 3.0 - 5.0
+    p, y, budget = expit(z), rng.random(n) < expit(z), 300
+    if kind == "no information":
+        p = rng.permutation(p)
+    elif kind == "saturated":
+        p = np.where(p < 0.01, 0.0, p)
+    elif kind == "few positives":
+        budget = 8
+    selected = p >= 0.4
+    if kind in ("another model", "another model, many labels"):
+        selected = expit(z + rng.normal(size=n)) >= 0.4
+        budget = 100 if kind == "another model" else 300
+    return p, y, selected, budget
+
+
+@pytest.mark.parametrize(
+    ("kind", "reliable"),
+    [
+        ("calibrated", True),
+        ("another model, many labels", True),
+        ("another model", False),
+        ("no information", False),
+        ("saturated", False),
+        ("few positives", False),
+    ],
+)
+def test_an_estimate_says_where_its_interval_may_fail(kind, reliable):
+    found = []
+    for seed in range(5):
+        p, y, selected, budget = kinds_of_rows(kind, np.random.default_rng(seed))
+        plan = plan_labels(p, selected, budget, random_state=seed)
+        found.append(estimate_f(y[plan.indices], plan).reliable)
+    assert sum(each == reliable for each in found) >= 4

@@ -30,9 +30,8 @@ def monitor_files(
 ) -> tuple[Monitor, list[Period]]:
     """Monitor the rows of files, folders, patterns or "-"; each file is a period without `time`.
 
-    Memory does not grow with the number of rows, but with that of the periods. Labels of the
-    reference are used where it has them; the rows of a file may have none. `options` are those of
-    `Monitor`.
+    Memory does not grow with the number of rows, but with that of the periods. The reference or the
+    later files may be without labels. `options` are those of `Monitor`.
     """
     drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
     with ExitStack() as stack:
@@ -43,6 +42,10 @@ def monitor_files(
         with before.naming_errors():
             frame = before.frame(typed=True, only=[known] if known else [])
             monitor = Monitor.of_frame(threshold, frame, before.p, label=known, **options)
+        if label is not None and not any(label in _columns(Column([i], column)) for i in inputs):
+            if known is None:
+                raise ValueError(f"no file has a column {label!r} of labels")
+            label = None
         groups = [inputs] if time is not None else [[each] for each in inputs]
         stems = [Path(each.origin).name.partition(".")[0] for each in inputs]
         unique = len(set(stems)) == len(stems)

@@ -39,7 +39,8 @@ from argmaxf.monitoring.recalibration import DRAWS, CalibrationPosterior, log_od
 
 UNIFORM_SHARE = 0.1  # of the draws
 FEWEST = 5  # positives among the labels that coverage needs
-SATURATED, NEAR = 0.05, 0.01  # share of rows of one probability that is so near to 0 or 1
+FEWEST_OTHERS = 200  # labels that coverage needs where another model selected the rows
+SATURATED, NEAR = 0.5, 0.01  # share of rows of one probability that is so near to 0 or 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -252,10 +253,10 @@ def estimate_f(
     Interval
         ``low``, ``value`` and ``high``: the F that the decision has on all rows of the plan.
         ``reliable`` is False where the interval may hold less often than stated: the labels hold
-        fewer than five positives, they contradict the probabilities by more than a recalibration
-        (another model selected the rows, or the scores carry little information), or more than 5 %
-        of the rows share a probability next to 0 or 1 (saturated scores). Label more rows then, or
-        draw them uniformly and use `f_interval`.
+        fewer than five positives; there are fewer than 200 of them and the rows were not selected
+        by a threshold on `p`; they contradict the probabilities by more than a recalibration (the
+        scores carry little information); or more than half of the rows share a probability next to
+        0 or 1 (saturated scores). Label more rows then, or draw rows uniformly for `f_interval`.
 
     Notes
     -----
@@ -293,9 +294,10 @@ def estimate_f(
     tail = (1.0 - confidence_level) / 2.0
     low, high = np.quantile(value, [tail, 1.0 - tail])
     mean = np.clip(np.mean(value), low, high)  # of a skewed distribution it may lie outside
-    enough = np.count_nonzero(known) >= FEWEST
-    reliable = enough and not posterior.contradicts and not _saturated(plan.p)
-    return Interval(float(low), float(mean), float(high), bool(reliable or rows.size == plan.n))
+    few = np.count_nonzero(known) < FEWEST or (known.size < FEWEST_OTHERS and _by_others(plan))
+    doubtful = few or posterior.contradicts or _saturated(plan.p)
+    reliable = not doubtful or rows.size == plan.n
+    return Interval(float(low), float(mean), float(high), reliable)
 
 
 def _drawn(plan: LabelPlan, size: int) -> LabelPlan:
@@ -320,6 +322,12 @@ def _drawn(plan: LabelPlan, size: int) -> LabelPlan:
     # The highest priority that was not drawn is the scale of the probabilities of being drawn
     scale = priority[order[size]] if order.size > size else 0.0
     return replace(plan, indices=rows[drawn], weights=np.maximum(1.0, scale / weight[drawn]))
+
+
+def _by_others(plan: LabelPlan) -> bool:
+    """Whether the rows were not selected by a threshold on p."""
+    selected = plan.selected
+    return bool(plan.p[selected].min(initial=2.0) < plan.p[~selected].max(initial=-1.0))
 
 
 def _saturated(p: Floats) -> bool:

@@ -17,8 +17,9 @@ exact test that the share of selected rows is that of the reference, and the two
 Kolmogorov–Smirnov test of all probabilities, whose p-value is bounded by
 e exp(-2 D² n m / (n + m)) (Wei & Dudley 2012, after Dvoretzky, Kiefer & Wolfowitz).
 
-New labels are a look with two tests, of the labelled rows that are selected and of the others: that
-the number of positives among them is a sum of labels with their probabilities (Poisson binomial).
+New labels are a look with four tests, of the labelled rows of the period and of the four periods
+until then together, each of the selected rows and of the others: that the number of positives among
+them is a sum of labels with their probabilities (Poisson binomial).
 With labels of the reference, the posterior of the calibration is part of that distribution.
 
 A merged monitor tests the merged rows of each period anew, from the first period on, as one monitor
@@ -469,8 +470,7 @@ class Monitor:
         if new:
             self._raise(name, self._tested())
         if rows.labelled:
-            tails = [_tail(rows[hit], rows[miss], self._posterior) for hit, miss in SIDES.values()]
-            self._raise(name, [("labels against probabilities", tail) for tail in tails])
+            self._raise(name, self._labels_tested(name))
 
     def add_labels(self, p: ArrayLike, labels: ArrayLike, *, period: Any) -> Period:
         """Compare the prediction for a period with labels of some of its rows.
@@ -565,6 +565,17 @@ class Monitor:
             alarms=tuple(alarms),
             found=f_interval(truth, guess, **options) if sum(labelled) else None,
         )
+
+    def _labels_tested(self, name: str) -> list[tuple[str, float]]:
+        """Return the tests of a period's labels, and of those of the last periods until then."""
+        periods = list(self._rows.values())
+        last, found = list(self._rows).index(name) + 1, []
+        for size in (size for size in WINDOWS if size <= last):
+            window = sum((each.labelled for each in periods[last - size : last]), start=_Rows())
+            found += [
+                _tail(window[hit], window[miss], self._posterior) for hit, miss in SIDES.values()
+            ]
+        return [("labels against probabilities", tail) for tail in found]
 
     def _tested(self) -> list[tuple[str, float]]:
         """Return the tests of the last period and their p-values."""
