@@ -224,7 +224,7 @@ def labels_table(seeds):
     """Print the error of F from few labels, and the labels for a small one."""
     methods = {"uniform": uniform, "stratified": stratified, "OASIS": oasis, "plan_labels": planned}
     print(
-        "| set, positives, F1 | method | " + " | ".join(map(str, BUDGETS)) + " | labels for .03 |"
+        "| set, positives, F1 | method | " + " | ".join(map(str, BUDGETS)) + " | labels for .02 |"
     )
     print("| --- | --- |" + " ---: |" * (len(BUDGETS) + 1))
     for name in LARGE:
