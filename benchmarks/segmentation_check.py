@@ -7,18 +7,16 @@ decision for every type of number, two runs equal bit for bit, memory beside the
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
 
 from argmaxf import expected_f, maximize_expected_f
 from argmaxf.problem import Problem
-from argmaxf.torch import passes, segment, tensors
+from argmaxf.torch import segment
 from argmaxf.torch.tensors import mask_values
 
 
@@ -47,10 +45,8 @@ def images(rng: np.random.Generator) -> dict[str, torch.Tensor]:
 
 
 def reference(p: torch.Tensor, **options: Any) -> Any:
-    """Return the decision on the CPU: NumPy's, or where numba is missing the plain torch passes."""
-    way = importlib.util.find_spec("numba") is not None
-    with mock.patch.object(passes, "is_on_cpu", return_value=way):
-        return decided(p.cpu(), **options)
+    """Return the decision on the CPU."""
+    return decided(p.cpu(), **options)
 
 
 def decided(p: torch.Tensor, **options: Any) -> Any:
@@ -62,8 +58,7 @@ def checks(device: str) -> Iterator[tuple[str, bool, str]]:
     """Yield what was checked, whether it holds, and figures."""
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
         others = (("iou", 0.0), ("dice", 1.0)) if dtype == torch.float32 else ()
-        yield from decisions(device, dtype, (("dice", 0.0), *others), tensors.SHORT)
-    yield from decisions(device, torch.float32, (("dice", 0.0), ("iou", 0.0)), 0)
+        yield from decisions(device, dtype, (("dice", 0.0), *others))
     yield from one_class_each(device)
     yield from ensembles(device)
     yield from functions(device)
@@ -76,23 +71,21 @@ def checks(device: str) -> Iterator[tuple[str, bool, str]]:
 
 
 def decisions(
-    device: str, dtype: torch.dtype, chance: Sequence[tuple[str, float]], short: int
+    device: str, dtype: torch.dtype, chance: Sequence[tuple[str, float]]
 ) -> Iterator[tuple[str, bool, str]]:
-    """Every kind of image: the k, masks and values of the CPU; short rows are looked at whole."""
+    """Every kind of image: the k, masks and values of the CPU."""
     for name, p in images(np.random.default_rng(0)).items():
         p = p.to(dtype)
         for measure, zero in chance:
             options: dict[str, Any] = {"measure": measure, "zero_division": zero}
             truth = reference(p, **options)
-            with mock.patch.object(tensors, "SHORT", short):
-                found = decided(p.to(device), **options)
+            found = decided(p.to(device), **options)
             same = torch.equal(truth.k, found.k.cpu())
             same &= torch.equal(truth.masks, found.masks.cpu())
             same &= torch.allclose(truth.expected, found.expected.cpu(), rtol=1e-11, atol=0.0)
             same &= torch.allclose(truth.std, found.std.cpu(), rtol=1e-7, atol=1e-13)
             figures = f"k = {truth.k.flatten()[:3].tolist()}"
-            by = "" if short else ", by bands"
-            yield f"{name}, {dtype}, {measure}, 0/0 = {zero:g}{by}", same, figures
+            yield f"{name}, {dtype}, {measure}, 0/0 = {zero:g}", same, figures
 
 
 def one_class_each(device: str) -> Iterator[tuple[str, bool, str]]:
@@ -109,7 +102,7 @@ def one_class_each(device: str) -> Iterator[tuple[str, bool, str]]:
             again = decided(p.to(device), **options)
             mean, bound = found.mean.cpu(), found.bound.cpu()
             same = bool(
-                (mean >= truth.mean * (1 - 2e-6)).all() & (bound <= mean * (1 + 2e-6)).all()
+                (mean >= truth.mean * (1 - 1.1e-5)).all() & (bound <= mean * (1 + 1.1e-5)).all()
             )
             same &= torch.equal(found.labels, again.labels) & torch.equal(found.bound, again.bound)
             equal = (found.labels.cpu() == truth.labels).double().mean().item()
@@ -173,14 +166,14 @@ def repeated(device: str) -> Iterator[tuple[str, bool, str]]:
 
 
 def memory() -> Iterator[tuple[str, bool, str]]:
-    """At most three times the input beside it, masks included."""
+    """At most twice the input beside it, masks included."""
     for shape in ((8, 21, 512, 512), (1, 1, 10**8)):
         p = torch.sigmoid(3 * torch.randn(shape, device="cuda") - 5)
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         found = decided(p)
         extra = (torch.cuda.max_memory_allocated() - before) / (p.numel() * 4)
-        yield f"memory, {shape}", extra <= 3.0, f"{extra:.2f} × the input"
+        yield f"memory, {shape}", extra <= 2.0, f"{extra:.2f} × the input"
         del p, found
 
 

@@ -130,7 +130,7 @@ CALLS = {
 def all_kernels():
     """Return every kernel of the library by its name."""
     names = [m.name for m in pkgutil.walk_packages(argmaxf.__path__, "argmaxf.")]
-    without_kernels = ("torch.triton_passes", "torch.monai", "onnx")  # not of numba
+    without_kernels = ("torch.triton_rows", "torch.monai", "onnx")  # not of numba
     others = [f"argmaxf.{name}" for name in without_kernels]
     modules = [importlib.import_module(name) for name in names if name not in others]
     found = {v for module in modules for v in vars(module).values() if isinstance(v, Kernel)}

@@ -1,8 +1,5 @@
 """One suite for all kinds of passes: arrays, batches, tensors, and Triton's kernels interpreted."""
 
-import os
-import sys
-
 import numpy as np
 import pytest
 
@@ -15,41 +12,18 @@ from argmaxf.expected.route import decide_by_search
 from argmaxf.measures import Dice, FBeta, Jaccard
 from argmaxf.problem import Problem
 
-# The interpreter computes what a GPU does in both branches of a `where`, aloud.
-pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
-
 
 def in_batches(p, size=997):
     return BatchPasses(lambda: (p[i : i + size] for i in range(0, p.size, size)))
 
 
-def in_torch(p):
-    torch = pytest.importorskip("torch")
-    from argmaxf.torch.passes import TensorPasses
-
-    return TensorPasses(torch.from_numpy(np.ascontiguousarray(p))[None])
-
-
-def in_triton(p):
-    passes = in_torch(p)
-    if "triton" not in sys.modules:
-        os.environ.setdefault("TRITON_INTERPRET", "1")  # read where kernels are defined
-    if not pytest.importorskip("triton").knobs.runtime.interpret:
-        pytest.skip("triton was imported before its interpreter was asked for")
-    from argmaxf.torch import triton_passes
-
-    passes.by = triton_passes
-    return passes
-
-
-@pytest.fixture(params=["array", "chunks", "batches", "torch", "triton"])
+@pytest.fixture(params=["array", "chunks", "batches"])
 def passes_of(request, monkeypatch):
     """A function that makes passes over some items."""
     if request.param == "chunks":
         monkeypatch.setattr(array_passes, "CHUNK", 512)
         monkeypatch.setattr(array_passes, "threads_for", lambda n: 3)
-    kinds = {"batches": in_batches, "torch": in_torch, "triton": in_triton}
-    return kinds.get(request.param, ArrayPasses)
+    return in_batches if request.param == "batches" else ArrayPasses
 
 
 def sets():
@@ -129,30 +103,6 @@ def test_the_decision_is_that_of_the_grouped_search(passes_of, kind, measure):
     (found,), truth = band.decide(passes_of(p), problem), decide_by_search(p, problem)
     assert found[:2] == (truth.k, truth.threshold)
     np.testing.assert_allclose(found[2:], (truth.expected, truth.std), rtol=1e-11)
-
-
-@pytest.mark.parametrize("kind", ["torch", "triton"])
-def test_rows_are_decided_each_alone(kind):
-    rng, n = np.random.default_rng(2), 9_000
-    rows = np.stack(
-        [
-            rng.beta(0.5, 4, n),
-            np.exp(rng.normal(size=n) - 9),
-            np.full(n, 0.2),
-            np.zeros(n),
-            1e-3 + 1e-9 * rng.random(n),
-        ]
-    )
-    make = {"torch": in_torch, "triton": in_triton}[kind]
-    passes = make(rows[0])
-    passes.p, passes.rows = passes.p.new_tensor(rows), len(rows)
-    for problem in (Problem.of(), Problem.of(measure="jaccard", zero_division=1.0)):
-        for found, row in zip(band.decide(passes, problem), rows, strict=True):
-            (alone,) = band.decide(ArrayPasses(row), problem)
-            assert (found is None) == (alone is None)
-            if alone is not None:
-                assert found[:2] == alone[:2]
-                np.testing.assert_allclose(found[2:], alone[2:], rtol=1e-12)
 
 
 def test_batches_are_read_three_times_with_many_positives_and_twice_with_few():

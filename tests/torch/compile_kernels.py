@@ -6,38 +6,59 @@ Run by `test_triton.py` in a process of its own, where the interpreter is off.
 import warnings
 
 import triton
+import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from argmaxf.torch import triton_passes
+from argmaxf.expected import band, quadrature
+from argmaxf.torch import triton_rows as rows
 
-KERNELS = {
-    triton_passes._count: {"BINS": 1024, "ONE": 0x3FF0, "PART": 16_384, "LANES": 2048},
-    triton_passes._around: {"SUMS": 9, "PART": 8192, "LANES": 128},
-    triton_passes._gather: {"PART": 16_384, "LANES": 2048},
-    triton_passes._reciprocals: {"LANES": 512},
+KERNELS = [value for name, value in vars(rows).items() if name in rows.KERNELS]
+CONSTANTS = {
+    **{name: getattr(rows, name) for name in ("BINS", "ONE", "SUMS", "PARTIAL", "RESULT")},
+    **{
+        name: getattr(rows, name)
+        for name in ("CAPACITY", "ITEMS", "NODES", "MOST_NODES", "LANES", "RUN", "FEW", "MANY")
+    },
+    **{name: getattr(quadrature, name) for name in ("RATIO", "TAIL", "FIRST", "STEP")},
+    "FLAT": band.FLAT,
+    "STEEPEST": band.STEEPEST,
+    "SHORT": 24,
+    "VECTOR_LANES": 8,
+    "AT_ONCE": 64,
+    "IS_SAMPLE": True,
+    "IS_WHOLE": False,
+    "TABLE": 128,
+    "KIND": tl.float32,
 }
-OTHERS = {"n": "i64", "nodes": "i32", "counts": "*i64", "first": "*i64", "filled": "*i64"}
+OTHERS = {
+    "first": "i64",
+    "n": "i64",
+    "size": "i64",
+    "part": "i32",
+    "parts": "i32",
+    "every": "i32",
+    "nodes": "i32",
+    "ends": "i32",
+    "terms": "i32",
+}
 
 
-def kind_of(kernel, name):
-    """The type of an argument: pixels are of single precision, all other tensors of double."""
-    if name == "p" or (name == "out" and kernel is triton_passes._gather):
-        return "*fp32"
-    return OTHERS.get(name, "*fp64")
+def kind_of(name):
+    """The type of an argument: pixels are of single precision, other numbers of double."""
+    return {"where": "*i64", "counts": "*i64", "filled": "*i64", **OTHERS}.get(name, "*fp64")
 
 
 def main():
     warnings.simplefilter("ignore")
-    for kernel, constants in KERNELS.items():
+    for kernel in KERNELS:
         names = kernel.arg_names
-        kinds = {
-            name: "constexpr" if name in constants else kind_of(kernel, name) for name in names
-        }
+        constants = {name: CONSTANTS[name] for name in names if name in CONSTANTS}
+        kinds = {name: "constexpr" if name in constants else kind_of(name) for name in names}
         given = {(names.index(name),): value for name, value in constants.items()}
         source = ASTSource(kernel, signature=kinds, constexprs=given)
-        triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8})
-        print(kernel.__name__, constants)
+        triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})
+        print(kernel.__name__)
 
 
 if __name__ == "__main__":

@@ -32,13 +32,8 @@ torch.set_num_threads(1)  # the maps are small, and threads of a busy machine wa
 
 @pytest.fixture(autouse=True, params=["passes"])
 def way(request, monkeypatch):
-    """Tensors on the CPU are decided as arrays: here by the passes, as those on a GPU are.
-
-    Short rows are decided as arrays, or by bands as long ones.
-    """
+    """Classes and ensembles on the CPU are decided as arrays: here as on other devices."""
     monkeypatch.setattr(passes, "is_on_cpu", lambda pixels: request.param == "arrays")
-    if request.param == "bands":
-        monkeypatch.setattr(tensors, "SHORT", 0)
 
 
 def segment(p, **options):
@@ -89,7 +84,7 @@ def same_decision(found, truth, shape):
     np.testing.assert_allclose(found.std.flatten(), truth.std, rtol=1e-8, atol=1e-14)
 
 
-@pytest.mark.parametrize("way", ["passes", "bands", "arrays"], indirect=True)
+@pytest.mark.parametrize("way", ["passes", "arrays"], indirect=True)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("name", maps())
 def test_every_image_and_class_is_decided_as_by_numpy(name, dtype):
@@ -97,7 +92,7 @@ def test_every_image_and_class_is_decided_as_by_numpy(name, dtype):
     same_decision(segment(p), by_numpy(p), p.shape)
 
 
-@pytest.mark.parametrize("way", ["passes", "bands"], indirect=True)
+@pytest.mark.parametrize("way", ["passes"], indirect=True)
 @pytest.mark.parametrize(
     "name", ["blob", "softmax", "absent", "8-bit", "zeros and ones", "two clusters", "small"]
 )
@@ -464,9 +459,8 @@ def test_sums_at_the_nodes_are_those_of_each_pixel(dtype):
     p = torch.from_numpy(p).to(dtype)
     w, x = tilt_of([1e-6, 0.01, 0.5, 0.999], [0.002, 0.003, 0.01, 0.013])
     keep = torch.rand(p.shape, generator=torch.Generator().manual_seed(1)) < 0.7
-    absent = (~keep).sum(1).double().numpy()
     given = p.masked_fill(~keep, passes.ABSENT)
-    found = node_sums(given, w.numpy(), x.numpy(), absent)
+    found = node_sums(given, w.numpy(), x.numpy())
     for r in range(2):
         d = p[r][keep[r]].double()[:, None]
         inverse = 1 / (1 - d * w[r])
@@ -485,19 +479,6 @@ def test_compiled_reciprocals_are_those_of_plain_torch(monkeypatch, dtype):
     np.testing.assert_allclose(reciprocals(p, scale, x), plain, rtol=1e-13)
 
 
-def test_rows_in_parts(monkeypatch):
-    p = maps()["two clusters"].float().repeat(3, 2, 1)
-    truth = segment(p)
-    monkeypatch.setattr(tensors, "MOST_ROWS", 4)
-    monkeypatch.setattr(tensors, "SHORT", 0)
-    found = segment(p)
-    assert torch.equal(found.masks, truth.masks)
-    np.testing.assert_allclose(found.std, truth.std, rtol=1e-9)
-    rows = p.flatten(0, 1)
-    values = mask_values(rows, found.masks.flatten(0, 1), Problem.of())
-    np.testing.assert_allclose(values[0], truth.expected.flatten(), rtol=1e-12)
-
-
 def flat_maps():
     rng = np.random.default_rng(6)
     return {
@@ -510,7 +491,7 @@ def flat_maps():
     }
 
 
-@pytest.mark.parametrize("way", ["bands"], indirect=True)
+@pytest.mark.parametrize("way", ["passes"], indirect=True)
 @pytest.mark.parametrize("measure", ["dice", "iou", FBeta(0.05)], ids=str)
 @pytest.mark.parametrize("name", flat_maps())
 def test_long_runs_of_equal_pixels(name, measure):
@@ -533,16 +514,6 @@ def many_positives():
         "certain ones": np.where(rng.random((1, 12_000)) < 0.3, 1.0, rng.random((1, 12_000))),
         "two clusters": np.where(rng.random((2, 20_000)) < 0.4, 0.8, 1e-3),
     }
-
-
-@pytest.mark.parametrize("measure", ["dice", "iou", FBeta(2.0), Dice(smooth=1.0)], ids=str)
-@pytest.mark.parametrize("name", many_positives())
-def test_with_many_positives_no_row_is_copied(monkeypatch, name, measure):
-    p = torch.from_numpy(many_positives()[name]).float()[None]
-    monkeypatch.setattr(tensors, "decide_each_row", None)
-    for zero in (0.0, 1.0):
-        truth = by_numpy(p, measure, zero_division=zero)
-        same_decision(segment(p, measure=measure, zero_division=zero), truth, p.shape)
 
 
 @pytest.mark.parametrize("measure", ["dice", "iou"])

@@ -1,10 +1,8 @@
 """The Triton kernels without a GPU: Triton's interpreter runs them on the CPU."""
 
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +23,7 @@ from argmaxf.torch import passes, tensors  # noqa: E402
 if not triton.knobs.runtime.interpret:
     pytest.skip("triton was imported before its interpreter was asked for", allow_module_level=True)
 
-from argmaxf.torch import triton_passes  # noqa: E402
+from argmaxf.torch import triton_rows  # noqa: E402
 
 torch.set_num_threads(1)
 # The interpreter computes what a GPU does in both branches of a `where`, aloud.
@@ -37,7 +35,6 @@ def kernels(monkeypatch):
     """Tensors on the CPU go through the kernels, as long rows do."""
     monkeypatch.setattr(passes, "has_triton", lambda pixels: True)
     monkeypatch.setattr(passes, "is_on_cpu", lambda pixels: False)
-    monkeypatch.setattr(tensors, "SHORT", 0)
 
 
 def segment(p, **options):
@@ -98,11 +95,12 @@ def test_smoothing_and_empty_images():
 
 
 @pytest.mark.parametrize("measure", ["dice", "iou"])
-def test_with_many_positives_as_numpy_does(measure):
+def test_with_many_positives_as_numpy_does_without_copies(monkeypatch, measure):
     rng = np.random.default_rng(4)
     p = torch.from_numpy(1 / (1 + np.exp(1 - 3 * rng.standard_normal((1, 2, 20_000))))).float()
     name_there = {"dice": "fbeta", "iou": "jaccard"}[measure]
     truth = maximize_expected_f(p[0].double().numpy(), measure=name_there, average="samples")
+    monkeypatch.setattr(tensors, "decide_each_row", None)  # rows copied to the CPU
     found = segment(p, measure=measure)
     assert found.k[0].tolist() == truth.k.tolist()
     np.testing.assert_allclose(found.expected[0], truth.expected, rtol=1e-12)
@@ -116,15 +114,39 @@ def test_what_is_no_probability_is_counted():
         segment(p)
 
 
-def test_reciprocals_are_those_of_plain_torch():
-    rng = np.random.default_rng(1)
-    p = torch.from_numpy(rng.random((2, 700))).float()
-    u = torch.from_numpy(rng.random((2, 24)) * 3)
-    x = (-u).exp()
-    scale = torch.from_numpy(rng.random((2, 24)))
-    found = triton_passes.reciprocals(p, scale, x)
-    np.testing.assert_allclose(found, passes.PlainTorch.reciprocals(p, scale, x), rtol=1e-14)
-    assert triton_passes.reciprocals(p[:, :0], scale, x).shape == (2, 0)
+def test_rows_in_parts(monkeypatch):
+    p = torch.from_numpy(np.random.default_rng(3).beta(0.5, 3, (5, 40)))
+    truth = maximize_expected_f(p.numpy(), average="samples")
+    monkeypatch.setattr(triton_rows, "AT_ONCE", 128)  # two rows at a time
+    monkeypatch.setattr(triton_rows, "PLANS", {})
+    found = segment(p[None])
+    assert found.k[0].tolist() == truth.k.tolist()
+    np.testing.assert_array_equal(found.masks[0].numpy(), truth.selected)
+
+
+def test_the_first_of_equal_pixels_are_taken():
+    p = torch.tensor([[0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.02] * 4]).double()
+    truth = maximize_expected_f(p.numpy(), average="samples", measure="f2")
+    found = segment(p[None], measure="f2")
+    np.testing.assert_array_equal(found.masks[0].numpy(), truth.selected)
+
+
+def test_sums_over_classes_are_those_of_plain_torch():
+    generator = torch.Generator().manual_seed(3)
+    numbers = {"generator": generator, "dtype": torch.float64}
+    p, price = torch.rand(3, 1500, **numbers), torch.rand(1500, **numbers)
+    series, nu = torch.rand(3, 4, 5, **numbers), torch.rand(3, 5, **numbers)
+    worth = sum(series[:, :, j, None] * p[:, None] ** (j + 1) for j in range(5)) - price
+    truth = [(worth - nu[:, i : i + 4, None]).clamp(min=0.0).sum(2) for i in (0, 1)]
+    found = triton_rows.excess(p, price, series, nu)
+    np.testing.assert_allclose(found, torch.stack(truth, 2), rtol=1e-12)
+    p[:, 100:] = -1.0  # not counted
+    w = torch.rand(3, 40, **numbers)
+    sums = passes.node_sums(p, w.numpy(), (1.0 - w).numpy())
+    d, tilt = p[:, :100, None], w[:, None]
+    pi = d * (1.0 - tilt) / (1.0 - d * tilt)
+    truth = torch.log1p(-d * tilt), pi, 1.0 - pi, pi * (1.0 - pi)
+    np.testing.assert_allclose(sums, torch.stack([v.sum(1) for v in truth], 1), rtol=1e-11)
 
 
 def test_classes_and_ensembles_go_through_the_kernels():
@@ -150,5 +172,4 @@ def test_every_kernel_compiles_for_a_gpu():
     )
     assert done.returncode == 0, done.stderr
     kernels = {line.split()[0] for line in done.stdout.splitlines()}
-    source = Path(triton_passes.__file__).read_text()
-    assert kernels == set(re.findall(r"do_not_specialize.*\ndef (\w+)\(", source))
+    assert kernels == set(triton_rows.KERNELS)

@@ -16,9 +16,8 @@ items: T and R are the positives in the set and out of it, S all of them, Î¼ = Î
 
 The driver needs three things of the place where the items are, and a fourth now and then: these are
 `Passes`, which know nothing of measures. There are passes over arrays and over streams of batches
-(`array_passes.py`), over tensors in plain torch (`torch/passes.py`) and in Triton
-(`torch/triton_passes.py`). All are for rows of n items; an array is one row. A pass returns numbers
-of each row on the host, so each is waited for once.
+(`array_passes.py`) and over data frames. All are for rows of n items; an array is one row. On an
+NVIDIA GPU the whole driver is a chain of kernels (`torch/triton_rows.py`).
 
 The narrow band
 ---------------

@@ -84,6 +84,7 @@ def segment(
     smooth: float = 0.0,
     include_background: bool = True,
     zero_division: float = 0.0,
+    tol: float = 1e-5,
 ) -> Segmentation:
     """Return the masks with the highest expected Dice (or IoU), one for each image × class.
 
@@ -135,6 +136,9 @@ def segment(
     zero_division : float, default=0.0
         The measure of an image without the class for which nothing is predicted; above 0, empty
         masks compete with others. With `smooth` it is 1 by the formula.
+    tol : float, default=1e-5
+        With `exclusive`: the gap between `mean` and `bound` to reach, as a part of `bound`. It may
+        stay larger where proving more would take too long.
 
     Returns
     -------
@@ -169,6 +173,7 @@ def segment(
         raise ValueError(f"ensemble=True is for Dice and IoU {given}")
     if weights is not None and not ensemble:
         raise ValueError("weights are for the members of an ensemble: give ensemble=True, too")
+    gap = check_not_negative("tol", tol)
     p, is_single = _maps(probs, ensemble, spatial_dims, from_logits)
     ignored = None if ignore is None else _ignored(ignore, p[0], is_single)
     pixels = (p if ignored is None else p.masked_fill(ignored, 0.0)).flatten(3).contiguous()
@@ -184,7 +189,7 @@ def segment(
         elif exclusive:
             counted = None if ignored is None else _counted(ignored)
             found, labels, bound = assign_classes(
-                kept[0], counted, problem.zero_division, include_background
+                kept[0], counted, problem.zero_division, include_background, gap
             )
         else:
             found = best_masks(kept.reshape(-1, kept.shape[3]), problem)

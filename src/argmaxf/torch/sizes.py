@@ -1,4 +1,4 @@
-r"""Two searches that classes and members of ensembles share, on any device.
+r"""Two searches for ensembles, on any device.
 
 `best_size` finds the best set where what an item adds depends on the size of the set alone.
 Δ_i(t) is what item i adds to a set of t items, and V(k, t) the sum of the k largest Δ_i(t): the

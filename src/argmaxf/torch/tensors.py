@@ -1,8 +1,8 @@
 """Rows of probabilities in tensors: decided and valued where they are.
 
-On the CPU the decision for arrays is made on the tensor's own memory. Elsewhere the band decides by
-passes over the tensor, and a row that it cannot decide is copied to the CPU. The functions of
-arrays call `as_array`, `is_elsewhere`, `in_kind`, `maximize` and `evaluate`.
+On the CPU the decision for arrays is made on the tensor's own memory. On NVIDIA GPUs kernels decide
+(`triton_rows`); rows that they cannot decide, and tensors of other devices, are copied to the CPU.
+The functions of arrays call `as_array`, `is_elsewhere`, `in_kind`, `maximize` and `evaluate`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import NotAProbability, first_bad_probability
 from argmaxf.expected import band
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.maximize import decide_each_row
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
-from argmaxf.torch.passes import ABSENT, RowNodes, TensorPasses, node_sums, none_there
+from argmaxf.torch.passes import ABSENT, RowNodes, node_sums, none_there
 
 KINDS = torch.float64, torch.float32, torch.float16, torch.bfloat16  # that the passes take
-SHORT = 1 << 11  # rows of so few items are decided on the CPU
-MOST_ROWS = 1 << 15  # at a time: a grid of programs has room for twice as many
 
 
 class Rows(NamedTuple):
@@ -94,36 +91,34 @@ def best_masks(p: Tensor, problem: Problem) -> Rows:
 
     Raises NotAProbability if a value is none.
     """
-    if passes.is_on_cpu(p):
-        found: Any = in_kind(decide_each_row(as_array(p), problem), p)
-        return Rows(found.selected, found.k, found.expected, found.std, found.threshold)
-    decided = np.concatenate([_decide(part, problem) for part in torch.split(p, MOST_ROWS)])
-    k, threshold, expected, std = torch.from_numpy(decided).to(p.device).unbind(1)
-    return Rows(_mark(p, k, threshold.to(p.dtype)), k.long(), expected, std, threshold)
+    if not (passes.has_triton(p) and band.knows(problem)):
+        return _by_arrays(p, problem)
+    return _by_kernels(p, problem)
 
 
-def _decide(p: Tensor, problem: Problem) -> Floats:
-    """Return k, threshold, mean and spread of each row."""
-    found: list[Any] = [None] * len(p)
-    if p.shape[1] > SHORT and band.knows(problem):
-        found = band.decide(TensorPasses(p), problem)
-    rest = [r for r, each in enumerate(found) if each is None]
+def _by_arrays(p: Tensor, problem: Problem) -> Rows:
+    """Decide rows on the CPU."""
+    found: Any = in_kind(decide_each_row(as_array(p.cpu()), problem), p)
+    return Rows(found.selected, found.k, found.expected, found.std, found.threshold)
+
+
+def _by_kernels(p: Tensor, problem: Problem) -> Rows:
+    """Decide rows on a GPU; the host waits once, and decides what the band cannot."""
+    chosen, numbers, on_host = passes.kernels().decide(p, problem)
+    status, _, threshold, _, _, extra = on_host.T
+    if (status < 0.0).any():
+        raise NotAProbability
+    rest = np.flatnonzero(status == 0.0).tolist()
     if rest:
-        others: Any = decide_each_row(as_array(p[rest].cpu()), problem)
+        others = _by_arrays(p[rest], problem)
+        chosen[rest] = others.chosen
         values = others.k, others.threshold, others.expected, others.std
-        for r, *each in zip(rest, *values, strict=True):
-            found[r] = each
-    return np.array(found, np.float64)
-
-
-def _mark(p: Tensor, k: Tensor, threshold: Tensor) -> Tensor:
-    """Mark the top k of each row: what is above its threshold, and the first ones equal to it."""
-    chosen: Tensor = p >= threshold[:, None]
-    extra = (chosen.sum(1) - k).long().tolist()
-    for r in np.flatnonzero(extra).tolist():
+        numbers[rest, 1:5] = torch.stack([each.double() for each in values], 1)
+    for r in np.flatnonzero((status > 0.0) & (extra > 0.0)).tolist():  # of equal ones the first
         equal = (p[r] == threshold[r]).nonzero()[:, 0]
-        chosen[r, equal[len(equal) - extra[r] :]] = False
-    return chosen
+        chosen[r, equal[len(equal) - int(extra[r]) :]] = False
+    _, k, lowest, mean, std, _ = numbers.unbind(1)
+    return Rows(chosen, k.long(), mean, std, lowest)
 
 
 def mask_values(p: Tensor, chosen: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
@@ -131,18 +126,14 @@ def mask_values(p: Tensor, chosen: Tensor, problem: Problem) -> tuple[Tensor, Te
 
     Makes two copies of the items. Raises NotAProbability if a value is none.
     """
-    if len(p) > MOST_ROWS:
-        parts = zip(torch.split(p, MOST_ROWS), torch.split(chosen, MOST_ROWS), strict=True)
-        means, stds = zip(*(mask_values(*part, problem) for part in parts), strict=True)
-        return torch.cat(means), torch.cat(stds)
     from argmaxf.expected import band_kernels
 
     check_range(p)
     c, k = problem.coefficients, chosen.sum(1).cpu().numpy().astype(np.float64)
     table = RowNodes.of(p, k if c.s1 > 0.0 else np.maximum(k, 1.0), k, c).table
     _, _, w_in, x_in, w_out, x_out = np.ascontiguousarray(table.swapaxes(0, 1))
-    inside = node_sums(p.masked_fill(~chosen, ABSENT), w_in, x_in, p.shape[1] - k)
-    outside = node_sums(p.masked_fill(chosen, ABSENT), w_out, x_out, k)
+    inside = node_sums(p.masked_fill(~chosen, ABSENT), w_in, x_in)
+    outside = node_sums(p.masked_fill(chosen, ABSENT), w_out, x_out)
     ratio = type(c)(*map(float, c))
     each_row = zip(k.tolist(), inside, outside, table, strict=True)
     value = band_kernels.value_and_spread.compiled
