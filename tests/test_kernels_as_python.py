@@ -23,7 +23,7 @@ from argmaxf import (
 )
 from argmaxf._base import compiled
 from argmaxf._base.compiled import Kernel
-from argmaxf.expected import dependent_kernels, tie_kernels
+from argmaxf.expected import dependent_kernels
 from argmaxf.expected.values import top_spreads
 from argmaxf.files import text_tables
 from argmaxf.measures import Tversky
@@ -122,7 +122,6 @@ CALLS = {
     "reciprocals": lambda: filled(
         dependent_kernels.reciprocals, SOME, *SOME[:12].reshape(3, 4), np.zeros(SOME.size)
     ),
-    "none positive": lambda: filled(tie_kernels.none_positive, SOME[:9], np.zeros(2)),
     "worst case": lambda: maximize_worst_case_f(SOME * 0.9, SOME),
 }
 

@@ -29,7 +29,7 @@ from argmaxf.expected.tilt_kernels import (
 )
 from argmaxf.measures import Coefficients
 
-SMALL = 2.0**-6  # Σ p w at most, for Σ log(1 - p w) to be a power series
+SMALL_LOG = 2.0**-6  # Σ p w at most, for Σ log(1 - p w) to be a power series
 
 
 @kernel
@@ -48,7 +48,7 @@ def sums_at_nodes(items, start, stop, sums, w, x):
     own = np.empty(SERIES_TERMS)
     power_sums(items[start:stop], own)
     for m in range(size):
-        if w[m] * own[0] < SMALL:  # the logarithm of a product near 1 would lose digits
+        if w[m] * own[0] < SMALL_LOG:  # the logarithm of a product near 1 would lose digits
             found[PITCH + m] = 0.0
             for j in range(SERIES_TERMS - 1, -1, -1):
                 found[PITCH + m] = w[m] * (found[PITCH + m] - own[j] / (j + 1))

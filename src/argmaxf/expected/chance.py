@@ -26,11 +26,11 @@ from argmaxf.expected.ties import settle
 from argmaxf.expected.values import top_curve, value_of_selected
 from argmaxf.problem import Problem
 
-COUNTED = 1 << 10  # labels of which a count is found one by one
+COUNTED_ONE_BY_ONE = 1 << 10  # labels of which a count is found one by one
 WINDOW = 128  # sizes whose probabilities are found together
 LESS = 1e-12  # limit · k may be rounded up by this part of it
 ROUNDED = 1e-9  # of a probability, for the rounding of sums
-SLACK = 1e-12  # the rounding of a tail must not decide whether a constraint is met
+TAIL_SLACK = 1e-12  # the rounding of a tail must not decide whether a constraint is met
 NEAR = 1e-13  # values of f nearer than this part of themselves are told apart in decimals
 
 
@@ -135,7 +135,7 @@ def feasible_sizes(descending: Floats, chance: ChanceConstraint) -> Bools:
     Selecting nothing has any precision, and finding all of nothing is any recall. Bounds on the
     probability decide most sizes, O(n) for all of them; the others are looked at in windows.
     """
-    least = chance.confidence_level - SLACK
+    least = chance.confidence_level - TAIL_SLACK
     low, high = bounds_on_probability(descending, chance.constraints)
     feasible: Bools = low >= least
     windows = Windows(descending, chance.constraints)
@@ -207,8 +207,8 @@ def _joint_probabilities(
     """
     from argmaxf.expected import count_kernels
 
-    inside = PoissonBinomial.of(above, COUNTED)
-    outside = PoissonBinomial.of(below if limits.min_recall else below[:0], COUNTED)
+    inside = PoissonBinomial.of(above, COUNTED_ONE_BY_ONE)
+    outside = PoissonBinomial.of(below if limits.min_recall else below[:0], COUNTED_ONE_BY_ONE)
     filled = np.empty(items.size + 1)
     count_kernels.joint_probabilities(
         above.size, *inside, items, *outside,

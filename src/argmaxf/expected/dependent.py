@@ -49,7 +49,7 @@ from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.expected.ties import LARGEST, settle_values
 from argmaxf.problem import Problem
 
-HELD = 1 << 22  # numbers of B held at a time for a batch
+NUMBERS_HELD = 1 << 22  # numbers of B held at a time for a batch
 ROUNDING = 1e-6  # parameters may miss adding up by this much: models in float32 do
 
 
@@ -301,7 +301,7 @@ def _best_sets(model: JointModel, guess: Any) -> _Best:
             one = _Best(*(field[r : r + 1] for field in best))
             _settle(model, int(part.start + r), b[r], nothing[part][r], one)
 
-    at_once = max(1, HELD // (n * u.size))
+    at_once = max(1, NUMBERS_HELD // (n * u.size))
     for start in range(0, rows, at_once):
         block = min(at_once, rows - start)
         in_threads(work, block, threads_for(block * n * u.size), start)

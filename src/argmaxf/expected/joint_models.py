@@ -33,9 +33,9 @@ from argmaxf.expected.ties import label_counts
 from argmaxf.expected.values import value_of_selected
 from argmaxf.problem import Problem
 
-DRAWS = 1 << 12  # draws whose decays are held at a time
+DRAWS_AT_ONCE = 1 << 12  # draws whose decays are held at a time
 FEWEST_DRAWS = 16  # of many labels that are taken at a time
-COPIED = 1 << 19  # labels of draws copied at a time
+LABELS_COPIED = 1 << 19  # labels of draws copied at a time
 
 
 class Value(NamedTuple):
@@ -166,7 +166,11 @@ class Draws(WeightedModel):
         """Return B and the marginals, in one pass over blocks of draws."""
         m, n = self.samples.shape
         b, marginals = np.zeros((n, self.nodes.u.size)), np.zeros(n)
-        step = DRAWS if self.is_sparse else min(DRAWS, max(FEWEST_DRAWS, COPIED // n))
+        step = (
+            DRAWS_AT_ONCE
+            if self.is_sparse
+            else min(DRAWS_AT_ONCE, max(FEWEST_DRAWS, LABELS_COPIED // n))
+        )
         for start in range(0, m, step):
             rows = slice(start, start + step)
             block = self.samples[rows] if self.is_sparse else self.samples[rows].astype(np.float64)
@@ -180,7 +184,7 @@ class Draws(WeightedModel):
         if self.is_sparse:
             return np.asarray(self.samples @ selected.astype(np.float64)).astype(np.int64)
         hits = np.empty(self.samples.shape[0], np.int64)
-        step = max(1, COPIED // self.samples.shape[1])
+        step = max(1, LABELS_COPIED // self.samples.shape[1])
         for start in range(0, hits.size, step):
             rows = slice(start, start + step)
             hits[rows] = np.count_nonzero(self.samples[rows] & selected, axis=1)

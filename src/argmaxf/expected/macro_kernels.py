@@ -57,11 +57,11 @@ def count_nodes(first, p, b, size):
 
 
 @kernel
-def fill_columns(columns, c, log_weight):
-    """Fill the nodes of each column, and log a = log(weight c ω G)."""
+def fill_columns(columns, ascending, c, log_weight):
+    """Fill the nodes of each column, and log a = log(weight c ω G); its p are given sorted, too."""
     rule, work = np.empty(RULE), np.empty(NODE_SUMS)
     for column in range(columns.shift.size):
-        p = np.sort(columns.p[columns.first[column] : columns.first[column + 1]])
+        p = ascending[columns.first[column] : columns.first[column + 1]]
         low, high, columns.shift[column] = column_range(p, c.b_in)
         set_rule(rule, low, high, c)
         log_products(p, rule[INSIDE:], int(rule[SIZE]), work)

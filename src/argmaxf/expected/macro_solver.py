@@ -33,7 +33,7 @@ from argmaxf.measures import Coefficients
 
 SWEEPS = 100  # of an ascent, at most; each is a strict improvement, and a handful is usual
 FIRST_HASTE = 256  # the first works out a column after moves of this part of it, others after each
-ENOUGH = 0.01  # an ascent ends with a sweep that gains less than this part of the tolerance
+SMALL_GAIN = 0.01  # an ascent ends with a sweep that gains less than this part of the tolerance
 PRICE_STEPS = 200  # at most
 PROGRESS = 0.01  # a step that lowers the bound by less than this part of the gap has failed
 PATIENCE = 4  # steps may fail in a row before the next ones are half as long
@@ -194,7 +194,8 @@ def _columns(
     u, w, x, log_a = (np.empty(first_node[-1]) for _ in range(4))
     terms, shift = np.zeros(size.size, np.int64), np.zeros(size.size)
     columns = Columns(first, row, p, first_node, u, w, x, log_a, terms, nothing, shift)
-    macro_kernels.fill_columns(columns, rule.coefficients, np.log(weight))
+    ascending = p[np.lexsort((p, np.repeat(np.arange(size.size), np.diff(first))))]
+    macro_kernels.fill_columns(columns, ascending, rule.coefficients, np.log(weight))
     return columns
 
 
@@ -284,7 +285,7 @@ def ascend(instance: Instance, start: Bools, price: Floats, tol: float) -> Assig
         # Sums that many moves have changed are summed anew: rounding cannot build up.
         macro_kernels.collect(rows, columns, state)
         before, value = value, state.value.sum()
-        if value <= before * (1.0 + max(PROVEN, ENOUGH * tol)):
+        if value <= before * (1.0 + max(PROVEN, SMALL_GAIN * tol)):
             break
         macro_kernels.sweep(rows, columns, state, rule.b, rule.exactly, haste, price)
         haste = rows.p.size

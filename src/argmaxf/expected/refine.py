@@ -33,7 +33,7 @@ from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.measures import Linear
 from argmaxf.problem import Problem
 
-NEAR = 1e-6  # values nearer to the best than this part of their terms are compared in more digits
+CLOSE = 1e-6  # values nearer to the best than this part of their terms are compared in more digits
 PARTS = 4, 64  # ranges of sizes that a group is bounded in, first and then
 
 
@@ -100,7 +100,7 @@ class LinearSearch(Search):
         top = best_of(values, k, (self._least, self._most))
         self._size = self._terms_at(counts, k[top : top + 1], states[top : top + 1])
         f: Any = (values - values[top]).astype(np.longdouble)
-        near = np.abs(values - values[top]) <= NEAR * self._size
+        near = np.abs(values - values[top]) <= CLOSE * self._size
         steps = summed_around(top, found)[near]
         f[near] = counts.rises(np.append(k[top], k[near]), states[top], steps)
         bound = counts.ceilings(np.minimum(k[:-1] + 1.0, k[1:]), k[1:], states[1:])

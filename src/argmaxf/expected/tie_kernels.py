@@ -123,15 +123,3 @@ def top_values(ascending, sizes, nodes, one_tilt, c, c_low, s0, f):
                 a, b = over(inside, e, a, b)
                 q, q_low = times(q, q_low, a, b)
             q, q_low, scale = rescaled(q, q_low, scale)
-
-
-@kernel
-def none_positive(ascending, result):
-    """P(S = 0) = Π (1 - p), in two doubles."""
-    q, q_low, scale = 1.0, 0.0, 0
-    for p in ascending:
-        a, e = two_sum(1.0, -p)
-        q, q_low = times(q, q_low, a, e)
-        if q < LEAST_PRODUCT_OF_PAIRS and q > 0.0:
-            q, q_low, scale = q * RESCALE_PAIR, q_low * RESCALE_PAIR, scale + EXPONENT
-    result[0], result[1] = math.ldexp(q, scale), math.ldexp(q_low, scale)

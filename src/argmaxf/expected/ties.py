@@ -16,6 +16,7 @@ Arrays, rows, columns, segments of frames and files of up to 16,384 items are al
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, localcontext
 from functools import lru_cache
@@ -135,12 +136,8 @@ def _two_doubles(descending: Floats, sizes: Sequence[int], problem: Problem) -> 
 
 def _nothing(ascending: Floats, problem: Problem) -> Decimal:
     """Return the value of the empty set without smoothing: 0/0 where nothing is positive."""
-    from argmaxf.expected import tie_kernels
-
-    none = np.array([1.0, 0.0])
-    if problem.coefficients.b_out > 0.0:
-        tie_kernels.none_positive(ascending, none)
-    return Decimal(problem.zero_division) * (Decimal(none[0]) + Decimal(none[1]))
+    missed = ascending.tolist() if problem.coefficients.b_out > 0.0 else []
+    return math.prod((1 - Decimal(p) for p in missed), start=Decimal(problem.zero_division))
 
 
 @lru_cache(maxsize=8)

@@ -24,7 +24,7 @@ TINY_ROW = 1 + HIGH_ROWS + LOW_ROWS
 ZERO_ROW = TINY_ROW + 1
 ROWS = ZERO_ROW + 1
 COLUMNS = 8  # count, Σy in two parts, Σy² … Σy⁶: one cache line
-AT_ONCE = 1024  # items looked at together
+ITEMS_AT_ONCE = 1024  # items looked at together
 FEW_TERMS = 2.0**-10  # p w below this: seven terms of log(1 - p w) are exact to the last digit
 
 
@@ -66,13 +66,13 @@ def add_powers(row, remainder, half):
 @kernel
 def summarize(p, table):
     """Add items to the table of ROWS groups; return False at a value that is no probability."""
-    t = np.empty(AT_ONCE)
+    t = np.empty(ITEMS_AT_ONCE)
     bits = t.view(np.int64)
-    high = np.empty(AT_ONCE, np.bool_)
+    high = np.empty(ITEMS_AT_ONCE, np.bool_)
     half = 1 << (SHIFT - 1)
     mask = (1 << SHIFT) - 1
-    for start in range(0, p.size, AT_ONCE):
-        size = min(AT_ONCE, p.size - start)
+    for start in range(0, p.size, ITEMS_AT_ONCE):
+        size = min(ITEMS_AT_ONCE, p.size - start)
         valid = True
         for i in range(size):
             v = p[start + i]
