@@ -53,7 +53,7 @@ def test_methods_are_the_estimators(one_set, kept, name):
         "blended F": BlendFClassifier(model, cv=splits).fit(X, y),
         ROWWISE: expected.freeze(),
         "expected F, uncalibrated": ExpectedFClassifier(model, calibration=None).fit(X, y),
-        "tuned threshold": ThresholdFClassifier(model, cv=splits).fit(X, y),
+        "tuned threshold": ThresholdFClassifier(model, cv=splits, smoothing=0).fit(X, y),
         "threshold 0.5": model.fit(X, y),
         THEIRS: TunedThresholdClassifierCV(
             model, scoring="f1", cv=splits, response_method="predict_proba"

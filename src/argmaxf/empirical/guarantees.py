@@ -15,14 +15,8 @@ sequence begins with all rows of the highest score, however many they are.
 *Theorem.* Some threshold of a precision below c passes with a probability of at most the sum of the
 levels, whatever the population.
 
-*Sketch of the proof* (docs/background/guarantee-proofs.md has it in full). Give each row a place u
-in [0, 1] by its score, so that there are no ties, and let g(x) = P(y = 1, u ≤ x) - c x. Bad
-thresholds lie in intervals (d, b) where g < 0. If one of the first such interval passes, either a
-start inside the interval passed, or the first cut of the interval passed at the sum of the levels
-of the starts between the interval before and d, since A was lost in between. Given how many rows
-lie above, the rows are independent draws that are positive with at most c, as g(d) = 0 and g ≤ 0
-after it: each of the two has a probability of at most the levels of its starts, and every start is
-counted once. The second sequence has a level and a shorter proof of its own.
+The proof is in docs/background/guarantee-proofs.md. The second sequence has a level and a shorter
+proof of its own.
 """
 
 from __future__ import annotations
