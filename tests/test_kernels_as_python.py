@@ -11,6 +11,7 @@ from scipy import sparse
 
 import argmaxf
 from argmaxf import (
+    LabelledSketch,
     ProbabilitySketch,
     expected_f,
     expected_f_curve,
@@ -102,6 +103,7 @@ CALLS = {
     "sketch": lambda: ProbabilitySketch.from_array(MANY).decide(),
     "sketch, value": lambda: ProbabilitySketch.from_array(MANY).expected_f(threshold=0.3),
     "sketch, linear": lambda: ProbabilitySketch.from_array(MANY).decide(measure="kappa"),
+    "labelled sketch": lambda: LabelledSketch.from_arrays(SOME > 0.4, SOME[::-1] + SOME).tune(),
     "many alike": lambda: maximize_expected_f(ALIKE, max_selected=9_000),
     "small and equal": lambda: maximize_expected_f(np.repeat([0.9, 0.01], [20, 40]), measure="mcc"),
     "one class a row": lambda: maximize_expected_macro_f(TABLE, labels_per_row=1),
