@@ -144,3 +144,10 @@ def test_every_parameter_of_a_class_is_described(cls):
     if is_record(cls):
         complaints = [c for c in complaints if "left out" not in c]
     assert complaints == []
+
+
+@pytest.mark.parametrize("thing", named((n, t) for n, t in members() if callable(t)))
+def test_every_public_name_has_an_example(thing):
+    """In its docstring, which the reference shows and `tests/test_docs.py` runs."""
+    doc = ClassDoc(thing) if inspect.isclass(thing) else FunctionDoc(thing)
+    assert ">>>" in "".join(doc["Examples"])

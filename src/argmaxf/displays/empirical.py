@@ -65,6 +65,12 @@ class EmpiricalFDisplay(MeasuredDisplay):
         `precision_low`, at the level at which it was tested, NaN where the tests ended before it,
         `recall_low` and `rate_high`; None for what was not asked.
     ax_, figure_, lines_ : as in `Display`
+
+    Examples
+    --------
+    >>> display = EmpiricalFDisplay.of([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.8])
+    >>> display.precision, display.best.threshold
+    (array([0.5       , 0.66666667, 0.5       , 1.        ]), 0.25)
     """
 
     _takes_scores: ClassVar[bool] = True
@@ -298,6 +304,12 @@ class ReliabilityDisplay(MeasuredDisplay):
     best : float
         F of the best threshold on the labels, found in hindsight.
     beta, measure, ax_, figure_, lines_ : as in `Display`
+
+    Examples
+    --------
+    >>> display = ReliabilityDisplay.of([0, 1, 0, 1], [0.1, 0.4, 0.3, 0.8], n_bins=2)
+    >>> display.predicted, display.observed
+    (array([0.26666667, 0.8       ]), array([0.33333333, 1.        ]))
     """
 
     edges: Floats
@@ -419,6 +431,13 @@ class MethodComparisonDisplay(MeasuredDisplay):
     confidence_level : float
         How often intervals shall hold.
     ax_, figure_ : as in `Display`
+
+    Examples
+    --------
+    >>> y, predictions = [0, 1, 0, 1], {"first": [0, 1, 1, 1], "second": [0, 1, 0, 0]}
+    >>> display = MethodComparisonDisplay.of(y, predictions)
+    >>> {name: round(interval.value, 2) for name, interval in display.scores.items()}
+    {'first': 0.8, 'second': 0.67}
     """
 
     scores: Mapping[str, Interval]

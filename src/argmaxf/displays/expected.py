@@ -52,6 +52,12 @@ class ExpectedFDisplay(MeasuredDisplay):
     x : {"k", "threshold"}
         What runs along the axis.
     beta, measure, ax_, figure_, lines_ : as in `Display`
+
+    Examples
+    --------
+    >>> display = ExpectedFDisplay.of([0.05, 0.45, 0.1, 0.3, 0.4])
+    >>> display.expected.round(2)
+    array([0.  , 0.34, 0.46, 0.48, 0.43, 0.38])
     """
 
     k: Ints
@@ -146,6 +152,12 @@ class BetaDisplay(Display):
     marked : float or None
         The β in use.
     ax_, figure_, lines_ : as in `Display`
+
+    Examples
+    --------
+    >>> display = BetaDisplay.of([0.05, 0.45, 0.1, 0.3, 0.4], betas=[0.5, 1, 3])
+    >>> display.k
+    array([2, 3, 4])
     """
 
     beta: Floats
@@ -237,6 +249,12 @@ class PriorSensitivityDisplay(MeasuredDisplay):
     positive_rate : float
         The rate of the probabilities given.
     beta, measure, ax_, figure_, lines_ : as in `Display`
+
+    Examples
+    --------
+    >>> p = [0.01, 0.02, 0.05, 0.1, 0.45, 0.4]
+    >>> PriorSensitivityDisplay.of(p, assumed=[0.01, 0.17, 0.6]).loss.round(2)
+    array([0.51, 0.51, 0.58])
     """
 
     assumed: Floats
@@ -331,6 +349,12 @@ class WorstCaseDisplay(MeasuredDisplay):
     best_worst : ndarray
         The best worst case that any set has.
     beta, measure, ax_, figure_, lines_ : as in `Display`
+
+    Examples
+    --------
+    >>> display = WorstCaseDisplay.of([0.05, 0.45, 0.1, 0.3, 0.4], factors=[1, 3])
+    >>> display.worst.round(3), display.best_worst.round(3)
+    (array([0.48 , 0.226]), array([0.48 , 0.226]))
     """
 
     factors: Floats

@@ -47,7 +47,17 @@ MOST_GROWTH = 1e3  # sample sizes beyond this many times the present one are not
 
 
 class GuaranteeError(ValueError):
-    """No threshold qualifies. `rows` is about how many labelled rows it would take, or infinity."""
+    """No threshold qualifies. `rows` is about how many labelled rows it would take, or infinity.
+
+    Examples
+    --------
+    >>> from argmaxf import maximize_empirical_f
+    >>> try:
+    ...     maximize_empirical_f([0, 1], [0.2, 0.8], min_precision=0.9, confidence_level=0.95)
+    ... except GuaranteeError as error:
+    ...     print(round(error.rows))
+    607
+    """
 
     def __init__(self, message: str, rows: float) -> None:
         super().__init__(message)
@@ -71,6 +81,14 @@ class Guarantee(Shown):
     joint_confidence_level : float or None
         For a segment: the confidence level of all segments at once, from which `confidence_level`
         of this segment follows.
+
+    Examples
+    --------
+    >>> from argmaxf import maximize_empirical_f
+    >>> y, score = [0] * 100 + [1] * 100, range(200)
+    >>> best = maximize_empirical_f(y, score, min_precision=0.9, confidence_level=0.95)
+    >>> print(best.guarantee)
+    min_precision=0.9 at confidence level 0.95; costs no F
     """
 
     constraints: Constraints

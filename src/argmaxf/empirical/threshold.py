@@ -83,6 +83,13 @@ class Threshold(Shown):
     gap : float
         How much higher the value of the exact best threshold may be: 0, but for the answer of a
         `LabelledSketch`.
+
+    Examples
+    --------
+    >>> from argmaxf import maximize_empirical_f
+    >>> best = maximize_empirical_f([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.8])
+    >>> best.threshold, best.precision, best.recall
+    (0.25, 0.6666666666666666, 1.0)
     """
 
     threshold: Any
@@ -110,6 +117,13 @@ class Curve(Shown):
         Recall of each cut.
     fbeta : ndarray
         F_β of each cut, or the measure asked for; `value` is the same array.
+
+    Examples
+    --------
+    >>> from argmaxf import empirical_f_curve
+    >>> curve = empirical_f_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.8])
+    >>> curve.threshold, curve.recall
+    (array([0.8 , 0.7 , 0.5 , 0.25, 0.1 ]), array([0. , 0.5, 0.5, 1. , 1. ]))
     """
 
     threshold: Floats

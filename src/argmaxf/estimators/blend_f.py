@@ -51,6 +51,14 @@ class BlendFClassifier(ProbabilityFClassifier):
     ----------
     members_ : list of ExpectedFClassifier
         The classifier and the linear model, calibrated.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_classification(600, weights=[0.9], random_state=0)
+    >>> BlendFClassifier(GaussianNB()).fit(X, y).decide(X).k
+    63
     """
 
     estimator: Any

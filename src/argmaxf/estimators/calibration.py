@@ -233,6 +233,12 @@ class CalibrationWarning(UserWarning):
     """The expected F of a decision does not hold, or not for the rows one may think of.
 
     The probabilities are known to be wrong, are those of weighted rows, or rest on few positives.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from argmaxf.estimators import CalibrationWarning
+    >>> warnings.simplefilter("error", CalibrationWarning)
     """
 
 

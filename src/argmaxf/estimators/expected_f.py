@@ -49,7 +49,14 @@ FEW_IN_BATCH = 3.0  # positives that a batch should hold on average: with fewer,
 
 
 class SmallBatchWarning(UserWarning):
-    """The batch is too small to be decided jointly."""
+    """The batch is too small to be decided jointly.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from argmaxf.estimators import SmallBatchWarning
+    >>> warnings.simplefilter("ignore", SmallBatchWarning)
+    """
 
 
 class ProbabilityFClassifier(ScoreFClassifier):

@@ -36,6 +36,13 @@ class MultilabelStratifiedKFold(BaseCrossValidator):
         Number of folds.
     random_state : int or RandomState, default=0
         Seed of the order in which rows are assigned to folds.
+
+    Examples
+    --------
+    >>> folds = MultilabelStratifiedKFold(3, random_state=1)
+    >>> y = [0, 0, 0, 0, 0, 0, 1, 1, 1]
+    >>> [len(test) for train, test in folds.split(y, y)]
+    [3, 3, 3]
     """
 
     def __init__(self, n_splits: int = 5, *, random_state: Any = 0) -> None:

@@ -70,6 +70,15 @@ class JointFClassifier(MetaFClassifier):
     NIPS 2011; Dembczyński, Jachnik, Kotłowski, Waegeman & Hüllermeier, "Optimizing the F-measure in
     multi-label classification: plug-in rule approach versus structured loss minimization", ICML
     2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, Y = make_multilabel_classification(200, n_classes=3, random_state=0)
+    >>> JointFClassifier(LogisticRegression(max_iter=1000)).fit(X, Y).predict(X[:2])
+    array([[0, 1, 0],
+           [0, 1, 0]])
     """
 
     estimator: Any

@@ -477,6 +477,16 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
         Where F will be with 95 % probability, estimation error included; None where not known.
     classes_ : ndarray
         The labels, as the frozen classifier has them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from argmaxf import ExpectedFClassifier
+    >>> X, y = make_classification(600, weights=[0.9], random_state=0)
+    >>> service = ExpectedFClassifier(LogisticRegression()).fit(X, y).freeze()
+    >>> round(service.threshold_, 2), service.predict(X[:1])
+    (0.46, array([0]))
     """
 
     threshold_: Any = None

@@ -199,7 +199,14 @@ class Distance(NamedTuple):
 
 
 class ShiftWarning(UserWarning):
-    """The batch to be predicted is unlike the training data."""
+    """The batch to be predicted is unlike the training data.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from argmaxf.estimators import ShiftWarning
+    >>> warnings.simplefilter("error", ShiftWarning)
+    """
 
 
 @dataclass(frozen=True)

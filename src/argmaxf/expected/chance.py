@@ -53,6 +53,14 @@ class ChanceGuarantee(Shown):
     joint_confidence_level : float or None
         For a segment: the confidence level of all segments at once, from which `confidence_level`
         of this segment follows.
+
+    Examples
+    --------
+    >>> from argmaxf import maximize_expected_f
+    >>> p = [0.95] * 60 + [0.5] * 40
+    >>> decision = maximize_expected_f(p, min_precision=0.8, confidence_level=0.9)
+    >>> decision.k, round(decision.guarantee.probability, 3)
+    (78, 0.9)
     """
 
     constraints: Constraints

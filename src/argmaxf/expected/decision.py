@@ -24,6 +24,13 @@ class ExpectedF(NamedTuple):
         The expected value.
     std : float
         The standard deviation.
+
+    Examples
+    --------
+    >>> from argmaxf import expected_f
+    >>> mean, std = expected_f([0.05, 0.45, 0.4], [False, True, True])
+    >>> print(f"{mean:.3f} ± {std:.3f}")
+    0.501 ± 0.373
     """
 
     mean: float
@@ -71,6 +78,15 @@ class Decision(Shown):
     interval : Interval or None
         Of a classifier's decision: where F will be with 95 % probability, with the error of
         estimation.
+
+    Examples
+    --------
+    >>> from argmaxf import maximize_expected_f
+    >>> decision = maximize_expected_f([0.05, 0.45, 0.1, 0.3, 0.4])
+    >>> decision
+    Decision(k=3, threshold=0.3, expected=0.480288 ± 0.30437, n=5)
+    >>> decision.selected
+    array([False,  True, False,  True,  True])
     """
 
     selected: Any

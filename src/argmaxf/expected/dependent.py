@@ -73,6 +73,14 @@ class JointDecision(Decision):
         the same probabilities.
     contribution : ndarray or None
         What each item adds to E[F] in a set of k items (of one item, if nothing is selected).
+
+    Examples
+    --------
+    >>> from argmaxf import maximize_expected_f_from_samples
+    >>> draws = [[1, 0, 0], [1, 0, 0], [0, 1, 1]]
+    >>> decision = maximize_expected_f_from_samples(draws)
+    >>> decision.selected, round(decision.gain, 3)
+    (array([ True, False, False]), 0.067)
     """
 
     std_bounds: Any = (np.nan, np.nan)

@@ -50,6 +50,13 @@ class MacroDecision(Decision):
         a part of 1e-12).
     expected_of_columns : ndarray
         E[F] of each column.
+
+    Examples
+    --------
+    >>> from argmaxf import maximize_expected_macro_f
+    >>> decision = maximize_expected_macro_f([[0.6, 0.4], [0.8, 0.2], [0.7, 0.3]], labels_per_row=1)
+    >>> decision.selected.tolist(), decision.gap
+    ([[False, True], [True, False], [True, False]], 0.0)
     """
 
     bound: float = math.nan

@@ -52,6 +52,13 @@ class WeightedDecision(Decision):
         No set has a higher expected F.
     contribution : ndarray
         What each item adds to E[F] for each unit of its value.
+
+    Examples
+    --------
+    >>> from argmaxf import maximize_expected_weighted_f
+    >>> decision = maximize_expected_weighted_f([0.2, 0.5, 0.4], [100, 1, 10])
+    >>> decision.selected, decision.gap
+    (array([False,  True,  True]), 0.0)
     """
 
     bound: float = np.nan

@@ -54,6 +54,12 @@ class WorstCase(Decision):
     regret : float or None
         With ``regret=True``: the most of expected F that is lost, over the odds factors, against
         the best set for the factor that is true.
+
+    Examples
+    --------
+    >>> from argmaxf import maximize_worst_case_f
+    >>> maximize_worst_case_f([0.1, 0.4, 0.3], [0.2, 0.6, 0.5])
+    WorstCase(k=2, threshold=0.3, expected=0.406533 ± 0.364206, n=3)
     """
 
     regret: float | None = None

@@ -246,7 +246,14 @@ def decisions(
 
 
 class TiesWarning(UserWarning):
-    """Equal probabilities of a lazy frame were kept together where splitting them is better."""
+    """Equal probabilities of a lazy frame were kept together where splitting them is better.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from argmaxf import TiesWarning
+    >>> warnings.simplefilter("error", TiesWarning)
+    """
 
 
 def _settled(frame: Any, column: Any, nulls: str, prior: Any) -> Any:

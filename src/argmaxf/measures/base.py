@@ -27,6 +27,12 @@ class Measure(ABC):
     The counts are tp (true positives), k (items predicted positive), s (positives), and n (all
     items); they may be weighted, and arrays of them broadcast. A measure must rise with tp where k,
     s and n stay as they are: then the best set of k items is the k most probable ones.
+
+    Examples
+    --------
+    >>> from argmaxf.measures import FBeta
+    >>> isinstance(FBeta(2), Measure), round(FBeta(2).value(tp=3, k=4, s=6), 3)
+    (True, 0.536)
     """
 
     name: ClassVar[str]  # in the registry and as `measure=`
@@ -96,6 +102,12 @@ class Coefficients(NamedTuple):
     ----------
     c, b_in, b_out, s0, s1 : float
         As in (c T + s0) / (k + b_in T + b_out R + s1).
+
+    Examples
+    --------
+    >>> from argmaxf.measures import Jaccard
+    >>> Jaccard().coefficients()
+    Coefficients(c=1.0, b_in=0.0, b_out=1.0, s0=0.0, s1=0.0)
     """
 
     c: Any
@@ -109,6 +121,15 @@ class Ratio(Measure, falls_with_k=True):
     """A measure (c T + s0) / (k + b_in T + b_out R + s1), given by its `coefficients`.
 
     T are true positives, k items predicted positive, and R = S - T the positives left out.
+
+    Examples
+    --------
+    >>> class SokalSneath(Ratio):
+    ...     name = label = "sokal_sneath"
+    ...     def coefficients(self, number=float):
+    ...         return Coefficients(*map(number, (0.5, -0.5, 1, 0, 0)))
+    >>> round(SokalSneath().value(tp=3, k=4, s=6), 3)
+    0.273
     """
 
     @abstractmethod
@@ -166,6 +187,16 @@ class Linear(Measure):
     in S between 0 and n; and be 0/0, if at all, for all T of a k and S at once. And no top set that
     parts a run of equal items may be better than both that do not (proof for the measures here in
     docs/background/algorithm.md, section 7).
+
+    Examples
+    --------
+    >>> from argmaxf import maximize_expected_f
+    >>> class Informedness(Linear):
+    ...     name = label = "informedness"
+    ...     def fraction(self, tp, k, s, n):
+    ...         return tp * (n - s) - (k - tp) * s, s * (n - s)
+    >>> maximize_expected_f([0.05, 0.45, 0.1, 0.3, 0.4], measure=Informedness()).k
+    3
     """
 
     def parts(
@@ -210,6 +241,13 @@ class Interval(Shown):
     reliable : bool
         False for a macro average with a label of fewer than 10 positives or negatives: then the
         interval may hold the true value less often than stated.
+
+    Examples
+    --------
+    >>> from argmaxf import f_interval
+    >>> interval = f_interval([0, 1, 1, 0, 1], [0, 1, 1, 1, 0])
+    >>> print(f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]")
+    0.67 [0.14, 0.95]
     """
 
     low: float

@@ -28,6 +28,13 @@ class UserDefined(Measure):
     ----------
     function : callable
         Returns the value from arrays of counts, or from four numbers.
+
+    Examples
+    --------
+    >>> from argmaxf import maximize_expected_f
+    >>> precision = UserDefined(lambda tp, k, s, n: tp / k)
+    >>> maximize_expected_f([0.1, 0.6, 0.5], measure=precision).k
+    1
     """
 
     name: ClassVar[str] = "user_defined"

@@ -69,6 +69,14 @@ class LabelPlan(Shown):
         What the labels are to tell: the value or the threshold.
     labelled : tuple of two ndarray
         The rows whose labels were known before, and their labels.
+
+    Examples
+    --------
+    >>> from argmaxf import plan_labels
+    >>> p = np.linspace(0, 1, 100) ** 3
+    >>> plan = plan_labels(p, p >= 0.4, budget=3, random_state=0)
+    >>> plan.indices, plan.weights.round(1)
+    (array([92, 11, 59]), array([ 8.8, 99. , 16.5]))
     """
 
     indices: Ints

@@ -98,6 +98,13 @@ class Period(Shown):
         What differs from the reference, in words; empty where nothing does.
     found : Interval or None
         F of the labelled rows that arrived for this period.
+
+    Examples
+    --------
+    >>> from argmaxf import Monitor
+    >>> period = Monitor(0.4, [0.1, 0.2, 0.6, 0.9]).update([0.2, 0.7], period="Monday")
+    >>> period.selected, period.alarms
+    (1, ())
     """
 
     name: str

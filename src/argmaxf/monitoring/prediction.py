@@ -51,6 +51,13 @@ class PredictedF(Shown):
         How many rows are selected.
     n : int
         How many rows there are.
+
+    Examples
+    --------
+    >>> from argmaxf import predict_f
+    >>> predicted = predict_f([0.9, 0.8, 0.4, 0.1], threshold=0.4)
+    >>> round(predicted.precision.value, 2), round(predicted.positives.value, 2)
+    (0.7, 2.2)
     """
 
     f: Interval

@@ -55,6 +55,14 @@ class Segmentation(Shown):
     bound : Tensor
         With `exclusive`: no labels of an image have a higher `mean`. With an ensemble and
         IoU: no mask of an image × class has a higher expected IoU. None otherwise.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from argmaxf.torch import segment
+    >>> found = segment(torch.tensor([[[[0.1, 0.2, 0.45], [0.4, 0.3, 0.05]]]]))
+    >>> found.k, found.threshold
+    (tensor([[3]]), tensor([[0.3000]], dtype=torch.float64))
     """
 
     masks: Tensor

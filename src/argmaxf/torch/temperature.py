@@ -29,6 +29,13 @@ class TemperatureScaling(Shown):
         temperature. No other temperature has a lower one.
     n : int
         How many pixels, or pixels × classes, were used.
+
+    Examples
+    --------
+    >>> import torch
+    >>> scaling = TemperatureScaling(2.0, log_loss_before=0.7, log_loss=0.4, n=100)
+    >>> scaling(torch.tensor([3.0, -1.0]))
+    tensor([ 1.5000, -0.5000])
     """
 
     temperature: float
