@@ -19,7 +19,7 @@ import pytest
 from argmaxf import ProbabilitySketch, decide, maximize_expected_f
 from argmaxf._base.atomic_write import refuse_inputs, written_whole
 from argmaxf.cli.app import run
-from argmaxf.cli.decide import spread
+from argmaxf.cli.scored_files import spread
 from argmaxf.cli.tables import read_table
 
 ARGMAXF = [sys.executable, "-c", "from argmaxf.cli import main; main()"]

@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from difflib import SequenceMatcher
 from tempfile import TemporaryFile
 from typing import Annotated, Any
 
@@ -17,13 +16,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from argmaxf import __version__
-from argmaxf.cli.common import Beta, Json, complain, console, print_json, print_table
+from argmaxf.cli.common import Beta, Json, console, plain, print_json, print_table
 from argmaxf.cli.compare import compare
-from argmaxf.cli.decide import decide, merge, sketch
 from argmaxf.cli.demo import demo
-from argmaxf.cli.label_plan import estimate, label_plan
-from argmaxf.cli.monitor import monitor
-from argmaxf.cli.tune import evaluate, tune
+from argmaxf.cli.deployment import estimate, label_plan, monitor
+from argmaxf.cli.scored_files import decide, evaluate, merge, sketch, tune
 
 NARROW = 80  # columns under which the boxes of help would cut options off in the middle
 MOST = 10_000_000  # rows; a bound that needs more says nothing that could be of use
@@ -162,17 +159,22 @@ def run(arguments: list[str] | None = None) -> int:
             refuse_names(words)
         code = app(arguments, standalone_mode=False)
     except (typer.TyperException, ValueError, OSError) as error:
-        complain(_message(error))
+        _complain(error.format_message() if isinstance(error, typer.TyperException) else error)
         return 2
     except (KeyboardInterrupt, typer.Abort):
-        complain("stopped")
+        _complain("stopped")
         return 130
     except BaseException as error:
         if type(error).__module__.startswith("polars"):  # not foreseen where it happened
-            complain(f"the data cannot be used: {error}")
+            _complain(f"the data cannot be used: {error}")
             return 2
         raise
     return code if isinstance(code, int) else 0
+
+
+def _complain(message: object) -> None:
+    """Print an error as one line."""
+    print("argmaxf: " + plain(" ".join(str(message).split())), file=sys.stderr)
 
 
 def without_panics(run: Callable[[], int]) -> int:
@@ -200,22 +202,3 @@ def without_panics(run: Callable[[], int]) -> int:
             if b"panicked at" not in text:
                 with suppress(OSError):
                     os.write(2, text)
-
-
-def _message(error: Exception) -> str:
-    """Return what is wrong, with the option that may have been meant."""
-    if isinstance(error, typer.BadParameter):
-        return error.format_message()
-    given = getattr(error, "option_name", "")
-    meant = [name for name in getattr(error, "possibilities", None) or () if _near(given, name)]
-    return f"{error}; did you mean {' or '.join(meant)}?" if meant else str(error)
-
-
-def _near(given: str, offered: str) -> bool:
-    """Whether somebody may have meant this option: it begins alike, or is spelled nearly so.
-
-    >>> _near("--traget", "--target"), _near("--prob", "--probability"), _near("--test", "--beta")
-    (True, True, False)
-    """
-    a, b = given.strip("-"), offered.strip("-")
-    return a.startswith(b) or b.startswith(a) or SequenceMatcher(None, a, b).ratio() > 0.75

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,14 +16,15 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from argmaxf.measures import MeasureLike
+    from argmaxf.measures import Interval, MeasureLike
 
 Progress = bool | Callable[[str, int, int | None], None]  # phase, done so far, all there is
 MEASURES = (
     "f1, fbeta, jaccard, dice, iou, tversky, fowlkes_mallows, mcc, kappa, balanced_accuracy, "
     "gmean; parameters follow a colon, as in tversky:0.3,0.7"
 )
-OBJECTIVE, GUARANTEE, OUTPUT = "Objective", "Guarantee", "Output"  # groups of options in help
+KINDS = "CSV, TSV, Parquet or Arrow files, folders, patterns, or - for the standard input"
+INPUT, OBJECTIVE, GUARANTEE, OUTPUT = "Input", "Objective", "Guarantee", "Output"  # in help
 
 
 def option(group: str, text: str, *names: str, metavar: str | None = None) -> Any:
@@ -31,22 +32,57 @@ def option(group: str, text: str, *names: str, metavar: str | None = None) -> An
     return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=group)
 
 
+def column(group: str, text: str, *names: str) -> Any:
+    """Return an option that names a column."""
+    return option(group, text, *names, metavar="COLUMN")
+
+
+Files = Annotated[list[str], typer.Argument(help=f"{KINDS}.", metavar="FILE")]
+FilesOrSketch = Annotated[
+    list[str], typer.Argument(help=f"{KINDS}; or one sketch.", metavar="FILE")
+]
+PROBABILITY = column(INPUT, "The column of probabilities.", "-p", "--probability")
+LABEL = column(INPUT, "The column of true labels.", "--label")
+By = Annotated[
+    list[str] | None,
+    column(INPUT, "Treat each value of this column separately; may be repeated."),
+]
+Positive = Annotated[
+    str | None, option(INPUT, "The positive label, if labels are not 0 and 1 or true and false.")
+]
+Nulls = Annotated[str, option(INPUT, "Rows without a value: raise, or drop.")]
 Beta = Annotated[
     float, option(OBJECTIVE, "Weight of recall against precision; above 1 recall counts more.")
 ]
 Measure = Annotated[str, option(OBJECTIVE, f"What to maximize: {MEASURES}.")]
+ZeroDivision = Annotated[
+    float, option(OBJECTIVE, "Value of F if no row is positive and none is selected.")
+]
 MinPrecision = Annotated[
-    float | None, option(GUARANTEE, "Minimum precision to guarantee at the confidence level.")
+    float | None, option(GUARANTEE, "Minimum precision; guaranteed with --confidence-level.")
 ]
 MinRecall = Annotated[
-    float | None, option(GUARANTEE, "Minimum recall to guarantee at the confidence level.")
+    float | None, option(GUARANTEE, "Minimum recall; guaranteed with --confidence-level.")
 ]
+MaxSelectedRate = Annotated[float | None, option(GUARANTEE, "Maximum share of rows to select.")]
 ConfidenceLevel = Annotated[
     float | None, option(GUARANTEE, "Probability with which the guarantee holds, such as 0.95.")
+]
+IntervalLevel = Annotated[
+    float, option(OBJECTIVE, "Probability with which each interval contains the true value.")
+]
+Report = Annotated[Path | None, option(OUTPUT, "Write an HTML report here.")]
+ThresholdOnly = Annotated[
+    bool, option(OUTPUT, "Print the threshold and nothing else.", "--threshold-only")
 ]
 Json = Annotated[bool, option(OUTPUT, "Print the result as JSON instead of text.", "--json")]
 Force = Annotated[bool, option(OUTPUT, "Replace existing output files.", "--force")]
 Seed = Annotated[int, option("Evaluation", "Random seed.")]
+
+
+def output_file(text: str) -> Any:
+    """Return the option that names the file to write."""
+    return option(OUTPUT, text, "-o", "--output")
 
 
 def refuse_existing(
@@ -161,9 +197,31 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def complain(message: str) -> None:
-    """Print an error as one line."""
-    print("argmaxf: " + plain(" ".join(message.split())), file=sys.stderr)
+def interval(found: Interval, form: str = ".3f") -> str:
+    """Write a value with its interval."""
+    return f"{found.value:{form}} [{found.low:{form}}, {found.high:{form}}]"
+
+
+def needed(module: str, option: str, extra: str = "") -> Any:
+    """Return a module that an option needs, before any work, or say how to install it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        name = (error.name or module).partition(".")[0]
+        install = f"'argmaxf[{extra}]'" if extra else name
+        raise ValueError(f"{option} needs {name}: pip install {install}") from None
+
+
+def report_writer(name: str) -> Callable[..., str]:
+    """Return a function of the report, once all it needs is there."""
+    needed("matplotlib", "--report", "report")
+    writer: Callable[..., str] = getattr(needed("argmaxf.report.page", "--report", "report"), name)
+    return writer
+
+
+def say_where(what: str, path: Path) -> None:
+    """Say where a file was written."""
+    console().print(f"The {what} is in [bold]{shown(path.resolve())}[/bold]", soft_wrap=True)
 
 
 def working(what: str) -> AbstractContextManager[Any]:

@@ -13,24 +13,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from argmaxf.cli.common import (
-    GUARANTEE,
     OBJECTIVE,
     OUTPUT,
     Beta,
     ConfidenceLevel,
     Force,
     Json,
+    MaxSelectedRate,
     Measure,
     MinPrecision,
     MinRecall,
+    Report,
     Seed,
+    column,
     console,
+    interval,
     measure_named,
+    needed,
     option,
     print_json,
     print_table,
     progress_bar,
     refuse_existing,
+    report_writer,
+    say_where,
     shown,
     working,
 )
@@ -52,15 +58,13 @@ def compare(
         ),
     ],
     target: Annotated[
-        list[str],
-        option(DATA, "The column to predict; repeated for several labels (0/1).", metavar="COLUMN"),
+        list[str], column(DATA, "The column to predict; repeated for several labels (0/1).")
     ],
     drop: Annotated[
-        list[str] | None, option(DATA, "A column to leave out; may be repeated.", metavar="COLUMN")
+        list[str] | None, column(DATA, "A column to leave out; may be repeated.")
     ] = None,
     only: Annotated[
-        list[str] | None,
-        option(DATA, "Use only this column as a feature; may be repeated.", metavar="COLUMN"),
+        list[str] | None, column(DATA, "Use only this column as a feature; may be repeated.")
     ] = None,
     estimator: Annotated[
         str,
@@ -86,9 +90,7 @@ def compare(
     ] = None,
     min_precision: MinPrecision = None,
     min_recall: MinRecall = None,
-    max_selected_rate: Annotated[
-        float | None, option(GUARANTEE, "Maximum share of rows to select, to guarantee.")
-    ] = None,
+    max_selected_rate: MaxSelectedRate = None,
     confidence_level: ConfidenceLevel = None,
     test: Annotated[
         Path | None, option(EVALUATION, "Rows to compare on; by default cross-validation is used.")
@@ -96,15 +98,14 @@ def compare(
     folds: Annotated[int, option(EVALUATION, "Folds of the cross-validation.")] = 5,
     group: Annotated[
         str | None,
-        option(
+        column(
             EVALUATION,
             "Rows with the same value of this column are held out together; the column is not a "
             "feature.",
-            metavar="COLUMN",
         ),
     ] = None,
     seed: Seed = 0,
-    report: Annotated[Path | None, option(OUTPUT, "Write an HTML report here.")] = None,
+    report: Report = None,
     save: Annotated[
         Path | None, option(OUTPUT, "Save the chosen model here, fitted on all training rows.")
     ] = None,
@@ -112,24 +113,23 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare decision methods on your data, and say which one to use and why."""
-    from importlib.util import find_spec
-
-    from argmaxf.cli.models import model_named
+    from argmaxf.cli.models import described, make_classifier
     from argmaxf.cli.tables import read_table, split_like, split_table, with_positive
     from argmaxf.constraints import Constraints
 
     inputs = [path for path in (train, test) if path]
     inside = [path for folder in inputs if folder.is_dir() for path in folder.rglob("*")]
     refuse_existing([report, save], [*inputs, *inside], force=force)
-    if svmperf and find_spec("clarabel") is None:
-        raise ValueError("--svmperf needs clarabel: pip install 'argmaxf[svmperf]'")
+    if svmperf:
+        needed("clarabel", "--svmperf", "svmperf")
     columns: dict[str, Any] = {"drop": drop or (), "only": only or (), "group": group}
     rows = split_table(read_table(train), target, train.name, **columns)
     tested = None if test is None else split_like(read_table(test), rows, test.name)
     rows, tested, counted = with_positive(rows, tested, positive)
+    classifier = make_classifier(estimator, seed)
     asked: dict[str, Any] = {
         "test": tested,
-        "estimator": estimator,
+        "estimator": classifier,
         "beta": beta,
         "measure": measure_named(measure),
         "positive": counted,
@@ -139,7 +139,7 @@ def compare(
         "constraints": Constraints(min_precision, min_recall, max_selected_rate),
         "confidence_level": confidence_level,
     }
-    made_with = f"Classifier: {model_named(estimator, seed)}; {folds} folds, seed {seed}"
+    made_with = f"Classifier: {described(classifier)}; {folds} folds, seed {seed}"
     command = ["argmaxf", *map(_without_folder, sys.argv[1:])]
     how: dict[str, Any] = {"report": report, "save": save, "as_json": as_json}
     answer(
@@ -216,11 +216,11 @@ def answer(
 ) -> None:
     """Compare, print the result, or `present` it, and write what was asked for."""
     from argmaxf._base.atomic_write import writing, written_whole
-    from argmaxf.cli.models import save_classifier, skops_io
+    from argmaxf.cli.models import save_classifier
 
     if save is not None:
-        skops_io("--save")
-    render = None if report is None else _renderer()
+        needed("skops.io", "--save", "save")
+    render = None if report is None else report_writer("render")
     with ExitStack() as stack:  # every output is begun before the work, and none is left half done
         outputs = {p: stack.enter_context(written_whole(p)) for p in (report, save) if p}
         with progress_bar() as show:
@@ -241,8 +241,7 @@ def answer(
                 outputs[report].write_text(page, encoding="utf-8")
     for what, path in (("report", report), ("model", save)):
         if path is not None and not as_json:
-            where = shown(str(path.resolve()))
-            console().print(f"The {what} is in [bold]{where}[/bold]", soft_wrap=True)
+            say_where(what, path)
 
 
 def _fitted(comparison: Comparison, rows: LabelledTable) -> Any:
@@ -251,14 +250,6 @@ def _fitted(comparison: Comparison, rows: LabelledTable) -> Any:
     step = f"{model.steps[-1][0]}__" if hasattr(model, "steps") else ""
     groups = {} if rows.groups is None else {f"{step}groups": rows.groups.to_numpy()}
     return model.fit(rows.X, rows.y, **groups)
-
-
-def _renderer() -> Callable[..., str]:
-    try:
-        from argmaxf.report.page import render
-    except ModuleNotFoundError as error:
-        raise ValueError(f"--report needs {error.name}: pip install 'argmaxf[report]'") from None
-    return render
 
 
 def as_record(comparison: Comparison, report: Path | None, save: Path | None) -> dict[str, Any]:
@@ -286,10 +277,9 @@ def as_record(comparison: Comparison, report: Path | None, save: Path | None) ->
 def _print(comparison: Comparison) -> None:
     def cells(each: Any) -> tuple[str, ...]:
         """Return a method with numbers no wider than they must be: .630 [.558, .696]."""
-        used, s, d = each.name == comparison.chosen, each.score, each.difference
-        score, counts = f"{s.value:.3f} [{s.low:.3f}, {s.high:.3f}]", each.counts or {}
+        used, d, counts = each.name == comparison.chosen, each.difference, each.counts or {}
         paired = "" if used else f"{d.value:+.3f} ± {d.high - d.value:.3f}"
-        numbers = (re.sub(r"\b0\.", ".", text) for text in (score, paired))
+        numbers = (re.sub(r"\b0\.", ".", text) for text in (interval(each.score), paired))
         found = (f"{counts[cell]:,}" if counts else "" for cell in ("tp", "fp", "fn"))
         return (f"{each.name}{' *' if used else ''}", *numbers, *found)
 

@@ -32,6 +32,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import all_estimators
 
 from argmaxf._base.validation import check_choice
+from argmaxf.cli.common import needed
 
 ESTIMATORS = ("logistic", "forest", "boosting", "nb", "lightgbm", "xgboost")
 MOST_CATEGORIES = 50  # of one column; rarer ones share a place
@@ -83,22 +84,18 @@ def make_classifier(name: str, seed: int) -> ClassifierMixin:
         return HistGradientBoostingClassifier(random_state=seed)
     if name not in ("lightgbm", "xgboost"):
         return LogisticRegression(max_iter=1000) if name == "logistic" else GaussianNB()
-    try:
-        package: Any = import_module(name)
-    except ModuleNotFoundError:
-        raise ValueError(f"--estimator {name} needs it: pip install {name}") from None
+    package = needed(name, f"--estimator {name}")
     if name == "lightgbm":
         return package.LGBMClassifier(random_state=seed, verbose=-1)
     return package.XGBClassifier(random_state=seed)
 
 
-def model_named(name: str, seed: int = 0) -> str:
+def described(model: Any) -> str:
     """Return a classifier as people know it: its package, its class and what was set.
 
-    >>> model_named("logistic")
+    >>> described(make_classifier("logistic", 0))
     'sklearn LogisticRegression(max_iter=1000)'
     """
-    model = make_classifier(name, seed)
     return f"{type(model).__module__.partition('.')[0]} {' '.join(repr(model).split())}"
 
 
@@ -127,17 +124,9 @@ def behind_preprocessing(X: pl.DataFrame, classifier: Any) -> Pipeline:
     return Pipeline([("columns", columns), ("classifier", classifier)])
 
 
-def skops_io(option: str) -> Any:
-    """Return the module that reads and writes models, or say which option needs it."""
-    try:
-        return import_module("skops.io")
-    except ModuleNotFoundError:
-        raise ValueError(f"{option} needs skops: pip install 'argmaxf[save]'") from None
-
-
 def save_classifier(model: Any, path: Path) -> list[str]:
     """Write a fitted model; return the types to trust when it is loaded."""
-    skops = skops_io("--save")
+    skops = needed("skops.io", "--save", "save")
     skops.dump(model, path)
     return list(skops.get_untrusted_types(file=path))
 
@@ -153,7 +142,7 @@ def load_classifier(path: Path) -> Any:
     ValueError
         If there is no such file, or if something in it cannot be trusted.
     """
-    skops = skops_io("--estimator with a file")
+    skops = needed("skops.io", "--estimator with a file", "save")
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     try:

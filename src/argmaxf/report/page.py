@@ -1,4 +1,4 @@
-"""The comparison as one self-contained HTML page, with Python code that uses its result."""
+"""Self-contained HTML pages: a comparison, with Python code that uses it, and a monitor."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ import argmaxf
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf.comparison.result import Comparison
 from argmaxf.constraints import Constraints
-from argmaxf.displays import (
-    BetaDisplay,
+from argmaxf.displays.empirical import (
     EmpiricalFDisplay,
-    ExpectedFDisplay,
     MethodComparisonDisplay,
-    PriorSensitivityDisplay,
     ReliabilityDisplay,
 )
+from argmaxf.displays.expected import BetaDisplay, ExpectedFDisplay, PriorSensitivityDisplay
+from argmaxf.displays.monitoring import MonitorDisplay
 from argmaxf.empirical.guarantees import GuaranteeError
 from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.estimators.meta import PlainClassifier
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.values import TopSets, expected_f_curve
 from argmaxf.measures import FBeta
+from argmaxf.monitoring.monitor import Monitor, Period
 
 MOST_LABELS = 6  # of many labels the rarest are shown: they are the hard ones
 VERSIONS = ("argmaxf", "numpy", "scipy", "scikit-learn", "polars", "matplotlib")
@@ -76,13 +76,6 @@ def render(
     `made_with` names the classifier and how it was evaluated; `saved` is a model file, as for
     `code`.
     """
-    environment = Environment(
-        loader=PackageLoader("argmaxf.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     rows = comparison.evidence
     if rows is None:
         raise ValueError(
@@ -95,7 +88,9 @@ def render(
     shown = sorted(np.argsort(rows.truth.sum(axis=0), kind="stable")[:MOST_LABELS].tolist())
     shown = shown if np.isfinite(scores).all() else []  # a method without scores has no pictures
     betas = isinstance(comparison.measure, FBeta)
-    return environment.get_template("report.html.j2").render(
+    return _page(
+        "report.html.j2",
+        command,
         comparison=comparison,
         f=comparison.measure.title,
         methods_picture=_methods(comparison),
@@ -112,16 +107,51 @@ def render(
         guaranteed=guaranteed(comparison),
         pooled="folds" in comparison.rated_on,
         code=code(comparison, saved),
-        command=shlex.join(command),
         made_with=made_with,
-        versions=versions(),
     )
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that a page depends on."""
-    python = {"Python": platform.python_version()}
-    return python | {name: metadata.version(name) for name in VERSIONS}
+def render_monitor(monitor: Monitor, periods: Sequence[Period], *, command: Sequence[str]) -> str:
+    """Return the page: alarms, pictures, a table of all periods, limits, how to repeat it."""
+    f, reference = monitor.measure.title, monitor.reference
+    captions = {
+        "f": f"Predicted {f} of each period with its interval; diamonds: {f} of labelled rows.",
+        "rate": "Rate of positives of each period, if only that rate has changed.",
+    }
+    displays = {
+        shows: MonitorDisplay(periods=periods, reference=reference, shows=shows, measure=f)
+        for shows in captions
+    }
+    return _page(
+        "monitoring.html.j2",
+        command,
+        monitor=monitor,
+        reference=reference,
+        periods=periods,
+        alarmed=[each for each in periods if each.alarms],
+        has_labels=any(each.found for each in periods),
+        f=f,
+        pictures=[
+            {"caption": caption, "svg": svg(displays[shows], caption, wide=True)}
+            for shows, caption in captions.items()
+        ],
+    )
+
+
+def _page(template: str, command: Sequence[str], **content: Any) -> str:
+    """Return a page with its content, the command that made it, and the versions it depends on."""
+    environment = Environment(
+        loader=PackageLoader("argmaxf.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    versions = {"Python": platform.python_version()}
+    versions |= {name: metadata.version(name) for name in VERSIONS}
+    return environment.get_template(template).render(
+        command=shlex.join(command), versions=versions, **content
+    )
 
 
 def guaranteed(comparison: Comparison) -> dict[str, float]:

@@ -1,0 +1,236 @@
+"""argmaxf monitor, label-plan and estimate: F of a deployed threshold, with few labels or none."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from argmaxf.cli.common import (
+    INPUT,
+    KINDS,
+    OBJECTIVE,
+    OUTPUT,
+    PROBABILITY,
+    Beta,
+    Files,
+    Force,
+    IntervalLevel,
+    Json,
+    Measure,
+    Nulls,
+    Report,
+    Seed,
+    column,
+    console,
+    interval,
+    measure_named,
+    option,
+    output_file,
+    print_json,
+    print_table,
+    refuse_existing,
+    report_writer,
+    say_where,
+    shown,
+    working,
+)
+
+if TYPE_CHECKING:
+    from argmaxf.monitoring.monitor import Monitor, Period
+
+Probability = Annotated[str, PROBABILITY]
+Threshold = Annotated[
+    float, option(INPUT, "The deployed threshold: rows with at least this are selected.")
+]
+
+
+def monitor(
+    reference: Annotated[str, typer.Argument(help="Rows at deployment, not used in training.")],
+    files: Annotated[list[str], typer.Argument(help=f"Later rows: {KINDS}.", metavar="FILE")],
+    probability: Probability,
+    threshold: Threshold,
+    time: Annotated[
+        str | None, column(INPUT, "The column of periods; without it each file is a period.")
+    ] = None,
+    every: Annotated[
+        str | None, option(INPUT, "Length of a period, such as 1d or 1w; rounds times down.")
+    ] = None,
+    label: Annotated[
+        str | None, column(INPUT, "The column of labels: 0, 1, or empty where not known.")
+    ] = None,
+    nulls: Nulls = "raise",
+    beta: Beta = 1.0,
+    measure: Measure = "fbeta",
+    alpha: Annotated[
+        float, option(OBJECTIVE, "Probability of any alarm over the whole run if nothing changes.")
+    ] = 0.05,
+    confidence_level: IntervalLevel = 0.95,
+    report: Report = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Predict F of a deployed threshold period by period, with alarms where rows have changed."""
+    from argmaxf._base.atomic_write import writing, written_whole
+    from argmaxf.monitoring.files import monitor_files
+
+    refuse_existing([report], [reference, *files], force=force)
+    with ExitStack() as stack:
+        if report is not None:
+            render, out = (
+                report_writer("render_monitor"),
+                stack.enter_context(written_whole(report)),
+            )
+        with working("reading"):
+            watched, periods = monitor_files(
+                reference,
+                files,
+                probability,
+                threshold,
+                time=time,
+                every=every,
+                label=label,
+                nulls=nulls,
+                beta=beta,
+                measure=measure_named(measure),
+                confidence_level=confidence_level,
+                false_alarm_rate=alpha,
+            )
+        if report is not None:
+            with working("writing the report"), writing(report):
+                page = render(watched, periods, command=["argmaxf", *sys.argv[1:]])
+                out.write_text(page, encoding="utf-8")
+    if as_json:
+        settings = {"threshold": threshold, "measure": str(watched.measure), "alpha": alpha}
+        described = {"reference": asdict(watched.reference), "periods": list(map(asdict, periods))}
+        print_json({**settings, **described, "report": None if report is None else str(report)})
+        return
+    _print(watched, periods)
+    if report is not None:
+        say_where("report", report)
+
+
+def _print(watched: Monitor, periods: list[Period]) -> None:
+    """Print a table of the periods and what follows from it."""
+    out, f = console(), watched.measure.title
+    has_labels = any(each.found for each in periods)
+    found = (f"{f} of\nlabelled rows",) if has_labels else ()
+    head = ("period", "alarms", "rows", "selected", f"predicted {f}", "rate of positives")
+    rows = [
+        (
+            each.name,
+            ", ".join(alarm.split()[0] for alarm in each.alarms),
+            f"{each.n:,}",
+            f"{each.selected:,}",
+            interval(each.predicted.f),
+            interval(each.rate, ".4f"),
+            f"{each.best_threshold:.4g}",
+            f"{each.loss:.3f}",
+            *((interval(each.found) if each.found else "",) if has_labels else ()),
+        )
+        for each in (watched.reference, *periods)
+    ]
+    print_table(out, (*head, "best\nthreshold", "loss", *found), rows, texts=2, bold=lambda r: r[1])
+    alarms = sum(bool(each.alarms) for each in periods)
+    out.print(
+        f"{alarms} of {len(periods)} periods raised an alarm; if nothing changes, the probability "
+        f"of any alarm is at most {watched.false_alarm_rate:g}. A change in how often rows with "
+        "the same probability are positive raises no alarm without labels: label some rows with "
+        "argmaxf label-plan.",
+        soft_wrap=True,
+    )
+
+
+def label_plan(
+    files: Files,
+    probability: Probability,
+    threshold: Threshold,
+    budget: Annotated[int, option(OBJECTIVE, "How many rows to label.")],
+    output: Annotated[Path, output_file("The CSV file to write, with a column to fill in.")],
+    labelled: Annotated[
+        Path | None,
+        option(
+            INPUT, "A plan of these files that is filled in: other rows are drawn by its labels."
+        ),
+    ] = None,
+    target: Annotated[
+        str,
+        option(
+            OBJECTIVE, "What the labels are to tell: value (of F), or threshold (the best one)."
+        ),
+    ] = "value",
+    beta: Beta = 1.0,
+    measure: Measure = "fbeta",
+    label: Annotated[str, option(OUTPUT, "Name of the column to fill in.")] = "label",
+    seed: Seed = 0,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Draw the rows whose labels tell most about F, as a CSV file to fill in."""
+    from argmaxf.monitoring.plan_files import beside, plan_files
+
+    inputs = [*files, *([str(labelled)] if labelled else [])]
+    refuse_existing([output, beside(output)], inputs, force=force)
+    with working("drawing rows"):
+        plan = plan_files(
+            files,
+            probability,
+            threshold,
+            budget,
+            output,
+            label=label,
+            labelled=labelled,
+            target=target,
+            beta=beta,
+            measure=measure_named(measure),
+            random_state=seed,
+        )
+    selected = int(plan.selected[plan.indices].sum())
+    if as_json:
+        counts = {"rows": plan.n, "drawn": budget, "selected": selected}
+        print_json({**counts, "output": str(output), "beside": str(beside(output))})
+        return
+    console().print(
+        f"{budget:,} of {plan.n:,} rows, {selected:,} of them selected, are in {shown(output)}. "
+        f"Fill in 0 or 1 in column {shown(label)}; fewer labels do, from the top. Keep "
+        f"{shown(beside(output).name)} beside it, then run: argmaxf estimate {shown(output)}",
+        soft_wrap=True,
+    )
+
+
+def estimate(
+    plan: Annotated[Path, typer.Argument(help="The CSV file of label-plan, filled in.")],
+    confidence_level: IntervalLevel = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Estimate F from the labels of a plan, and the threshold that is best by them."""
+    from argmaxf.expected.maximize import maximize_expected_f
+    from argmaxf.monitoring.labelling import estimate_f
+    from argmaxf.monitoring.plan_files import read_plan
+
+    read = read_plan(plan)
+    found = estimate_f(read.labels, read.plan, confidence_level=confidence_level)
+    best = maximize_expected_f(read.plan.recalibrate(read.labels), measure=read.plan.measure)
+    threshold = float(read.plan.p[best.selected].min()) if best.k else None
+    labels, before = read.labels.size, read.plan.labelled[1]
+    positives = int(read.labels.sum()) + int(before.sum())
+    if as_json:
+        record: dict[str, Any] = {"measure": str(read.plan.measure), **asdict(found)}
+        record |= {"labels": labels + before.size, "positives": positives, "rows": read.plan.n}
+        print_json(record | {"threshold": read.threshold, "best_threshold": threshold})
+        return
+    out, f = console(), read.plan.measure.title
+    earlier = f" and {before.size:,} of earlier plans" if before.size else ""
+    out.print(
+        f"{f} at the threshold {read.threshold:.6g}: [bold]{shown(interval(found))}[/bold], from "
+        f"{labels:,} of {read.budget:,} labels{earlier}, {positives:,} of them positive.",
+        soft_wrap=True,
+    )
+    if not found.reliable:
+        out.print("The interval may hold less often than stated: see argmaxf.estimate_f.")
+    if threshold is not None:
+        out.print(f"Best threshold by these labels: {threshold:.6g}.")
