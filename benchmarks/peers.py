@@ -1,8 +1,8 @@
 """Other packages on the families where they fail: time, and expected F1 lost against the optimum.
 
 Runs what is installed: pip install --group peers. Regret is (best E[F1] - theirs) / best.
-`python -m benchmarks.peers` prints the table of docs/other-packages.md: regret and time for one
-set.
+`python -m benchmarks.peers` prints the table of docs/background/other-packages.md: regret and time
+for one set.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ suppress_warnings = ["toc.not_included"]
 WIDE = (
     "which-function",
     "warnings",
-    "other-packages",
+    "background/other-packages",
     "background/benchmarks",
     "background/notation",
     "background/method-study",

@@ -10,7 +10,7 @@ from tests.test_docs import FLAGS
 
 PAGE = (ROOT / "docs" / "howto" / "services.md").read_text(encoding="utf-8")
 SETTING, *RECIPES = re.split(r"^## ", PAGE, flags=re.MULTILINE)
-PACKAGES = {"MLflow": ["mlflow"], "skops": ["skops"], "FastAPI": ["fastapi", "httpx"]}
+PACKAGES = {"MLflow": ["mlflow"], "FastAPI": ["fastapi", "httpx"]}
 
 
 @pytest.mark.filterwarnings("ignore")  # of other packages

@@ -58,8 +58,8 @@ class SavedThreshold:
     >>> X, y = make_classification(2000, weights=[0.9], random_state=0)
     >>> model = ThresholdFClassifier(LogisticRegression()).fit(X, y)
     >>> saved = SavedThreshold.from_json(SavedThreshold.of(model).to_json())
-    >>> bool((saved.select(model.predict_proba(X)[:, 1]) == model.predict(X)).all())
-    True
+    >>> int((saved.select(model.predict_proba(X)[:, 1]) != model.predict(X)).sum())
+    0
     >>> saved.provenance["rows"], saved.provenance["positives"]
     (2000, [208])
     """
