@@ -58,6 +58,13 @@ def test_threshold_is_that_of_the_arrays(engine, held):
     )
 
 
+@pytest.mark.parametrize("start", [2**53, -(2**53) - 3, 2**60])
+def test_whole_scores_that_floats_would_merge_are_refused_on_every_engine(engine, start):
+    frame = engine.frame(pa.table({"y": [0, 0, 1, 1], "s": [start + i for i in range(4)]}))
+    with pytest.raises(ValueError, match="column 's' must hold numbers that a float holds exactly"):
+        tune(frame, label="y", score="s")
+
+
 @pytest.mark.slow_on_clusters
 def test_segments_have_the_thresholds_of_the_arrays(engine, held):
     data = rows()

@@ -51,6 +51,8 @@ T = TypeVar("T")
 MISSING, WRONG = 2, 3  # labels that are none
 Rows = tuple[Any, Any, Any]  # labels as bytes, scores, and weights or None
 TEXTS = (nw.String, nw.Categorical, nw.Enum)
+WIDE = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128)  # integers, maybe beyond EXACT
+EXACT = 2**53  # from it on, doubles do not hold every integer
 COUNTED = tuple(f"argmaxf_{name}" for name in ("true", "predicted", "positives", "rows", "bad"))
 
 
@@ -77,6 +79,7 @@ class LabelledTable:
         columns = (score,) if weight is None else (score, weight)
         table = Table.of(frame, columns, by, nulls, beside=[label])
         check_label(table.frame, label, pos_label)
+        check_exact(table.frame, score)
         return cls(table, label, pos_label)
 
     @property
@@ -166,6 +169,22 @@ def check_label(frame: Frame, label: str, pos_label: Any) -> None:
         raise ValueError(
             f"pos_label must be a value of column {label!r} ({kind}), got {pos_label!r}"
         )
+
+
+def check_exact(frame: Frame, score: str) -> None:
+    """Refuse whole numbers that floats may not equal: different scores would become one."""
+    if frame.collect_schema()[score] not in WIDE:
+        return
+    ends = frame.select(nw.col(score).min().alias("low"), nw.col(score).max().alias("high"))
+    found: Any = engine_of(frame).run(ends).row(0)
+    for end in found:
+        if (
+            isinstance(end, int | float | np.number) and abs(end) >= EXACT
+        ):  # Dask has floats where a part is empty
+            raise ValueError(
+                f"column {score!r} must hold numbers that a float holds exactly, got {end}; "
+                "subtract a common offset, or pass ranks"
+            )
 
 
 def refuse_absent(label: str, pos_label: Any) -> NoReturn:
