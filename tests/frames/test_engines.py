@@ -318,6 +318,25 @@ def test_a_frame_that_changes_before_any_of_its_passes_is_never_decided_wrongly(
     assert all("must have the same rows each time it is read" in each for each in refused)
 
 
+def test_a_frame_that_changes_after_its_items_are_counted_is_refused(little_memory):
+    """Few positives: counts of all items say where the band is, and the next pass reads it."""
+    versions = [
+        scores(20_000) ** 20,
+        np.full(20_000, 0.6),
+        np.append(1e-3 * scores(19_500), np.ones(500)),
+    ]
+    reads = iter([0, 0, 1])
+
+    def other(column):
+        if len(column) < 10_000:  # asked for the type
+            return column
+        return pl.Series(versions[next(reads, 2)])
+
+    frame = pl.LazyFrame({"p": versions[0]}).select(pl.col("p").map_batches(other))
+    with pytest.raises(ValueError, match="must have the same rows each time it is read"):
+        decisions(frame, "p")
+
+
 def test_a_billion_equal_values_twice():
     # counts in the summary stand for rows: 0.3 and 0.1, a billion times each
     groups = Groups.of_values(np.array([0.3, 0.1]), np.array([1e9, 1e9]))

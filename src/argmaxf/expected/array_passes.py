@@ -39,7 +39,7 @@ class BatchPasses:
 
     def counts(self, sampled: bool = False) -> Counts:
         """Count the items in bins, or a sample of each batch, which stands for all of it."""
-        counts: Any = np.sum(self.each(_estimated if sampled else _counted), axis=0)
+        counts: Any = np.sum(self.each(_estimated if sampled else counted), axis=0)
         self.n = round(float(counts.sum()))
         return Counts(counts[None], 1.0)
 
@@ -103,7 +103,7 @@ class ArrayPasses(BatchPasses):
             return super().counts()
         whole = self.n // stride * stride
         sample = self.p[:whole].reshape(-1, stride)[:, :run].reshape(-1)
-        return Counts(_counted(sample)[None], self.n / sample.size)
+        return Counts(counted(sample)[None], self.n / sample.size)
 
 
 def _estimated(p: NDArray[Any]) -> Floats:
@@ -111,10 +111,10 @@ def _estimated(p: NDArray[Any]) -> Floats:
     run, stride = 16, 2048
     whole = p.size // stride * stride
     sample = p[:whole].reshape(-1, stride)[:, :run].reshape(-1) if whole else p
-    return np.multiply(_counted(sample), p.size / max(sample.size, 1))
+    return np.multiply(counted(sample), p.size / max(sample.size, 1))
 
 
-def _counted(items: NDArray[Any]) -> Ints:
+def counted(items: NDArray[Any]) -> Ints:
     """Count items in bins; raise NotAProbability if a value is none."""
     p = contiguous(items)
     counts = np.zeros(pass_kernels.BINS, np.int64)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.validation import NotAProbability, Segments
 from argmaxf.expected import band, pass_kernels, refine
-from argmaxf.expected.array_passes import BatchPasses
+from argmaxf.expected.array_passes import BatchPasses, counted
 from argmaxf.expected.by_segment import decide_by, decide_each
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.sources import ArraySource
@@ -347,6 +347,16 @@ class ColumnPasses(BatchPasses):
         done = on_partitions(self._items, partial(_on_partition, work), at_once=1 << 20)
         return [result for results in done for result in results]
 
+    def counts(self, sampled: bool = False) -> band.Counts:
+        """Count the items in bins; of all items Σ p is taken as well, for other passes to meet."""
+        if sampled:
+            return super().counts(sampled)
+        tables, totals = zip(*self.each(_counted_and_summed), strict=True)
+        self._same(float(np.sum(totals)))
+        table = np.sum(tables, axis=0)
+        self.n = int(table.sum())
+        return band.Counts(table[None], 1.0)
+
     def above(self, cut: Floats) -> Floats:
         """Return Σ p, how many items are above a threshold, and their Σ p."""
         sums = super().above(cut)
@@ -384,6 +394,11 @@ def check_same(before: float, after: float) -> None:
     """Refuse a frame of which numbers are not the same as in the pass before, if there was one."""
     if abs(after - before) > 1e-9 * before:
         raise ValueError(f"{CHANGED}, got {before!r} in all and then {after!r}")
+
+
+def _counted_and_summed(p: NDArray[Any]) -> tuple[Ints, float]:
+    """Count items in bins, and sum them up."""
+    return counted(p), float(p.sum(dtype=np.float64))
 
 
 def _on_partition(work: Callable[[NDArray[Any]], T], part: Any) -> list[T]:
