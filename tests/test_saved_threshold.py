@@ -148,6 +148,10 @@ def test_a_function_of_ones_own_is_not_saved_as_a_measure(data):
         ({"calibration": [[[{"sigmoid": {"slope": 1}}]]]}, "damaged"),
         ({"calibration": [[[{"pickle": "gA=="}]]]}, "damaged"),
         ({"calibration": []}, "damaged: calibration must be for 1 labels"),
+        ({"calibration": [[[]]]}, "damaged: calibration must hold a curve for each model"),
+        ({"thresholds": [10**400]}, "damaged: int too large"),
+        ({"expected": [math.nan]}, "damaged: value, expected and interval must be numbers"),
+        ({"interval": [0.1, 0.2, math.inf]}, "damaged: value, expected and interval must be"),
     ],
 )
 def test_what_is_damaged_or_newer_is_refused(change, message, tmp_path):
@@ -158,7 +162,7 @@ def test_what_is_damaged_or_newer_is_refused(change, message, tmp_path):
         SavedThreshold.load(path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "\x00", "[" * 10**5])
 def test_what_is_no_such_json_is_refused(text):
     with pytest.raises(ValueError, match="not a saved threshold"):
         SavedThreshold.from_json(text)

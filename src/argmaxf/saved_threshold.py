@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 import argmaxf
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.atomic_write import write_whole
+from argmaxf._base.validation import DAMAGED
 from argmaxf.measures import MEASURES, Measure, MeasureLike, as_measure
 
 FORMAT, VERSION = "argmaxf threshold", 1
@@ -216,7 +217,7 @@ class SavedThreshold:
         """
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"not a saved threshold: {error}") from None
         if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
             raise ValueError(f"not a saved threshold: its format must be {FORMAT!r}")
@@ -233,7 +234,7 @@ class SavedThreshold:
             made._check()
             if made.measure is not None:
                 object.__setattr__(made, "measure", _measure(dict(data["measure"])))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except DAMAGED as error:
             raise ValueError(f"the saved threshold is damaged: {error}") from None
         return made
 
@@ -285,10 +286,13 @@ class SavedThreshold:
         if self.interval is not None and len(self.interval) != 3:
             raise ValueError(f"interval must have three numbers, got {self.interval!r}")
         numbers = [*(self.value or []), *(self.expected or []), *(self.interval or [])]
-        if not all(isinstance(number, int | float) for number in numbers):
+        if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
             raise ValueError(f"value, expected and interval must be numbers, got {numbers!r}")
         if self.calibration is not None and len(self.calibration) != n:
             raise ValueError(f"calibration must be for {n} labels, got {len(self.calibration)}")
+        for label in self.calibration or []:
+            if not label or not all(label):
+                raise ValueError("calibration must hold a curve for each model, got none")
         for member in (m for label in self.calibration or [] for m in label):
             for curve in member:
                 _at(curve, np.zeros(1))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 
 import numpy as np
@@ -242,9 +243,12 @@ def test_a_plan_without_its_other_file_or_of_other_rows_is_refused(plan, capsys)
     table.select("name", p=1 - pl.col("p")).write_csv(scores)
     assert draw(scores, second, "--labelled", str(path)) == 2
     assert "must be a plan of the same rows and threshold" in capsys.readouterr().err
-    path.with_suffix(".json").write_text("{}")
-    assert run(["estimate", str(path)]) == 2
-    assert "is not a plan that this argmaxf can read" in capsys.readouterr().err
+    state = json.loads(path.with_suffix(".json").read_text())
+    wrong = [{}, state | {"rows": [2**70]}, state | {"p": [math.nan] * len(state["p"])}]
+    for damaged in [*map(json.dumps, wrong), "[" * 10**5]:
+        path.with_suffix(".json").write_text(damaged)
+        assert run(["estimate", str(path)]) == 2
+        assert "is not a plan that this argmaxf can read" in capsys.readouterr().err
     path.with_suffix(".json").unlink()
     assert run(["estimate", str(path)]) == 2
     assert "an estimate needs it" in capsys.readouterr().err

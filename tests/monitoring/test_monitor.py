@@ -118,6 +118,23 @@ def test_a_damaged_file_is_refused(tmp_path, content, says):
         Monitor.load(tmp_path / "m.json")
 
 
+def test_a_file_with_periods_that_cannot_be_is_refused(tmp_path):
+    monitor = Monitor(0.5, [0.2, 0.7])
+    monitor.update([0.1, 0.8], period="a")
+    monitor.save(tmp_path / "m.json")
+    state = json.loads((tmp_path / "m.json").read_text())
+    (period,) = state["periods"]
+    twice = period | {"rows": period["rows"] | {"true positives": period["rows"]["others"]}}
+    too_many = twice | {"rows": twice["rows"] | {"false positives": period["rows"]["others"]}}
+    for periods, says in (
+        ([period, period], "two periods are called 'a'"),
+        ([too_many], "it has 1 selected rows, got 2 labels of such rows"),
+    ):
+        (tmp_path / "m.json").write_text(json.dumps(state | {"periods": periods}))
+        with pytest.raises(ValueError, match=says):
+            Monitor.load(tmp_path / "m.json")
+
+
 def test_a_file_of_a_newer_version_is_refused(tmp_path):
     Monitor(0.5, [0.2, 0.7]).save(tmp_path / "m.json")
     state = json.loads((tmp_path / "m.json").read_text())

@@ -47,6 +47,7 @@ from argmaxf._base.arrays import Floats, Ints
 from argmaxf._base.atomic_write import write_whole
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
+    DAMAGED,
     NotAProbability,
     as_labels,
     as_probabilities,
@@ -453,15 +454,7 @@ class Monitor:
         """Add rows to a period, test them and their labels, and return its results."""
         if not rows:
             raise ValueError(f"period {name!r} must have rows, got none")
-        before = self._rows.get(name, _Rows())
-        for side, (hit, miss) in SIDES.items():
-            known = sum((before + rows).counts(hit, miss))
-            there = (before + rows)[side].n
-            if known > there:
-                raise ValueError(
-                    f"labels must be of rows of period {name!r}, each labelled once: it has "
-                    f"{there:,} {WORDS[side]} rows, got {known:,} labels of such rows"
-                )
+        _check_labels(name, self._rows.get(name, _Rows()) + rows)
         self._test(name, rows)
         return self[name]
 
@@ -667,21 +660,27 @@ class Monitor:
             found._looks = check_whole("looks", state["looks"])
             found._refer_to(_unpacked(state["reference"]))
             for period in state["periods"]:
-                name = str(period["name"])
+                if (name := str(period["name"])) in found._rows:
+                    raise ValueError(f"two periods are called {name!r}")
                 found._rows[name] = _unpacked(period["rows"])
+                _check_labels(name, found._rows[name])
                 found._alarms[name] = [str(each) for each in period["alarms"]]
-        except (
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            ArithmeticError,
-            RecursionError,
-        ) as error:
+        except DAMAGED as error:
             raise ValueError(
                 f"{path} is not a monitor that this argmaxf can read: {error}"
             ) from None
         return found
+
+
+def _check_labels(name: str, rows: _Rows) -> None:
+    """Refuse more labels than there are rows."""
+    for side, (hit, miss) in SIDES.items():
+        known, there = sum(rows.counts(hit, miss)), rows[side].n
+        if known > there:
+            raise ValueError(
+                f"labels must be of rows of period {name!r}, each labelled once: it has "
+                f"{there:,} {WORDS[side]} rows, got {known:,} labels of such rows"
+            )
 
 
 def _values(sketch: ProbabilitySketch) -> tuple[Floats, Floats]:

@@ -19,7 +19,7 @@ import polars as pl
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.atomic_write import writing, written_whole
-from argmaxf._base.validation import check_unit_interval
+from argmaxf._base.validation import DAMAGED, as_probabilities, check_unit_interval
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
 from argmaxf.files.column import Column
 from argmaxf.files.inputs import find_inputs
@@ -115,7 +115,7 @@ def read_plan(path: Path) -> FilledPlan:
         if state["format"] != FORMAT or state["version"] > VERSION:
             raise ValueError(f"format {state['format']!r}, version {state['version']!r}")
         rows, before = np.array(state["rows"], np.int64), np.array(state["before"], np.int64)
-        p, chosen = np.array(state["p"], np.float64), np.array(state["selected"], np.bool_)
+        p, chosen = as_probabilities("p", state["p"], ndim=1), np.array(state["selected"], np.bool_)
         known = np.array(state["labels"], np.bool_)
         rest = [ProbabilitySketch.from_bytes(base64.b64decode(each)) for each in state["rest"]]
         kind = dict(state["measure"])
@@ -123,7 +123,7 @@ def read_plan(path: Path) -> FilledPlan:
         threshold, names = float(state["threshold"]), (str(state["row"]), str(state["label"]))
         if not rows.size + before.size == p.size == chosen.size or known.size != before.size:
             raise ValueError("numbers of rows do not agree")
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except DAMAGED as error:
         raise ValueError(f"{other} is not a plan that this argmaxf can read: {error}") from None
     found = _labels(path, *names, rows + 1)
     order = np.argsort(np.isnan(found), kind="stable")  # labelled rows first
