@@ -178,9 +178,8 @@ def check_exact(frame: Frame, score: str) -> None:
     ends = frame.select(nw.col(score).min().alias("low"), nw.col(score).max().alias("high"))
     found: Any = engine_of(frame).run(ends).row(0)
     for end in found:
-        if (
-            isinstance(end, int | float | np.number) and abs(end) >= EXACT
-        ):  # Dask has floats where a part is empty
+        # Dask has floats where a partition is empty
+        if isinstance(end, int | float) and abs(end) >= EXACT:
             raise ValueError(
                 f"column {score!r} must hold numbers that a float holds exactly, got {end}; "
                 "subtract a common offset, or pass ranks"
