@@ -32,15 +32,15 @@ from argmaxf.measures import MeasureLike
 
 @dataclass(eq=False, repr=False)
 class AutoFClassifier(MetaFClassifier):
-    """A classifier that finds out which method gives the highest F_β on the data at hand.
+    """A classifier that chooses the method with the highest F_β by cross-validation.
 
-    It compares the classifier as it is (threshold 0.5), with a tuned threshold
-    (`ThresholdFClassifier`), with the highest expected F (`ExpectedFClassifier`), a linear model
-    trained for F (`SoftFClassifier`), the blend of the last two (`BlendFClassifier`) and any others
-    given, on held-out rows, paired. Of methods too close to tell apart it takes the one that lost
-    least on 116 real data sets, the blend where there is one (docs/background/method-study.md).
-    `report_` has the scores and the reason. `predict` warns (`ShiftWarning`) when a batch looks
-    unlike the training data.
+    It compares five methods on the same held-out rows: the classifier at threshold 0.5, with a
+    tuned threshold (`ThresholdFClassifier`), and with the highest expected F
+    (`ExpectedFClassifier`); a linear model trained for F (`SoftFClassifier`); and expected F with
+    the mean of the probabilities of both models (`BlendFClassifier`). If the best methods are too
+    close to tell apart, it uses the one that lost least on 116 real data sets, which is the blend
+    where possible (docs/background/method-study.md). `report_` has the scores and the reason.
+    `predict` warns (`ShiftWarning`) when a batch looks unlike the training data.
 
     Cost: the classifier is fitted once for each fold and once on all rows; a method that trains its
     own model once for each fold, and once more where it is chosen.
@@ -58,10 +58,10 @@ class AutoFClassifier(MetaFClassifier):
     cv : int, float, splitter object or list of splits, default=5
         How rows are held out, as in `ThresholdFClassifier`.
     set_size : int, default=None
-        How many rows will be predicted at a time, where F will be measured on such sets. Methods
-        are then compared on sets of that size drawn from each fold; by default on whole folds. 1
-        is online prediction: methods are compared by the F of all rows, each decided alone, and the
-        one chosen decides so.
+        The number of rows that will be predicted at a time, if F will be measured on such sets.
+        Methods are then compared on sets of this size drawn from each fold; by default on whole
+        folds. 1 is for online prediction: each row is decided alone, both in the comparison, which
+        measures the F of all rows, and by `predict`.
     constraints : dict of str to float, default=None
         What to guarantee: `min_precision`, `min_recall` and `max_selected_rate`, the largest part
         of the rows to be predicted positive, as in ``{"min_precision": 0.8}``. Only methods that

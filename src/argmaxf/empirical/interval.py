@@ -74,8 +74,8 @@ def f_interval(
     Notes
     -----
     The result is the same on every call: quantiles are taken over a fixed set of points. Cost: O(n)
-    and about 2 ms per label, and O(n labels²) for an average. Simulated coverage is in
-    docs/background/interval-coverage.md: at least the stated one but for the noise of simulation.
+    and about 2 ms per label, and O(n labels²) for an average. In simulations the coverage is at
+    least the stated one, up to noise (docs/background/interval-coverage.md).
 
     References
     ----------

@@ -198,12 +198,13 @@ def maximize_empirical_f(
         together, whose precision, recall and rate are means of those of the segments. Each segment
         is then tested at a higher confidence level: 0.975 for each of two segments if it is 0.95.
     smoothing : float, default=0.0
-        If fewer rows than this are positive, the threshold is chosen by smoothed labels: a mean of
-        the labels and of a logistic curve in the rank of the score, whose weight falls from 1 to 0
-        as positives rise to `smoothing`. For new rows, 50 is better than 0 where positives are few
-        (docs/background/studies.md). The value and the constraints remain those of the labels.
-        Labels of a table and segments are smoothed each by itself, and not where a threshold
-        separates them. Not with `confidence_level` or `average="samples"`.
+        If fewer rows than this are positive, the labels are smoothed before the threshold is
+        chosen: each is averaged with a logistic curve of the rank of its score. The weight of the
+        curve falls from 1 to 0 as the number of positives rises to `smoothing`. For new rows, 50 is
+        better than 0 where positives are few (docs/background/studies.md). The value and the
+        constraints remain those of the labels. Each column and each segment is smoothed separately,
+        unless a threshold separates its classes. Not with `confidence_level` or
+        `average="samples"`.
     pos_label : scalar, optional
         The positive label, if the labels are not 0 and 1; all others are negative.
 

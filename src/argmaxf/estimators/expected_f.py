@@ -432,8 +432,8 @@ class ExpectedFClassifier(ProbabilityFClassifier):
     Attributes
     ----------
     estimators_ : list
-        The fitted classifiers, those of each fold in turn; one per label where one cannot hold them
-        all.
+        The fitted classifiers, those of each fold in turn; one per label if the classifier takes a
+        single label only.
     calibration_ : str, regressor or None
         The form of calibration in use.
     calibration_issue_ : str or None

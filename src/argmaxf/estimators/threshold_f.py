@@ -70,7 +70,7 @@ class TuningRows(NamedTuple):
 class ThresholdFClassifier(ScoreFClassifier):
     """A classifier whose decision threshold is tuned for F_β, exactly (ML^δ in the paper).
 
-    For labels with few positives the threshold is chosen by smoothed labels, see `smoothing`.
+    Labels with few positives are smoothed before the threshold is chosen (see `smoothing`).
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ class ThresholdFClassifier(ScoreFClassifier):
         The rate of positives in deployment, if it differs from training: a number, or one for each
         label; for a multiclass target the share of each class. Held-out rows are weighted to that
         rate. `"estimate"` takes the most likely rate of each batch, which is then decided as a
-        whole; `freeze(X_reference)` keeps the rate of some rows. Right under prior shift only
-        (docs/distribution-shift.md). Not with `confidence_level`, which is about rows as in
+        whole; `freeze(X_reference)` keeps the rate of some rows. This is right under prior shift
+        only (docs/distribution-shift.md). Not with `confidence_level`, which is about rows as in
         training.
     pos_label : scalar, default=None
         The positive class of a binary target; by default the last in sorted order.
@@ -122,8 +122,8 @@ class ThresholdFClassifier(ScoreFClassifier):
     Attributes
     ----------
     estimators_ : list of estimator
-        The classifier fitted on all rows, or on those not held out; one per label where it cannot
-        hold them all.
+        The classifier fitted on all rows, or on those not held out; one per label if it takes a
+        single label only.
     threshold_ : float or ndarray of shape (n_labels,)
         The threshold on probabilities: ``predict_proba(X)[:, 1] >= threshold_`` is `predict` for a
         binary target. Without `predict_proba` it is a threshold on the decision scores. It is NaN
@@ -132,7 +132,7 @@ class ThresholdFClassifier(ScoreFClassifier):
     log_odds_threshold_ : float, ndarray of shape (n_labels,) or None
         The same threshold on log-odds; None where the classifier has no such scores.
     f_ : float or ndarray of shape (n_labels,)
-        The F_β, or the measure, reached there, on the scores the threshold was tuned on.
+        The measure at the threshold, on the scores on which it was tuned.
     threshold_std_ : float or ndarray of shape (n_labels,)
         The standard deviation of `threshold_`, estimated from disjoint parts of the data; NaN where
         there are too few positives, and where labels share a threshold.
@@ -147,8 +147,8 @@ class ThresholdFClassifier(ScoreFClassifier):
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y = make_classification(2000, weights=[0.95], class_sep=0.7, random_state=0)
     >>> tuned = ThresholdFClassifier(LogisticRegression()).fit(X, y)
-    >>> tuned.response_method_, tuned.threshold_ < 0.5
-    ('predict_proba', True)
+    >>> tuned.response_method_, round(tuned.threshold_, 2)
+    ('predict_proba', 0.35)
     """
 
     estimator: Any

@@ -71,7 +71,7 @@ def maximize_expected_f(
         Value of F when nothing is positive and nothing is predicted. If it is above 0, selecting
         nothing can be the best decision.
     ties : {"split", "together"}, default="split"
-        ``"split"`` may select only some of several equal probabilities, the first ones;
+        With ``"split"``, the decision may select only the first of several equal probabilities;
         ``"together"`` gives equal probabilities equal labels.
     by : array-like of shape (n,), optional
         The segment of each item of a vector. Each segment is decided separately, and all limits
@@ -104,9 +104,9 @@ def maximize_expected_f(
     -----
     The time is O(n), without sorting, above 16,384 items, and above 2,048 items if some hundreds of
     them are positive. Besides the input and the mask, at most n/16 items are held in memory (up to
-    a million items, also a copy in double precision if the input has another type). Other sets are
-    sorted, and all of them for G-mean. With chance constraints, the items are sorted and every k is
-    evaluated: O(n log n) time and about 10 numbers per item in memory.
+    a million items, also a copy in double precision if the input has another type). All other sets
+    are sorted, and for G-mean every set. With chance constraints, the items are sorted and every k
+    is evaluated: O(n log n) time and about 10 numbers per item in memory.
 
     References
     ----------

@@ -110,10 +110,10 @@ def decide(
     min_recall: float | None = None,
     confidence_level: float | None = None,
 ) -> T:
-    """Return the frame with a column of labels added, those with the highest expected F.
+    """Return the frame with a column of labels that have the highest expected F.
 
     The labels are those of `maximize_expected_f`. Only the probabilities are read, and a lazy frame
-    stays lazy: the threshold is found now, the labels are made when the frame is collected.
+    stays lazy: the threshold is computed immediately, and the labels when the frame is collected.
 
     Parameters
     ----------

@@ -101,9 +101,8 @@ def segment(
 
         E[(2 T_k + s) / (k + S + s)]
 
-    (T true positives, S positives, s = `smooth`) is maximized over k, exactly.
-    Everything runs on the device of `probs`, in double precision from the
-    exact values of its numbers; gradients are ignored.
+    (T true positives, S positives, s = `smooth`) is maximized over k, exactly. The computation runs
+    on the device of `probs`, in double precision. Gradients are ignored.
 
     Parameters
     ----------
