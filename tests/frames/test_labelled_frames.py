@@ -114,6 +114,23 @@ def test_positive_label_may_be_text(engine):
         tune(frame, label="y", score="score")
 
 
+@pytest.mark.parametrize("by", [None, "city"])
+def test_rows_without_weight_do_not_count_in_a_guarantee(by):
+    data = rows(1_000)
+    data["weight"] = (data["row"] % 4 > 0).astype(float)
+    options = {"min_recall": 0.5, "confidence_level": 0.9}
+    frame = pa.table(data)
+    found = tune(frame, label="y", score="score", weight="weight", by=by, **options)
+    segments = None if by is None else data[by]
+    weight = data["weight"]
+    same(
+        found,
+        maximize_empirical_f(
+            data["y"], data["score"], sample_weight=weight, by=segments, **options
+        ),
+    )
+
+
 @pytest.mark.slow_on_clusters
 def test_sketch_of_a_frame_is_that_of_its_arrays(engine):
     data = rows()

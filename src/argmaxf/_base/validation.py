@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf._base.arrays import Ints, tensors_for
+from argmaxf._base.arrays import tensors_for
 
 LEAST_BETA, MOST_BETA = 1e-9, 1e9
 
@@ -377,36 +377,3 @@ def _first(marked: NDArray[np.bool_]) -> Any:
     """Return the first marked position: a number in a vector, else a tuple."""
     place = tuple(np.argwhere(marked)[0].tolist())
     return place[0] if len(place) == 1 else place
-
-
-class Segments(NamedTuple):
-    """The segments of n rows: segment i has the rows order[offsets[i] : offsets[i + 1]]."""
-
-    names: NDArray[Any]  # sorted
-    order: Ints
-    offsets: Ints
-
-    @classmethod
-    def of(cls, by: ArrayLike, n: int) -> Segments:
-        """Read the segment of each row; missing ones are refused. Cost: two sorts."""
-        values = as_classes("by", by, "a segment")
-        if values.shape != (n,):
-            raise ValueError(f"by must hold the segment of each of {n} rows, got {values.shape}")
-        try:
-            names, which, sizes = np.unique(values, return_inverse=True, return_counts=True)
-        except TypeError:
-            raise ValueError("by must hold values that can be sorted, got several types") from None
-        return cls(names, np.argsort(which, kind="stable"), np.append(0, np.cumsum(sizes)))
-
-    @classmethod
-    def of_numbers(cls, numbers: Ints, count: int) -> Segments:
-        """Part rows by the numbers of their segments, from 0 to `count` - 1; some may be empty."""
-        kind = np.uint16 if count <= 1 << 16 else np.int32  # NumPy sorts the first in linear time
-        order = np.argsort(numbers.astype(kind), kind="stable")
-        sizes = np.bincount(numbers, minlength=count)
-        return cls(np.arange(count), order, np.append(0, np.cumsum(sizes)))
-
-    def rows(self) -> Iterator[Ints]:
-        """Yield the rows of each segment."""
-        for first, last in zip(self.offsets, self.offsets[1:], strict=False):
-            yield self.order[first:last]

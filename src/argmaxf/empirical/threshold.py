@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf._base.arrays import Floats
+from argmaxf._base.segments import Segments
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
-    Segments,
     as_positives,
     as_scores,
     as_weights,
@@ -390,9 +390,11 @@ def _by_segment(y: Any, s: Any, weight: Any, average: str | None, segments: Segm
     """Separate the rows by segment; a segment without weight is left out."""
     if y.ndim != 1 or average is not None:
         raise ValueError(f"by is for one column of labels, got shape {y.shape} and {average=}")
+    y, s = segments.sorted(y), segments.sorted(s)
+    weight = None if weight is None else segments.sorted(weight)
     parts = [
         (name, counted(y[rows], s[rows], None if weight is None else weight[rows]))
-        for name, rows in zip(segments.names, segments.rows(), strict=True)
+        for name, rows in zip(segments.names, segments.slices(), strict=True)
     ]
     parts = [(name, items) for name, items in parts if len(items[0])]
     return _Searches("segment", np.array([p[0] for p in parts]), [p[1] for p in parts], None)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools
-from argmaxf._base.validation import Segments
+from argmaxf._base.segments import Segments
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained, probability_of_parts
 from argmaxf.expected.counts import refuse_many
@@ -60,7 +60,7 @@ def decide_each(
     p: NDArray[Any], problem: Problem, segments: Segments, called: Callable[[int], Any]
 ) -> Decision:
     """Decide each segment: all together, or one by one under a chance constraint."""
-    items, offsets = p[segments.order].astype(np.float64), segments.offsets
+    items, offsets = segments.sorted(p).astype(np.float64, copy=False), segments.offsets
     if problem.needs_items:
         refuse_many(int(np.diff(offsets).max()), problem.measure)
 
@@ -83,6 +83,5 @@ def decide_each(
             for i in range(segments.names.size):
                 alone(i)  # names the segment in which something does not hold
             raise
-    selected = np.empty(p.size, np.bool_)
-    selected[segments.order] = decided.selected
+    selected = segments.unsorted(np.asarray(decided.selected))
     return replace(decided, selected=selected, segment=segments.names)

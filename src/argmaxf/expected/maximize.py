@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxf._base.arrays import as_csr, contiguous, is_sparse, selected_cells, tensors_for
+from argmaxf._base.segments import Segments
 from argmaxf._base.validation import (
     NotAProbability,
-    Segments,
     as_real_array,
     check_choice,
     first_bad_probability,

@@ -19,7 +19,8 @@ from argmaxf._base.validation import NotAProbability
 from argmaxf.files.inputs import BROKEN, Input, first_line, reading
 from argmaxf.files.text_tables import as_number, first_ragged, has_commas
 from argmaxf.frames.batches import polars_batches
-from argmaxf.frames.table import Table, unused
+from argmaxf.frames.engines import unused
+from argmaxf.frames.table import Table
 from argmaxf.prior import move_odds
 
 Progress = bool | Callable[[str, int, int | None], None]  # phase, rows so far, rows in all

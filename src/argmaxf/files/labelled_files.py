@@ -23,8 +23,9 @@ from argmaxf.empirical.threshold import Threshold
 from argmaxf.files.column import Column, Progress, Rule, count_rows, phase, refuse_ragged
 from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, reading
 from argmaxf.files.output import Output
+from argmaxf.frames.engines import unused
 from argmaxf.frames.labelled import LabelledTable, Search, evaluate, summarize_labelled
-from argmaxf.frames.table import Key, unused
+from argmaxf.frames.table import Key
 from argmaxf.measures import Interval
 
 

@@ -27,19 +27,24 @@ Arrays = tuple[NDArray[Any], ...]
 
 
 def column_batches(
-    frame: Frame, columns: Sequence[str], rows: int = BATCH_ROWS
+    frame: Frame, columns: Sequence[str], rows: int = BATCH_ROWS, *, ordered: bool = True
 ) -> Iterator[Arrays]:
     """Yield the columns of a frame as arrays, about so many rows at a time; null is NaN.
 
     A query runs once, and the engine streams its result where it can: Polars and DuckDB do, Dask
-    gives a few partitions after the other, Spark the parts of a large result.
+    gives a few partitions after the other, Spark the parts of a large result. Polars joins many
+    times faster where rows need not be `ordered`.
     """
     selected = frame.select(*columns)
-    yield from _READERS.get(selected.implementation, _from_slices)(selected, rows)
+    if selected.implementation is Implementation.POLARS and isinstance(selected, nw.LazyFrame):
+        batches = polars_batches(selected.to_native(), rows, ordered=ordered)
+        yield from (tuple(column.to_numpy() for column in batch) for batch in batches)
+    else:
+        yield from _READERS.get(selected.implementation, _from_slices)(selected, rows)
 
 
-def polars_batches(query: Any, rows: int = BATCH_ROWS) -> Iterator[Any]:
-    """Run a lazy query of Polars out of core; yield data frames in the order of rows.
+def polars_batches(query: Any, rows: int = BATCH_ROWS, *, ordered: bool = True) -> Iterator[Any]:
+    """Run a lazy query of Polars out of core; yield data frames, in the order of rows if asked for.
 
     Unlike `collect_batches`, which just ends where Polars panics, this raises every error.
     """
@@ -53,7 +58,7 @@ def polars_batches(query: Any, rows: int = BATCH_ROWS) -> Iterator[Any]:
     def work() -> None:
         error: BaseException | None = None
         try:
-            query.sink_batches(take, chunk_size=rows, engine="streaming")
+            query.sink_batches(take, chunk_size=rows, maintain_order=ordered, engine="streaming")
         except BaseException as caught:  # panics are no Exception
             error = caught
         ready.put(error)
@@ -77,13 +82,6 @@ def _from_slices(frame: Frame, rows: int) -> Iterator[Arrays]:
     eager: Any = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     for start in range(0, len(eager), rows):
         yield tuple(column.to_numpy() for column in eager[start : start + rows].iter_columns())
-
-
-def _from_polars(frame: Frame, rows: int) -> Iterator[Arrays]:
-    if isinstance(frame, nw.DataFrame):
-        return _from_slices(frame, rows)
-    batches = polars_batches(frame.to_native(), rows)
-    return (tuple(column.to_numpy() for column in batch) for batch in batches)
 
 
 def on_partitions(frame: Frame, work: Callable[[Any], T], at_once: int) -> Iterator[T]:
@@ -118,7 +116,6 @@ def _arrays(batches: Any) -> Iterator[Arrays]:
 
 
 _READERS: dict[Implementation, Callable[[Frame, int], Iterator[Arrays]]] = {
-    Implementation.POLARS: _from_polars,
     # as chunks lie in memory, which are not joined
     Implementation.PYARROW: lambda f, rows: _arrays(f.to_native().to_batches(max_chunksize=rows)),
     Implementation.DUCKDB: lambda f, rows: _arrays(f.to_native().to_arrow_reader(rows)),

@@ -171,7 +171,7 @@ def decide(
     ratios, the column is written to a temporary file in TMPDIR with 8 bytes per row.
 
     With `by`, a first query finds the segments and numbers them; their keys stay in the engine, for
-    DuckDB in a temporary table of its connection. Up to 16 million rows are then read once; more
+    DuckDB in a temporary table of its connection. Up to 33 million rows are then read once; more
     rows are divided into temporary files with 12 bytes per row.
 
     Examples

@@ -16,7 +16,7 @@ import narwhals as nw
 import numpy as np
 from narwhals import Implementation
 
-from argmaxf._base.arrays import Floats
+from argmaxf._base.arrays import Floats, Ints
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 Values = Mapping[str, Floats]  # columns with one number for each segment
@@ -29,6 +29,7 @@ class Numbered(NamedTuple):
 
     frame: Frame
     keys: Frame
+    sizes: Ints  # of the segments
 
 
 class Engine:
@@ -51,9 +52,12 @@ class Engine:
 
     def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:
         """Number the segments of `by` from 0 in a new column; NO_SEGMENT where a key is missing."""
-        keys = self.number_keys(distinct(frame, by), name)
+        (size,) = unused([*by, name], ["argmaxf_rows"])
+        keys = self.number_keys(distinct(frame, by, size), name)
+        sizes = self.run(keys.select(name, size)).sort(name)[size].to_numpy().astype(np.int64)
+        keys = keys.drop(size)
         rows = self.join(frame, keys, by).with_columns(nw.col(name).fill_null(NO_SEGMENT))
-        return Numbered(rows, keys)
+        return Numbered(rows, keys, sizes)
 
     def look_up(self, frame: Frame, name: str, values: Values) -> Frame:
         """Add to each row the values of the segment with its number."""
@@ -93,7 +97,9 @@ class InMemory(Engine):
         numbers = np.full(row.size, NO_SEGMENT)
         numbers[starts] = np.arange(starts.size)
         found = with_arrays(keys[starts], {name: numbers[starts]})
-        return Numbered(with_arrays(frame, {name: numbers[first]}), found)
+        number = numbers[first]
+        sizes = np.bincount(number[number >= 0], minlength=starts.size)
+        return Numbered(with_arrays(frame, {name: number}), found, sizes)
 
 
 class Polars(InMemory):
@@ -139,8 +145,8 @@ class DuckDB(Engine):
         # To group by "a.b" is to group by column b of table a: keys get plain names for it.
         plain = [_new_name() for _ in by]
         aliases = (nw.col(old).alias(new) for old, new in zip(by, plain, strict=True))
-        rows, keys = super().number(frame.with_columns(*aliases), plain, name)
-        return Numbered(rows.drop(*plain), keys)
+        found = super().number(frame.with_columns(*aliases), plain, name)
+        return found._replace(frame=found.frame.drop(*plain))
 
     def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         relation, table, view = keys.to_native(), _new_name(), _new_name()
@@ -164,10 +170,15 @@ class Dask(Engine):
     def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
         rows = frame.to_native()
         plain = as_frame(rows).select(*(key_of(frame, column) for column in by)).to_native()
-        parts = plain.map_partitions(_without_duplicates, meta=plain._meta).compute()  # no shuffle
-        numbers = InMemory().number(as_frame(parts), by, name).keys
-        ids = plain.map_partitions(_merged, numbers.to_native(), name, meta=(name, "int64"))
-        return Numbered(as_frame(rows.assign(**{name: ids})), numbers)
+        (size,) = unused([*by, name], ["argmaxf_rows"])
+        meta = plain._meta.assign(**{size: np.zeros(0, np.int64)})
+        parts = plain.map_partitions(_counted, size, meta=meta).compute()  # no shuffle
+        numbered, keys, _ = InMemory().number(as_frame(parts), by, name)
+        number, counts = (numbered[column].to_numpy() for column in (name, size))
+        there = number >= 0
+        sizes = np.bincount(number[there], counts[there]).astype(np.int64)
+        ids = plain.map_partitions(_merged, keys.to_native(), name, meta=(name, "int64"))
+        return Numbered(as_frame(rows.assign(**{name: ids})), keys, sizes)
 
     def look_up(self, frame: Frame, name: str, values: Values) -> Frame:  # noqa: D102
         rows = frame.to_native()
@@ -235,11 +246,23 @@ def with_arrays(frame: Frame, arrays: Mapping[str, Any]) -> Frame:
     return frame.with_columns(*series)
 
 
-def distinct(frame: Frame, by: Iterable[str]) -> Frame:
-    """Return the keys of segments, each once, in the engine's own types; none with a null."""
+def unused(taken: Iterable[str], wanted: Sequence[str]) -> list[str]:
+    """Return names like those wanted that are not taken, in any case of letters."""
+    there = {name.lower() for name in taken}
+    suffix = ""
+    while any((name + suffix).lower() in there for name in wanted):
+        suffix += "_"
+    return [name + suffix for name in wanted]
+
+
+def distinct(frame: Frame, by: Iterable[str], size: str) -> Frame:
+    """Return each key of a segment once, in the engine's own type, and its rows; none with a null.
+
+    The column `size` has the number of rows.
+    """
     names = list(by)
-    keys = frame.select(*names).group_by(*names).agg(nw.len().alias("argmaxf_rows"))
-    found: Frame = keys.filter(~missing(frame, names)).select(*names)
+    keys = frame.select(*names).group_by(*names).agg(nw.len().alias(size))
+    found: Frame = keys.filter(~missing(frame, names))
     return found
 
 
@@ -256,9 +279,12 @@ def key_of(frame: Frame, name: str) -> nw.Expr:
     return nw.col(name) + 0.0 if frame.collect_schema()[name].is_float() else nw.col(name)
 
 
-def _without_duplicates(part: Any) -> Any:
-    """Return each row of a pandas frame once."""
-    return part.drop_duplicates(ignore_index=True)
+def _counted(part: Any, size: str) -> Any:
+    """Return each row of a pandas frame once, and how often it is there."""
+    keys = part.reset_index(drop=True)  # the index may have a key's name
+    number = keys.groupby(list(part.columns), sort=False, dropna=False, observed=True).ngroup()
+    first = ~number.duplicated()
+    return keys[first].assign(**{size: np.bincount(number, minlength=first.sum())})
 
 
 def _merged(part: Any, numbers: Any, name: str) -> Any:

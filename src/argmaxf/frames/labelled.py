@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, NoReturn, TypeVar
 
 import narwhals as nw
 import numpy as np
 
-from argmaxf._base.arrays import Ints
-from argmaxf._base.validation import Segments, check_strictly_between, check_zero_division
+from argmaxf._base.validation import check_strictly_between, check_zero_division
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.bins import CutProblem, NotLabelled
 from argmaxf.empirical.cuts import counted
@@ -25,10 +25,19 @@ from argmaxf.empirical.interval import WHY, interval_of_counts
 from argmaxf.empirical.labelled_sketch import LabelledSketch, add_rows, best_in, sketch_of_bins
 from argmaxf.empirical.threshold import Solution, Threshold, joined, solution, solve_all
 from argmaxf.frames.batches import BATCH_ROWS, column_batches, on_partitions
-from argmaxf.frames.engines import Dask, Frame, Spark, as_frame, engine_of, key_of, missing
+from argmaxf.frames.engines import (
+    Dask,
+    Frame,
+    Spark,
+    as_frame,
+    engine_of,
+    key_of,
+    missing,
+    unused,
+)
 from argmaxf.frames.expression_passes import labelled_bins
-from argmaxf.frames.solve import HELD, PART
-from argmaxf.frames.spill import Spill, parted
+from argmaxf.frames.solve import HELD
+from argmaxf.frames.spill import Part, Spill, by_segment
 from argmaxf.frames.table import (
     LABEL,
     SCORE,
@@ -43,11 +52,11 @@ from argmaxf.frames.table import (
     one,
     python_keys,
     refusal,
-    unused,
 )
 from argmaxf.measures import Interval, MeasureLike, as_measure
 
 T = TypeVar("T")
+PART = 1 << 24  # rows of segments that are held at a time: 285 MB with weights
 MISSING, WRONG = 2, 3  # labels that are none
 Rows = tuple[Any, Any, Any]  # labels as bytes, scores, and weights or None
 TEXTS = (nw.String, nw.Categorical, nw.Enum)
@@ -100,12 +109,15 @@ class LabelledTable:
         ]
         return table.frame.select(*columns)
 
-    def batches(self, items: Frame | None = None) -> Iterator[tuple[Any, Any, Any, Any]]:
+    def batches(
+        self, items: Frame | None = None, *, ordered: bool = True
+    ) -> Iterator[tuple[Any, Any, Any, Any]]:
         """Yield labels, scores, weights and numbers of segments, or None for what is not there."""
         items, advance = self.items if items is None else items, None
         if self.table.begin:
             advance = self.table.begin()
-        for y, score, *rest in column_batches(items, items.collect_schema().names()):
+        names = items.collect_schema().names()
+        for y, score, *rest in column_batches(items, names, ordered=ordered):
             if advance:
                 advance(score.size)
             weight = rest.pop(0) if self.is_weighted else None
@@ -265,7 +277,8 @@ class Search:
         """Return what each segment must guarantee."""
         level, constraints = self.confidence_level, self.problem.constraints
         if level is not None:
-            check_can_be_guaranteed(constraints, None, weight, level)
+            counted_weight = None if weight is None else weight[weight > 0.0]
+            check_can_be_guaranteed(constraints, None, counted_weight, level)
         return Chance.of_each(constraints, level, segments)
 
     def _solution(self, columns: Any, chance: Chance | None) -> Solution:
@@ -275,21 +288,35 @@ class Search:
 
     def _segments(self) -> Threshold:
         """Solve segments one after the other, in memory or in temporary files."""
-        rows, names = self.rows, self.rows.table.python_keys()
+        rows, sizes, names = self.rows, self.rows.table.sizes, self.rows.table.python_keys()
         names = [key[0] if len(key) == 1 else key for key in names]
-        held, order = _held(rows.batches(), PART), []
-        sizes = _sizes(_checked(rows.batches()) if held is None else [held], len(names))
-        rows.refuse_no_weight(sizes.any())
-        every = held[2] if held is not None and rows.is_weighted else None
-        chance = self._chance(int(np.count_nonzero(sizes)), every)
+        if sizes is None or not sizes.any():
+            raise NotLabelled
+        most = PART if self.confidence_level is None else int(sizes.sum())
+        score, order = rows.items.collect_schema()[SCORE], []
+        kinds = [np.int8, np.float32 if score == nw.Float32 else np.float64]
+        kinds += [np.float64] if rows.is_weighted else []
+        read = (tuple(c for c in b if c is not None) for b in _checked(rows.batches(ordered=False)))
 
-        def works() -> Iterator[tuple[Any, Callable[[], Solution]]]:
-            for i, columns in self._parts(held, sizes):
-                if sizes[i]:
+        def works(parts: Iterator[Part]) -> Iterator[tuple[Any, Callable[[], Solution]]]:
+            for first, offsets, columns in parts:
+                every: Any = (*columns, None)[:3]
+                chance = self._chance(sizes.size, None)
+                if chance is not None and every[2] is not None:  # of all rows, as they are held
+                    some = np.add.reduceat(every[2] > 0.0, offsets[:-1])
+                    chance = self._chance(int(np.count_nonzero(some)), every[2])
+                for i, (start, stop) in enumerate(pairwise(offsets.tolist()), first):
+                    here = every
+                    if not isinstance(columns[0], Spill):
+                        here = [None if each is None else each[start:stop] for each in every]
+                        if here[2] is not None and not here[2].any():
+                            continue
                     order.append(i)
-                    yield names[i], partial(self._solved, columns, chance)
+                    yield names[i], partial(self._solved, here, chance)
 
-        found = solve_all("segment", works())
+        with by_segment(sizes, kinds, read, most) as parts:
+            found = solve_all("segment", works(parts))
+        rows.refuse_no_weight(order)
         rows.refuse_unknown(sum(each.counts[2] for each in found))
         with suppress(TypeError):  # values of several types stay as they are
             pairs = sorted(zip(order, found, strict=True), key=lambda pair: names[pair[0]])
@@ -299,25 +326,6 @@ class Search:
         if not any(isinstance(name, tuple) for name in names):
             segments = np.array(segments.tolist())
         return joined(segments, found, self.problem, self.confidence_level)
-
-    def _parts(self, held: Any, sizes: Ints) -> Iterator[tuple[int, Any]]:
-        """Yield the number of each segment with its columns, or with the files that hold them."""
-        if held is not None:
-            yield from _by_segment(held[:3], Segments.of_numbers(held[3], sizes.size))
-            return
-        score = self.rows.items.collect_schema()[SCORE]
-        kinds = [np.int8, np.float32 if score == nw.Float32 else np.float64]
-        kinds += [np.float64] if self.rows.is_weighted else []
-        read = (tuple(c for c in b if c is not None) for b in _checked(self.rows.batches()))
-        with parted(sizes, kinds, read, PART) as parts:
-            for part in parts:
-                own, columns = part.segments, (*part.columns, None)[:3]
-                if part.is_large:
-                    yield int(own[0]), columns
-                    continue
-                arrays = [None if each is None else each[:] for each in columns]
-                segments = Segments.of_numbers(part.places(), own.size)
-                yield from ((int(own[i]), rows) for i, rows in _by_segment(arrays, segments))
 
     def _solved(self, columns: Any, chance: Chance | None) -> Solution:
         """Return the best threshold of a segment in memory, or in temporary files."""
@@ -342,12 +350,6 @@ class Search:
         return best_in(sketch, self.problem, between)
 
 
-def _by_segment(columns: Any, segments: Segments) -> Iterator[tuple[int, Any]]:
-    """Yield the number of each segment with its rows."""
-    for i, rows in enumerate(segments.rows()):
-        yield i, [None if each is None else each[rows] for each in columns]
-
-
 def _checked(batches: Iterable[Any]) -> Iterator[Any]:
     """Raise NotLabelled at a row that cannot be used, or is in no segment."""
     for y, score, weight, segment in batches:
@@ -370,15 +372,6 @@ def _held(batches: Iterable[Any], most: int | None) -> Any:
         raise NotLabelled
     columns = zip(*parts, strict=True)
     return [None if each[0] is None else np.concatenate(each) for each in columns]
-
-
-def _sizes(batches: Iterable[Any], segments: int) -> Ints:
-    """Count the rows of each segment that have some weight."""
-    sizes = np.zeros(segments, np.int64)
-    for _, _, weight, segment in batches:
-        counted_rows = segment if weight is None else segment[weight > 0.0]
-        sizes += np.bincount(counted_rows, minlength=segments)
-    return sizes
 
 
 def tune(

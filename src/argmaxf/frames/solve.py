@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Floats, Ints, contiguous
-from argmaxf._base.validation import NotAProbability, Segments
+from argmaxf._base.segments import Segments
+from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import band, pass_kernels, refine
 from argmaxf.expected.array_passes import BatchPasses, counted
 from argmaxf.expected.by_segment import decide_by, decide_each
@@ -28,17 +29,26 @@ from argmaxf.expected.grouped.sources import ArraySource
 from argmaxf.expected.maximize import decide_one
 from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
 from argmaxf.frames.batches import column_batches, on_partitions
-from argmaxf.frames.engines import CHANGED, Dask, Frame, Spark, as_frame, engine_of, with_arrays
+from argmaxf.frames.engines import (
+    CHANGED,
+    Dask,
+    Frame,
+    Spark,
+    as_frame,
+    engine_of,
+    unused,
+    with_arrays,
+)
 from argmaxf.frames.expression_passes import ExpressionPasses
-from argmaxf.frames.spill import Spill, parted
-from argmaxf.frames.table import Key, P, Rule, Table, number, refusal, unused
+from argmaxf.frames.spill import Spill, by_segment
+from argmaxf.frames.table import Key, P, Rule, Table, number, refusal
 from argmaxf.problem import Problem
 
 T = TypeVar("T")
 Batches = Iterable[tuple[NDArray[Any], Any]]  # probabilities, and their segments or None
 HELD = 1 << 22  # items of a lazy frame that are decided as an array; more are read in batches
 NUMBERS = ("k", "threshold", "expected", "std", "n")  # of a decision
-PART = 1 << 24  # items of segments that are held at a time: 192 MB with their segments
+PART = 1 << 25  # items of segments that are held at a time: 268 MB
 
 
 class Decisions(dict[Key, Decision]):
@@ -83,10 +93,11 @@ class Solved:
         columns, keys, found = self.table.columns, self.table.python_keys(), {}
         several = len(columns) > 1
         for column, (each, _) in zip(columns, self.answers, strict=True):
-            for i, key in enumerate(keys):
-                values: dict[str, Any] = {name: getattr(each, name)[i].item() for name in NUMBERS}
-                guarantee = each.guarantee[i] if each.guarantee else None
-                decision = Decision(None, beta=each.beta, guarantee=guarantee, **values)
+            numbers = (getattr(each, name).tolist() for name in NUMBERS)
+            guarantees = each.guarantee or [None] * len(keys)
+            for key, guarantee, *values in zip(keys, guarantees, *numbers, strict=True):
+                named: dict[str, Any] = dict(zip(NUMBERS, values, strict=True))
+                decision = Decision(None, beta=each.beta, guarantee=guarantee, **named)
                 found[(*key, column) if several else key] = decision
         overall: Any = [answer.decision.overall for answer in self.answers]
         if not several or None in overall:
@@ -152,7 +163,7 @@ def last_ties(batches: Batches, decision: Decision) -> Ints:
     wanted = k - above
     last = np.full(size, -1)
     some = np.flatnonzero(wanted > 0)
-    last[some] = row[parted.order[parted.offsets[some] + wanted[some] - 1]]
+    last[some] = parted.sorted(row)[parted.offsets[some] + wanted[some] - 1]
     return last
 
 
@@ -192,18 +203,17 @@ def refusing(table: Table, j: int, work: Callable[[], T]) -> T:
 
 def _decide_column(table: Table, j: int, problem: Problem) -> Answer:
     """Decide the segments of a column where its items are, or in arrays."""
+    if table.sizes is not None and not table.is_eager:
+        return _decide_segments(table, j, problem, table.sizes)
     needs_all = bool(table.is_eager or problem.chance or problem.needs_items)
     by_band = table.reads_again and table.number is None and band.knows(problem)
     passes: BatchPasses | ExpressionPasses = ColumnPasses(table, j)
     if by_band and not needs_all and isinstance(engine_of(table.frame), Spark):
         passes = ExpressionPasses(table.items(j), P)
-    if passes.n <= HELD and (table.reads_again or table.number or needs_all):
-        most = None if needs_all else PART if table.number else HELD
-        held = _held(checked(table.batches(j)), most)
+    if passes.n <= HELD and (table.reads_again or needs_all):
+        held = _held(checked(table.batches(j)), None if needs_all else HELD)
         if held is not None:
             return _decide_arrays(table, j, problem, *held)
-    if table.number is not None:
-        return _decide_parts(table, j, problem)
     if by_band:
         (found,) = band.decide(passes, problem)
         if found is not None:
@@ -248,29 +258,50 @@ def _decide_arrays(
     table: Table, j: int, problem: Problem, p: NDArray[Any], segment: Ints | None
 ) -> Answer:
     """Decide the items of a column as arrays."""
-    if segment is None:
+    if segment is None or table.sizes is None:
         decision = _in_arrays(decide_one(p, problem))
         splits = problem.may_split and np.count_nonzero(p >= decision.threshold) != decision.k
         return Answer(decision, bool(splits))
-    sizes = _sizes([segment], table.segments)
+    return _decide_in_memory(table, j, problem, p, Segments.of_numbers(segment, table.sizes.size))
+
+
+def _decide_in_memory(
+    table: Table, j: int, problem: Problem, p: NDArray[Any], segments: Segments, first: int = 0
+) -> Answer:
+    """Decide segments from the first one on, whose items are in memory."""
     decide = decide_by if problem.chance else decide_each
-    decision = decide(p, problem, Segments.of_numbers(segment, sizes.size), partial(_key, table, j))
-    return Answer(decision, problem.may_split and _splits(p, segment, decision))
+    decision = decide(p, problem, segments, lambda i: _key(table, j, first + i))
+    if not problem.may_split:
+        return Answer(decision)
+    reached = segments.sorted(p) >= np.repeat(decision.threshold, np.diff(segments.offsets))
+    return Answer(decision, bool(np.count_nonzero(reached) != decision.k.sum()))
 
 
-def _sizes(batches: Iterable[Ints], segments: int) -> Ints:
-    """Count the items of each segment; none may be empty now."""
-    sizes = sum((np.bincount(each, minlength=segments) for each in batches), np.zeros(1, np.int64))
-    if not sizes.all():
-        there = np.count_nonzero(sizes)
-        raise ValueError(f"{CHANGED}, got {segments} segments and then {there}")
-    return sizes
+def _decide_segments(table: Table, j: int, problem: Problem, sizes: Ints) -> Answer:
+    """Decide the segments of a lazy frame, about PART items at a time.
 
-
-def _splits(p: NDArray[Any], segment: Ints, decision: Decision) -> bool:
-    """Whether some items that are equal to the threshold of their segment are not selected."""
-    reached = p >= decision.threshold[segment]
-    return bool((np.bincount(segment[reached], minlength=decision.k.size) != decision.k).any())
+    Chance constraints, which all segments share, need all items.
+    """
+    most = int(sizes.sum()) if problem.chance else PART
+    batches = checked(table.batches(j, ordered=False))
+    found: dict[str, Any] = {name: np.empty(sizes.size) for name in NUMBERS[1:4]}
+    found["k"], splits = np.empty(sizes.size, np.int64), False
+    if not sizes.any():
+        raise NotAProbability
+    with by_segment(sizes, [np.float64], batches, most) as parts:
+        for first, offsets, (items,) in parts:
+            own = slice(first, first + offsets.size - 1)
+            if isinstance(items, Spill):
+                answer = Answer(*decide_spill(items, problem))
+            else:
+                segments = Segments(np.arange(offsets.size - 1), None, offsets)
+                answer = _decide_in_memory(table, j, problem, items, segments, first)
+            if problem.chance:
+                return answer
+            splits |= answer.splits
+            for name, array in found.items():
+                array[own] = getattr(answer.decision, name)
+    return Answer(Decision(None, beta=problem.beta, n=sizes, **found), splits)
 
 
 def _key(table: Table, j: int, segment: int) -> Any:
@@ -299,35 +330,6 @@ def decide_spill(spill: Spill, problem: Problem) -> tuple[Decision, bool]:
         return decision, False
     reached = sum(np.count_nonzero(p >= decision.threshold) for p in spill.batches())
     return decision, reached != decision.k
-
-
-def _decide_parts(table: Table, j: int, problem: Problem) -> Answer:
-    """Decide segments of more items than are held: parted into temporary files, one by one.
-
-    A segment of more than PART items has a file of its own, others share one.
-    """
-    numbers: Any = (segment for _, segment in checked(table.batches(j)))
-    sizes = _sizes(numbers, table.segments)
-    found: dict[str, Any] = {
-        name: np.empty(sizes.size) for name in ("threshold", "expected", "std")
-    }
-    found["k"], splits = np.empty(sizes.size, np.int64), False
-    with parted(sizes, [np.float64], checked(table.batches(j)), PART) as parts:
-        for part in parts:
-            own, (items,) = part.segments, part.columns
-            check_same(int(sizes[own].sum()), items.size)
-            if part.is_large:
-                decision, split = decide_spill(items, problem)
-            else:
-                p, segment = items[:], part.places()
-                called = lambda s, own=own: _key(table, j, own[s])  # noqa: E731
-                segments = Segments.of_numbers(segment, own.size)
-                decision = decide_each(p, problem, segments, called)
-                split = problem.may_split and _splits(p, segment, decision)
-            splits |= split
-            for name, array in found.items():
-                array[own] = getattr(decision, name)
-    return Answer(Decision(None, beta=problem.beta, n=sizes, **found), splits)
 
 
 class ColumnPasses(BatchPasses):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from tempfile import TemporaryFile, gettempdir
 from typing import IO, Any, NamedTuple
 
@@ -12,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Ints
-from argmaxf._base.validation import Segments
+from argmaxf._base.segments import Segments, place
 from argmaxf.expected.threads import CHUNK
+from argmaxf.frames.engines import CHANGED
 
 
 class Spill:
@@ -53,46 +55,87 @@ class Spill:
 
 
 class Part(NamedTuple):
-    """Some segments whose rows lie in temporary files, one for each column."""
+    """Some segments, one after another: segment first + i has the rows from offsets[i] on."""
 
-    segments: Ints
-    is_large: bool  # a single segment, of more rows than are held
-    columns: tuple[Spill, ...]
-    numbers: Spill
+    first: int
+    offsets: Ints
+    columns: tuple[Any, ...]  # arrays; temporary files of a segment of more rows than are held
 
-    def places(self) -> Ints:
-        """Return for each row the place of its segment among `segments`."""
-        places: Ints = np.searchsorted(self.segments, self.numbers[:])
-        return places
+    @property
+    def is_large(self) -> bool:
+        """Whether it is one segment, of more rows than are held."""
+        return isinstance(self.columns[0], Spill)
 
 
 @contextmanager
-def parted(
+def by_segment(
     sizes: Ints, kinds: Sequence[Any], read: Iterable[tuple[Any, ...]], most: int
 ) -> Iterator[Iterator[Part]]:
-    """Part rows by segment into temporary files of at most so many rows, where segments fit.
+    """Part rows by segment, about `most` at a time; more wait in temporary files.
 
     `sizes` are those of the segments; batches hold the columns and the numbers of the segments.
     """
-    large = sizes > most
-    part = np.cumsum(np.where(large, 0, sizes)) // most
-    part[large] = part.max() + 1 + np.arange(np.count_nonzero(large))
+    if sizes.sum() <= most:
+        yield iter([gathered(0, sizes, kinds, read)])
+        return
+    ends, large = np.cumsum(sizes), sizes > most
+    begins = (np.diff(ends // most, prepend=-1) > 0) | large | np.append(False, large[:-1])
+    part_of, firsts = np.cumsum(begins) - 1, np.flatnonzero(begins)
     with ExitStack() as stack:
         files = [
             [stack.enter_context(closing(Spill(kind))) for kind in (*kinds, np.int32)]
-            for _ in range(part.max() + 1)
+            for _ in firsts
         ]
         for batch in read:
-            rows_of = Segments.of_numbers(part[batch[-1]], len(files)).rows()
-            for columns, rows in zip(files, rows_of, strict=True):
-                for file, values in zip(columns, batch, strict=True):
-                    file.append(values[rows])
-        own = (np.flatnonzero(part == i) for i in range(len(files)))
-        yield (
-            Part(segments, bool(large[segments[0]]), tuple(columns), numbers)
-            for segments, (*columns, numbers) in zip(own, files, strict=True)
-            if segments.size
-        )
+            check_numbers(batch[-1], sizes.size)
+            parts = Segments.of_numbers(part_of[batch[-1]], firsts.size)
+            for j, values in enumerate(map(parts.sorted, batch)):
+                for columns, rows in zip(files, parts.slices(), strict=True):
+                    columns[j].append(values[rows])
+        yield map(partial(_from_files, kinds), firsts.tolist(), np.split(sizes, firsts[1:]), files)
+
+
+def _from_files(kinds: Sequence[Any], first: int, sizes: Ints, files: list[Spill]) -> Part:
+    """Return the part whose rows are in files; a single segment stays there."""
+    *columns, numbers = files
+    if sizes.size == 1:
+        check_sizes(sizes, np.array([numbers.size]))
+        return Part(first, np.append(0, sizes), tuple(columns))
+    batches = zip(*(file.batches() for file in columns), numbers.batches(), strict=True)
+    rows = ((*values, each.astype(np.int64) - first) for *values, each in batches)
+    return gathered(first, sizes, kinds, rows)
+
+
+def gathered(
+    first: int, sizes: Ints, kinds: Sequence[Any], read: Iterable[tuple[Any, ...]]
+) -> Part:
+    """Return rows of batches in memory, those of each segment one after another."""
+    offsets = np.append(0, np.cumsum(sizes))
+    columns = tuple(np.empty(int(offsets[-1]), kind) for kind in kinds)
+    following = offsets[:-1].copy()
+    for *values, numbers in read:
+        check_numbers(numbers, sizes.size)
+        ends = following + np.bincount(numbers, minlength=sizes.size)
+        if (ends > offsets[1:]).any():
+            check_sizes(sizes, ends - offsets[:-1])
+        for out, array in zip(columns, values, strict=True):
+            place(array, numbers, following.copy(), out)
+        following = ends
+    check_sizes(sizes, following - offsets[:-1])
+    return Part(first, offsets, columns)
+
+
+def check_numbers(numbers: Ints, count: int) -> None:
+    """Refuse the numbers of segments that were not there before."""
+    if numbers.size and numbers.max() >= count:
+        raise ValueError(f"{CHANGED}, got {count} segments and then more")
+
+
+def check_sizes(before: Ints, after: Ints) -> None:
+    """Refuse a frame of whose segments one has not as many rows as before."""
+    if not np.array_equal(before, after):
+        i = int((before != after).argmax())
+        raise ValueError(f"{CHANGED}, got {before[i]} rows in a segment and then {after[i]}")
 
 
 def write_all(file: IO[bytes], data: bytes | memoryview) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -13,9 +12,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxf._base.arrays import Ints
 from argmaxf._base.validation import check_choice, how_many
 from argmaxf.frames.batches import column_batches
-from argmaxf.frames.engines import CHANGED, Frame, Numbered, engine_of, missing
+from argmaxf.frames.engines import CHANGED, Frame, Numbered, engine_of, missing, unused
 from argmaxf.prior import check_fits, factor_of, move_odds
 
 P, SEGMENT = "argmaxf_p", "argmaxf_segment"
@@ -33,6 +33,7 @@ class Table:
     outputs: tuple[str, ...]  # the columns of labels, one for each of `columns`
     number: str | None = None  # the column of `frame` with the number of each row's segment
     keys: Frame | None = None  # of the segments, each with its number
+    sizes: Ints | None = None  # of the segments
     factors: tuple[float, ...] | None = None  # what the odds of each column are multiplied by
     has_order: bool = False  # whether rows come in the same order each time
     reads_again: bool = True  # whether reading is as quick as from a temporary file
@@ -72,21 +73,18 @@ class Table:
         if not names:
             return cls(rows, columns, outputs, factors=factors, has_order=has_order)
         (name,) = unused([*rows.collect_schema(), *outputs], [SEGMENT])
-        numbered = _numbered(rows, names, name)
-        return cls(numbered.frame, columns, outputs, name, numbered.keys, factors, has_order)
+        frame, keys, sizes = _numbered(rows, names, name)
+        return cls(frame, columns, outputs, name, keys, sizes, factors, has_order)
 
     @property
     def is_eager(self) -> bool:
         """Whether the rows are in memory."""
         return isinstance(self.frame, nw.DataFrame)
 
-    @cached_property
+    @property
     def segments(self) -> int:
         """How many segments the rows have."""
-        if self.keys is None:
-            return 1
-        counted = self.keys.select(nw.len())
-        return int(engine_of(counted).run(counted).item())
+        return 1 if self.sizes is None else self.sizes.size
 
     def items(self, j: int) -> Frame:
         """Return the probabilities of column j, and the numbers of their segments if there are any.
@@ -99,10 +97,11 @@ class Table:
         segment = [nw.col(self.number).alias(SEGMENT)] if self.number else []
         return self.frame.select(p.alias(P), *segment)
 
-    def batches(self, j: int) -> Iterator[tuple[NDArray[Any], Any]]:
-        """Yield the probabilities of column j and the numbers of their segments, in order."""
+    def batches(self, j: int, *, ordered: bool = True) -> Iterator[tuple[NDArray[Any], Any]]:
+        """Yield the probabilities of column j and the numbers of their segments."""
         items, advance = self.items(j), self.begin() if self.begin else None
-        for p, *numbers in column_batches(items, items.collect_schema().names()):
+        names = items.collect_schema().names()
+        for p, *numbers in column_batches(items, names, ordered=ordered):
             if advance:
                 advance(p.size)
             yield p, numbers[0] if numbers else None
@@ -176,15 +175,6 @@ def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise TypeError(f"a column must be given by its name, a text, got {name!r}")
     return names
-
-
-def unused(taken: Iterable[str], wanted: Sequence[str]) -> list[str]:
-    """Return names like those wanted that are not taken, in any case of letters."""
-    there = {name.lower() for name in taken}
-    suffix = ""
-    while any((name + suffix).lower() in there for name in wanted):
-        suffix += "_"
-    return [name + suffix for name in wanted]
 
 
 def number(column: str) -> nw.Expr:

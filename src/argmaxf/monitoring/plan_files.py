@@ -24,7 +24,7 @@ from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
 from argmaxf.files.column import Column
 from argmaxf.files.inputs import find_inputs
 from argmaxf.frames.batches import polars_batches
-from argmaxf.frames.table import unused
+from argmaxf.frames.engines import unused
 from argmaxf.measures import MEASURES, Measure
 from argmaxf.monitoring.labelling import LabelPlan, plan_labels
 

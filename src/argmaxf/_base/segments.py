@@ -1,0 +1,72 @@
+"""Rows parted into segments: by their numbers, in linear time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from argmaxf._base.arrays import Ints, readonly
+from argmaxf._base.compiled import kernel
+from argmaxf._base.validation import as_classes
+
+
+class Segments(NamedTuple):
+    """The segments of n rows: segment i has the rows order[offsets[i] : offsets[i + 1]]."""
+
+    names: NDArray[Any]  # sorted
+    order: Ints | None  # None where the rows lie so already
+    offsets: Ints
+
+    @classmethod
+    def of(cls, by: ArrayLike, n: int) -> Segments:
+        """Read the segment of each row; missing ones are refused. Cost: a sort."""
+        values = as_classes("by", by, "a segment")
+        if values.shape != (n,):
+            raise ValueError(f"by must hold the segment of each of {n} rows, got {values.shape}")
+        try:
+            names, which = np.unique(values, return_inverse=True)
+        except TypeError:
+            raise ValueError("by must hold values that can be sorted, got several types") from None
+        return cls.of_numbers(which, names.size)._replace(names=names)
+
+    @classmethod
+    def of_numbers(cls, numbers: Ints, count: int) -> Segments:
+        """Part rows by the numbers of their segments, from 0 to `count` - 1; some may be empty."""
+        offsets = np.append(0, np.cumsum(np.bincount(numbers, minlength=count)))
+        order = np.empty(numbers.size, np.int64)
+        place(np.arange(numbers.size), numbers, offsets[:-1].copy(), order)
+        return cls(np.arange(count), order, offsets)
+
+    def sorted(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of rows with those of each segment one after another."""
+        return values if self.order is None else values[self.order]
+
+    def unsorted(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return what `sorted` has changed as it was."""
+        if self.order is None:
+            return values
+        found = np.empty_like(values)
+        found[self.order] = values
+        return found
+
+    def slices(self) -> Iterator[slice]:
+        """Yield where each segment is in sorted rows."""
+        yield from map(slice, self.offsets[:-1].tolist(), self.offsets[1:].tolist())
+
+
+def place(values: NDArray[Any], numbers: Ints, following: Ints, out: NDArray[Any]) -> None:
+    """Put each value at the next place of its segment; count up where that is."""
+    numbers = readonly(np.ascontiguousarray(numbers, np.int64))
+    place_values(readonly(np.ascontiguousarray(values, out.dtype)), numbers, following, out)
+
+
+@kernel
+def place_values(values: Any, numbers: Any, following: Any, out: Any) -> None:
+    """Do what `place` does, with arrays of few types."""
+    for i in range(values.size):
+        number = numbers[i]
+        out[following[number]] = values[i]
+        following[number] += 1
