@@ -125,12 +125,15 @@ class Ratio(Measure, falls_with_k=True):
 
     Examples
     --------
-    >>> class SokalSneath(Ratio):
-    ...     name = label = "sokal_sneath"
+    >>> from argmaxf import maximize_expected_f
+    >>> class MissesThreefold(Ratio):
+    ...     name = label = "misses_threefold"
     ...     def coefficients(self, number=float):
-    ...         return Coefficients(*map(number, (0.5, -0.5, 1, 0, 0)))
-    >>> round(SokalSneath().value(tp=3, k=4, s=6), 3)
-    0.273
+    ...         return Coefficients(*map(number, (1, 0, 3, 0, 0)))
+    >>> MissesThreefold().value(tp=3, k=4, s=5)
+    0.3
+    >>> maximize_expected_f([0.05, 0.45, 0.1, 0.3, 0.4], measure=MissesThreefold()).k
+    3
     """
 
     @abstractmethod
