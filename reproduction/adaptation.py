@@ -10,7 +10,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from argmaxf.theory import GaussianMixture
-from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic
+from reproduction.models import (
+    TrainTestScores,
+    by_expectation,
+    by_threshold,
+    f1,
+    logistic,
+    with_dummy,
+)
 from reproduction.report import (
     COLOURS,
     Record,
@@ -33,7 +40,7 @@ def run_draw(seed: int) -> dict[str, float]:
     mixture, rng = GaussianMixture(), np.random.default_rng([4, seed])
     X, y = mixture.sample(N, rng)
     X_test, y_test = sample_unlikely(mixture, N, rng)
-    A, B = mixture.represent(X, "R1"), mixture.represent(X_test, "R1")
+    A, B = with_dummy(X), with_dummy(X_test)
     models = {
         "Truth": TrainTestScores(mixture.log_odds(X), mixture.log_odds(X_test)),
         "ML": logistic(A, y, B),

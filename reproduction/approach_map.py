@@ -10,7 +10,15 @@ from matplotlib.figure import Figure
 from sklearn.naive_bayes import GaussianNB
 
 from argmaxf.theory import GaussianMixture
-from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, timed
+from reproduction.models import (
+    TrainTestScores,
+    by_expectation,
+    by_threshold,
+    f1,
+    logistic,
+    represented,
+    timed,
+)
 from reproduction.report import Record, Report, markdown_table, pretty, t_interval
 from reproduction.run import Cell, Experiment, Outcome, Plan
 
@@ -60,7 +68,7 @@ def _fit(model: str, X: Any, y: Any, X_test: Any) -> TrainTestScores:
             fitted = GaussianNB().fit(np.hstack([X, X]), y)
         parts = (fitted.predict_joint_log_proba(np.hstack([Z, Z])) for Z in (X, X_test))
         return TrainTestScores(*(part[:, 1] - part[:, 0] for part in parts))
-    A, B = (GaussianMixture.represent(Z, model) for Z in (X, X_test))  # type: ignore[arg-type]
+    A, B = (represented(Z, model) for Z in (X, X_test))
     return logistic(A, y, B, tol=1e-6)
 
 

@@ -58,6 +58,17 @@ def with_dummy(X: Any) -> Any:
     return sparse.hstack([X, ones], format="csr") if sparse.issparse(X) else np.hstack([X, ones])
 
 
+def represented(X: Array, representation: str) -> Array:
+    """Return section 4.1's attributes: R0 coordinates, R1 with a constant 1, R2 with products.
+
+    >>> represented(np.array([[2.0, 3.0]]), "R2")
+    array([[2., 3., 1., 4., 6., 9.]])
+    """
+    i, j = np.triu_indices(X.shape[1])
+    products = [X[:, i] * X[:, j]] if representation == "R2" else []
+    return X if representation == "R0" else np.hstack([with_dummy(X), *products])
+
+
 def logistic(
     X: Any,
     y: Array,

@@ -10,7 +10,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from argmaxf.theory import GaussianMixture
-from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, soft_f
+from reproduction.models import (
+    TrainTestScores,
+    by_expectation,
+    by_threshold,
+    f1,
+    logistic,
+    represented,
+    soft_f,
+    with_dummy,
+)
 from reproduction.report import (
     COLOURS,
     Record,
@@ -74,11 +83,11 @@ def run_setting(setting: str, seed: int) -> dict[str, float]:
     truth = TrainTestScores(mixture.log_odds(X), mixture.log_odds(X_test))
     found = _both("Truth", "", truth, y, y_test)
     for r in REPRESENTATIONS:
-        A, B = mixture.represent(X, r), mixture.represent(X_test, r)  # type: ignore[arg-type]
+        A, B = represented(X, r), represented(X_test, r)
         found |= _both("ML", f" {r}", logistic(A, y, B), y, y_test)
         found[f"F^δ {r}"] = f1(y_test, by_threshold(soft_f(A, y, B), y))
     if setting == "O=50":
-        A, B = mixture.represent(X, "R1"), mixture.represent(X_test, "R1")
+        A, B = with_dummy(X), with_dummy(X_test)
         for stop in STOPS:
             stopped = logistic(A, y, B, max_iter=stop)
             found |= _both("ML", f" R1 after {stop}", stopped, y, y_test)

@@ -9,7 +9,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from argmaxf.theory import GaussianMixture
-from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic, soft_f
+from reproduction.models import (
+    TrainTestScores,
+    by_expectation,
+    by_threshold,
+    f1,
+    logistic,
+    represented,
+    soft_f,
+)
 from reproduction.report import (
     COLOURS,
     Record,
@@ -53,7 +61,7 @@ def run_model(setting: str, trials: int, seed: int) -> dict[str, tuple[float, fl
 
     found = both("Truth^E, Truth^δ", TrainTestScores(mixture.log_odds(X), mixture.log_odds(X_test)))
     for r in ("R0", "R1", "R2"):
-        A, B = mixture.represent(X, r), mixture.represent(X_test, r)
+        A, B = represented(X, r), represented(X_test, r)
         found |= both(f"ML^E {r}, ML^δ {r}", logistic(A, y, B))
         found[f"F^δ {r}"] = judge(by_threshold(soft_f(A, y, B), y))
     return found

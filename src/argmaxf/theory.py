@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit, ndtr, rel_entr
 
 from argmaxf._base.arrays import Floats, Ints
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     as_probabilities,
     check_beta,
-    check_choice,
     check_count,
     check_not_negative,
     check_unit_interval,
@@ -99,12 +98,9 @@ def deviation_bound(n: int, positive_rate: float, beta: float = 1.0, eta: float 
     return _bound(n, math.sqrt(math.log(6.0 / eta) / (2.0 * n)), pi, b2, factor=3.0)
 
 
+@with_entries_of(deviation_bound)
 def regret_bound(
-    n: int,
-    vc_dimension: int,
-    positive_rate: float,
-    beta: float = 1.0,
-    eta: float = 0.05,
+    n: int, vc_dimension: int, positive_rate: float, beta: float = 1.0, eta: float = 0.05
 ) -> Bound:
     """Return how much F_β training for F on n examples can lose, but for a chance of η (Theorem 3).
 
@@ -118,12 +114,7 @@ def regret_bound(
         Number of training examples.
     vc_dimension : int
         VC dimension d of the family of classifiers; 1 for a threshold on a score.
-    positive_rate : float
-        Share of positives π₁, above 0 and at most 1.
-    beta : float, default=1.0
-        Weight of recall against precision.
-    eta : float, default=0.05
-        Probability with which the bound may fail, between 0 and 1.
+    positive_rate, beta, eta : as in `deviation_bound`
 
     Returns
     -------
@@ -145,6 +136,7 @@ def regret_bound(
     return _bound(n, radius, pi, b2, factor=6.0)
 
 
+@with_entries_of(deviation_bound)
 def sample_size(
     accuracy: float,
     positive_rate: float,
@@ -159,12 +151,7 @@ def sample_size(
     ----------
     accuracy : float
         Difference in F to reach; `math.inf` asks where the bound begins to say anything.
-    positive_rate : float
-        Share of positives π₁, above 0 and at most 1.
-    beta : float, default=1.0
-        Weight of recall against precision.
-    eta : float, default=0.05
-        Probability with which the bound may fail, between 0 and 1.
+    positive_rate, beta, eta : as in `deviation_bound`
     vc_dimension : int, optional
         VC dimension of the family of classifiers: Theorem 3's bound. By default it is Lemma 2's.
 
@@ -260,6 +247,7 @@ class Optimum(Shown):
     threshold: float
 
 
+@with_entries_of(deviation_bound)
 @dataclass(frozen=True)
 class GaussianMixture:
     """Two spherical Gaussians in D dimensions (section 4.1), with everything about F known.
@@ -324,39 +312,6 @@ class GaussianMixture:
         centre = np.where(y == 1, self.S + self.O, self.O - self.S) / math.sqrt(4.0 * self.D)
         return rng.standard_normal((n, self.D)) + centre[:, None], y
 
-    @staticmethod
-    def represent(X: ArrayLike, representation: Literal["R0", "R1", "R2"]) -> Floats:
-        """Return section 4.1's attributes: R0 coordinates, R1 with a constant 1, R2 with products.
-
-        R2 adds every monomial of degree two to R1: D(D+1)/2 further columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-            Examples.
-        representation : {"R0", "R1", "R2"}
-            Which attributes.
-
-        Returns
-        -------
-        ndarray
-            The attributes, one row for each example.
-
-        Examples
-        --------
-        >>> GaussianMixture.represent([[2.0, 3.0]], "R2")
-        array([[2., 3., 1., 4., 6., 9.]])
-        """
-        check_choice("representation", representation, ("R0", "R1", "R2"))
-        X = np.asarray(X, dtype=np.float64)
-        if representation == "R0":
-            return X
-        parts = [X, np.ones((len(X), 1))]
-        if representation == "R2":
-            i, j = np.triu_indices(X.shape[1])
-            parts.append(X[:, i] * X[:, j])
-        return np.hstack(parts)
-
     def log_odds(self, X: ArrayLike) -> Floats:
         """Return log P(1|x)/P(0|x) = logit π₁ + S·t, t the place of x between the centres.
 
@@ -414,8 +369,7 @@ class GaussianMixture:
         ----------
         threshold : float
             Where P(1|x) is cut, in [0, 1].
-        beta : float, default=1.0
-            Weight of recall against precision.
+        beta : as in `deviation_bound`
 
         Returns
         -------
@@ -435,8 +389,7 @@ class GaussianMixture:
 
         Parameters
         ----------
-        beta : float, default=1.0
-            Weight of recall against precision.
+        beta : as in `deviation_bound`
 
         Returns
         -------

@@ -13,7 +13,14 @@ from scipy.special import expit
 from argmaxf.theory import GaussianMixture
 from reproduction import adaptation, figure1, run, table1, table4
 from reproduction.claims import CLAIMS, answers
-from reproduction.models import TrainTestScores, by_expectation, by_threshold, f1, logistic
+from reproduction.models import (
+    TrainTestScores,
+    by_expectation,
+    by_threshold,
+    f1,
+    logistic,
+    represented,
+)
 from reproduction.report import (
     columns,
     markdown_table,
@@ -296,3 +303,10 @@ def test_quick_look_at_everything(tmp_path):
     done = reproduce(["all"], tmp_path, Plan(quick=True), jobs=2)
     assert tuple(done.reports) == NAMES
     assert len(answers({n: r.findings for n, r in done.reports.items()})) == len(CLAIMS)
+
+
+def test_representations():
+    X = np.arange(6.0).reshape(2, 3)
+    assert represented(X, "R0") is X
+    np.testing.assert_array_equal(represented(X, "R2")[1], [3, 4, 5, 1, 9, 12, 15, 16, 20, 25])
+    assert represented(X, "R1").shape == (2, 4)

@@ -100,7 +100,6 @@ def test_lemma_2_covers():
         (lambda: GaussianMixture(positive_rate=1), r"positive_rate must lie in \(0, 1\), got 1"),
         (lambda: mean_kl([0.5], [1.5]), r"assumed must be finite and in \[0, 1\], got 1.5"),
         (lambda: mean_kl([0.5], [0.5, 0.5]), "must have one shape"),
-        (lambda: GaussianMixture.represent([[1.0]], "R3"), "representation must be one of"),
     ],
 )
 def test_bad_input_is_named(call, message):
@@ -186,15 +185,6 @@ def test_offset_only_moves_the_points():
     (X, y), (moved, same) = near.sample(100, seed=5), far.sample(100, seed=5)
     np.testing.assert_array_equal(y, same)
     np.testing.assert_allclose(near.posterior(X), far.posterior(moved), rtol=1e-9)
-
-
-def test_representations():
-    X = np.arange(6.0).reshape(2, 3)
-    assert GaussianMixture.represent(X, "R0") is X
-    np.testing.assert_array_equal(
-        GaussianMixture.represent(X, "R2")[1], [3, 4, 5, 1, 9, 12, 15, 16, 20, 25]
-    )
-    assert GaussianMixture.represent(X, "R1").shape == (2, 4)
 
 
 def test_mean_kl_is_the_definition():

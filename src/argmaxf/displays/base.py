@@ -6,8 +6,6 @@ nothing is drawn.
 
 from __future__ import annotations
 
-import inspect
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf.estimators.labels import Labels
 from argmaxf.measures import as_measure
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 # common colour blindnesses.
 BLUE, ORANGE, GREEN, GREY = "#2f7fc1", "#c8641b", "#1d8f6a", "#808890"
 VIOLET = "#8a63b8"
+RETURNS = "\n\nReturns\n-------\nDisplay\n    The display, with what was drawn.\n"
 MOST_POINTS = 1200  # more cannot be told apart on a page; files stay small
 
 
@@ -59,19 +59,44 @@ class Display:
     """
 
     _draw: ClassVar[Any]
-    from_predictions: ClassVar[Any]
     _width: ClassVar[float] = 6.4  # of a new figure, in inches
-    _takes_scores: ClassVar[bool] = False  # whether decision scores do for probabilities
 
     ax_: Axes
     figure_: Figure
 
     def __init_subclass__(cls) -> None:
-        """Put the shared entries of docstrings where they are referred to."""
-        for each in (cls, *vars(cls).values()):
-            described = getattr(each, "__func__", each)
-            if getattr(described, "__module__", None) == cls.__module__ and described.__doc__:
-                described.__doc__ = _with_shared_entries(described.__doc__)
+        """Complete the docstrings: the shared entries, and what is returned where it is drawn."""
+        with_entries_of(Display)(cls)
+        for each in vars(cls).values():
+            method: Any = getattr(each, "__func__", each)
+            if "\nax : Axes" in (getattr(method, "__doc__", None) or ""):
+                method.__doc__ += RETURNS
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default in a new figure. With False, nothing is drawn.
+
+        Returns
+        -------
+        Display
+            The display, with what was drawn.
+        """
+        if ax is not False:
+            self.ax_ = new_axes(self._width) if ax is None else ax
+            self.figure_ = self.ax_.figure  # type: ignore[assignment]
+            self._draw(self.ax_)
+        return self
+
+
+class PredictionDisplay(Display):
+    """A display of predictions, or of a classifier's on some rows."""
+
+    _takes_scores: ClassVar[bool] = False  # whether decision scores do for probabilities
+    from_predictions: ClassVar[Any]
 
     @classmethod
     def of(cls, *data: Any, **options: Any) -> Self:
@@ -117,53 +142,14 @@ class Display:
             The display, with what was drawn.
         """
         scores = positive_proba(estimator, X, pos_label, or_score=cls._takes_scores)
-        labels = {} if y is None else {"pos_label": pos_label}
-        drawn: Self = cls.from_predictions(
-            *(() if y is None else (y,)), scores, **labels, **options
-        )
+        if y is not None:
+            options["pos_label"] = pos_label
+        drawn: Self = cls.from_predictions(*([] if y is None else [y]), scores, **options)
         return drawn
-
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        Display
-            The display, with what was drawn.
-        """
-        return self._drawn(ax)
-
-    def _drawn(self, ax: Any) -> Self:
-        """Draw the display and keep where it was drawn; with `ax=False`, do nothing."""
-        if ax is False:
-            return self
-        self.ax_ = new_axes(self._width) if ax is None else ax
-        self._draw(self.ax_)
-        self.figure_ = self.ax_.figure  # type: ignore[assignment]
-        return self
-
-
-def _with_shared_entries(text: str) -> str:
-    """Return a docstring with the entries of `Display` that it refers to."""
-    shared = re.findall(r"^(\w+)( : .+\n(?: {4}.+\n)+)", f"{inspect.getdoc(Display)}\n", re.M)
-    entries = {name: name + rest.rstrip() for name, rest in shared}
-    text = re.sub(
-        r"^(\w+(?:, \w+)*) : as in `Display`$",
-        lambda found: "\n".join(map(entries.__getitem__, found[1].split(", "))),
-        inspect.cleandoc(text),
-        flags=re.M,
-    )
-    draws = "\nax : Axes" in text
-    return text + "\n\nReturns\n-------\nDisplay\n    The display, with what was drawn.\n" * draws
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MeasuredDisplay(Display):
+class MeasuredDisplay(PredictionDisplay):
     """A display of one measure.
 
     Attributes

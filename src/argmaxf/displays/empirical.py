@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 
 from argmaxf._base.arrays import Floats, Ints
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_real_array
 from argmaxf.constraints import Constraints
 from argmaxf.displays.base import (
@@ -27,12 +28,7 @@ from argmaxf.displays.base import (
 from argmaxf.empirical.guarantees import Limits
 from argmaxf.empirical.interval import f_difference, f_interval
 from argmaxf.empirical.labelled_sketch import LabelledSketch
-from argmaxf.empirical.threshold import (
-    Curve,
-    Threshold,
-    empirical_f_curve,
-    maximize_empirical_f,
-)
+from argmaxf.empirical.threshold import Threshold, empirical_f_curve, maximize_empirical_f
 from argmaxf.estimators.labels import Labels
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.measures import Interval, MeasureLike, as_measure
@@ -41,6 +37,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+# How constraints are drawn: what is limited, its name, what is guaranteed, where it misses, colour.
+DRAWN = {
+    "min_precision": ("precision", "precision", "precision_low", "below", GREEN),
+    "min_recall": ("recall", "recall", "recall_low", "below", ORANGE),
+    "max_selected_rate": ("rate", "part selected", "rate_high", "above", VIOLET),
+}
+
+
+@with_entries_of(maximize_empirical_f)
 @dataclass(kw_only=True, eq=False, repr=False)
 class EmpiricalFDisplay(MeasuredDisplay):
     """Precision, recall and F_β for every threshold on labelled scores, and the best threshold.
@@ -49,17 +54,19 @@ class EmpiricalFDisplay(MeasuredDisplay):
     ----------
     score : ndarray
         The distinct scores, rising; each is the largest threshold of its step.
+    curve : Curve
+        The curve of these thresholds, and before them of one that selects nothing.
     precision, recall, fbeta : ndarray
         Precision, recall and F_β of thresholds in (previous score, this score].
+    rate : ndarray
+        The part of the rows that each threshold selects.
     best : Threshold
         The best threshold that meets the constraints.
     beta, measure : as in `Display`
-    min_precision, min_recall, max_selected_rate : float or None
-        The constraints: the largest rate is the part of the rows that may be selected.
+    constraints : Constraints
+        The least precision and recall, and the largest part of the rows that may be selected.
     confidence_level : float or None
         At what confidence level they shall hold in the population.
-    rate : ndarray
-        The part of the rows that each threshold selects.
     limits : Limits
         With `confidence_level`, the limits that are guaranteed for each threshold:
         `precision_low`, at the level at which it was tested, NaN where the tests ended before it,
@@ -76,16 +83,18 @@ class EmpiricalFDisplay(MeasuredDisplay):
     _takes_scores: ClassVar[bool] = True
 
     score: Floats
-    precision: Floats
-    recall: Floats
-    fbeta: Floats
+    curve: Any
+    rate: Floats
     best: Threshold
-    min_precision: float | None = None
-    min_recall: float | None = None
-    max_selected_rate: float | None = None
+    constraints: Constraints = field(default_factory=Constraints)
     confidence_level: float | None = None
-    rate: Floats | None = None
     limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.precision, self.recall, self.fbeta = (
+            each[:0:-1] for each in (self.curve.precision, self.curve.recall, self.curve.fbeta)
+        )
 
     @classmethod
     def from_predictions(
@@ -113,35 +122,25 @@ class EmpiricalFDisplay(MeasuredDisplay):
         score : array-like of shape (n,)
             Scores, larger meaning more positive.
         beta, measure : as in `Display`
-        min_precision : float, optional
-            Only thresholds of at least this precision count.
-        min_recall : float, optional
-            Only thresholds of at least this recall count.
-        max_selected_rate : float, optional
-            Only thresholds that select at most this part of the rows count; it is drawn, too.
-        confidence_level : float, optional
-            The constraints shall hold in the population at this confidence level.
+        min_precision, min_recall, max_selected_rate : as in `maximize_empirical_f`
+        confidence_level : as in `maximize_empirical_f`
         pos_label, ax : as in `Display`
         """
         y, score = positives(y_true, pos_label), np.asarray(score)
-        constraints = Constraints(min_precision, min_recall, max_selected_rate)
-        chance: dict[str, Any] = {**constraints.given(), "confidence_level": confidence_level}
-        best = maximize_empirical_f(y, score, beta=beta, measure=measure, **chance)
-        curve = empirical_f_curve(y, score, beta=beta, measure=measure)
-        assert isinstance(curve, Curve)
-        columns = "precision", "recall", "fbeta"  # without the cut that selects nothing
-        rising = {name: getattr(curve, name)[:0:-1] for name in columns}
+        asked = Constraints(min_precision, min_recall, max_selected_rate)
+        options: dict[str, Any] = {"beta": beta, "measure": measure}
+        chance: dict[str, Any] = {**asked.given(), "confidence_level": confidence_level}
         value, count = np.unique(score, return_counts=True)
         return cls(
             score=value,
-            best=best,
-            beta=beta,
-            measure=measure,
+            curve=empirical_f_curve(y, score, **options),
             rate=np.cumsum(count[::-1])[::-1] / y.size,
-            limits=Limits.of(y, score, constraints, confidence_level),
-            **rising,
-            **chance,
-        )._drawn(ax)
+            best=maximize_empirical_f(y, score, **options, **chance),
+            constraints=asked,
+            confidence_level=confidence_level,
+            limits=Limits.of(y, score, asked, confidence_level),
+            **options,
+        ).plot(ax)
 
     @classmethod
     def from_sketch(
@@ -161,37 +160,30 @@ class EmpiricalFDisplay(MeasuredDisplay):
         ----------
         sketch : LabelledSketch
             The summary of labelled scores, as of `summarize`.
-        beta : float, default=1.0
-            Weight of recall against precision.
+        beta : as in `Display`
         measure : str or Measure, default="fbeta"
             What is shown, as in `LabelledSketch.tune`.
-        min_precision : float, optional
-            Only thresholds of at least this precision count.
-        min_recall : float, optional
-            Only thresholds of at least this recall count.
-        max_selected_rate : float, optional
-            Only thresholds that select at most this part of the rows count; it is drawn, too.
+        min_precision, min_recall, max_selected_rate : as in `maximize_empirical_f`
         ax : as in `Display`
         """
-        asked: dict[str, Any] = Constraints(min_precision, min_recall, max_selected_rate).given()
-        best = sketch.tune(beta=beta, measure=measure, **asked)
-        curve, bins = sketch.curve(beta=beta, measure=measure), sketch.bins
-        columns = "precision", "recall", "fbeta"  # without the cut that selects nothing
+        asked = Constraints(min_precision, min_recall, max_selected_rate)
+        options: dict[str, Any] = {"beta": beta, "measure": measure}
+        limited: dict[str, Any] = {**options, **asked.given()}
+        selected = np.cumsum(sketch.bins.true + sketch.bins.false)
         return cls(
-            score=bins.low[::-1],
-            best=best,
-            beta=beta,
-            measure=measure,
-            rate=np.cumsum(bins.true + bins.false)[::-1] / (bins.true + bins.false).sum(),
-            **{name: getattr(curve, name)[:0:-1] for name in columns},
-            **asked,
-        )._drawn(ax)
+            score=sketch.bins.low[::-1],
+            curve=sketch.curve(**options),
+            rate=selected[::-1] / selected[-1],
+            best=sketch.tune(**limited),
+            constraints=asked,
+            **options,
+        ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         """Draw the steps, the constraint region and the best threshold."""
-        f, best = self.measure.title, self.best
+        f, best, given = self.measure.title, self.best, self.constraints.given()
         lines = [("precision", self.precision, GREEN, 1.2), ("recall", self.recall, ORANGE, 1.2)]
-        if self.max_selected_rate is not None and self.rate is not None:
+        if "max_selected_rate" in given:
             lines.append(("part selected", self.rate, VIOLET, 1.2))
         lines.append((f, self.fbeta, BLUE, 2.0))
         last = len(self.score) - 1
@@ -201,9 +193,8 @@ class EmpiricalFDisplay(MeasuredDisplay):
             ax.step(self.score[shown], y[shown], where="pre", color=color, lw=width, label=name)[0]
             for name, y, color, width in lines
         ]
-        for chance in self._constraints():
-            self._shade(ax, chance)
-            self._draw_band(ax, chance, shown)
+        for name, limit in given.items():
+            self._draw_constraint(ax, name, limit, shown)
         ax.axvline(best.threshold, color=GREY, lw=1, ls="--")
         ax.plot([best.threshold], [best.value], "o", color=BLUE, zorder=3)
         tidy(
@@ -218,69 +209,36 @@ class EmpiricalFDisplay(MeasuredDisplay):
             below: dict[str, Any] = {"bbox_to_anchor": (0.5, 0.0), "borderaxespad": 3.6}
             ax.legend(frameon=False, ncols=2, loc="upper center", **below)
 
-    def _constraints(self) -> list[_Constraint]:
-        """Return the constraints that were given, with what is found and guaranteed of each."""
-        precision, recall, rate = self.limits
-        every = [
-            _Constraint("precision", "below", self.min_precision, self.precision, precision, GREEN),
-            _Constraint("recall", "below", self.min_recall, self.recall, recall, ORANGE),
-            _Constraint("part selected", "above", self.max_selected_rate, self.rate, rate, VIOLET),
-        ]
-        return [chance for chance in every if chance.limit is not None]
+    def _draw_constraint(self, ax: Axes, constraint: str, limit: float, shown: Ints) -> None:
+        """Shade thresholds that miss a constraint, and draw the band to what is guaranteed."""
+        quantity, name, guaranteed, side, color = DRAWN[constraint]
+        found, tested = getattr(self, quantity), getattr(self.limits, guaranteed)
+        is_missed = np.less if side == "below" else np.greater
 
-    def _shade(self, ax: Axes, chance: _Constraint) -> None:
-        """Shade thresholds that miss a constraint; where that changes is all that is drawn."""
-        misses = chance.misses(chance.found)
-        changes = np.flatnonzero(np.diff(misses))
-        ends = np.unique([0, *changes, *(changes + 1), len(misses) - 1])
-        ax.fill_between(
-            self.score[ends],
-            0,
-            1.02,
-            where=misses[ends].tolist(),
-            step="pre",
-            color=GREY,
-            alpha=0.22,
-            lw=0,
-            label=f"{chance.name} {chance.missed} {chance.limit:g}",
-        )
-        ax.axhline(chance.limit, color=GREY, lw=0.8, ls=":")
+        def fill(at: Ints, low: Any, high: Any, where: Any, **style: Any) -> None:
+            where = where[at].tolist()
+            ax.fill_between(self.score[at], low, high, where, step="pre", lw=0, **style)
 
-    def _draw_band(self, ax: Axes, chance: _Constraint, shown: Ints) -> None:
-        """Draw the band between what is found and the limit that is guaranteed."""
-        if chance.tested is None:
+        missed = is_missed(found, limit)
+        changes = np.flatnonzero(np.diff(missed))  # that is all that needs to be drawn
+        ends = np.unique([0, *changes, *(changes + 1), len(missed) - 1])
+        label = f"{name} {side} {limit:g}"
+        fill(ends, 0, 1.02, missed, color=GREY, alpha=0.22, label=label)
+        ax.axhline(limit, color=GREY, lw=0.8, ls=":")
+        if tested is None:
             return
-        kept = ~np.isnan(chance.tested) & ~chance.misses(chance.tested)
-        ends = chance.tested[shown], chance.found[shown]
-        where = kept[shown].tolist()
-        ax.fill_between(
-            self.score[shown], *ends, where=where, step="pre", color=chance.color, alpha=0.25, lw=0
-        )
+        kept = ~np.isnan(tested) & ~is_missed(tested, limit)
+        fill(shown, tested[shown], found[shown], kept, color=color, alpha=0.25)
         best = np.searchsorted(self.score, self.best.threshold)
         ax.plot(  # a single threshold would have a band of no width
             [self.best.threshold] * 2,
-            [chance.tested[best], chance.found[best]],
-            color=chance.color,
+            [tested[best], found[best]],
+            color=color,
             lw=4,
             alpha=0.5,
             solid_capstyle="butt",
-            label=f"{chance.name} guaranteed at confidence level {self.confidence_level:.4g}",
+            label=f"{name} guaranteed at confidence level {self.confidence_level:.4g}",
         )
-
-
-class _Constraint(NamedTuple):
-    """A constraint as it is drawn."""
-
-    name: str
-    missed: str  # on which side of the limit it is missed: "below" or "above"
-    limit: Any
-    found: Any  # on these labels, for each threshold
-    tested: Any  # the limit that is guaranteed, for each threshold, or None
-    color: str
-
-    def misses(self, values: Any) -> Any:
-        """Return where values miss the limit."""
-        return values < self.limit if self.missed == "below" else values > self.limit
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -378,7 +336,7 @@ class ReliabilityDisplay(MeasuredDisplay):
             best=best.value,
             beta=decision.beta,
             measure=measure,
-        )._drawn(ax)
+        ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         """Draw the shares with their intervals over a histogram of the probabilities."""
@@ -498,7 +456,7 @@ class MethodComparisonDisplay(MeasuredDisplay):
             for name, table in tables.items()
         }
         found = cls(scores=scores, differences=differences, reference=best, **options)
-        return found._drawn(ax)
+        return found.plot(ax)
 
     @classmethod
     def from_estimator(  # type: ignore[override]  # several classifiers, by name

@@ -16,8 +16,8 @@ from argmaxf.displays.base import (
     GREEN,
     GREY,
     ORANGE,
-    Display,
     MeasuredDisplay,
+    PredictionDisplay,
     thinned,
     tidy,
 )
@@ -102,7 +102,7 @@ class ExpectedFDisplay(MeasuredDisplay):
             x=check_choice("x", x, ("k", "threshold")),
             beta=beta,
             measure=measure,
-        )._drawn(ax)
+        ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         best, f, x = self.decision, self.measure.title, self.x
@@ -136,7 +136,7 @@ class ExpectedFDisplay(MeasuredDisplay):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BetaDisplay(Display):
+class BetaDisplay(PredictionDisplay):
     """The best set as β varies: its threshold, expected precision, recall and F_β.
 
     Attributes
@@ -200,7 +200,7 @@ class BetaDisplay(Display):
             recall=top.recall[k],
             fbeta=np.array([decision.expected for decision in best]),
             marked=beta,
-        )._drawn(ax)
+        ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         beta = self.marked
@@ -298,7 +298,7 @@ class PriorSensitivityDisplay(MeasuredDisplay):
             positive_rate=rate,
             beta=decision.beta,
             measure=measure,
-        )._drawn(ax)
+        ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         """Draw 1 - E[F] on the left scale and KL on the right."""
@@ -395,7 +395,7 @@ class WorstCaseDisplay(MeasuredDisplay):
             worst=np.array(worst),
             best_worst=np.array(best_worst),
             beta=plain.beta,
-        )._drawn(ax)
+        ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         """Draw both worst cases below the expected F."""

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from argmaxf._base.validation import check_choice
-from argmaxf.displays.base import BLUE, GREEN, GREY, ORANGE, new_axes, tidy
+from argmaxf.displays.base import BLUE, GREEN, GREY, ORANGE, Display, tidy
 from argmaxf.monitoring.monitor import Monitor, Period
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST_NAMES = 12  # of periods under the axis
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MonitorDisplay:
+class MonitorDisplay(Display):
     """Predicted F, or the rate of positives, of each period of a monitor.
 
     Attributes
@@ -33,8 +32,7 @@ class MonitorDisplay:
         What is drawn.
     measure : str
         The name of the measure.
-    ax_, figure_ : Axes, Figure
-        What was drawn.
+    ax_, figure_ : as in `Display`
 
     Examples
     --------
@@ -51,11 +49,9 @@ class MonitorDisplay:
     shows: str = "f"
     measure: str = "F"
 
-    ax_: Axes = field(init=False)
-    figure_: Figure = field(init=False)
+    _width = 7.2
 
     def __post_init__(self) -> None:
-        """Check what is to be shown."""
         check_choice("shows", self.shows, ("f", "rate"))
         self.periods = list(self.periods)
         if not self.periods:
@@ -71,78 +67,51 @@ class MonitorDisplay:
             The monitor, with at least one period.
         shows : {"f", "rate"}, default="f"
             ``"f"`` draws the predicted F, ``"rate"`` the rate of positives under prior shift.
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        MonitorDisplay
-            The display, with what was drawn.
+        ax : as in `Display`
         """
         f = monitor.measure.title
         found = cls(periods=monitor.periods, reference=monitor.reference, shows=shows, measure=f)
-        return found if ax is False else found.plot(ax)
+        return found.plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        MonitorDisplay
-            The display, with what was drawn.
-        """
-        self.ax_ = ax = new_axes(7.2) if ax is None else ax
-        self.figure_ = ax.figure  # type: ignore[assignment]
-        places = np.arange(len(self.periods))
-        if self.shows == "f":
-            self._line([p.predicted.f for p in self.periods], BLUE, "predicted", "o-")
+    def _draw(self, ax: Axes) -> None:
+        of_f, changed = self.shows == "f", "if only the rate\nhas changed"
+        values = [p.predicted.f if of_f else p.rate for p in self.periods]
+        self._draw_intervals(ax, values, label="predicted" if of_f else changed)
+        if of_f:
             after = [p.predicted_after_shift.f.value for p in self.periods]
-            label = "if only the rate\nhas changed"
-            ax.plot(places, after, ":", color=GREY, lw=1.4, label=label)
+            ax.plot(after, ":", color=GREY, lw=1.4, label=changed)
             known = [(i, p.found) for i, p in enumerate(self.periods) if p.found is not None]
             if known:
                 ends = np.array([(i, f.value, f.value - f.low, f.high - f.value) for i, f in known])
-                x, y, below, above = ends.T
+                x, y, *bars = ends.T
                 label = "labelled rows"
-                ax.errorbar(
-                    x, y, [below, above], fmt="D", ms=4, color=GREEN, capsize=2, label=label
-                )
-        else:
-            self._line([p.rate for p in self.periods], BLUE, "if only the rate\nhas changed", "o-")
+                ax.errorbar(x, y, bars, fmt="D", ms=4, color=GREEN, capsize=2, label=label)
         if self.reference is not None:
-            at = self.reference.predicted.f if self.shows == "f" else self.reference.rate
+            at = self.reference.predicted.f if of_f else self.reference.rate
             ax.axhline(at.value, color=GREY, lw=1, ls="--", label="reference")
         alarms = [i for i, p in enumerate(self.periods) if p.alarms]
         for i in alarms:
             once = "alarm" if i == alarms[0] else None
             ax.axvspan(i - 0.5, i + 0.5, color=ORANGE, alpha=0.2, lw=0, label=once)
-        step = -(-len(places) // MOST_NAMES)
-        names = [_short(self.periods[i].name) for i in places[::step]]
+        places = np.arange(len(self.periods))[:: -(-len(self.periods) // MOST_NAMES)]
+        names = [_short(self.periods[i].name) for i in places]
         turned: dict[str, Any] = {"rotation": 35, "ha": "right"} if max(map(len, names)) > 4 else {}
-        ax.set_xticks(places[::step], names, **turned)
-        ax.set_xlim(-0.6, len(places) - 0.4)
+        ax.set_xticks(places, names, **turned)
+        ax.set_xlim(-0.6, len(self.periods) - 0.4)
         ax.set_ylim(0.0, min(1.0, ax.get_ylim()[1]))
-        what = self.measure if self.shows == "f" else "rate of positives"
-        title = f"Predicted {what}" if self.shows == "f" else "Rate of positives"
+        what = self.measure if of_f else "rate of positives"
+        title = f"Predicted {what}" if of_f else "Rate of positives"
         tidy(ax, xlabel="", ylabel=what, title=f"{title} by period", legend=False)
         beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
         ax.legend(frameon=False, fontsize="small", **beside)
-        return self
 
-    def _line(self, values: Sequence[Any], colour: str, label: str, style: str) -> None:
-        """Draw values with their intervals."""
-        x = np.arange(len(values))
-        low, middle, high = np.array([(v.low, v.value, v.high) for v in values]).T
-        if len(values) == 1:
-            low, middle, high, x = (np.repeat(each, 2) for each in (low, middle, high, x))
-            x = x + np.array([-0.3, 0.3])
-        self.ax_.fill_between(x, low, high, color=colour, alpha=0.2, lw=0, label="interval")
-        self.ax_.plot(x, middle, style, color=colour, ms=3.5, lw=1.5, label=label)
+    def _draw_intervals(self, ax: Axes, values: Sequence[Any], label: str) -> None:
+        """Draw values with their intervals; those of a single period have some width."""
+        x = np.arange(len(values)) if len(values) > 1 else np.array([-0.3, 0.3])
+        ends = np.array([(v.low, v.value, v.high) for v in values]).T
+        low, middle, high = np.broadcast_to(ends, (3, x.size))
+        ax.fill_between(x, low, high, color=BLUE, alpha=0.2, lw=0, label="interval")
+        ax.plot(x, middle, "o-", color=BLUE, ms=3.5, lw=1.5, label=label)
 
 
 def _short(name: str) -> str:

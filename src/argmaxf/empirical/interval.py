@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Floats
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import (
     as_classes,
     as_labels,
@@ -25,12 +26,14 @@ from argmaxf._base.validation import (
     ones_unless,
     which_are,
 )
+from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.measures import MEASURES, Interval, Measure, MeasureLike, as_measure
 
 WHY = "no interval is certain"
 FEWEST = 10  # positives and negatives of a label that the coverage of a macro interval needs
 
 
+@with_entries_of(maximize_empirical_f)
 def f_interval(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -53,10 +56,7 @@ def f_interval(
         True 0/1 labels. With `average`, a table of 0/1 labels, or class labels of any kind.
     y_pred : array-like of the same shape
         Predicted labels.
-    beta : float, default=1.0
-        Weight of recall against precision.
-    measure : str, Measure or callable, default="fbeta"
-        A name, an object of `argmaxf.measures`, or a function of the counts tp, k, s, n.
+    beta, measure : as in `maximize_empirical_f`
     average : {"macro", "micro"}, optional
         `"macro"` is the mean F of the labels or classes, `"micro"` the F of all cells.
     confidence_level : float, default=0.95

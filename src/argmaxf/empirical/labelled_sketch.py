@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Floats
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_positives, as_scores, as_weights, check_zero_division
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.bins import EMPTY, SHIFT, Between, Bins, CutProblem, Zoom, numbers
 from argmaxf.empirical.cuts import above, between
-from argmaxf.empirical.threshold import Curve, Solution, Threshold
+from argmaxf.empirical.threshold import Curve, Solution, Threshold, maximize_empirical_f
 from argmaxf.measures import MeasureLike, as_measure
 
 MAGIC = b"argmaxl\n"
@@ -28,6 +29,7 @@ CHECKSUM = struct.Struct("<I")  # CRC-32 of everything before it
 MOST_COUNTED = 2.0**53  # beyond, a count of doubles is no longer exact
 
 
+@with_entries_of(maximize_empirical_f)
 class LabelledSketch:
     """A summary of labelled scores: merges by addition, tunes thresholds without the rows.
 
@@ -68,10 +70,7 @@ class LabelledSketch:
             True 0/1 labels, or other labels with `pos_label`.
         score : array-like of shape (n,)
             Scores, larger meaning more positive.
-        sample_weight : array-like of shape (n,), optional
-            One weight per row.
-        pos_label : scalar, optional
-            The positive label, if the labels are not 0 and 1; all others are negative.
+        sample_weight, pos_label : as in `maximize_empirical_f`
 
         Returns
         -------
@@ -96,10 +95,7 @@ class LabelledSketch:
             True 0/1 labels, or other labels with `pos_label`.
         score : array-like of shape (n,)
             Scores, larger meaning more positive.
-        sample_weight : array-like of shape (n,), optional
-            One weight per row.
-        pos_label : scalar, optional
-            The positive label, if the labels are not 0 and 1; all others are negative.
+        sample_weight, pos_label : as in `maximize_empirical_f`
 
         Returns
         -------
@@ -181,19 +177,11 @@ class LabelledSketch:
 
         Parameters
         ----------
-        beta : float, default=1.0
-            Weight of recall against precision.
+        beta : as in `maximize_empirical_f`
         measure : str or Measure, default="fbeta"
             A name or an object of `argmaxf.measures`, or a `Ratio`; other measures have no bound
             inside a bin and need the rows.
-        zero_division : float, default=0.0
-            Value of F when nothing is positive and nothing is predicted.
-        min_precision : float, optional
-            Consider only thresholds with at least this precision.
-        min_recall : float, optional
-            Consider only thresholds with at least this recall.
-        max_selected_rate : float, optional
-            Consider only thresholds that select at most this share of the rows.
+        zero_division, min_precision, min_recall, max_selected_rate : as in `maximize_empirical_f`
 
         Returns
         -------
@@ -214,12 +202,7 @@ class LabelledSketch:
 
         Parameters
         ----------
-        beta : float, default=1.0
-            Weight of recall against precision.
-        measure : str, Measure or callable, default="fbeta"
-            A name, an object of `argmaxf.measures`, or a function of the counts tp, k, s, n.
-        zero_division : float, default=0.0
-            Value of F when nothing is positive and nothing is predicted.
+        beta, measure, zero_division : as in `maximize_empirical_f`
 
         Returns
         -------

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from argmaxf._base.arrays import Floats
 from argmaxf._base.segments import Segments
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     as_positives,
@@ -287,6 +288,7 @@ def maximize_empirical_f(
     return found[0]
 
 
+@with_entries_of(maximize_empirical_f)
 def empirical_f_curve(
     y_true: ArrayLike,
     score: ArrayLike,
@@ -303,19 +305,7 @@ def empirical_f_curve(
     ----------
     y_true : array-like of shape (n,) or (n, labels)
         True 0/1 labels.
-    score : array-like of the same shape
-        Scores, larger meaning more positive: probabilities, log-odds, margins.
-    beta : float, default=1.0
-        Weight of recall against precision.
-    measure : str, Measure or callable, default="fbeta"
-        A name, an object of `argmaxf.measures`, or a function of the counts tp, k, s, n.
-    average : {"macro", "micro", "samples"}, optional
-        For a table, what F means: `"macro"` takes each label by itself, `"micro"` all cells
-        together, `"samples"` the mean F of the rows.
-    sample_weight : array-like of shape (n,), optional
-        One weight per row.
-    zero_division : float, default=0.0
-        Value of F when nothing is positive and nothing is predicted.
+    score, beta, measure, average, sample_weight, zero_division : as in `maximize_empirical_f`
 
     Returns
     -------
