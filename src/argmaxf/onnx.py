@@ -33,15 +33,15 @@ from sklearn.pipeline import Pipeline
 
 from argmaxf.comparison.auto_f import AutoFClassifier
 from argmaxf.estimators.blend_f import BlendFClassifier
-from argmaxf.estimators.calibration import TIE, Sigmoid
+from argmaxf.estimators.calibration import TIE, curve_data
 from argmaxf.estimators.cost_sensitive_f import CostSensitiveFClassifier
 from argmaxf.estimators.expected_f import ExpectedFClassifier
-from argmaxf.estimators.fixed_rule import Column, FixedRule, Score, without_argmaxf
+from argmaxf.estimators.fixed_rule import LARGEST, Column, FixedRule, without_argmaxf
 from argmaxf.estimators.joint_f import JointFClassifier
 from argmaxf.estimators.linear_f import MarginFClassifier, SoftFClassifier
 from argmaxf.estimators.meta import FixedThresholdFClassifier, PlainClassifier
+from argmaxf.estimators.scores import Score
 from argmaxf.estimators.threshold_f import ThresholdFClassifier
-from argmaxf.estimators.to_sklearn import knots, sigmoid_line
 
 try:
     from skl2onnx import update_registered_converter
@@ -124,7 +124,8 @@ class Graph:
         """Return the probabilities or scores of all labels, (n, n_columns)."""
         table = self.op("Concat", *(self.column(column) for column in columns), axis=1)
         competing = self.rule.labels.kind == "multiclass"
-        return self.sum_to_one(table, len(columns)) if competing and columns[0].curves else table
+        calibrated = any(column.curves or column.logistic for column in columns)
+        return self.sum_to_one(table, len(columns)) if competing and calibrated else table
 
     def sum_to_one(self, table: Any, n: int) -> Any:
         """Divide rows by their sums; classes of a row of zeros are equally probable."""
@@ -158,11 +159,11 @@ class Graph:
 
     def curve(self, curve: Any, score: Any) -> Any:
         """Return the probabilities of scores by one curve of calibration."""
-        if isinstance(curve, Sigmoid) or hasattr(curve, "a_"):
-            slope, shift = sigmoid_line(curve)
-            line = self.op("Add", self.op("Mul", score, np.array([slope])), np.array([shift]))
-            return self.op("Sigmoid", line)
-        x, y = (np.asarray(a, dtype=np.float64) for a in knots(curve))
+        ((form, known),) = curve_data(curve).items()
+        if form == "sigmoid":
+            line = self.op("Mul", score, np.array([known["slope"]]))
+            return self.op("Sigmoid", self.op("Add", line, np.array([known["intercept"]])))
+        x, y = np.array(known["x"], dtype=np.float64), np.array(known["y"], dtype=np.float64)
         if len(x) == 1:
             x, y = np.r_[x, x + 1.0], np.r_[y, y]
         inside = self.op("Min", self.op("Max", score, x[:1]), x[-1:])
@@ -182,7 +183,8 @@ class Graph:
         if score.constant is not None:
             first = self.op("Gather", self.op("Shape", self.inputs[0]), np.array([0]))
             shape = self.op("Concat", first, np.array([1]), axis=0)
-            return self.op("Expand", np.array([[score.constant]]), shape)
+            number = np.clip([[score.constant]], -LARGEST, LARGEST)
+            return self.op("Expand", number, shape)
         answer = self.answer(model, score.method, self.inputs)
         if score.output is not None:
             answer = self.op("Gather", answer, np.array(score.output), axis=0)

@@ -329,7 +329,7 @@ def _of_classifier(fitted: Any, about: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a fitted classifier."""
     import sklearn
 
-    from argmaxf.estimators.to_sklearn import curve_as_data
+    from argmaxf.estimators.calibration import curve_data
 
     rule = fitted.fixed_rule()
     if rule.labels.kind == "multiclass":
@@ -343,9 +343,10 @@ def _of_classifier(fitted: Any, about: dict[str, Any]) -> dict[str, Any]:
         about |= {"rows": rule.rows, "positives": rule.positives}
     curves = None
     if any(column.curves for member in rule.members for column in member):
+        labels = zip(*rule.members, strict=True)
         curves = [
-            [curve_as_data(member[j]) for member in rule.members]
-            for j in range(len(rule.threshold))
+            [[{"scores": s.method} | curve_data(k) for s, k in column.pairs] for column in label]
+            for label in labels
         ]
     interval = getattr(fitted, "interval_", None)
     return {

@@ -48,20 +48,17 @@ class Sigmoid:
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
         positives, negatives = weight @ y, weight @ (1 - y)
         target = np.where(y > 0, (positives + 1) / (positives + 2), 1 / (negatives + 2))
-        self.centre, self.scale = score.mean(), score.std() or 1.0
-        both = np.r_[self._scaled(score), self._scaled(score)]
+        self.centre, scale = score.mean(), score.std() or 1.0
+        both = np.tile((score - self.centre) / scale, 2)[:, None]
         sides = np.r_[np.ones(len(y)), np.zeros(len(y))]
         weights = np.r_[weight * target, weight * (1 - target)]
-        self.model = LogisticRegression(C=np.inf, tol=1e-8).fit(both, sides, sample_weight=weights)
+        line = LogisticRegression(C=np.inf, tol=1e-8).fit(both, sides, sample_weight=weights)
+        self.slope, self.shift = float(line.coef_[0, 0] / scale), float(line.intercept_[0])
         return self
 
     def predict(self, score: Floats) -> Floats:
         """Return the probability of each score."""
-        proba: Floats = self.model.predict_proba(self._scaled(score))[:, 1]
-        return proba
-
-    def _scaled(self, score: Floats) -> Floats:
-        return np.asarray((score - self.centre) / self.scale)[:, None]
+        return np.asarray(expit(self.slope * (score - self.centre) + self.shift))
 
 
 class VennAbers:
@@ -198,6 +195,23 @@ def _curve(form: Any, score: Floats, y: Bools, weight: Floats | None) -> Any:
         curve = named[form]() if isinstance(form, str) else clone(form, safe=False)
     curve.fit(score, y.astype(np.float64), **({} if weight is None else {"sample_weight": weight}))
     return curve
+
+
+def curve_data(curve: Any) -> dict[str, Any]:
+    """Return a curve as numbers, by the name of its form; refuse what no export can hold."""
+    if curve is None:
+        return {"none": {}}
+    if isinstance(curve, Sigmoid):
+        shift = curve.shift - curve.slope * curve.centre
+        return {"sigmoid": {"slope": curve.slope, "intercept": float(shift)}}
+    if hasattr(curve, "a_"):  # of scikit-learn
+        return {"sigmoid": {"slope": -float(curve.a_), "intercept": -float(curve.b_)}}
+    if type(curve) is IsotonicRegression:
+        return {"isotonic": {"x": curve.X_thresholds_.tolist(), "y": curve.y_thresholds_.tolist()}}
+    raise ValueError(
+        f"a calibration by {type(curve).__name__} cannot be exported; use "
+        "calibration='isotonic' or 'sigmoid'"
+    )
 
 
 def _finite(scores: Any) -> Floats:

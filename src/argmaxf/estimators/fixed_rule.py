@@ -13,61 +13,14 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.multioutput import ClassifierChain
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf.estimators.labels import Labels
-from argmaxf.estimators.scores import has_method, last_step
+from argmaxf.estimators.scores import Score
 
 LARGEST = 1e300  # what stands for the infinite scores of labels with one value in training
-
-
-@dataclass(frozen=True)
-class Score:
-    """A number that a fitted model gives for each row: a column of one of its methods.
-
-    It is `sign` times column `place` of what `method` returns for target `output`; `log_odds` are
-    those of `predict_log_proba`. Without a place it is `constant`: the class was not in training.
-    """
-
-    model: Any
-    method: str
-    output: int | None = None  # of models that hold several labels and return a list
-    place: int | None = None  # None: the one column of a binary decision_function, or a constant
-    sign: float = 1.0
-    constant: float | None = None
-
-    @classmethod
-    def of(cls, scorer: Any, label: int, method: str) -> Score:
-        """Return the score of a label as a `LabelScorer` reads it."""
-        labels, models = scorer.labels, scorer.models_
-        model = models[0] if len(models) == 1 else models[label]
-        output, classes = None, model.classes_
-        wanted = 1 if labels.is_multilabel else labels.names[label]
-        if labels.is_multilabel and len(models) == 1 and len(labels.names) > 1:
-            if method != "predict_proba" or not _gives_lists(model):
-                return cls(model, method, place=label)
-            output, classes = label, classes[label]
-        never = 0.0 if method == "predict_proba" else -LARGEST
-        (found,) = np.nonzero(np.asarray(classes) == wanted)
-        if not found.size:
-            return cls(model, method, output, constant=never)
-        place = int(found[0])
-        if not has_method(model, method):  # of a constant label
-            return cls(model, method, output, constant=-never)
-        if method == "decision_function" and len(classes) == 2:
-            return cls(model, method, sign=1.0 if place else -1.0)
-        return cls(model, method, output, place)
-
-
-def _gives_lists(model: Any) -> bool:
-    """Whether a model of several labels has a table of probabilities for each, as forests have."""
-    inner = last_step(model)
-    while isinstance(inner, FrozenEstimator):
-        inner = last_step(inner.estimator)
-    return isinstance(model.classes_, list) and not isinstance(inner, ClassifierChain)
 
 
 @dataclass(frozen=True)
@@ -80,6 +33,11 @@ class Column:
     scores: list[Score]
     curves: list[Any]
     logistic: bool = False
+
+    @property
+    def pairs(self) -> list[tuple[Score, Any]]:
+        """Each score with its curve, None where there are none."""
+        return [*zip(self.scores, self.curves or [None] * len(self.scores), strict=True)]
 
     @classmethod
     def calibrated(cls, models: Sequence[Any], curves: Any, kind: str, label: int) -> Column:

@@ -18,8 +18,9 @@ from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import as_weights
 from argmaxf.empirical.soft_f import LinearModel, SoftF, fit_soft_f
 from argmaxf.empirical.svmperf import MarginF, fit_margin_f
-from argmaxf.estimators.fixed_rule import Column, FixedRule, Score, counted, linear_model
+from argmaxf.estimators.fixed_rule import Column, FixedRule, counted, linear_model
 from argmaxf.estimators.meta import FClassifier, best_thresholds, margin
+from argmaxf.estimators.scores import Score
 from argmaxf.measures import FBeta, Measure
 
 

@@ -16,6 +16,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_validate
+from sklearn.multioutput import ClassifierChain
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
@@ -112,24 +113,87 @@ class LabelScorer(BaseEstimator):
             X = self.shared_.transform(X)
         found = {}
         for kind in kinds:
-            scores = np.concatenate([self._columns(model, X, kind) for model in models], axis=1)
+            columns = [Score.of(self, label, kind) for label in range(len(self.labels.names))]
+            answers = [_answer(model, kind, X) for model in models]
+            if len(models) == 1:
+                answers *= len(columns)
+            each = [column.values(a) for column, a in zip(columns, answers, strict=True)]
+            found[kind] = scores = np.stack(each, axis=1)
             if np.isnan(scores).any():
                 row = int(np.argmax(np.isnan(scores).any(axis=1)))
                 name = type(last_step(self.estimator)).__name__
                 raise ValueError(f"{name} must give numbers as {kind}, got NaN in row {row}")
-            found[kind] = scores
         return found
 
-    def _columns(self, model: Any, X: Any, kind: str) -> Floats:
-        never = 0.0 if kind == "predict_proba" else -np.inf
-        response, classes = _response(model, X, kind, never), model.classes_
-        if not self.labels.is_multilabel:
-            return _align(response, classes, self.labels.names, kind, never)
-        if isinstance(response, list):  # one array per label, as forests give
-            pairs = zip(response, classes, strict=True)
-            return np.concatenate([_align(r, c, [1], kind, never) for r, c in pairs], axis=1)
-        one = len(self.models_) == 1
-        return response if one else _align(response, classes, [1], kind, never)
+
+def _answer(model: Any, kind: str, X: Any) -> Any:
+    answer, n = getattr(model, answering(model, kind))(X), len(model.classes_)
+    if not isinstance(answer, list) and np.shape(answer)[1:] not in ((), (n,)):
+        raise ValueError(
+            f"{kind} must give one column per class, got {np.shape(answer)[1]} for {n} classes"
+        )
+    return answer
+
+
+def answering(model: Any, kind: str) -> str:
+    """Return the method whose answer has scores of a kind, or rows where they are constant."""
+    if not has_method(model, kind):
+        return "predict_proba"
+    return "predict_log_proba" if kind == "log_odds" else kind
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number that a fitted model gives for each row: a column of one of its methods.
+
+    It is `sign` times column `place` of what `method` returns for target `output`; `log_odds` are
+    those of `predict_log_proba`. Without a place it is `constant`: the class was not in training.
+    """
+
+    model: Any
+    method: str
+    output: int | None = None  # of models that hold several labels and return a list
+    place: int | None = None  # None: the one column of a binary decision_function, or a constant
+    sign: float = 1.0
+    constant: float | None = None
+
+    @classmethod
+    def of(cls, scorer: LabelScorer, label: int, method: str) -> Score:
+        """Return the score of a label; a class that was not in training gets the lowest one."""
+        labels, models = scorer.labels, scorer.models_
+        model = models[0] if len(models) == 1 else models[label]
+        output, classes = None, model.classes_
+        wanted = 1 if labels.is_multilabel else labels.names[label]
+        if labels.is_multilabel and len(models) == 1:
+            if method != "predict_proba" or not _gives_lists(model):
+                return cls(model, method, place=label)
+            output, classes = label, classes[label]
+        never = 0.0 if method == "predict_proba" else -np.inf
+        (found,) = np.nonzero(np.asarray(classes) == wanted)
+        if not found.size or not has_method(model, method):  # one of a constant label
+            return cls(model, method, output, constant=-never if found.size else never)
+        place = int(found[0])
+        if method == "decision_function" and len(classes) == 2:
+            return cls(model, method, sign=1.0 if place else -1.0)
+        return cls(model, method, output, place)
+
+    def values(self, answer: Any) -> Floats:
+        """Return the scores of rows, given what the method returned for them."""
+        table = np.asarray(answer if self.output is None else answer[self.output], np.float64)
+        if self.constant is not None:
+            return np.full(len(table), self.constant)
+        if self.place is None:
+            return self.sign * table
+        column = table[:, self.place]
+        return column - table[:, 1 - self.place] if self.method == "log_odds" else column
+
+
+def _gives_lists(model: Any) -> bool:
+    """Whether a model of several labels has a table of probabilities for each, as forests have."""
+    inner = last_step(model)
+    while isinstance(inner, FrozenEstimator):
+        inner = last_step(inner.estimator)
+    return isinstance(model.classes_, list) and not isinstance(inner, ClassifierChain)
 
 
 @dataclass(frozen=True)
@@ -313,27 +377,17 @@ def share_features(estimator: Any, X: Any) -> tuple[Pipeline | None, Any, Any]:
 
 
 def ignores_target(step: Any) -> bool:
-    """Whether a transformer is known to be the same for every target.
+    """Whether a transformer, with all inside of it, is known to be the same for every target.
 
     That is known of scikit-learn's unsupervised transformers; others may look at an optional y.
     """
     if step is None or isinstance(step, str):
         return True
-    parts = {
-        Pipeline: ("steps",),
-        FeatureUnion: ("transformer_list",),
-        ColumnTransformer: ("transformers", "remainder"),
-    }.get(type(step))
-    if parts is None:
-        known = type(step).__module__.startswith(UNSUPERVISED)
-        return known and not get_tags(step).target_tags.required
-    inside = [getattr(step, name) for name in parts]
-    return all(
-        all(ignores_target(named[1]) for named in each)
-        if isinstance(each, list)
-        else ignores_target(each)
-        for each in inside
-    )
+    if type(step) in (Pipeline, FeatureUnion, ColumnTransformer):
+        inside = step.get_params().values()
+        return all(ignores_target(each) for each in inside if hasattr(each, "fit"))
+    known = type(step).__module__.startswith(UNSUPERVISED)
+    return known and not get_tags(step).target_tags.required
 
 
 def joined(shared: Pipeline | None, model: Any) -> Any:
@@ -352,30 +406,3 @@ def _fit_one(estimator: Any, X: Any, y: NDArray[Any], weight: Any, params: dict[
     model = clone(estimator)
     name = None if weight is None else weight_parameter(model)
     return model.fit(X, y, **({} if name is None else {name: weight}), **params)
-
-
-def _response(model: Any, X: Any, kind: str, never: float) -> Any:
-    if kind == "log_odds" and has_method(model, kind):  # of two classes
-        log_proba = np.asarray(model.predict_log_proba(X))
-        return log_proba - log_proba[:, ::-1]
-    if hasattr(model, kind):
-        return getattr(model, kind)(X)
-    return np.where(model.predict_proba(X) > 0, -never, never)  # of a constant model
-
-
-def _align(response: Any, classes: Any, wanted: Any, kind: str, never: float) -> Floats:
-    """Return the response's columns for the `wanted` classes.
-
-    A class that was not in training is never predicted: it gets the lowest score.
-    """
-    response = np.asarray(response, dtype=np.float64)
-    if response.ndim == 1:  # a binary decision_function scores the second class
-        response = np.column_stack([-response, response])
-    if response.shape[1] != len(classes):
-        raise ValueError(
-            f"{kind} must give one column per class, got {response.shape[1]} for "
-            f"{len(classes)} classes"
-        )
-    known = {value: response[:, i] for i, value in enumerate(classes)}
-    lowest = np.full(len(response), never)
-    return np.column_stack([known.get(value, lowest) for value in wanted])

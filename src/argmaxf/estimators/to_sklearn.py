@@ -1,7 +1,8 @@
 """Fixed thresholds as objects of scikit-learn alone, for places where argmaxf is not installed.
 
-What has no class of its own there is composed of public parts: `FunctionTransformer` turns a method
-of a fitted model into features, and linear models with given coefficients pick columns of them.
+A rule is a row of steps from X to a table with one column for each label: what the models answer,
+the scores, their curves, the mean. `FunctionTransformer` turns methods of fitted models into steps,
+and linear models with given coefficients pick columns and average them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pickle import dumps
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
@@ -26,18 +27,21 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.svm import LinearSVC
 
-from argmaxf._base.arrays import Floats
-from argmaxf.estimators.calibration import Sigmoid
+from argmaxf.estimators.calibration import curve_data
 from argmaxf.estimators.fixed_rule import (
     LARGEST,
     Column,
     FixedRule,
-    Score,
     linear_model,
     without_argmaxf,
 )
+from argmaxf.estimators.scores import Score, answering
 
 SMALLEST = 1e-300  # in place of probabilities of zero, so that rows of zeros have a sum
+Steps = list[tuple[str, Any]]
+FINITE = ("finite", FunctionTransformer(np.clip, kw_args={"a_min": -LARGEST, "a_max": LARGEST}))
+COLUMN = ("column", FunctionTransformer(np.expand_dims, kw_args={"axis": 1}))
+PROBABILITY = ("probability", FunctionTransformer(expit))
 
 
 def as_sklearn(rule: FixedRule) -> Any:
@@ -49,7 +53,9 @@ def as_sklearn(rule: FixedRule) -> Any:
         )
     labels = rule.labels
     if labels.kind == "multiclass":
-        made = _competing(rule)
+        margins = np.diag(rule.gain), -rule.gain * rule.threshold
+        tail = linear_model(*margins, labels.classes, LinearSVC)
+        made = Pipeline([*_values(rule, range(len(labels.classes))), ("margins", tail)])
     elif labels.is_multilabel:
         made = MultiOutputClassifier(FixedThresholdClassifier(LogisticRegression()))
         made.estimators_ = [_one_label(rule, j, np.array([0, 1]), 1) for j in labels.classes]
@@ -75,16 +81,17 @@ def _refuse_argmaxf(made: Any) -> None:
 
 def _one_label(rule: FixedRule, label: int, classes: Any, positive: Any) -> Any:
     """Return a classifier for one label, with its threshold."""
-    columns = [member[label] for member in rule.members]
-    upwards = positive == classes[-1]
-    if rule.on_scores:
-        (column,) = columns
-        base, method = _scorer(column.scores[0], classes, upwards), "decision_function"
+    column, upwards = rule.members[0][label], positive == classes[-1]
+    score, method = column.scores[0], "decision_function" if rule.on_scores else "predict_proba"
+    plain = Column([Score(score.model, method, place=score.place, sign=score.sign)], [])
+    its_own = rule.odds is None and len(rule.members) == 1 and column == plain
+    if its_own and np.array_equal(score.model.classes_, classes):
+        base = without_argmaxf(score.model)
+    elif rule.on_scores:
+        end = linear_model([1.0 if upwards else -1.0], 0.0, classes)
+        base = Pipeline([*_values(rule, [label]), ("score", end)])
     else:
-        base, method = _probabilities(columns, classes, upwards), "predict_proba"
-        if rule.odds is not None:
-            shift = float(np.log(rule.odds[label])) * (1.0 if upwards else -1.0)
-            base = _at_another_rate(base, shift, classes)
+        base = _with_probability(_values(rule, [label]), classes, upwards)
     return FixedThresholdClassifier(
         FrozenEstimator(base),
         threshold=float(rule.threshold[label]),
@@ -93,199 +100,136 @@ def _one_label(rule: FixedRule, label: int, classes: Any, positive: Any) -> Any:
     )
 
 
-def _probabilities(columns: Sequence[Column], classes: Any, upwards: bool = True) -> Any:
-    """Return a classifier with the mean of the columns as probability of one of two classes."""
-    first = columns[0]
-    if len(columns) == 1 and not first.curves:
-        (score, *more) = first.scores
-        own: Any = getattr(score.model, "classes_", None)
-        if first.logistic:
-            parts = [(f"model{i}", _feature(s)) for i, s in enumerate(first.scores)]
-            sign, n = 1.0 if upwards else -1.0, len(first.scores)
-            mean = linear_model(np.full(n, sign / n), 0.0, classes)
-            return Pipeline([("scores", FeatureUnion(parts)), ("mean", mean)])
-        if not more and score.output is None and np.array_equal(own, classes):
-            return without_argmaxf(score.model)
-    pairs = []
-    most = np.lcm.reduce([len(column.scores) for column in columns])
-    for column in columns:  # of models with fewer curves than another each counts more
-        if column.logistic:
-            column = Column([_as_score(column, classes)], [None])
-        curves = column.curves or [None] * len(column.scores)
-        pairs += [*zip(column.scores, curves, strict=True)] * int(most // len(column.scores))
-    made, member = _calibrated_templates()["isotonic"]
-    made = copy(made)
-    made.calibrated_classifiers_ = []
-    for score, curve in pairs:
-        each = copy(member)
-        each.estimator, each.classes = _scorer(score, classes), classes
-        each.calibrators = [_calibrator(curve, upwards)]
-        made.calibrated_classifiers_.append(each)
-    made.estimator = FrozenEstimator(made.calibrated_classifiers_[0].estimator)
-    made.classes_ = classes
+def _with_probability(steps: Steps, classes: Any, upwards: bool) -> Any:
+    """Return a classifier to whose last class, or first, the steps give the probability."""
+    made, member = map(copy, _calibrated())
+    member.estimator = Pipeline([*steps, ("score", linear_model([1.0], 0.0, classes))])
+    curve = IsotonicRegression(increasing=upwards, out_of_bounds="clip")
+    member.calibrators = [curve.fit([0.0, 1.0], [0.0, 1.0] if upwards else [1.0, 0.0])]
+    member.classes = made.classes_ = classes
+    made.estimator, made.calibrated_classifiers_ = FrozenEstimator(member.estimator), [member]
     return made
 
 
-def _as_score(column: Column, classes: Any) -> Score:
-    """Return the probability of a column without curves as the score of one model."""
-    return Score(_probabilities([column], classes), "predict_proba", place=1)
-
-
 @cache
-def _calibrated_templates() -> dict[str, tuple[Any, Any]]:
-    """Return classifiers calibrated in each form, and the part of them that has the curve."""
-    X, y = np.array([[0.0], [0.0], [1.0], [1.0]]), np.array([0, 1, 0, 1])
-    fitted = FrozenEstimator(linear_model([1.0], 0.0, [0, 1]))
-    both = {
-        form: CalibratedClassifierCV(fitted, method=form, cv=2) for form in ("isotonic", "sigmoid")
-    }
-    for made in both.values():
-        made.fit(X, y)
-        vars(made).pop("n_features_in_", None)
-    return {form: (made, made.calibrated_classifiers_[0]) for form, made in both.items()}
+def _calibrated() -> tuple[Any, Any]:
+    """Return a calibrated classifier, and the part of it that has the model and the curve."""
+    made = CalibratedClassifierCV(FrozenEstimator(linear_model([1.0], 0.0, [0, 1])), cv=2)
+    made.fit(np.array([[0.0], [0.0], [1.0], [1.0]]), np.array([0, 1, 0, 1]))
+    vars(made).pop("n_features_in_", None)
+    return made, made.calibrated_classifiers_[0]
 
 
-def _calibrator(curve: Any, upwards: bool) -> Any:
-    """Return a curve as scikit-learn's: of the positive class, or downwards of the other one."""
-    if isinstance(curve, Sigmoid):
-        made = copy(_calibrated_templates()["sigmoid"][1].calibrators[0])
-        slope, shift = sigmoid_line(curve)
-        sign = -1.0 if upwards else 1.0
-        made.a_, made.b_ = sign * slope, sign * shift
-        return made
-    if type(curve) is IsotonicRegression and upwards:
-        return curve
-    if curve is None:
-        x = y = np.array([0.0, 1.0])
-    else:
-        x, y = knots(curve)
-    how = {"y_min": 0.0, "y_max": 1.0, "increasing": upwards, "out_of_bounds": "clip"}
-    return IsotonicRegression(**how).fit(x, y if upwards else 1.0 - y)
+def _values(rule: FixedRule, labels: Sequence[int]) -> Steps:
+    """Return the steps from rows to what the thresholds of some labels are on."""
+    n, m, competing = len(labels), len(rule.members), rule.labels.kind == "multiclass"
+    tables = [_member([member[j] for j in labels], competing) for member in rule.members]
+    steps = tables[0]
+    if m > 1:
+        mean = ("mean of members", _linear(np.hstack([np.eye(n) / m] * m)))
+        steps = [("members", _side_by_side(tables)), mean]
+    if rule.odds is None:
+        return steps
+    odds = rule.odds[labels]
+    if competing:
+        return [*steps, ("rate", _linear(np.diag(odds))), *_summing_to_one("at this rate")]
+    inside = FunctionTransformer(np.clip, kw_args={"a_min": SMALLEST, "a_max": 1.0 - 2.0**-53})
+    shift = ("rate", _linear(np.eye(n), np.log(odds)))
+    log_odds = ("log-odds", FunctionTransformer(logit))
+    return [*steps, ("inside", inside), log_odds, shift, ("at this rate", PROBABILITY[1])]
 
 
-def sigmoid_line(curve: Any) -> tuple[float, float]:
-    """Return a and b of 1 / (1 + exp(-(a·score + b))), of scikit-learn's curves too."""
-    if not isinstance(curve, Sigmoid):
-        return -float(curve.a_), -float(curve.b_)
-    slope = float(curve.model.coef_[0, 0] / curve.scale)
-    return slope, float(curve.model.intercept_[0] - slope * curve.centre)
+def _member(columns: Sequence[Column], competing: bool) -> Steps:
+    """Return the steps from rows to the probability or score of each label by one member."""
+    steps = _scores([score for column in columns for score in column.scores])
+    curves = [curve for column in columns for _, curve in column.pairs]
+    if any(curve is not None for curve in curves):
+        parts = [[_only(i), *_curve(curve)] for i, curve in enumerate(curves)]
+        steps.append(("curves", _side_by_side(parts)))
+    sizes = np.array([len(column.scores) for column in columns])
+    if sizes.max() > 1:
+        own = np.repeat(np.arange(sizes.size), sizes) == np.arange(sizes.size)[:, None]
+        steps.append(("mean", _linear(own / sizes[:, None])))
+    logistic = [column.logistic for column in columns]
+    if any(logistic):
+        parts = [[_only(j), *([PROBABILITY] * is_so)] for j, is_so in enumerate(logistic)]
+        steps.append(("probabilities", _side_by_side(parts)))
+    calibrated = any(column.curves or column.logistic for column in columns)
+    return [*steps, *_summing_to_one("of classes")] if competing and calibrated else steps
 
 
-def knots(curve: Any) -> tuple[Floats, Floats]:
-    """Return the knots of an isotonic curve; refuse any other by name."""
-    if type(curve) is not IsotonicRegression:
-        raise ValueError(
-            f"a calibration by {type(curve).__name__} cannot be exported; use "
-            "calibration='isotonic' or 'sigmoid'"
-        )
-    return np.asarray(curve.X_thresholds_), np.asarray(curve.y_thresholds_)
+def _scores(scores: Sequence[Score]) -> Steps:
+    """Return the steps from rows to scores; what several are columns of is computed once."""
+    answers: dict[Any, tuple[int, Steps]] = {}
+    places, width = [], 0
+    for score in scores:
+        key = id(score.model), answering(score.model, score.method), score.output
+        if key not in answers:
+            answers[key] = width, _answer(score)
+            width += _width(score)
+        places.append(answers[key][0])
+    coef, shift = np.zeros((len(scores), width)), np.zeros(len(scores))
+    for row, (score, first) in enumerate(zip(scores, places, strict=True)):
+        if score.constant is not None:
+            shift[row] = np.clip(score.constant, -LARGEST, LARGEST)
+            continue
+        place = score.place or 0
+        coef[row, first + place] = score.sign
+        if score.method == "log_odds":
+            coef[row, first + 1 - place] = -score.sign
+    steps = [("answers", _side_by_side([steps for _, steps in answers.values()]))]
+    plain = np.array_equal(coef, np.eye(width)) and not shift.any()
+    return steps if plain else [*steps, ("scores", _linear(coef, shift))]
 
 
-def curve_as_data(column: Column) -> list[dict[str, Any]]:
-    """Return the curves of a column as numbers, each with the scores that it takes."""
-    data = []
-    for score, curve in zip(
-        column.scores, column.curves or [None] * len(column.scores), strict=True
-    ):
-        made: dict[str, Any] = {"scores": score.method}
-        if curve is None:
-            made |= {"none": {}}
-        elif isinstance(curve, Sigmoid):
-            made["sigmoid"] = dict(zip(("slope", "intercept"), sigmoid_line(curve), strict=True))
-        else:
-            x, y = knots(curve)
-            made["isotonic"] = {"x": x.tolist(), "y": y.tolist()}
-        data.append(made)
-    return data
+def _width(score: Score) -> int:
+    classes = score.model.classes_ if score.output is None else score.model.classes_[score.output]
+    return 1 if _is_flat(score) else len(classes)
 
 
-def _feature(score: Score) -> Pipeline:
-    """Return a transformer of rows to one score, (n, 1)."""
-    part = FunctionTransformer(_scorer(score, np.array([0, 1])).decision_function)
-    return Pipeline([("score", part), ("column", _numpy(np.expand_dims, axis=1))])
+def _is_flat(score: Score) -> bool:
+    """Whether the model answers with one number for each row."""
+    scored = score.place is None and len(score.model.classes_) == 2
+    return scored and answering(score.model, score.method) == "decision_function"
 
 
-def _numpy(function: Any, **how: Any) -> FunctionTransformer:
-    return FunctionTransformer(function, kw_args=how)
-
-
-def _scorer(score: Score, classes: Any, upwards: bool = True) -> Any:
-    """Return a classifier whose decision function is the score, or minus the score."""
-    model, sign = without_argmaxf(score.model), score.sign if upwards else -score.sign
-    method, intercept = score.method, 0.0
-    if score.constant is not None:
-        method = "predict_proba" if hasattr(model, "predict_proba") else method
-        intercept = sign * score.constant
-    if method == "decision_function" and len(model.classes_) == 2 and score.place is None:
-        if score.constant is None and sign > 0 and np.array_equal(model.classes_, classes):
-            return model
-        steps: list[Any] = [("answer", FunctionTransformer(model.decision_function))]
-        steps += [("column", _numpy(np.expand_dims, axis=1))]
-        coef = np.array([0.0 if score.constant is not None else sign])
-        return Pipeline([*steps, ("sign", linear_model(coef, intercept, classes))])
-    own = {"log_odds": "predict_log_proba"}.get(method, method)
-    steps, seen = [("answer", FunctionTransformer(getattr(model, own)))], model.classes_
+def _answer(score: Score) -> Steps:
+    """Return the steps from rows to the table of which the score is a column."""
+    method = answering(score.model, score.method)
+    steps: Steps = [("method", FunctionTransformer(getattr(without_argmaxf(score.model), method)))]
     if score.output is not None:
-        steps += [("target", FunctionTransformer(itemgetter(score.output)))]
-        seen = seen[score.output]
-    if method == "log_odds":
-        steps += [("finite", _numpy(np.clip, a_min=-LARGEST, a_max=LARGEST))]
-    coef = np.zeros(len(seen))
-    if score.place is not None:
-        coef[score.place] = sign
-        if method == "log_odds":
-            coef[1 - score.place] = -sign
-    return Pipeline([*steps, ("column", linear_model(coef, intercept, classes))])
+        steps += [("label", FunctionTransformer(itemgetter(score.output)))]
+    return steps + ([COLUMN] if _is_flat(score) else []) + ([FINITE] * (method[-9:] == "log_proba"))
 
 
-def _at_another_rate(base: Any, shift: float, classes: Any) -> Pipeline:
-    """Return a classifier with all odds multiplied, as at another rate of positives."""
-    steps = [
-        ("probabilities", FunctionTransformer(base.predict_proba)),
-        ("positive", _numpy(np.take, indices=[1], axis=1)),
-        ("inside", _numpy(np.clip, a_min=SMALLEST, a_max=1.0 - 2.0**-53)),
-        ("log-odds", FunctionTransformer(logit)),
-        ("rate", linear_model([1.0], shift, classes)),
-    ]
-    return Pipeline(steps)
+def _curve(curve: Any) -> Steps:
+    """Return the steps from a score to its probability."""
+    ((form, numbers),) = curve_data(curve).items()
+    if form == "isotonic":
+        return [("isotonic", FunctionTransformer(curve.predict)), COLUMN]
+    if form == "sigmoid":
+        line = _linear(np.array([[numbers["slope"]]]), np.array([numbers["intercept"]]))
+        return [("line", line), PROBABILITY]
+    return []
 
 
-def _competing(rule: FixedRule) -> Pipeline:
-    """Return a classifier that gives each row the class with the largest margin."""
-    n, sum_to_one = len(rule.labels.classes), not rule.on_scores
-    unions = [_table(member, rule) for member in rule.members]
-    steps: list[Any] = [("probabilities", unions[0])]
-    if len(unions) > 1 or rule.odds is not None:
-        mean = LinearRegression()
-        ratio = np.ones(n) if rule.odds is None else rule.odds
-        mean.coef_ = np.hstack([np.diag(ratio / len(unions))] * len(unions))
-        mean.intercept_ = np.zeros(n)
-        steps = [("members", FeatureUnion([(f"member{i}", u) for i, u in enumerate(unions)]))]
-        steps += [("mean", FunctionTransformer(mean.predict))]
-        if rule.odds is not None and sum_to_one:
-            steps += _summing_to_one()
-    margins = np.diag(rule.gain), -rule.gain * rule.threshold
-    tail = linear_model(*margins, rule.labels.classes, LinearSVC)
-    return Pipeline([*steps, ("margins", tail)])
+def _side_by_side(parts: Sequence[Steps]) -> Any:
+    """Return a transformer to the columns of several rows of steps."""
+    pipelines = [(f"part{i}", Pipeline(steps)) for i, steps in enumerate(parts)]
+    return FeatureUnion(pipelines) if len(parts) > 1 else pipelines[0][1]
 
 
-def _summing_to_one() -> list[Any]:
-    return [("inside", _numpy(np.clip, a_min=SMALLEST, a_max=None)), ("sum", Normalizer("l1"))]
+def _only(place: int) -> tuple[str, Any]:
+    return "only", FunctionTransformer(np.take, kw_args={"indices": [place], "axis": 1})
 
 
-def _table(member: Sequence[Column], rule: FixedRule) -> Any:
-    """Return a transformer of rows to one column for each class."""
-    if member[0].curves or any(column.logistic for column in member):
-        parts = []
-        for j, column in enumerate(member):
-            answer = _probabilities([column], np.array([0, 1]))
-            steps = [("probabilities", FunctionTransformer(answer.predict_proba))]
-            steps += [("positive", _numpy(np.take, indices=[1], axis=1))]
-            parts.append((f"class{j}", Pipeline(steps)))
-        return Pipeline([("classes", FeatureUnion(parts)), *_summing_to_one()])
-    first = member[0].scores[0]
-    whole = [Score(first.model, first.method, place=j) for j in range(len(member))]
-    if [column.scores[0] for column in member] == whole:
-        return FunctionTransformer(getattr(without_argmaxf(first.model), first.method))
-    union = [(f"class{j}", _feature(column.scores[0])) for j, column in enumerate(member)]
-    return FeatureUnion(union)
+def _linear(coef: Any, intercept: Any = 0.0) -> FunctionTransformer:
+    """Return a transformer of a table to linear combinations of its columns."""
+    model = LinearRegression()
+    model.coef_, model.intercept_ = coef, intercept
+    return FunctionTransformer(model.predict)
+
+
+def _summing_to_one(name: str) -> Steps:
+    inside = FunctionTransformer(np.clip, kw_args={"a_min": SMALLEST, "a_max": None})
+    return [(f"inside {name}", inside), (f"sum {name}", Normalizer("l1"))]
