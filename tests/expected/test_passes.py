@@ -1,5 +1,8 @@
 """One suite for all kinds of passes: arrays, batches, tensors, and Triton's kernels interpreted."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -165,3 +168,12 @@ def test_compiled_values_of_a_band_are_what_their_python_is(c):
     tied = np.full(3, 0.5)
     steps = np.array([1.0, 1e-14, -1.0])
     assert band_kernels.clear_best.py_func(tied, steps, np.ones(3), 0, True) == -1
+
+
+def test_arrays_are_given_back_at_once():
+    passes = ArrayPasses(np.zeros(10))
+    held = weakref.ref(passes)
+    gc.disable()
+    del passes
+    gc.enable()
+    assert held() is None

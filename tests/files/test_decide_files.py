@@ -72,6 +72,15 @@ def decided(capsys, *arguments):
     return json.loads(out)
 
 
+def test_single_precision_is_compared_in_double(tmp_path, capsys):
+    p = np.array([0.7, 0.8, 0.9], np.float32)  # the first is less than .7
+    pl.DataFrame({"p": p}).write_parquet(tmp_path / "rows.parquet")
+    out = tmp_path / "out.parquet"
+    files = tmp_path / "rows.parquet", "-o", out, "-p", "p"
+    assert decided(capsys, *files, "--threshold", "0.7")["k"] == 2
+    assert pl.read_parquet(out)["label"].to_list() == [False, True, True]
+
+
 def refused(capsys, *arguments):
     """Run the command on bad input; return its one line."""
     code, out, err = argmaxf(capsys, *arguments)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import ones_unless
@@ -134,6 +133,8 @@ def is_reversed(y: Bools, score: Any, selected: Bools) -> bool:
 
     They have where the rank-sum test says so by four standard errors.
     """
+    from scipy.stats import rankdata  # takes longer to import than all of argmaxf
+
     part = float(np.mean(selected))
     n, positives = y.size, int(np.count_nonzero(y))
     if 0.0 < part < 0.9 or positives in (0, n):

@@ -80,12 +80,10 @@ class ArrayPasses(BatchPasses):
 
     def __init__(self, p: NDArray[Any]) -> None:
         copied = 1 << 20
-        self.p: NDArray[Any] = contiguous(p) if p.size <= copied else p
-        super().__init__(self._chunks)
-        self.n = p.size
-
-    def _chunks(self) -> Iterable[NDArray[Any]]:
-        return (self.p[i : i + CHUNK] for i in range(0, self.n, CHUNK))
+        items: NDArray[Any] = contiguous(p) if p.size <= copied else p
+        # not a method: the array would wait for the collector of cycles
+        super().__init__(lambda: (items[i : i + CHUNK] for i in range(0, items.size, CHUNK)))
+        self.p, self.n = items, items.size
 
     def each(self, work: Callable[[NDArray[Any]], T]) -> list[T]:
         """Do some work on every chunk."""

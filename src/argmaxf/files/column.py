@@ -121,7 +121,7 @@ class Column:
 
     @cached_property
     def helpers(self) -> tuple[str, str]:
-        """Two names that no column has: for the probabilities as doubles, and as text."""
+        """Two names that no column has: for the probabilities as floats, and as text."""
         taken = {self.label} if self.label else set()
         for source in self.inputs:
             with reading(source):
@@ -142,7 +142,7 @@ class Column:
 
     @property
     def p(self) -> str:
-        """The name of the probabilities in double precision."""
+        """The name of the probabilities: floats as they are, and other numbers as doubles."""
         return self.helpers[0]
 
     @contextmanager
@@ -191,7 +191,7 @@ class Column:
         return frame
 
     def scan(self, source: Input, *, typed: bool = False) -> pl.LazyFrame:
-        """Scan all columns of a file, and the probabilities in double precision as `p`."""
+        """Scan all columns of a file, and the probabilities as `p`."""
         p, text = self.helpers
         with reading(source, self.name):
             frame = source.scan(typed=typed)
@@ -208,7 +208,9 @@ class Column:
             return frame.with_columns(given, p_or_none.alias(p))
         if not (kind.is_numeric() or kind == pl.Boolean):
             raise ValueError(f"{source.name}: column {self.name!r} must hold numbers, got {kind}")
-        return frame.with_columns(self._moved(column.cast(pl.Float64)).alias(p))
+        is_float = self.factor is None and kind in (pl.Float32, pl.Float64)
+        number = column if is_float else self._moved(column.cast(pl.Float64))
+        return frame.with_columns(number.alias(p))
 
     def _moved(self, given: pl.Expr) -> pl.Expr:
         """Return probabilities with their odds moved; what is none stays none."""

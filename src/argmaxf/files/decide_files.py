@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from argmaxf._base.atomic_write import refuse_inputs
@@ -70,7 +71,7 @@ def label_files(
     progress: Progress = False,
 ) -> Decision:
     """Label rows by a threshold decided elsewhere: p ≥ threshold is selected."""
-    cut = check_unit_interval("threshold", threshold)
+    cut = np.float64(check_unit_interval("threshold", threshold))  # no float32, as floats may be
     problem = problem or Problem.of()
     chosen, rest = ProbabilitySketch(), ProbabilitySketch()
     with _opened(names, column, nulls, prior, output, label) as (items, sink, frame):
@@ -82,9 +83,10 @@ def label_files(
         if not n:
             items.diagnose()
         if sink:
-            sink.write(frame.with_columns((pl.col(items.p) >= cut).alias(label)), progress)
+            chosen_rows = pl.col(items.p) >= pl.lit(cut, pl.Float64)
+            sink.write(frame.with_columns(chosen_rows.alias(label)), progress)
     value = value_of_sets(groups_of_sketch(chosen), groups_of_sketch(rest), problem)
-    return Decision(None, chosen.n, cut, value.mean, value.std, problem.beta, n)
+    return Decision(None, chosen.n, float(cut), value.mean, value.std, problem.beta, n)
 
 
 def summarize_files(

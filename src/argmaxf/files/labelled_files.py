@@ -136,7 +136,7 @@ def _labelled(
 ) -> pl.LazyFrame:
     """Add the predictions, of each segment at its threshold."""
     if best.segment is None:
-        return rows.with_columns((pl.col(p) >= best.threshold).alias(predicted))
+        return rows.with_columns((pl.col(p) >= pl.lit(best.threshold, pl.Float64)).alias(predicted))
     (threshold,) = unused([*rows.collect_schema(), predicted], ["argmaxf_threshold"])
     keys = [key if isinstance(key, tuple) else (key,) for key in best.segment.tolist()]
     columns = dict(zip(by, zip(*keys, strict=True), strict=True))

@@ -50,7 +50,7 @@ class Output:
         return cls(path, label, items)
 
     def frame(self) -> pl.LazyFrame:
-        """Return the rows to write, and the probabilities in double precision as `items.p`.
+        """Return the rows to write, and the probabilities as `items.p`.
 
         From text to text, values are copied as they are written.
         """

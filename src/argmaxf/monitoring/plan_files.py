@@ -77,7 +77,7 @@ def plan_files(
         with items.naming_errors():
             query = items.frame(only=[])
             parts = [batch[items.p].to_numpy() for batch in polars_batches(query)]
-            p = np.concatenate(parts) if parts else np.zeros(0)
+            p = np.concatenate(parts, dtype=np.float64) if parts else np.zeros(0)
             if not (p.size and p.min() >= 0.0 and p.max() <= 1.0):
                 items.diagnose()
         plan = plan_labels(p, p >= cut, budget, **options)
