@@ -86,12 +86,10 @@ def unreachable(name: str, limit: float, best: float) -> str:
     return f"{name}={limit} cannot be reached: {reached}"
 
 
-def best_threshold(
-    y: Any, score: Any, weight: Any, measure: Measure, smoothing: float = 0.0
-) -> float:
+def best_threshold(y: Any, score: Any, weight: Any, measure: Measure) -> float:
     """Return the threshold on the scores with the highest value."""
     y, score, weight = counted(y, score, weight)
-    cuts = useful_cuts(smoothed(y, score, weight, smoothing), score, weight, measure, 0.0)
+    cuts = useful_cuts(y, score, weight, measure, 0.0)
     return cuts.threshold(int(np.argmax(cuts.value)), score)
 
 

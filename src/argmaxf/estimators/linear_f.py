@@ -66,10 +66,10 @@ class LinearFClassifier(FClassifier):
         self.coef_ = np.array([model.coef for model in self.models_])
         self.intercept_ = np.array([model.intercept for model in self.models_])
         self.n_iter_ = np.array([model.n_iter for model in self.models_])
-        tuned = best_thresholds(columns, self._scores(X), self._measure(), weight)
-        for k, model in enumerate(self.models_):  # some learn the threshold with the score
-            tuned[k] = tuned[k] if model.threshold is None else model.threshold
-        self.threshold_ = self._for_target(tuned)
+        best = best_thresholds(columns, self._scores(X), weight, self._measure(), "macro")
+        pairs = zip(self.models_, best.threshold, strict=True)  # some learn it with the score
+        learned = [tuned if m.threshold is None else m.threshold for m, tuned in pairs]
+        self.threshold_ = self._for_target(np.array(learned))
         for found, message, category in self._problems():
             names = [str(n) for n, each in zip(self._labels.names, found, strict=True) if each]
             if names:

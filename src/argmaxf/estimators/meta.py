@@ -23,8 +23,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.validation import as_scores, as_weights
-from argmaxf.empirical.cuts import best_threshold
+from argmaxf._base.validation import as_weights
+from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
 from argmaxf.estimators.fixed_rule import FixedRule, columns_of, counted
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import (
@@ -41,13 +41,16 @@ from argmaxf.measures import Interval, Measure, Ratio, as_measure
 
 
 def best_thresholds(
-    columns: Bools, scores: Floats, measure: Measure, weight: Any, smoothing: float = 0.0
-) -> Floats:
-    """Return the best threshold of each label; a constant label is always or never predicted."""
-    pairs = zip(columns.T, as_scores("score", scores).T, strict=True)
-    best = [best_threshold(y, score, weight, measure, smoothing) for y, score in pairs]
-    threshold = np.where(columns.all(axis=0), -np.inf, best)
-    return np.where(columns.any(axis=0), threshold, np.inf)
+    columns: Bools, scores: Floats, weight: Any, measure: Measure, average: str, **options: Any
+) -> Threshold:
+    """Return the best threshold for each label; a constant label is always or never predicted."""
+    how: dict[str, Any] = {"measure": measure, "average": average, "sample_weight": weight}
+    best = maximize_empirical_f(columns, scores, **how, **options)
+    threshold = np.broadcast_to(best.threshold, columns.shape[1])
+    if average == "macro":
+        threshold = np.where(columns.all(axis=0), -np.inf, threshold)
+        threshold = np.where(columns.any(axis=0), threshold, np.inf)
+    return replace(best, threshold=threshold)
 
 
 def margin(scores: Floats, threshold: Any, gain: Any = 1.0) -> Floats:

@@ -14,7 +14,7 @@ from argmaxf._base.validation import check_choice
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.scores import LabelScorer
 from argmaxf.measures import Interval
-from argmaxf.prior import ESTIMATE, check_rate, estimate_rate, most_likely_shares, shift_prior
+from argmaxf.prior import ESTIMATE, check_rate, estimate_rate, most_likely_shares
 
 READINGS = (
     "Scores alone cannot tell two causes apart. (1) Covariate shift: the features have another "
@@ -104,19 +104,12 @@ class TargetPrior:
         if self.deploy is None:
             return proba
         rates = self.rates(proba)
-        if self.labels.kind == "multiclass":
-            joint = proba * (rates / self.train)
-            return np.asarray(joint / joint.sum(axis=1, keepdims=True))
-        train, deploy = self._neutral(rates)
-        return np.asarray(shift_prior(proba, train_rate=train, deploy_rate=deploy))
+        return np.asarray(proba * self._factors(rates)[0] / self.weights(proba, rates))
 
     def odds(self) -> Floats:
         """Return by what the target rate multiplies the odds, or shares, of each label."""
-        rates = self.rates()
-        if self.labels.kind == "multiclass":
-            return np.asarray(rates / self.train)
-        train, deploy = self._neutral(rates)
-        return np.asarray(deploy * (1.0 - train) / (train * (1.0 - deploy)))
+        positive, negative = self._factors(self.rates())
+        return np.asarray(positive / negative)
 
     def sample_like(self, proba: Floats) -> Floats:
         """Return the training rows' probabilities as they would come at the target rate, moved.
@@ -125,27 +118,30 @@ class TargetPrior:
         drawn evenly over their ranks, each label of a row by itself.
         """
         rates, moved = self.rates(proba), self.moved(proba)
+        often = self.weights(proba, rates)
         if self.labels.kind == "multiclass":
-            return moved[_drawn(proba @ (rates / self.train))]
-        train, deploy = self._neutral(rates)
-        often = proba * (deploy / train) + (1.0 - proba) * ((1.0 - deploy) / (1.0 - train))
+            return moved[_drawn(often[:, 0])]
         order = np.argsort(proba, axis=0)
         drawn = [rank[_drawn(w[rank])] for w, rank in zip(often.T, order.T, strict=True)]
         return np.take_along_axis(moved, np.stack(drawn, axis=1), axis=0)
 
-    def weights(self, columns: Bools, rates: Floats) -> Floats:
-        """Return the weights of training rows under these rates, (n, n_columns).
+    def weights(self, proba: Any, rates: Floats) -> Floats:
+        """Return how often rows come at these rates for once in training, (n, n_columns).
 
-        Rows of a class keep their share among themselves, and the class gets its new one.
+        Rows of a class keep their share among themselves, and the class gets its new one; rows
+        are of classes by their labels, or by their probabilities.
         """
+        positive, negative = self._factors(rates)
         if self.labels.kind == "multiclass":
-            return np.broadcast_to((columns @ (rates / self.train))[:, None], columns.shape)
-        train, deploy = self._neutral(rates)
-        return np.where(columns, deploy / train, (1.0 - deploy) / (1.0 - train))
+            return np.broadcast_to((proba @ positive)[:, None], proba.shape)
+        return np.asarray(proba * positive + (1.0 - proba) * negative)
 
-    def _neutral(self, rates: Floats) -> tuple[Floats, Floats]:
-        """Return the rates in training and these ones, equal for labels that do not vary."""
-        return np.where(self.varies, self.train, 0.5), np.where(self.varies, rates, 0.5)
+    def _factors(self, rates: Floats) -> tuple[Any, Any]:
+        """Return what these rates make of one positive and of one negative row in training."""
+        if self.labels.kind == "multiclass":
+            return rates / self.train, 1.0
+        train, deploy = np.where(self.varies, [self.train, rates], 0.5)
+        return deploy / train, (1.0 - deploy) / (1.0 - train)
 
 
 def _drawn(often: Floats) -> Ints:

@@ -18,7 +18,7 @@ from argmaxf._base.validation import check_choice, check_not_negative, ones_unle
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.cuts import is_reversed, threshold_std
 from argmaxf.empirical.guarantees import refuse_groups
-from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
+from argmaxf.empirical.threshold import Threshold
 from argmaxf.estimators.calibration import Calibrated
 from argmaxf.estimators.fixed_rule import FixedRule, columns_of
 from argmaxf.estimators.folds import is_share, make_splits, seed_of, too_rare
@@ -56,14 +56,14 @@ class TuningRows(NamedTuple):
             own = weight[:, j] if weight is not None and weight.ndim == 2 else weight
             yield TuningRows(self.columns[:, [j]], self.scores[:, [j]], own)
 
-    def counts(self, threshold: Any) -> tuple[Any, Any, Any, Any]:
-        """Return true positives, predicted and actual positives of each label, and all rows."""
+    def counts(self, threshold: Any) -> tuple[Any, Any, Any]:
+        """Return true positives, predicted and actual positives of each label."""
         selected = self.scores >= threshold
         weight = ones_unless(self.weight, len(selected))
         weight = weight if weight.ndim == 2 else weight[:, None]
-        cells = (selected & self.columns, selected, self.columns, np.ones_like(selected))
-        true, predicted, actual, rows = (np.sum(weight * cell, axis=0) for cell in cells)
-        return true, predicted, actual, rows
+        cells = (selected & self.columns, selected, self.columns)
+        true, predicted, actual = (np.sum(weight * cell, axis=0) for cell in cells)
+        return true, predicted, actual
 
 
 @dataclass(eq=False, repr=False)
@@ -187,7 +187,7 @@ class ThresholdFClassifier(ScoreFClassifier):
                 f"threshold does not decide alone; got {len(labels.classes)} classes"
             )
 
-    def _limits(self) -> dict[str, float]:
+    def _limits(self) -> dict[str, Any]:
         return Constraints(self.min_precision, self.min_recall, self.max_selected_rate).given()
 
     def hold_out(self, rows: TrainingData) -> HeldOut:
@@ -253,39 +253,28 @@ class ThresholdFClassifier(ScoreFClassifier):
 
     def _set_thresholds(self, rows: TuningRows) -> None:
         """Store the thresholds, and what they reach on the rows they were tuned on."""
-        threshold, guarantees = self._tune(rows)
-        self._cuts, self._gain = self._scaled(threshold, rows)
-        if self.average == "macro":
-            reached = np.asarray(self._measure().value(*rows.counts(threshold)))
-        else:
-            reached = self._best(rows).value
-        self.f_ = self._for_target(reached)
+        best = self._tune(rows)
+        self._cuts, self._gain = self._scaled(best.threshold, rows)
+        self.f_ = self._for_target(best.value)
         self.threshold_ = self._for_target(self._cuts[0])
-        self.log_odds_threshold_ = self._for_target(threshold) if self._logistic else None
-        self.guarantee_ = self._for_target(guarantees)
+        self.log_odds_threshold_ = self._for_target(best.threshold) if self._logistic else None
+        self.guarantee_ = None
+        if self.confidence_level is not None:
+            self.guarantee_ = self._for_target(best.guarantee.tolist())
 
-    def _tune(self, rows: TuningRows) -> tuple[Floats, list[Any] | None]:
-        """Return the best threshold of each label on the scores, and its guarantee."""
-        if self.average != "macro":
-            return np.full(rows.columns.shape[1], self._best(rows).threshold), None
+    def _tune(self, rows: TuningRows) -> Threshold:
+        """Return the best threshold on the scores of each label, or of all, within the limits."""
         if rows.weight is not None and rows.weight.ndim == 2:
-            return np.concatenate([self._tune(label)[0] for label in rows.labels()]), None
-        if self.confidence_level is None and not self._limits():
-            given = rows.columns, rows.scores, self._measure(), rows.weight
-            return best_thresholds(*given, self.smoothing), None
-        best = self._best(rows)
-        guarantees = None if self.confidence_level is None else best.guarantee.tolist()
-        return np.asarray(best.threshold), guarantees
-
-    def _best(self, rows: TuningRows) -> Threshold:
-        """Return the best threshold of each label, or of all labels, within the limits."""
+            each = [self._tune(label) for label in rows.labels()]
+            found = {
+                n: np.concatenate([getattr(t, n) for t in each]) for n in ("threshold", "value")
+            }
+            return replace(each[0], **found)
         plain = self.confidence_level is not None or self.average == "samples"
-        return maximize_empirical_f(
-            rows.columns,
-            rows.scores,
-            measure=self._measure(),
-            average=self.average,
-            sample_weight=rows.weight,
+        return best_thresholds(
+            *rows,
+            self._measure(),
+            self.average,
             confidence_level=self.confidence_level,
             smoothing=0 if plain else self.smoothing,
             **self._limits(),
@@ -295,7 +284,7 @@ class ThresholdFClassifier(ScoreFClassifier):
         """Return thresholds on the scale of `threshold_` and on scores, and the classes' gains."""
         gain: Any = 1.0  # what a margin is worth to each class when classes compete for a row
         if self._labels.kind == "multiclass" and self.response_method_ == "predict_proba":
-            gain = macro_gain(*rows.counts(threshold)[:3], self._measure())
+            gain = macro_gain(*rows.counts(threshold), self._measure())
         if not self._logistic:
             return (threshold, threshold), gain
         # A threshold may equal a score, of which the model's probability is right to some digits.
@@ -325,7 +314,7 @@ class ThresholdFClassifier(ScoreFClassifier):
         (shown, threshold), gain = self._cuts, self._gain
         if self._prior.by_batch:
             rows = self._rows.at(self._prior, self._rates(X))
-            (shown, threshold), gain = self._scaled(self._tune(rows)[0], rows)
+            (shown, threshold), gain = self._scaled(self._tune(rows).threshold, rows)
         on_scores = np.isnan(shown) | (not self._logistic)
         if not on_scores.any():
             return margin(self._proba(X), shown)
