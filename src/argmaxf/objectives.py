@@ -76,21 +76,7 @@ class SoftFObjective:
     def __call__(
         self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> tuple[Floats, Floats]:
-        """Return the first and second derivatives of the loss in every raw score.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n,)
-            Labels, 0/1.
-        y_pred : array-like of shape (n,)
-            Raw scores, before the sigmoid.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        tuple of two ndarray
-        """
+        """Return the first and second derivatives of the loss in every raw score."""
         y, share, w = _rows(y_true, y_pred, sample_weight)
         _, slope = soft_f(y, share, w, measure=self.measure)
         _, b_in, _, _, s1 = self.measure.coefficients()
@@ -144,21 +130,7 @@ class BestFMetric:
     def __call__(
         self, y_true: ArrayLike, y_pred: ArrayLike, weight: ArrayLike | None = None
     ) -> tuple[str, float, bool]:
-        """Return the name, the value, and that higher is better, as LightGBM wants it.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n,)
-            Labels, 0/1.
-        y_pred : array-like of shape (n,)
-            Scores on any scale.
-        weight : array-like of shape (n,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        tuple of str, float and bool
-        """
+        """Return the name, the value, and that higher is better, as LightGBM wants it."""
         best = maximize_empirical_f(y_true, y_pred, measure=self.measure, sample_weight=weight)
         return self.name, float(best.value), True
 

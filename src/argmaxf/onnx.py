@@ -31,17 +31,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import Pipeline
 
-from argmaxf.comparison.auto_f import AutoFClassifier
-from argmaxf.estimators.blend_f import BlendFClassifier
+import argmaxf.comparison  # noqa: F401  so that all classifiers are known
 from argmaxf.estimators.calibration import TIE, curve_data
-from argmaxf.estimators.cost_sensitive_f import CostSensitiveFClassifier
-from argmaxf.estimators.expected_f import ExpectedFClassifier
 from argmaxf.estimators.fixed_rule import LARGEST, Column, FixedRule, without_argmaxf
-from argmaxf.estimators.joint_f import JointFClassifier
-from argmaxf.estimators.linear_f import MarginFClassifier, SoftFClassifier
-from argmaxf.estimators.meta import FixedThresholdFClassifier, PlainClassifier
+from argmaxf.estimators.meta import FClassifier
 from argmaxf.estimators.scores import Score
-from argmaxf.estimators.threshold_f import ThresholdFClassifier
 
 try:
     from skl2onnx import update_registered_converter
@@ -57,12 +51,7 @@ except ImportError:
     message = "argmaxf.onnx needs a package: pip install 'argmaxf[onnx]'"
     raise ImportError(message) from None
 
-CLASSIFIERS = (
-    *(ThresholdFClassifier, SoftFClassifier, MarginFClassifier, FixedThresholdFClassifier),
-    *(PlainClassifier, ExpectedFClassifier, BlendFClassifier, AutoFClassifier),
-    *(JointFClassifier, CostSensitiveFClassifier),  # these are refused, with the remedy
-)
-INT64, DOUBLE = 7, 11  # element types of ONNX
+FLOAT, INT64, DOUBLE = 1, 7, 11  # element types of ONNX
 __all__: list[str] = []
 
 
@@ -177,15 +166,12 @@ class Graph:
 
     def score(self, score: Score) -> Any:
         """Return a score of a model, (n, 1)."""
-        model = score.model
-        while isinstance(model, FrozenEstimator):
-            model = model.estimator
         if score.constant is not None:
             first = self.op("Gather", self.op("Shape", self.inputs[0]), np.array([0]))
             shape = self.op("Concat", first, np.array([1]), axis=0)
             number = np.clip([[score.constant]], -LARGEST, LARGEST)
             return self.op("Expand", number, shape)
-        answer = self.answer(model, score.method, self.inputs)
+        answer = self.answer(score.model, score.method, self.inputs)
         if score.output is not None:
             answer = self.op("Gather", answer, np.array(score.output), axis=0)
         if score.place is None:  # the last of one or two columns
@@ -206,15 +192,16 @@ class Graph:
 
     def classifier(self, model: Any, method: str, inputs: tuple[Any, ...]) -> Any:
         """Return the scores or probabilities of a model of scikit-learn, by its converter."""
-        while isinstance(model, Pipeline):  # steps that several models share are computed once
+        while isinstance(model, FrozenEstimator | Pipeline):
+            if isinstance(model, FrozenEstimator):
+                model = model.estimator
+                continue
             before, model = model[:-1], model[-1]
-            key = tuple(id(step) for step in before)
+            key = tuple(id(step) for step in before)  # what several models share is computed once
             if len(before) and key not in self.answers:
                 self.answers[key] = OnnxSubEstimator(before, *inputs, op_version=self.version)
             inputs = (self.answers[key],) if len(before) else inputs
         model = without_argmaxf(model)
-        while isinstance(model, FrozenEstimator):
-            model = model.estimator
         if isinstance(model, CalibratedClassifierCV):
             members = [self.calibrated(each, inputs) for each in model.calibrated_classifiers_]
             return self.mean(members)
@@ -269,8 +256,6 @@ class Graph:
         skl2onnx gives probabilities instead of scores to the curves if the model is a pipeline.
         """
         model, curves = member.estimator, member.calibrators
-        while isinstance(model, FrozenEstimator):
-            model = model.estimator
         scores = hasattr(model, "decision_function")
         table = self.answer(model, "decision_function" if scores else "predict_proba", inputs)
         places = range(len(curves)) if len(curves) > 1 else [-1]
@@ -284,17 +269,11 @@ class Graph:
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     graph = Graph(operator.raw_operator.fixed_rule(), scope, operator, container)
     label, values = graph.outputs()
-    kind = DOUBLE if isinstance(operator.outputs[1].type, DoubleTensorType) else 1
-    made = {
-        0: ops.OnnxIdentity(
-            label, op_version=container.target_opset, output_names=operator.outputs[:1]
-        ),
-        1: ops.OnnxCast(
-            values, to=kind, op_version=container.target_opset, output_names=operator.outputs[1:]
-        ),
-    }
-    for each in made.values():
-        each.add_to(scope, container)
+    kind = DOUBLE if isinstance(operator.outputs[1].type, DoubleTensorType) else FLOAT
+    made = graph.op("Identity", label, output_names=operator.outputs[:1])
+    made.add_to(scope, container)
+    made = graph.op("Cast", values, to=kind, output_names=operator.outputs[1:])
+    made.add_to(scope, container)
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
@@ -323,7 +302,14 @@ def _alias(kind: type) -> str:
     return f"Argmaxf{kind.__name__}"
 
 
-for _kind in CLASSIFIERS:
-    _options = {"zipmap": [False], "output_class_labels": [False], "nocl": [False, True]}
-    _how = {"parser": _parse, "options": _options}
-    update_registered_converter(_kind, _alias(_kind), _shapes, _convert, **_how)
+def _register(kind: type) -> None:
+    """Register a classifier and all that derive from it."""
+    options = {"zipmap": [False], "output_class_labels": [False], "nocl": [False, True]}
+    how = {"parser": _parse, "options": options}
+    update_registered_converter(kind, _alias(kind), _shapes, _convert, **how)
+    derived: list[type] = kind.__subclasses__()
+    for each in derived:
+        _register(each)
+
+
+_register(FClassifier)

@@ -225,32 +225,27 @@ class ProbabilityFClassifier(ScoreFClassifier):
             )
         if self.calibration_issue_ is None:
             warn_about_few_positives(self._prior.fewest, len(self._prior.train))
-        if X_reference is None:
-            missing = self._missing()
-            if missing is not None:
-                raise ValueError(f"freeze needs X_reference, rows like the future ones: {missing}")
-            return self._frozen_like(self.held_out_proba_, from_training=True)
-        reference = self._scorer.predict(X_reference)
-        harm = (
-            "its threshold selects rows that a larger reference would not select; pass freeze() "
-            "more"
-        )
-        self._warn_if_few(
-            len(reference), "a reference of fewer than", f"{harm} rows, without labels"
-        )
-        return self._frozen_like(reference)
-
-    def _missing(self) -> str | None:
-        """Return what training lacks to take a threshold from it; None if nothing."""
+        if X_reference is not None:
+            reference = self._scorer.predict(X_reference)
+            self._warn_if_few(
+                len(reference),
+                "a reference of fewer than",
+                "its threshold selects rows that a larger reference would not select; pass "
+                "freeze() more rows, without labels",
+            )
+            return self._frozen_like(reference)
+        missing = None
         if self._prior.by_batch:
-            return "the rate to be estimated is not that of training"
-        if self.held_out_proba_ is None:
-            return (
+            missing = "the rate to be estimated is not that of training"
+        elif self.held_out_proba_ is None:
+            missing = (
                 "without calibration there are no held-out probabilities to take the threshold from"
             )
-        if self._prior.deploy is not None and self._average(self._labels) != "macro":
-            return "training does not show whole rows of labels at other rates"
-        return None
+        elif self._prior.deploy is not None and self._average(self._labels) != "macro":
+            missing = "training does not show whole rows of labels at other rates"
+        if missing is not None:
+            raise ValueError(f"freeze needs X_reference, rows like the future ones: {missing}")
+        return self._frozen_like(self.held_out_proba_, from_training=True)
 
     def _frozen_like(
         self, reference: Any, *, from_training: bool = False
@@ -340,13 +335,7 @@ class ProbabilityFClassifier(ScoreFClassifier):
         return self._prior.moved(self._scorer.predict(X))
 
     def probability_rule(self) -> FixedRule:
-        """Return how probabilities are made, for exports; thresholds are not set.
-
-        Returns
-        -------
-        FixedRule
-            The models and curves of each label, and the odds of another rate.
-        """
+        """Return how probabilities are made, for exports; thresholds are not set."""
         limits = (self.max_selected, self.min_selected, self.min_precision, self.min_recall)
         flat = getattr(self, "calibration_", None) not in (None, "sigmoid")
         limited = flat and any(limit is not None for limit in limits)

@@ -191,13 +191,7 @@ class FClassifier(ClassifierMixin, BaseEstimator):
         return fix_threshold(self, self._labels)
 
     def fixed_rule(self) -> FixedRule:
-        """Return the scores and fixed thresholds by which each row is decided alone.
-
-        Returns
-        -------
-        FixedRule
-            What exports are made from; raises where rows or labels are decided together.
-        """
+        """Return the scores and fixed thresholds by which each row is decided, for exports."""
         raise ValueError(
             f"{type(self).__name__} decides rows or labels together, so it has no fixed "
             "thresholds to export; export what its freeze() returns, with average='macro' or "
@@ -371,23 +365,18 @@ class ScoreFClassifier(MetaFClassifier):
         ----------
         labels : Labels
             The labels of the target.
-        columns : ndarray of bool of shape (n_samples, n_labels)
+        columns : ndarray of bool
             The target, one column for each label.
         """
 
     @abstractmethod
     def hold_out(self, rows: TrainingData) -> HeldOut:
-        """Fit the wrapped classifier, and return the scores to learn from.
+        """Return fitted models, and their scores of rows they were not trained on.
 
         Parameters
         ----------
         rows : TrainingData
             The checked arguments of `fit`.
-
-        Returns
-        -------
-        HeldOut
-            The fitted models, and their scores of rows they were not trained on.
         """
 
     def learn(self, held_out: HeldOut) -> Self:
@@ -397,11 +386,6 @@ class ScoreFClassifier(MetaFClassifier):
         ----------
         held_out : HeldOut
             The fitted models, and their scores of rows they were not trained on.
-
-        Returns
-        -------
-        object
-            The fitted classifier itself.
         """
         self._labels, self.classes_ = held_out.labels, held_out.labels.classes
         self._seen = counted(held_out.columns, held_out.weight)

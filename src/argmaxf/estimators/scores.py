@@ -190,10 +190,7 @@ class Score:
 
 def _gives_lists(model: Any) -> bool:
     """Whether a model of several labels has a table of probabilities for each, as forests have."""
-    inner = last_step(model)
-    while isinstance(inner, FrozenEstimator):
-        inner = last_step(inner.estimator)
-    return isinstance(model.classes_, list) and not isinstance(inner, ClassifierChain)
+    return isinstance(model.classes_, list) and not isinstance(innermost(model), ClassifierChain)
 
 
 @dataclass(frozen=True)
@@ -346,6 +343,13 @@ def last_step(estimator: Any) -> Any:
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
     return estimator
+
+
+def innermost(model: Any) -> Any:
+    """Return the classifier at the end of pipelines, without what keeps it from being fitted."""
+    while isinstance(inner := last_step(model), FrozenEstimator):
+        model = inner.estimator
+    return inner
 
 
 def weight_parameter(estimator: Any) -> str | None:

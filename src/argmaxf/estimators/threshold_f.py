@@ -266,10 +266,9 @@ class ThresholdFClassifier(ScoreFClassifier):
         """Return the best threshold on the scores of each label, or of all, within the limits."""
         if rows.weight is not None and rows.weight.ndim == 2:
             each = [self._tune(label) for label in rows.labels()]
-            found = {
-                n: np.concatenate([getattr(t, n) for t in each]) for n in ("threshold", "value")
-            }
-            return replace(each[0], **found)
+            threshold = np.concatenate([one.threshold for one in each])
+            value: Any = np.concatenate([one.value for one in each])
+            return replace(each[0], threshold=threshold, value=value)
         plain = self.confidence_level is not None or self.average == "samples"
         return best_thresholds(
             *rows,
