@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import argmaxf
+from argmaxf._base import saved
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.atomic_write import write_whole
-from argmaxf._base.validation import DAMAGED
-from argmaxf.measures import MEASURES, Measure, MeasureLike, as_measure
+from argmaxf.measures import MEASURES, MeasureLike, as_measure, measure_as_data, measure_of_data
 
-FORMAT, VERSION = "argmaxf threshold", 1
 INFINITE = {"always": -math.inf, "never": math.inf}  # of labels with one value in training
 FORMS = {"isotonic": ("x", "y"), "sigmoid": ("slope", "intercept"), "none": ()}
 
@@ -196,10 +194,9 @@ class SavedThreshold:
         data = {f.name: getattr(self, f.name) for f in fields(self)}
         data["thresholds"] = [names.get(t, t) for t in self.thresholds]
         measure = None if self.measure is None else as_measure(self.measure)
-        known = measure is not None and type(measure) in MEASURES.values()
-        data["measure"] = {"name": measure.name} | asdict(measure) if known else None  # type: ignore[union-attr, call-overload]
-        head = {"format": FORMAT, "version": VERSION}
-        return json.dumps(head | data, indent=1, allow_nan=False) + "\n"
+        known = type(measure) in MEASURES.values()
+        data["measure"] = measure_as_data(measure) if measure is not None and known else None
+        return saved.to_json("threshold", data)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -215,28 +212,7 @@ class SavedThreshold:
         SavedThreshold
             The thresholds.
         """
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"not a saved threshold: {error}") from None
-        if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
-            raise ValueError(f"not a saved threshold: its format must be {FORMAT!r}")
-        version = data.pop("version", None)
-        if isinstance(version, int) and version > VERSION:
-            raise ValueError(
-                f"saved by a newer argmaxf (version {version} of the format, this one reads "
-                f"{VERSION}); install that one"
-            )
-        try:
-            if version != VERSION:
-                raise ValueError(f"version must be {VERSION}, got {version!r}")
-            made = cls(**data | {"thresholds": [INFINITE.get(t, t) for t in data["thresholds"]]})
-            made._check()
-            if made.measure is not None:
-                object.__setattr__(made, "measure", _measure(dict(data["measure"])))
-        except DAMAGED as error:
-            raise ValueError(f"the saved threshold is damaged: {error}") from None
-        return made
+        return saved.from_json(text, "threshold", cls._of_data)
 
     def save(self, path: str | Path) -> None:
         """Write the JSON to a file, whole or not at all.
@@ -262,12 +238,16 @@ class SavedThreshold:
         SavedThreshold
             The thresholds.
         """
-        try:
-            return cls.from_json(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise OSError(f"{path}: cannot be read: {error.strerror}") from None
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+        return saved.from_file(Path(path), "threshold", cls._of_data)
+
+    @classmethod
+    def _of_data(cls, data: dict[str, Any]) -> Self:
+        """Return the threshold of what the file holds."""
+        thresholds = [INFINITE.get(t, t) for t in data["thresholds"]]
+        measure = None if data["measure"] is None else measure_of_data(data["measure"])
+        made = cls(**data | {"thresholds": thresholds, "measure": measure})
+        made._check()
+        return made
 
     def _check(self) -> None:
         """Refuse what no `save` writes."""
@@ -296,10 +276,6 @@ class SavedThreshold:
         for member in (m for label in self.calibration or [] for m in label):
             for curve in member:
                 _at(curve, np.zeros(1))
-
-
-def _measure(data: dict[str, Any]) -> Measure:
-    return MEASURES[data.pop("name")](**data)
 
 
 def _at(curve: dict[str, Any], scores: NDArray[Any]) -> Floats:

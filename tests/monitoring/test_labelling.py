@@ -97,6 +97,7 @@ def test_other_measures(measure):
         ({"selected": [1, 0]}, "one entry for each of 10"),
         ({"p": [0.5] * 9 + [1.5]}, r"got 1.5 at"),
         ({"p": [], "selected": []}, "at least one"),
+        ({"selected": [0] * 10}, "selected must mark at least one of 10 rows, got none"),
         ({"random_state": 1.5}, "random_state must be a whole number"),
         ({"random_state": -1}, "random_state must be a whole number"),
     ],

@@ -110,7 +110,11 @@ def test_a_saved_monitor_goes_on(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("{", "not a monitor"), ('{"format": "x"}', "not a monitor"), ("[]", "not a monitor")],
+    [
+        ("{", "not a saved monitor"),
+        ('{"format": "x"}', "must be 'argmaxf monitor'"),
+        ("[]", "not a"),
+    ],
 )
 def test_a_damaged_file_is_refused(tmp_path, content, says):
     (tmp_path / "m.json").write_text(content)
@@ -139,7 +143,7 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path):
     Monitor(0.5, [0.2, 0.7]).save(tmp_path / "m.json")
     state = json.loads((tmp_path / "m.json").read_text())
     (tmp_path / "m.json").write_text(json.dumps(state | {"version": 99}))
-    with pytest.raises(ValueError, match=r"newer argmaxf; upgrade"):
+    with pytest.raises(ValueError, match=r"newer argmaxf \(version 99 .*install that one"):
         Monitor.load(tmp_path / "m.json")
 
 
@@ -377,9 +381,16 @@ def test_periods_without_a_name_never_join_another():
 
 @pytest.mark.parametrize("p", [0.0, 1.0])
 def test_a_reference_of_certain_rows(p):
-    period = Monitor(0.5, np.full(5, p)).update(np.full(5, p))
+    period = Monitor(p, np.full(5, p)).update(np.full(5, p))
     assert period.predicted.f.value == pytest.approx(p)
     assert period.alarms == ()
+
+
+def test_a_threshold_that_never_selected_is_refused():
+    with pytest.raises(ValueError, match=r"select some of the 2 reference rows, got 0.5, which"):
+        Monitor(0.5, [0.1, 0.2])
+    with pytest.raises(ValueError, match=r"select some of the 2 reference rows"):
+        Monitor.of_frame(0.5, pl.DataFrame({"p": [0.1, 0.2]}), "p")
 
 
 def day_frame(rng, days, n):
@@ -424,7 +435,7 @@ def test_an_altered_file_is_refused(tmp_path, change):
     Monitor(0.5, [0.2, 0.7]).save(tmp_path / "m.json")
     state = json.loads((tmp_path / "m.json").read_text())
     (tmp_path / "m.json").write_text(json.dumps(state | change))
-    with pytest.raises(ValueError, match=r"m\.json is not a monitor"):
+    with pytest.raises(ValueError, match=r"m\.json: the saved monitor is damaged"):
         Monitor.load(tmp_path / "m.json")
 
 

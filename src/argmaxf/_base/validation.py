@@ -17,10 +17,6 @@ from argmaxf._base.arrays import tensors_for
 LEAST_BETA, MOST_BETA = 1e-9, 1e9
 
 
-# What reading JSON that nobody wrote so can raise, before a check refuses it
-DAMAGED = LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
-
-
 class NotAProbability(Exception):
     """Raised deep inside on a bad value; the public edge answers with `first_bad_probability`."""
 

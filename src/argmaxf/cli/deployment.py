@@ -216,18 +216,16 @@ def estimate(
     found = estimate_f(read.labels, read.plan, confidence_level=confidence_level)
     best = maximize_expected_f(read.plan.recalibrate(read.labels), measure=read.plan.measure)
     threshold = float(read.plan.p[best.selected].min()) if best.k else None
-    labels, before = read.labels.size, read.plan.labelled[1]
-    positives = int(read.labels.sum()) + int(before.sum())
+    labels, positives = read.labels.size, int(read.labels.sum())
     if as_json:
         record: dict[str, Any] = {"measure": str(read.plan.measure), **asdict(found)}
-        record |= {"labels": labels + before.size, "positives": positives, "rows": read.plan.n}
+        record |= {"labels": labels, "positives": positives, "rows": read.plan.n}
         print_json(record | {"threshold": read.threshold, "best_threshold": threshold})
         return
     out, f = console(), read.plan.measure.title
-    earlier = f" and {before.size:,} of earlier plans" if before.size else ""
     out.print(
         f"{f} at the threshold {read.threshold:.6g}: [bold]{shown(interval(found))}[/bold], from "
-        f"{labels:,} of {read.budget:,} labels{earlier}, {positives:,} of them positive.",
+        f"{labels:,} of {read.budget:,} labels, {positives:,} of them positive.",
         soft_wrap=True,
     )
     if not found.reliable:

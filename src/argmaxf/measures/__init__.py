@@ -107,3 +107,16 @@ def _named(name: str, beta: float) -> Measure:
 
 
 _named_once = lru_cache(maxsize=256)(_named)  # made and checked once, however often it is asked for
+
+
+def measure_as_data(measure: Measure) -> dict[str, Any]:
+    """Return a measure as JSON can hold it: its name and parameters."""
+    if type(measure) not in MEASURES.values():
+        raise ValueError(f"measure must be one of argmaxf.measures to be saved, got {measure}")
+    return {"name": measure.name, **vars(measure)}
+
+
+def measure_of_data(data: dict[str, Any]) -> Measure:
+    """Return the measure that was saved."""
+    settings = dict(data)
+    return MEASURES[settings.pop("name")](**settings)

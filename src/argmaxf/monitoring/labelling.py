@@ -217,6 +217,11 @@ def plan_labels(
             f"selected must have one entry for each of {probability.size} probabilities, got "
             f"{chosen.shape}"
         )
+    if not chosen.any():
+        raise ValueError(
+            f"selected must mark at least one of {chosen.size} rows, got none: F of none "
+            "selected is known without labels; pass a lower threshold"
+        )
     check_choice("target", target, ("value", "threshold"))
     seed: Any = np.random.SeedSequence().entropy
     if random_state is not None:
@@ -340,42 +345,26 @@ def _by_others(plan: LabelPlan) -> bool:
 
 def _saturated(p: Floats) -> bool:
     """Whether many rows share a probability next to 0 or to 1."""
-    low, high = p.min(), p.max()
-    many = (
-        np.count_nonzero(p == low) * (low < NEAR),
-        np.count_nonzero(p == high) * (high > 1 - NEAR),
-    )
-    return bool(max(many) > max(SATURATED * p.size, 1))
+    ends = [end for end in (p.min(), p.max()) if min(end, 1.0 - end) < NEAR]
+    return any(np.count_nonzero(p == end) > max(SATURATED * p.size, 1) for end in ends)
 
 
 def _influence(p: Floats, selected: Bools, measure: Measure, target: str) -> Floats:
-    """Return the root of each row's expected squared influence on the estimate."""
-    k, s, n = float(np.count_nonzero(selected)), float(p.sum()), float(p.size)
-    tp = float(p[selected].sum())
-    inside = _change(measure, tp, k, s, n, selected=True)
-    outside = _change(measure, tp, k, s, n, selected=False)
-    influence = np.where(
-        selected,
-        np.sqrt(p * inside[1] ** 2 + (1.0 - p) * inside[0] ** 2),
-        np.sqrt(p * outside[1] ** 2 + (1.0 - p) * outside[0] ** 2),
-    )
-    if target == "value" or not 0 < k < selected.size:
-        return influence
-    border = 0.5 * (p[selected].min() + p[~selected].max())
-    near = np.exp(-0.5 * (log_odds(p) - log_odds(np.array(border))) ** 2)
-    return np.sqrt(p * (1.0 - p)) * near
+    """Return the root of each row's expected squared influence on what the labels are to tell."""
+    if target == "threshold" and not selected.all():
+        border = 0.5 * (p[selected].min() + p[~selected].max())
+        near = np.exp(-0.5 * (log_odds(p) - log_odds(np.array(border))) ** 2)
+        return np.sqrt(p * (1.0 - p)) * near
+    counts = np.array([p[selected].sum(), np.count_nonzero(selected), p.sum(), p.size])
+    step = 1e-6 * max(counts[1] + counts[2], 1.0)
 
+    def change(side: bool, label: bool) -> float:
+        """Return how a measure changes if such a row is counted once more."""
+        once = np.array([side and label, side, label, True])
+        more = counts + step * once
+        return float((measure.value(*more) - measure.value(*counts)) / step)
 
-def _change(
-    measure: Measure, tp: float, k: float, s: float, n: float, *, selected: bool
-) -> tuple[float, float]:
-    """Return how a measure changes if a negative or a positive row is counted once more.
-
-    Relative to the number of rows: d/dε of the value where the row's counts weigh 1 + ε.
-    """
-    step = 1e-6 * max(k + s, 1.0)
-    base = float(measure.value(tp, k, s, n))
-    more_k = step if selected else 0.0
-    negative = float(measure.value(tp, k + more_k, s, n + step)) - base
-    positive = float(measure.value(tp + more_k, k + more_k, s + step, n + step)) - base
-    return negative / step, positive / step
+    squares = [
+        (1.0 - p) * change(side, False) ** 2 + p * change(side, True) ** 2 for side in (False, True)
+    ]
+    return np.sqrt(np.where(selected, squares[1], squares[0]))

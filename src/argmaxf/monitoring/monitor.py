@@ -12,10 +12,11 @@ its tests. Since Σ_t 1 / (t (t + 1)) = 1, the probability of any false alarm ov
 however long, is at most α (union bound): reusing the reference and overlapping windows make the
 tests dependent, which the bound allows.
 
-New rows are a look with four tests, of the period and of the last four periods together: Fisher's
-exact test that the share of selected rows is that of the reference, and the two-sample
-Kolmogorov–Smirnov test of all probabilities, whose p-value is bounded by
-e exp(-2 D² n m / (n + m)) (Wei & Dudley 2012, after Dvoretzky, Kiefer & Wolfowitz).
+New rows are a look that tests the period, and the last four periods together, for two changes: the
+share of selected rows, and the distribution of all probabilities, by the shares of rows above ten
+quantiles of these rows and those of the reference together. All of them are Fisher's exact test,
+which is valid given the pooled rows: if nothing has changed, each division of the pooled rows into
+reference and new ones is as likely as any other. The smallest of the ten p-values counts tenfold.
 
 New labels are a look with four tests, of the labelled rows of the period and of the four periods
 until then together, each of the selected rows and of the others: that the number of positives among
@@ -29,7 +30,6 @@ of all rows would have done. Its alarms depend on these rows only, so the bound 
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
@@ -43,13 +43,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import hypergeom
 
-from argmaxf._base.arrays import Floats, Ints
+from argmaxf._base import saved
+from argmaxf._base.arrays import Floats
 from argmaxf._base.atomic_write import write_whole
+from argmaxf._base.segments import Segments
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
-    DAMAGED,
     NotAProbability,
-    as_labels,
     as_probabilities,
     check_strictly_between,
     check_unit_interval,
@@ -60,16 +60,28 @@ from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
 from argmaxf.frames.batches import column_batches
 from argmaxf.frames.solve import refusing
 from argmaxf.frames.table import SEGMENT, P, Table, number
-from argmaxf.measures import MEASURES, Interval, MeasureLike, as_measure
-from argmaxf.monitoring.prediction import Count, PredictedF, predicted_from_counts
+from argmaxf.measures import (
+    Interval,
+    MeasureLike,
+    as_measure,
+    measure_as_data,
+    measure_of_data,
+)
+from argmaxf.monitoring.prediction import (
+    PredictedF,
+    as_labelled,
+    count_distribution,
+    predicted_from_sizes,
+    sizes_of_sketch,
+)
 from argmaxf.monitoring.recalibration import CalibrationPosterior
 from argmaxf.prior import EDGE, most_likely_rate, move_odds, odds_factor
 
 WINDOWS = (1, 4)  # periods that are tested together
 MOST_PERIODS = 1000  # of one frame: each holds sketches in memory
 LABEL = "argmaxf_label"
-FORMAT = "argmaxf monitor"
-VERSION = 1
+# Shares of the pooled rows above which they are counted; positives are rare, so more at the top
+SHARES = (0.002, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,23 +145,19 @@ class _Rows(dict[str, ProbabilitySketch]):
     def __missing__(self, name: str) -> ProbabilitySketch:
         return ProbabilitySketch()
 
-    def update(self, p: Floats, threshold: float, labels: Any = None) -> None:  # type: ignore[override]
+    def add(self, p: Floats, threshold: float, labels: Any = None) -> None:
         """Add rows; labels are 0, 1 or NaN, or None for rows without labels."""
-        chosen = p >= threshold
-        parts = {SELECTED: chosen, OTHERS: ~chosen}
-        self._add(p, parts)
-        if labels is not None:
-            for side, (hit, miss) in SIDES.items():
-                self._add(p, {hit: parts[side] & (labels == 1), miss: parts[side] & (labels == 0)})
-
-    def _add(self, p: Floats, parts: dict[str, Any]) -> None:
-        for name, which in parts.items():
-            if which.any():
-                self[name] = self[name].update(p[which])
+        for side, (hit, miss) in SIDES.items():
+            chosen = (p >= threshold) == (side == SELECTED)
+            parts = {side: chosen}
+            if labels is not None:
+                parts |= {hit: chosen & (labels == 1), miss: chosen & (labels == 0)}
+            for name, which in parts.items():
+                if which.any():
+                    self[name] = self[name].update(p[which])
 
     def __add__(self, other: _Rows) -> _Rows:
-        names = dict.fromkeys([*self, *other])
-        return _Rows({name: self[name] + other[name] for name in names})
+        return _Rows({name: self[name] + other[name] for name in {**self, **other}})
 
     def counts(self, *names: str) -> list[int]:
         """Return how many rows some sketches hold."""
@@ -216,22 +224,32 @@ class Monitor:
         self._rows: dict[str, _Rows] = {}
         self._alarms: dict[str, list[str]] = {}
         self._looks = 0
-        p = as_probabilities("reference", reference, ndim=1).astype(np.float64)
         rows = _Rows()
-        rows.update(p, self.threshold, None if labels is None else _labels_of(labels, p))
+        if labels is None:
+            p = as_probabilities("reference", reference, ndim=1).astype(np.float64)
+            rows.add(p, self.threshold)
+        else:
+            p, positive = as_labelled("reference", "labels", reference, labels)
+            rows.add(p, self.threshold, positive)
         self._refer_to(rows)
 
     def _refer_to(self, rows: _Rows) -> None:
         """Take rows as the reference, and learn the calibration from those with a label."""
+        if not rows[SELECTED].n:
+            raise ValueError(
+                f"threshold must select some of the {rows.all.n:,} reference rows, got "
+                f"{self.threshold:g}, which is above all their probabilities; pass the deployed "
+                "threshold, on the scale of the probabilities"
+            )
         self._reference, self._posterior = rows, None
-        known = [_values(rows[name]) for name in (TP, FN, FP, TN)]
-        sizes = rows.counts(TP, FN, FP, TN)
+        known = [sizes_of_sketch(rows[name]) for name in (TP, FN, FP, TN)]
+        counts = rows.counts(TP, FN, FP, TN)
         rate = rows.all.mean_positives / rows.all.n
         if rows.labelled:
             p, weight = (np.concatenate(each) for each in zip(*known, strict=True))
             positive = np.repeat([True, True, False, False], [len(each[0]) for each in known])
             self._posterior = CalibrationPosterior.fit(p, positive, weight=weight)
-            rate = sum(sizes[:2]) / sum(sizes)
+            rate = sum(counts[:2]) / sum(counts)
         self.rate = min(max(rate, EDGE), 1.0 - EDGE)  # a rate of 0 or 1 cannot be moved
 
     @classmethod
@@ -291,13 +309,16 @@ class Monitor:
         Period
             The results for this period so far.
         """
-        free = (str(i) for i in count(len(self._rows) + 1) if str(i) not in self._rows)
-        name = next(free) if period is None else str(period)
         rows = _Rows()
         for batch in p if isinstance(p, Iterator) else [p]:
             probability = as_probabilities("p", batch, ndim=1).astype(np.float64)
-            rows.update(probability, self.threshold)
-        return self._take(name, rows)
+            rows.add(probability, self.threshold)
+        return self._take(self._name(period), rows)
+
+    def _name(self, period: Any) -> str:
+        """Return the name of a period, by default a number that none has."""
+        free = (str(i) for i in count(len(self._rows) + 1) if str(i) not in self._rows)
+        return next(free) if period is None else str(period)
 
     @classmethod
     def of_frame(
@@ -332,8 +353,8 @@ class Monitor:
         -------
         Monitor
         """
-        monitor = cls(threshold, [0.0], **options)
-        (rows,) = monitor._rows_of(Table.of(frame, column, None, nulls), label)
+        monitor = cls(threshold, [1.0], **options)
+        (rows,) = monitor._read(Table.of(frame, column, None, nulls), label)
         monitor._refer_to(rows)
         return monitor
 
@@ -393,72 +414,64 @@ class Monitor:
                 f"time must have at most {MOST_PERIODS:,} different values, got "
                 f"{table.segments:,} in {time!r}; pass every='1d' or another length of a period"
             )
-        names: list[Any] = [period if period is not None else len(self._rows) + 1]
-        order: Any = [0]
-        found = self._rows_of(table, label)
-        if time is not None:
-            keys = [key[0] for key in table.python_keys()]
-            order = sorted(range(len(keys)), key=keys.__getitem__)
-            names = _names(keys)
-        return [self._take(str(names[i]), found[i]) for i in order]
+        found = self._read(table, label)
+        if time is None:
+            return [self._take(self._name(period), found[0])]
+        keys = [key[0] for key in table.python_keys()]
+        names = _names(keys)
+        return [
+            self._take(names[i], found[i]) for i in sorted(range(len(keys)), key=keys.__getitem__)
+        ]
 
-    def _rows_of(self, table: Table, label: str | None) -> list[_Rows]:
+    def _read(self, table: Table, label: str | None) -> list[_Rows]:
         """Read a frame once; return the rows of each segment."""
-        columns = [table.p(table.columns[0]).alias(P)]
-        columns += [nw.col(table.number).alias(SEGMENT)] if table.number else []
+        columns = {P: table.p(table.columns[0])}
+        if table.number is not None:
+            columns[SEGMENT] = nw.col(table.number)
         if label is not None:
             kind = table.frame.collect_schema().get(label)
             if kind is None or not (kind.is_numeric() or kind == nw.Boolean):
                 raise ValueError(f"label must be a column of numbers or booleans, got {label!r}")
-            columns.append(number(label).alias(LABEL))
-        names = [P, *([SEGMENT] if table.number else []), *([LABEL] if label else [])]
+            columns[LABEL] = number(label)
+        frame = table.frame.select(*(each.alias(name) for name, each in columns.items()))
 
         def read() -> list[_Rows]:
             rows = [_Rows() for _ in range(table.segments)]
-            advance = table.begin() if table.begin else lambda more: None
-            for arrays in column_batches(table.frame.select(*columns), names):
-                batch = dict(zip(names, arrays, strict=True))
-                self._sort_in(rows, batch[P], batch.get(SEGMENT), batch.get(LABEL), label)
-                advance(batch[P].size)
-            if not all(each.all.n for each in rows):
+            for arrays in column_batches(frame, list(columns)):
+                self._sort_in(rows, dict(zip(columns, arrays, strict=True)), label)
+            if not all(rows):
                 raise NotAProbability
             return rows
 
         return refusing(table, 0, read)
 
-    def _sort_in(
-        self, rows: list[_Rows], p: Floats, which: Ints | None, labels: Any, name: str | None
-    ) -> None:
+    def _sort_in(self, rows: list[_Rows], batch: dict[str, Any], label: str | None) -> None:
         """Add a batch to the rows of its segments."""
+        p, labels = batch[P], batch.get(LABEL)
+        which = batch.get(SEGMENT, np.zeros(p.size)).astype(np.int64)
         if not (p.min(initial=1.0) >= 0.0 and p.max(initial=0.0) <= 1.0):
             raise NotAProbability
-        if labels is not None and not np.all(np.isnan(labels) | (labels == 0) | (labels == 1)):
-            bad = labels[~(np.isnan(labels) | (labels == 0) | (labels == 1))][0]
+        if labels is not None and (bad := ~np.isnan(labels) & (labels != 0) & (labels != 1)).any():
             raise ValueError(
-                f"column {name!r} must hold 0, 1, or nothing where a label is not known, got "
-                f"{bad:g}"
+                f"column {label!r} must hold 0, 1, or nothing where a label is not known, got "
+                f"{labels[bad][0]:g}"
             )
-        if which is None:
-            rows[0].update(p, self.threshold, labels)
-            return
         if which.min(initial=0) < 0:
             raise ValueError("the column of times must have a value in every row, got null or NaN")
-        order = np.argsort(which, kind="stable")
-        ends = np.searchsorted(which[order], np.arange(len(rows) + 1))
-        for segment in np.flatnonzero(np.diff(ends)):
-            part = order[ends[segment] : ends[segment + 1]]
-            known = None if labels is None else labels[part]
-            rows[segment].update(p[part], self.threshold, known)
+        parted = Segments.of_numbers(which, len(rows))
+        p, labels = parted.sorted(p), None if labels is None else parted.sorted(labels)
+        for each, part in zip(rows, parted.slices(), strict=True):
+            each.add(p[part], self.threshold, None if labels is None else labels[part])
 
     def _take(self, name: str, rows: _Rows) -> Period:
-        """Add rows to a period, test them and their labels, and return its results."""
+        """Add rows to a period and test them; return its results."""
         if not rows:
             raise ValueError(f"period {name!r} must have rows, got none")
         _check_labels(name, self._rows.get(name, _Rows()) + rows)
-        self._test(name, rows)
+        self._look(name, rows)
         return self[name]
 
-    def _test(self, name: str, rows: _Rows) -> None:
+    def _look(self, name: str, rows: _Rows) -> None:
         """Add rows to a period; raise the alarms of one look at them and one at their labels."""
         new = rows.all.n > 0
         if new and name in self._rows and name != next(reversed(self._rows)):
@@ -467,10 +480,29 @@ class Monitor:
                 f"{next(reversed(self._rows))!r}, or to a new one"
             )
         self._rows[name] = self._rows.get(name, _Rows()) + rows
+        periods = list(self._rows.values())[: list(self._rows).index(name) + 1]
+        windows = [sum(periods[-size:], start=_Rows()) for size in WINDOWS if size <= len(periods)]
         if new:
-            self._raise(name, self._tested())
+            self._raise(name, [test for each in windows for test in self._changes(each)])
         if rows.labelled:
-            self._raise(name, self._labels_tested(name))
+            pairs = [(each[hit], each[miss]) for each in windows for hit, miss in SIDES.values()]
+            tails = [_tail(*pair, self._posterior) for pair in pairs]
+            self._raise(name, [("labels against probabilities", tail) for tail in tails])
+
+    def _changes(self, rows: _Rows) -> list[tuple[str, float]]:
+        """Return the tests of rows against the reference, and their p-values."""
+        counts, before = rows.counts(SELECTED, OTHERS), self._reference.counts(SELECTED, OTHERS)
+        return [
+            ("share of selected rows", _fisher(counts[0], sum(counts), before[0], sum(before))),
+            ("distribution of probabilities", _shares_above(rows.all, self._reference.all)),
+        ]
+
+    def _raise(self, name: str, tests: list[tuple[str, float]]) -> None:
+        """Count a look, and raise an alarm for each of its tests that fails at its level."""
+        self._looks += 1
+        level = self.false_alarm_rate / (len(tests) * self._looks * (self._looks + 1))
+        said = self._alarms.setdefault(name, [])
+        said += dict.fromkeys(what for what, p in tests if p <= level and what not in said)
 
     def add_labels(self, p: ArrayLike, labels: ArrayLike, *, period: Any) -> Period:
         """Compare the prediction for a period with labels of some of its rows.
@@ -494,9 +526,9 @@ class Monitor:
         name = str(period)
         if name not in self._rows:
             raise ValueError(f"period must be one of those seen, got {period!r}")
-        probability = as_probabilities("p", p, ndim=1).astype(np.float64)
         rows = _Rows()
-        rows.update(probability, self.threshold, _labels_of(labels, probability))
+        probability, positive = as_labelled("p", "labels", p, labels)
+        rows.add(probability, self.threshold, positive)
         return self._take(name, rows.labelled)
 
     @property
@@ -529,30 +561,34 @@ class Monitor:
         merged._rows, merged._alarms, merged._looks = {}, {}, 0
         none = _Rows()
         for name in dict.fromkeys([*self._rows, *other._rows]):
-            merged._test(name, self._rows.get(name, none) + other._rows.get(name, none))
+            merged._look(name, self._rows.get(name, none) + other._rows.get(name, none))
         return merged
 
     def _described(self, name: str, rows: _Rows, alarms: Sequence[str]) -> Period:
         """Put together what is known of some rows."""
-        chosen, others = _values(rows[SELECTED]), _values(rows[OTHERS])
+        chosen, others = sizes_of_sketch(rows[SELECTED]), sizes_of_sketch(rows[OTHERS])
         values, counts = (np.concatenate(each) for each in zip(chosen, others, strict=True))
-        known = values if self._posterior is None else self._posterior.transform(values)
-        rate = most_likely_rate(known, counts, self.rate, self.confidence_level)
         posterior, measured = self._posterior, (self.measure, 0.0, self.confidence_level)
-        plain = predicted = predicted_from_counts(chosen, others, None, *measured)
+        plain = predicted = predicted_from_sizes(chosen, others, None, *measured)
+        known = values if posterior is None else posterior.transform(values)
+        rate = most_likely_rate(known, counts, self.rate, self.confidence_level)
         factor = float(odds_factor(self.rate, rate.value))
-        moved = [(move_odds(p, factor), size) for p, size in (chosen, others)]
-        if posterior is not None:  # recalibrated first, and then moved
-            predicted = predicted_from_counts(chosen, others, posterior, *measured)
-            moved, posterior = [chosen, others], posterior.moved(factor)
-        after = predicted_from_counts(moved[0], moved[1], posterior, *measured)
+        if posterior is None:
+            inside, outside = ((move_odds(p, factor), size) for p, size in (chosen, others))
+            after = predicted_from_sizes(inside, outside, None, *measured)
+        else:  # recalibrated first, and then moved
+            predicted = predicted_from_sizes(chosen, others, posterior, *measured)
+            after = predicted_from_sizes(chosen, others, posterior.moved(factor), *measured)
         best, loss = np.nan, np.nan
         with suppress(ValueError):  # a sketch cannot decide every measure
             decision = rows.all.decide(measure=self.measure)
             best, loss = decision.threshold, max(0.0, decision.expected - plain.f.value)
-        labelled = rows.counts(TP, FP, FN, TN)
-        options: Any = {"measure": self.measure, "confidence_level": self.confidence_level}
-        truth, guess = (np.repeat(each, labelled) for each in ([1, 0, 1, 0], [1, 1, 0, 0]))
+        found = None
+        if rows.labelled:
+            outcomes = rows.counts(TP, FP, FN, TN)
+            truth, guess = (np.repeat(each, outcomes) for each in ([1, 0, 1, 0], [1, 1, 0, 0]))
+            level = self.confidence_level
+            found = f_interval(truth, guess, measure=self.measure, confidence_level=level)
         return Period(
             name=name,
             n=rows.all.n,
@@ -563,43 +599,8 @@ class Monitor:
             best_threshold=float(best),
             loss=float(loss),
             alarms=tuple(alarms),
-            found=f_interval(truth, guess, **options) if sum(labelled) else None,
+            found=found,
         )
-
-    def _labels_tested(self, name: str) -> list[tuple[str, float]]:
-        """Return the tests of a period's labels, and of those of the last periods until then."""
-        periods = list(self._rows.values())
-        last, found = list(self._rows).index(name) + 1, []
-        for size in (size for size in WINDOWS if size <= last):
-            window = sum((each.labelled for each in periods[last - size : last]), start=_Rows())
-            found += [
-                _tail(window[hit], window[miss], self._posterior) for hit, miss in SIDES.values()
-            ]
-        return [("labels against probabilities", tail) for tail in found]
-
-    def _tested(self) -> list[tuple[str, float]]:
-        """Return the tests of the last period and their p-values."""
-        periods = list(self._rows.values())
-        reference, selected = self._reference.all, self._reference[SELECTED].n
-        found = []
-        for size in (size for size in WINDOWS if size <= len(periods)):
-            window = sum(periods[-size:], start=_Rows())
-            rows = window.all
-            share = _fisher(window[SELECTED].n, rows.n, selected, reference.n)
-            found += [
-                ("share of selected rows", share),
-                ("distribution of probabilities", _kolmogorov_smirnov(rows, reference)),
-            ]
-        return found
-
-    def _raise(self, name: str, tests: list[tuple[str, float]]) -> None:
-        """Count a look, and raise an alarm for each of its tests that fails at its level."""
-        self._looks += 1
-        level = self.false_alarm_rate / (len(tests) * self._looks * (self._looks + 1))
-        said = self._alarms.setdefault(name, [])
-        for what, p_value in tests:
-            if p_value <= level and what not in said:
-                said.append(what)
 
     def save(self, path: str | Path) -> None:
         """Write the monitor to a JSON file: numbers and sketches, no code.
@@ -609,24 +610,18 @@ class Monitor:
         path : str or Path
             The file; it is written completely or not at all.
         """
-        if type(self.measure) not in MEASURES.values():
-            raise ValueError(
-                f"measure must be one of argmaxf.measures for a saved monitor, got {self.measure}"
-            )
         periods = [
             {"name": name, "alarms": self._alarms[name], "rows": _packed(rows)}
             for name, rows in self._rows.items()
         ]
-        state = {**self._settings(), "looks": self._looks, "periods": periods}
-        write_whole(Path(path), json.dumps(state, indent=1))
+        data = {**self._settings(), "looks": self._looks, "periods": periods}
+        write_whole(Path(path), saved.to_json("monitor", data))
 
     def _settings(self) -> dict[str, Any]:
         """Return what was set at the start, as JSON has it."""
         return {
-            "format": FORMAT,
-            "version": VERSION,
             "threshold": self.threshold,
-            "measure": {"name": self.measure.name, **vars(self.measure)},
+            "measure": measure_as_data(self.measure),
             "confidence_level": self.confidence_level,
             "false_alarm_rate": self.false_alarm_rate,
             "reference": _packed(self._reference),
@@ -645,30 +640,21 @@ class Monitor:
         -------
         Monitor
         """
-        try:
-            state = json.loads(Path(path).read_text(encoding="utf-8"))
-            if state["format"] != FORMAT:
-                raise KeyError(state["format"])
-            if state["version"] > VERSION:
-                raise ValueError(
-                    f"format {state['version']} is of a newer argmaxf; upgrade argmaxf"
-                )
-            options = {key: state[key] for key in ("confidence_level", "false_alarm_rate")}
-            measure = dict(state["measure"])
-            goal = MEASURES[measure.pop("name")](**measure)
-            found = cls(state["threshold"], [0.5], measure=goal, **options)
-            found._looks = check_whole("looks", state["looks"])
-            found._refer_to(_unpacked(state["reference"]))
-            for period in state["periods"]:
-                if (name := str(period["name"])) in found._rows:
-                    raise ValueError(f"two periods are called {name!r}")
-                found._rows[name] = _unpacked(period["rows"])
-                _check_labels(name, found._rows[name])
-                found._alarms[name] = [str(each) for each in period["alarms"]]
-        except DAMAGED as error:
-            raise ValueError(
-                f"{path} is not a monitor that this argmaxf can read: {error}"
-            ) from None
+        return saved.from_file(Path(path), "monitor", cls._of_data)
+
+    @classmethod
+    def _of_data(cls, data: dict[str, Any]) -> Monitor:
+        """Return the monitor of what the file holds."""
+        options = {key: data[key] for key in ("confidence_level", "false_alarm_rate")}
+        found = cls(data["threshold"], [1.0], measure=measure_of_data(data["measure"]), **options)
+        found._looks = check_whole("looks", data["looks"])
+        found._refer_to(_unpacked(data["reference"]))
+        for period in data["periods"]:
+            if (name := str(period["name"])) in found._rows:
+                raise ValueError(f"two periods are called {name!r}")
+            found._rows[name] = _unpacked(period["rows"])
+            _check_labels(name, found._rows[name])
+            found._alarms[name] = [str(each) for each in period["alarms"]]
         return found
 
 
@@ -683,13 +669,7 @@ def _check_labels(name: str, rows: _Rows) -> None:
             )
 
 
-def _values(sketch: ProbabilitySketch) -> tuple[Floats, Floats]:
-    """Return the mean probability of each group of a sketch and its number of rows."""
-    groups = groups_of_sketch(sketch)
-    return groups.mass / groups.count, groups.count
-
-
-def _fisher(few: int, of: int, reference: int, of_reference: int) -> float:
+def _fisher(few: float, of: float, reference: float, of_reference: float) -> float:
     """Return the p-value of Fisher's exact test that both shares are equal, two-sided."""
     both = hypergeom(of + of_reference, few + reference, of)
     return min(1.0, 2.0 * float(min(both.cdf(few), both.sf(few - 1))))
@@ -705,23 +685,24 @@ def _tail(
     if rows.n == 0:
         return 1.0
     if posterior is not None:
-        return min(1.0, 2.0 * min(posterior.tails(*_values(rows), found)))
-    possible = Count.of(*_values(rows))
-    sides = possible.values <= found, possible.values >= found
-    return min(1.0, 2.0 * min(float(possible.mass[side].sum()) for side in sides))
+        return min(1.0, 2.0 * min(posterior.tails(*sizes_of_sketch(rows), found)))
+    values, mass = count_distribution(*sizes_of_sketch(rows))
+    sides = values <= found, values >= found
+    return min(1.0, 2.0 * min(float(mass[side].sum()) for side in sides))
 
 
-def _kolmogorov_smirnov(one: ProbabilitySketch, other: ProbabilitySketch) -> float:
-    """Bound the p-value of the two-sample test that all probabilities have one distribution."""
+def _shares_above(one: ProbabilitySketch, other: ProbabilitySketch) -> float:
+    """Return the p-value of the tests that equal shares of two sets of rows are above quantiles."""
     groups = [groups_of_sketch(each) for each in (one, other)]
-    place = np.unique(np.concatenate([each.centre for each in groups]))
-    shares = [
-        np.cumsum(np.bincount(np.searchsorted(place, g.centre), g.count, place.size))
+    place = -np.unique(-np.concatenate([each.centre for each in groups]))  # falling
+    above = [
+        np.cumsum(np.bincount(np.searchsorted(-place, -g.centre), g.count, place.size))
         for g in groups
     ]
-    distance = float(np.max(np.abs(shares[0] / shares[0][-1] - shares[1] / shares[1][-1])))
-    n, m = shares[0][-1], shares[1][-1]
-    return float(min(1.0, np.e * np.exp(-2.0 * distance**2 * n * m / (n + m))))
+    (n, m), pooled = (each[-1] for each in above), above[0] + above[1]
+    cuts = np.unique(np.searchsorted(pooled, np.multiply(SHARES, n + m)))
+    tails = [_fisher(above[0][i], n, above[1][i], m) for i in cuts[cuts < place.size - 1]]
+    return min([1.0, *(len(tails) * tail for tail in tails)])
 
 
 def _packed(rows: _Rows) -> dict[str, str]:
@@ -739,16 +720,6 @@ def _unpacked(state: dict[str, str]) -> _Rows:
     if rows.all.n == 0:
         raise ValueError("periods must have rows")
     return rows
-
-
-def _labels_of(labels: ArrayLike, p: Floats) -> Any:
-    """Check labels that belong to some probabilities."""
-    found = as_labels("labels", labels)
-    if found.shape != p.shape:
-        raise ValueError(
-            f"labels must hold one label for each of {p.size} rows, got shape {found.shape}"
-        )
-    return found
 
 
 def _rounded_down(frame: Any, time: str, every: str) -> Any:

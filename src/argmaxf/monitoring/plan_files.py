@@ -7,7 +7,6 @@ estimate needs the rows no more.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,19 +16,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from argmaxf._base import saved
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.atomic_write import writing, written_whole
-from argmaxf._base.validation import DAMAGED, as_probabilities, check_unit_interval
-from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
+from argmaxf._base.validation import as_labels, as_probabilities, check_unit_interval
+from argmaxf.expected.sketch import ProbabilitySketch
 from argmaxf.files.column import Column
 from argmaxf.files.inputs import find_inputs
 from argmaxf.frames.batches import polars_batches
 from argmaxf.frames.engines import unused
-from argmaxf.measures import MEASURES, Measure
+from argmaxf.measures import measure_as_data, measure_of_data
 from argmaxf.monitoring.labelling import LabelPlan, plan_labels
+from argmaxf.monitoring.prediction import sizes_of_sketch
 
-FORMAT = "argmaxf label plan"
-VERSION = 1
 LABELS = {"1": True, "1.0": True, "true": True, "yes": True} | {
     "0": False,
     "0.0": False,
@@ -43,9 +42,9 @@ class FilledPlan(NamedTuple):
 
     plan: LabelPlan
     labels: Bools
+    rows: Ints  # their numbers in the files, from 0
     threshold: float
-    budget: int
-    row_numbers: Ints  # of all labelled rows, from 0, those of earlier plans first
+    budget: int  # how many labels there would be, with those of earlier plans
 
 
 def beside(path: Path) -> Path:
@@ -82,7 +81,7 @@ def plan_files(
                 items.diagnose()
         plan = plan_labels(p, p >= cut, budget, **options)
         if labelled is not None:
-            plan = _replanned(plan, read_plan(labelled), budget, labelled)
+            plan = _replanned(plan, read_plan(labelled), cut, labelled)
         frame = items.frame(typed=True).drop(items.helpers, strict=False)
         there = frame.collect_schema().names()
         if label in there:
@@ -93,10 +92,10 @@ def plan_files(
         table = found.join(drawn.lazy(), on=row, how="inner").collect(engine="streaming")
         table = table.sort("argmaxf_order").drop("argmaxf_order")
         table = table.select(row, pl.lit(None, pl.String).alias(label), pl.exclude(row))
-    state = _state(plan) | {"threshold": cut, "row": row, "label": label}
+    state = saved.to_json("label plan", _as_data(plan, cut) | {"row": row, "label": label})
     with written_whole(beside(output)) as rest, written_whole(output) as csv, writing(output):
         table.write_csv(csv)
-        rest.write_text(json.dumps(state), encoding="utf-8")
+        rest.write_text(state, encoding="utf-8")
     return plan
 
 
@@ -110,78 +109,69 @@ def read_plan(path: Path) -> FilledPlan:
             f"{other}: there is no such file; argmaxf label-plan wrote it beside {path.name}, and "
             "an estimate needs it"
         )
-    try:
-        state = json.loads(other.read_text(encoding="utf-8"))
-        if state["format"] != FORMAT or state["version"] > VERSION:
-            raise ValueError(f"format {state['format']!r}, version {state['version']!r}")
-        rows, before = np.array(state["rows"], np.int64), np.array(state["before"], np.int64)
-        p, chosen = as_probabilities("p", state["p"], ndim=1), np.array(state["selected"], np.bool_)
-        known = np.array(state["labels"], np.bool_)
-        rest = [ProbabilitySketch.from_bytes(base64.b64decode(each)) for each in state["rest"]]
-        kind = dict(state["measure"])
-        measure: Measure = MEASURES[kind.pop("name")](**kind)
-        threshold, names = float(state["threshold"]), (str(state["row"]), str(state["label"]))
-        if not rows.size + before.size == p.size == chosen.size or known.size != before.size:
-            raise ValueError("numbers of rows do not agree")
-    except DAMAGED as error:
-        raise ValueError(f"{other} is not a plan that this argmaxf can read: {error}") from None
-    found = _labels(path, *names, rows + 1)
-    order = np.argsort(np.isnan(found), kind="stable")  # labelled rows first
-    labelled, parts = np.count_nonzero(~np.isnan(found)), before.size + order
-    groups = [groups_of_sketch(each) for each in rest]
-    values = [np.repeat(g.mass / g.count, g.count.astype(np.int64)) for g in groups]
-    all_p = np.concatenate([p[: before.size], p[parts], *values])
-    sides = [np.full(each.size, side) for each, side in zip(values, (True, False), strict=True)]
-    plan = LabelPlan(
-        indices=before.size + np.arange(labelled),
-        weights=np.ones(labelled),
-        n=all_p.size,
-        measure=measure,
-        p=all_p,
-        selected=np.concatenate([chosen[: before.size], chosen[parts], *sides]),
-        seed=0,
-        target="value",
-        labelled=(np.arange(before.size), known),
-    )
-    numbers = np.concatenate([before, rows[order[:labelled]]])
-    return FilledPlan(plan, found[order[:labelled]] == 1.0, threshold, rows.size, numbers)
+    plan, known, numbers, threshold, names = saved.from_file(other, "label plan", _of_data)
+    waiting = np.isnan(known)
+    known[waiting] = _labels(path, *names, numbers[waiting] + 1)
+    rows = np.flatnonzero(~np.isnan(known))
+    plan = replace(plan, indices=rows, weights=np.ones(rows.size))
+    return FilledPlan(plan, known[rows] == 1.0, numbers[rows], threshold, known.size)
 
 
-def _replanned(plan: LabelPlan, filled: FilledPlan, budget: int, path: Path) -> LabelPlan:
+def _replanned(plan: LabelPlan, old: FilledPlan, threshold: float, path: Path) -> LabelPlan:
     """Return a plan of other rows that makes use of the labels of an earlier one."""
-    rows, old = filled.row_numbers, filled.plan
-    same = old.n == plan.n and np.array_equal(plan.p[rows], old.p[: rows.size])
-    if not same or not np.array_equal(plan.selected[rows], old.selected[: rows.size]):
+    same = old.plan.n == plan.n and old.threshold == threshold
+    if not same or not np.array_equal(plan.p[old.rows], old.plan.p[old.plan.indices]):
         raise ValueError(
-            f"{path} must be a plan of the same rows and threshold, got one of {old.n:,} rows "
-            f"where there are {plan.n:,}, or other probabilities"
+            f"{path} must be a plan of the same rows and threshold, got one of {old.plan.n:,} rows "
+            f"at {old.threshold:g} where there are {plan.n:,} at {threshold:g}, or other "
+            "probabilities"
         )
-    known = np.concatenate([old.labelled[1], filled.labels])
-    start = replace(plan, indices=rows, weights=np.ones(rows.size))
-    return start.replan(known, budget)
+    start = replace(plan, indices=old.rows, weights=np.ones(old.rows.size))
+    return start.replan(old.labels, plan.indices.size)
 
 
-def _state(plan: LabelPlan) -> dict[str, Any]:
-    """Return a plan as JSON can hold it."""
-    if type(plan.measure) not in MEASURES.values():
-        raise ValueError(f"measure must be one of argmaxf.measures, got {plan.measure}")
+def _as_data(plan: LabelPlan, threshold: float) -> dict[str, Any]:
+    """Return a plan as JSON can hold it; labels are null where they are to be filled in."""
     before, known = plan.labelled
     rows = np.concatenate([before, plan.indices])
     rest = np.ones(plan.n, np.bool_)
     rest[rows] = False
-    sides = [rest & plan.selected, rest & ~plan.selected]
-    sketches = [ProbabilitySketch.from_array(plan.p[side]) for side in sides]
+    sides = [plan.p[rest & (plan.selected == side)] for side in (True, False)]
+    sketches = [ProbabilitySketch.from_array(side).to_bytes() for side in sides]
     return {
-        "format": FORMAT,
-        "version": VERSION,
-        "measure": {"name": plan.measure.name, **vars(plan.measure)},
-        "before": before.tolist(),
-        "labels": known.tolist(),
-        "rows": plan.indices.tolist(),
+        "threshold": threshold,
+        "measure": measure_as_data(plan.measure),
+        "rows": rows.tolist(),
         "p": plan.p[rows].tolist(),
-        "selected": plan.selected[rows].tolist(),
-        "rest": [base64.b64encode(each.to_bytes()).decode() for each in sketches],
+        "labels": known.tolist() + [None] * plan.indices.size,
+        "rest": [base64.b64encode(each).decode() for each in sketches],
     }
+
+
+def _of_data(data: dict[str, Any]) -> tuple[LabelPlan, Floats, Ints, float, tuple[str, str]]:
+    """Return a plan, its labels or NaN, the numbers of its rows, and the names of two columns."""
+    numbers, p = np.array(data["rows"], np.int64), as_probabilities("p", data["p"], ndim=1)
+    known = np.array(data["labels"], np.float64)
+    as_labels("labels", known[~np.isnan(known)])
+    sketches = [ProbabilitySketch.from_bytes(base64.b64decode(each)) for each in data["rest"]]
+    values, sizes = zip(*map(sizes_of_sketch, sketches), strict=True)
+    inside, outside = (np.repeat(*each) for each in zip(values, sizes, strict=True))
+    threshold, n = float(data["threshold"]), p.size + inside.size + outside.size
+    in_range = 0 <= numbers.min() <= numbers.max() < n
+    if not in_range or not np.unique(numbers).size == p.size == known.size:
+        raise ValueError("numbers of rows do not agree")
+    plan = LabelPlan(
+        indices=np.arange(p.size),
+        weights=np.ones(p.size),
+        n=n,
+        measure=measure_of_data(data["measure"]),
+        p=np.concatenate([p, inside, outside]),
+        selected=np.concatenate([p >= threshold, inside >= 0.0, outside < 0.0]),
+        seed=0,
+        target="value",
+        labelled=(np.zeros(0, np.int64), np.zeros(0, np.bool_)),
+    )
+    return plan, known, numbers, threshold, (str(data["row"]), str(data["label"]))
 
 
 def _labels(path: Path, row: str, label: str, numbers: Ints) -> Floats:

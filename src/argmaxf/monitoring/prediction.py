@@ -2,9 +2,9 @@ r"""The F of a decision before its labels are known, with an interval.
 
 Under calibrated probabilities the true positives T of a decision and the positives it misses, R,
 are independent sums of independent labels (Poisson binomial), so the distribution of any measure of
-the counts is known exactly: P(T = t) and P(R = r) come from their characteristic functions by one
-fast Fourier transform each. The ratio of expected counts, which is often reported instead, is too
-high where positives are few: by 20 % for one expected positive.
+the counts is known exactly: P(T = t) and P(R = r) come from their characteristic functions. The
+ratio of expected counts, which is often reported instead, is too high where positives are few: by
+20 % for one expected positive.
 
 Labels of a calibration sample add the uncertainty of the calibration itself: draws of its posterior
 (`recalibration`) stand in front of the draws of the counts.
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     as_labels,
@@ -26,12 +26,16 @@ from argmaxf._base.validation import (
     check_strictly_between,
     check_unit_interval,
 )
+from argmaxf.expected.count_distribution import Spectrum
+from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
 from argmaxf.measures import Interval, Measure, MeasureLike, as_measure
 from argmaxf.monitoring.recalibration import DRAWS, CalibrationPosterior
 
-NORMAL_FROM = 25.0  # standard deviation of a count from which it is normal, with its skewness
-EXACT_ITEMS = 4096  # more probabilities are put into so many bins first
-DEVIATIONS = 9.0  # standard deviations of a count that are kept, and some counts more
+EXACT_ITEMS = 4096  # more probabilities are put into the groups of a sketch first
+MOST_COUNTS = 400  # of true positives and of missed ones; more are taken together in neighbours
+
+Sizes = tuple[Floats, Ints]  # probabilities, and how many rows have each
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,19 +129,14 @@ def predict_f(
     chosen = _chosen(probability, selected, threshold)
     goal = as_measure(measure, beta)
     level = check_strictly_between("confidence_level", confidence_level, "no interval is certain")
-    sides = probability[chosen], probability[~chosen]
-    inside, outside = (np.unique(side, return_counts=True) for side in sides)
-    posterior = None
-    if calibration is not None:
-        if not hasattr(calibration, "__len__") or len(calibration) != 2:
-            raise ValueError("calibration must be a tuple of probabilities and labels")
-        posterior = learned_calibration(*calibration)
-    return predicted_from_counts(inside, outside, posterior, goal, zero_division, level)
+    posterior = None if calibration is None else _learned(calibration)
+    inside, outside = (_sizes(side) for side in (probability[chosen], probability[~chosen]))
+    return predicted_from_sizes(inside, outside, posterior, goal, zero_division, level)
 
 
-def predicted_from_counts(
-    inside: tuple[Any, Any],
-    outside: tuple[Any, Any],
+def predicted_from_sizes(
+    inside: Sizes,
+    outside: Sizes,
     posterior: CalibrationPosterior | None,
     measure: Measure,
     zero_division: float,
@@ -155,7 +154,7 @@ def predicted_from_counts(
 
 
 def _counts(
-    inside: tuple[Any, Any], outside: tuple[Any, Any], posterior: CalibrationPosterior | None
+    inside: Sizes, outside: Sizes, posterior: CalibrationPosterior | None
 ) -> tuple[Floats, Floats, Floats]:
     """Return true positives and missed positives, with the probability of each pair of them."""
     if posterior is not None:
@@ -163,9 +162,24 @@ def _counts(
         theta = posterior.draw(DRAWS, rng)
         t, r = (posterior.positives(theta, *side, rng) for side in (inside, outside))
         return t, r, np.full(DRAWS, 1.0 / DRAWS)
-    hits, missed = Count.of(*inside), Count.of(*outside)
-    t, r = np.meshgrid(hits.values, missed.values, indexing="ij")
-    return t.ravel(), r.ravel(), np.outer(hits.mass, missed.mass).ravel()
+    (hits, some), (missed, others) = (_few(*count_distribution(*s)) for s in (inside, outside))
+    t, r = np.meshgrid(hits, missed, indexing="ij")
+    return t.ravel(), r.ravel(), np.outer(some, others).ravel()
+
+
+def count_distribution(p: Floats, size: Ints) -> tuple[Floats, Floats]:
+    """Return numbers of positives among independent labels, and the probability of each."""
+    found = Spectrum.of(Groups.of_values(p, size), float(np.sum(size)))
+    return found.window, found.mass / found.mass.sum()
+
+
+def _few(values: Floats, mass: Floats) -> tuple[Floats, Floats]:
+    """Return a distribution with neighbours taken together at their mean, where there are many."""
+    if values.size <= MOST_COUNTS:
+        return values, mass
+    first = np.arange(0, values.size, -(-values.size // MOST_COUNTS))
+    total = np.add.reduceat(mass, first)
+    return np.add.reduceat(values * mass, first) / np.maximum(total, 1e-300), total
 
 
 def _chosen(p: Floats, selected: ArrayLike | None, threshold: float | None) -> Bools:
@@ -184,55 +198,37 @@ def _chosen(p: Floats, selected: ArrayLike | None, threshold: float | None) -> B
     return chosen
 
 
-def learned_calibration(
-    p: ArrayLike, labels: ArrayLike, names: tuple[str, str] = ("calibration[0]", "calibration[1]")
-) -> CalibrationPosterior:
-    """Learn the calibration from labelled rows."""
-    probability = as_probabilities(names[0], p, ndim=1).astype(np.float64)
-    positive = as_labels(names[1], labels)
+def _learned(calibration: Any) -> CalibrationPosterior:
+    """Learn the calibration from a tuple of probabilities and labels."""
+    if not hasattr(calibration, "__len__") or len(calibration) != 2:
+        raise ValueError("calibration must be a tuple of probabilities and labels")
+    p, positive = as_labelled("calibration[0]", "calibration[1]", *calibration)
+    return CalibrationPosterior.fit(p, positive)
+
+
+def as_labelled(name: str, of_labels: str, p: Any, labels: Any) -> tuple[Floats, Bools]:
+    """Check probabilities and a label for each of them."""
+    probability = as_probabilities(name, p, ndim=1).astype(np.float64)
+    positive = as_labels(of_labels, labels)
     if positive.shape != probability.shape:
         raise ValueError(
-            f"{names[1]} must hold one label for each of {probability.size} probabilities, got "
-            f"shape {positive.shape}"
+            f"{of_labels} must hold one label for each of {probability.size} rows, got shape "
+            f"{positive.shape}"
         )
-    return CalibrationPosterior.fit(probability, positive)
+    return probability, positive
 
 
-@dataclass(frozen=True)
-class Count:
-    """The distribution of the number of positives among independent labels."""
+def _sizes(p: Floats) -> Sizes:
+    """Return the probabilities that rows have, and how many have each."""
+    if p.size > EXACT_ITEMS:
+        return sizes_of_sketch(ProbabilitySketch.from_array(p))
+    return np.unique(p, return_counts=True)
 
-    values: Floats
-    mass: Floats
 
-    @classmethod
-    def of(cls, p: Any, size: Any) -> Count:
-        """Return it from probabilities and how many labels have each, by Fourier transform.
-
-        Numbers of positives with a probability below 1e-16 or so are left out.
-        """
-        if len(p) > EXACT_ITEMS:  # neighbours in so many bins hardly differ
-            which = np.arange(p.size) * EXACT_ITEMS // p.size
-            total = np.asarray(np.bincount(which, size), np.float64)
-            p, size = np.bincount(which, p * size) / total, total
-        mean, spread = float(p @ size), float(np.sqrt((p * (1.0 - p)) @ size))
-        if spread > NORMAL_FROM:
-            z = np.linspace(-DEVIATIONS, DEVIATIONS, 301)
-            skewness = float((p * (1.0 - p) * (1.0 - 2.0 * p)) @ size) / spread**3
-            mass = np.exp(-0.5 * z**2) * np.maximum(1.0 + skewness / 6.0 * (z**3 - 3.0 * z), 0.0)
-            return cls(mean + spread * z, mass / mass.sum())
-        reach = DEVIATIONS * spread + 30.0
-        first, last = max(0.0, np.floor(mean - reach)), min(size.sum(), np.ceil(mean + reach))
-        turns = int(last - first) + 1
-        theta = 2.0 * np.pi * np.arange(turns // 2 + 1) / turns
-        log_phi = np.zeros(theta.size, np.complex128)
-        with np.errstate(divide="ignore"):
-            for block in range(0, p.size, 256):
-                here = p[block : block + 256, None]
-                log_phi += size[block : block + 256] @ np.log1p(here * np.expm1(1j * theta))
-        turned = np.exp(log_phi - 1j * theta * first)
-        mass = np.maximum(np.fft.irfft(turned.conj(), turns), 0.0)
-        return cls(np.arange(first, last + 1.0), mass / mass.sum())
+def sizes_of_sketch(sketch: ProbabilitySketch) -> Sizes:
+    """Return the mean probability of each group of a sketch and its number of rows."""
+    groups = groups_of_sketch(sketch)
+    return groups.mass / groups.count, groups.count.astype(np.int64)
 
 
 def _interval(value: Floats, weight: Floats, level: float) -> Interval:
