@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from argmaxf import LabelledSketch, empirical_f_curve, maximize_empirical_f
 from argmaxf.constraints import Constraints
 from argmaxf.empirical import bins
-from argmaxf.empirical.bins import CutProblem
+from argmaxf.empirical.cuts import CutProblem
 from argmaxf.empirical.labelled_sketch import best_in, sketch_of_bins
 from argmaxf.measures import MEASURES, Ratio, as_measure
 

@@ -256,7 +256,7 @@ def tune(
     """Find the threshold with the highest F on labelled rows of files."""
     from argmaxf._base.validation import check_zero_division
     from argmaxf.constraints import Constraints
-    from argmaxf.empirical.bins import CutProblem
+    from argmaxf.empirical.cuts import CutProblem
     from argmaxf.empirical.labelled_sketch import LabelledSketch, best_in
     from argmaxf.files.labelled_files import LabelledFiles, tune_files
     from argmaxf.measures import as_measure

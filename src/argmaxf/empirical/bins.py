@@ -12,23 +12,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
-from argmaxf.constraints import Constraints
 from argmaxf.empirical.bin_kernels import count_labelled
-from argmaxf.empirical.cuts import Counts, Cuts, above, best_allowed, between
-from argmaxf.measures import MCC, MEASURES, FBeta, Measure
-from argmaxf.measures.base import Ratio
+from argmaxf.empirical.cuts import NEAR, Counts, CutProblem, Cuts
+from argmaxf.empirical.threshold import Solution, Threshold, thresholds
+from argmaxf.measures import MCC, FBeta
 
 FRACTION_BITS = 8
 SHIFT = 52 - FRACTION_BITS  # bits of a double that a bin does not look at
 FIRST = -(1 << (63 - SHIFT))  # the number of the lowest bin
 MOST_BINS = 1 << (64 - SHIFT)
 COLUMNS = 5  # rows, weight of positives, weight of negatives, lowest and highest score
-NEAR = 1e-12  # how far rounding can move a bound
 HELD = 1 << 22  # rows that are held to be sorted
 
 
@@ -53,11 +52,6 @@ class Bins(NamedTuple):
     def counts(self) -> Counts:
         """What the cut at the end of each bin holds."""
         return Counts(self.low, np.cumsum(self.true), np.cumsum(self.false))
-
-    @property
-    def is_weighted(self) -> bool:
-        """Whether some weights are not 1."""
-        return not np.array_equal(self.true + self.false, self.rows)
 
     @classmethod
     def of_rows(cls, y: Any, score: Any, weight: Any) -> Bins:
@@ -122,82 +116,54 @@ def numbers(score: Floats) -> Ints:
     return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
 
 
-class BestCut(NamedTuple):
-    """The best cut between bins."""
-
-    threshold: float
-    value: float
-    precision: float
-    recall: float
-    k: int
-    counts: Floats  # weights of true positives, of what is selected, of positives, and of all rows
+# The rows with scores from one number to another: labels, scores, and weights or None.
+Between = Callable[[float, float], Iterable[tuple[Any, Any, Any]]]
 
 
 @dataclass(frozen=True)
-class CutProblem:
-    """What the best cut is."""
+class BinSearch:
+    """The search for the best cut of rows that are counted in bins."""
 
-    measure: Measure
-    zero_division: float
-    constraints: Constraints
+    problem: CutProblem
+    bins: Bins
 
-    @property
-    def is_bounded(self) -> bool:
-        """Whether it is known that the measure rises with true and falls with false positives."""
-        return isinstance(self.measure, Ratio) or type(self.measure) in MEASURES.values()
+    @cached_property
+    def cuts(self) -> Cuts:
+        """The cuts at the ends of the bins, after the empty one."""
+        return self.problem.rated_to_all(self.bins.counts)
 
-    def free(self) -> CutProblem:
-        """Return the problem without constraints."""
-        return replace(self, constraints=Constraints())
+    @cached_property
+    def summed(self) -> float:
+        """How many weights the counts are sums of: 0 if all weights are 1."""
+        bins = self.bins
+        whole = np.array_equal(bins.true + bins.false, bins.rows)
+        return 0.0 if whole else float(bins.rows.sum())
 
-    def rated(self, bins: Bins) -> Cuts:
-        """Rate the cuts at the ends of bins, after the empty one."""
-        counts = bins.counts
-        totals = counts.true[-1], counts.size[-1]
-        return counts.with_empty().rated(*totals, self.measure, self.zero_division)
-
-    def limits(self, bins: Bins) -> tuple[Constraints, float]:
-        """Return the constraints, and how far rounding can move what they limit.
-
-        Where there is nothing to find, 0/0 is any recall.
-        """
-        found = bins.true.any()
-        asked = self.constraints if found else replace(self.constraints, min_recall=None)
-        rounding = bins.rows.sum() * np.finfo(float).eps if bins.is_weighted else 0.0
-        return asked, max(NEAR, float(rounding))
-
-    def best(self, bins: Bins, kind: Any = np.float64) -> BestCut:
+    def best(self, kind: Any = np.float64) -> Solution:
         """Return the best cut between bins; its threshold has the type of the scores."""
-        cuts, counts = self.rated(bins), bins.counts.with_empty()
-        asked, slack = self.limits(bins)
-        i = best_allowed(cuts, slack, asked)
-        low, high = bins.low.astype(kind), bins.high.astype(kind)
-        threshold = above(high[0])
-        if i:
-            threshold = between(high[i], low[i - 1]) if i < low.size else low[i - 1]
-        return BestCut(
-            float(threshold),
-            float(cuts.value[i]),
-            float(cuts.precision[i]),
-            float(cuts.recall[i]),
-            int(bins.rows[:i].sum()),
-            np.array([counts.true[i], counts.size[i], counts.true[-1], counts.size[-1]]),
+        bins, cuts, counts = self.bins, self.cuts, self.bins.counts.with_empty()
+        i = self.problem.best(cuts, bins.true.any(), self.summed)
+        beside = (each[max(i - 1, 0) : i + 1].astype(kind) for each in (bins.low, bins.high))
+        best = Threshold(
+            threshold=float(thresholds(*beside)[min(i, 1)]),
+            value=float(cuts.value[i]),
+            precision=float(cuts.precision[i]),
+            recall=float(cuts.recall[i]),
+            k=int(bins.rows[:i].sum()),
         )
+        held = [counts.true[i], counts.size[i], counts.true[-1], counts.size[-1]]
+        return Solution(best, np.array(held))
 
-    def bounds(self, bins: Bins) -> Floats:
+    def bounds(self) -> Floats:
         """Return the most that a cut inside each bin can reach, -inf where none can be the best."""
-        asked, slack = self.limits(bins)
-        ends = bins.counts
+        bins, ends = self.bins, self.bins.counts
+        asked, slack = self.problem.limits(bins.true.any(), self.summed)
         s, n = ends.true[-1], ends.size[-1]
         true, false = ends.true - bins.true, ends.false - bins.false  # before each bin
-
-        def value(t: Any) -> Any:
-            return self.measure.value(t, t + false, s, n, zero_division=self.zero_division)
-
-        before, full = value(true), value(ends.true)
+        before, full = (self.problem.value(t, t + false, s, n) for t in (true, ends.true))
         most = np.maximum(before, full)
         falls = np.ones(most.size, np.bool_)
-        if isinstance(self.measure, MCC):  # it rises and falls so where it is not negative
+        if isinstance(self.problem.measure, MCC):  # it rises and falls so where it is not negative
             falls, most = most >= 0.0, np.maximum(most, 0.0)
         rate = np.inf if asked.max_selected_rate is None else asked.max_selected_rate + slack
         full_size = np.maximum(ends.true + false, np.finfo(float).tiny)
@@ -209,38 +175,34 @@ class CutProblem:
         possible &= ~(falls & at_end)  # the cut at the end is better
         return np.where(possible, most, -np.inf)
 
-    def open(self, bins: Bins) -> Bools:
+    def open(self) -> Bools:
         """Return which bins can hold a cut that is better than all between bins, or as good."""
-        cuts, (asked, slack) = self.rated(bins), self.limits(bins)
-        try:
-            least = float(cuts.value[best_allowed(cuts, slack, asked)])
-        except ValueError:  # a cut inside a bin may meet the constraints
-            least = -np.inf
-        bounds = self.bounds(bins)
+        least = -np.inf
+        with suppress(ValueError):  # a cut inside a bin may meet the constraints
+            least = self.best().best.value
+        bounds = self.bounds()
         return (bounds > -np.inf) & (bounds >= least - NEAR * max(1.0, abs(least)))
 
-    def settled(self, bins: Bins, between: Between) -> Bins:
+    def settled(self, between: Between) -> BinSearch:
         """Refine bins until none can hold a better cut than those between them."""
-        while (unsettled := self.open(bins)).any():
-            bins = refined(bins, unsettled, between)
-        return bins
+        search = self
+        while (unsettled := search.open()).any():
+            search = replace(search, bins=refined(search.bins, unsettled, between))
+        return search
 
-    def exact(self, bins: Bins, between: Between, kind: Any = np.float64) -> BestCut:
+    def exact(self, between: Between, kind: Any = np.float64) -> Solution:
         """Return the best of all cuts, or say what constraints can be reached."""
-        bins = self.settled(bins, between)
+        search = self.settled(between)
         with suppress(ValueError):
-            return self.best(bins, kind)
+            return search.best(kind)
         for without, measure in (
             ({"min_recall": None, "min_precision": None}, FBeta(1e6)),  # the highest recall
             ({"min_precision": None}, FBeta(1e-9)),  # the highest precision
         ):
-            asked = replace(self.constraints, **without)
-            bins = replace(self, measure=measure, constraints=asked).settled(bins, between)
-        return self.best(bins, kind)
-
-
-# The rows with scores from one number to another: labels, scores, and weights or None.
-Between = Callable[[float, float], Iterable[tuple[Any, Any, Any]]]
+            asked = replace(self.problem.constraints, **without)
+            eased = replace(self.problem, measure=measure, constraints=asked)
+            search = replace(search, problem=eased).settled(between)
+        return replace(search, problem=self.problem).best(kind)
 
 
 def refined(bins: Bins, chosen: Bools, between: Between) -> Bins:

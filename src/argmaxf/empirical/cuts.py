@@ -1,11 +1,12 @@
 """Every cut of a set of scores with its value, precision and recall: arrays in, arrays out.
 
 A cut selects all items whose score is at least its edge. `Counts` says what cuts hold, `Cuts` how
-good they are.
+good they are, and `CutProblem` which of them is the best.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,10 @@ import numpy as np
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import ones_unless
 from argmaxf.constraints import Constraints
-from argmaxf.measures import FBeta, Measure
+from argmaxf.measures import MEASURES, FBeta, Measure, Ratio
 from argmaxf.measures.base import divided
+
+NEAR = 1e-12  # how far rounding can move what is compared
 
 
 class Cuts(NamedTuple):
@@ -52,54 +55,75 @@ class Counts(NamedTuple):
         pairs = zip((np.inf, 0, 0), self, strict=True)
         return Counts(*(np.append(first, each).astype(each.dtype) for first, each in pairs))
 
-    def rated(self, positives: float, n: float, measure: Measure, zero_division: float) -> Cuts:
-        """Rate the cuts of so many positives among n."""
-        size = self.size
-        return Cuts(
-            edge=self.edge,
-            value=measure.value(self.true, size, positives, n, zero_division=zero_division),
-            precision=divided(self.true, size, zero_division),
-            recall=divided(self.true, positives, zero_division),
-            rate=size / n,
-        )
 
+@dataclass(frozen=True)
+class CutProblem:
+    """What the best cut is."""
 
-def best_allowed(cuts: Cuts, slack: float, constraints: Constraints) -> int:
-    """Return the best cut that meets the constraints, but for the slack of rounding.
+    measure: Measure
+    zero_division: float = 0.0
+    constraints: Constraints = Constraints()  # noqa: RUF009  frozen
 
-    Where none does, say what is reachable.
-    """
-    most = constraints.max_selected_rate
-    found = cuts.rate <= (np.inf if most is None else most) + slack
-    for name in ("recall", "precision"):
-        limit, reached = getattr(constraints, f"min_{name}") or 0.0, getattr(cuts, name)
-        before, found = found, found & (reached >= limit - slack)
-        if not found.any():
-            raise ValueError(unreachable(f"min_{name}", limit, reached[before].max()))
-    return int(np.argmax(np.where(found, cuts.value, -np.inf)))
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it is known that the measure rises with true and falls with false positives."""
+        return isinstance(self.measure, Ratio) or type(self.measure) in MEASURES.values()
 
+    def free(self) -> CutProblem:
+        """Return the problem without constraints."""
+        return replace(self, constraints=Constraints())
 
-def unreachable(name: str, limit: float, best: float) -> str:
-    """Return the message about a constraint that no allowed threshold meets."""
-    kind = name.removeprefix("min_")
-    reached = f"the highest {kind} of an allowed threshold is {best:.6g}"
-    return f"{name}={limit} cannot be reached: {reached}"
+    def value(self, *counts: Any) -> Any:
+        """Return the measure of true positives, what is selected, positives, and all rows."""
+        return self.measure.value(*counts, zero_division=self.zero_division)
+
+    def rated(self, counts: Counts, positives: float, n: float) -> Cuts:
+        """Rate cuts of so many positives among n."""
+        size, zero = counts.size, self.zero_division
+        value = self.value(counts.true, size, positives, n)
+        precision, recall = divided(counts.true, size, zero), divided(counts.true, positives, zero)
+        return Cuts(counts.edge, value, precision, recall, size / n)
+
+    def rated_to_all(self, counts: Counts) -> Cuts:
+        """Rate cuts of which the last holds all rows, after the empty one."""
+        return self.rated(counts.with_empty(), counts.true[-1], counts.size[-1])
+
+    def limits(self, any_positive: Any, summed: float) -> tuple[Constraints, float]:
+        """Return the constraints, and how far sums of so many weights may be rounded.
+
+        Where there is nothing to find, 0/0 is any recall.
+        """
+        asked = self.constraints if any_positive else replace(self.constraints, min_recall=None)
+        return asked, max(NEAR, summed * float(np.finfo(float).eps))
+
+    def best(self, cuts: Cuts, any_positive: Any, summed: float) -> int:
+        """Return which cut is the best that meets the constraints, or say what can be reached."""
+        asked, slack = self.limits(any_positive, summed)
+        most = asked.max_selected_rate
+        found = cuts.rate <= (np.inf if most is None else most) + slack
+        for kind in ("recall", "precision"):
+            limit, reached = getattr(asked, f"min_{kind}") or 0.0, getattr(cuts, kind)
+            before, found = found, found & (reached >= limit - slack)
+            if not found.any():
+                raise ValueError(
+                    f"min_{kind}={limit} cannot be reached: the highest {kind} of an allowed "
+                    f"threshold is {reached[before].max():.6g}"
+                )
+        return int(np.argmax(np.where(found, cuts.value, -np.inf)))
 
 
 def best_threshold(y: Any, score: Any, weight: Any, measure: Measure) -> float:
     """Return the threshold on the scores with the highest value."""
     y, score, weight = counted(y, score, weight)
-    cuts = useful_cuts(y, score, weight, measure, 0.0)
+    cuts = useful_cuts(y, score, weight, CutProblem(measure))
     return cuts.threshold(int(np.argmax(cuts.value)), score)
 
 
 def smoothed(y: Any, score: Any, weight: Any, below: float) -> Any:
     """Return labels between 0 and 1 if fewer than `below` are positive, else the labels.
 
-    Each is a mean of the label and of its probability by a logistic regression on the normal score
-    of its rank, with Platt's targets. Probabilities have the weight 1 - positives / below: a few
-    labels say little about single cuts, and more about such a curve. Where a cut separates the
-    classes, the labels remain.
+    Each is a mean of the label and of its probability by a logistic regression, with Platt's
+    targets, on the normal score of its rank; the probability has the weight 1 - positives / below.
     """
     positives = int(np.count_nonzero(y))
     if not 1 < positives < min(below, y.size) or score[y].min() > score[~y].max():
@@ -153,9 +177,9 @@ def threshold_std(
     """Return the standard deviation of the best threshold, or NaN where data are too few to say.
 
     The best threshold is found on each of m disjoint parts of the data. A maximizer over cuts
-    converges at the rate n^(-1/3) (Kim and Pollard 1990), so the spread between parts shrinks by
-    m^(-1/3) for all of the data. This is subsampling (Politis and Romano 1994), which is consistent
-    at that rate, where the bootstrap is not (Abrevaya and Huang 2005). Cost: one more sort.
+    converges at the rate n^(-1/3) (Kim and Pollard 1990), so that the spread shrinks by m^(-1/3)
+    for all of the data: subsampling (Politis and Romano 1994), consistent where the bootstrap is
+    not (Abrevaya and Huang 2005).
     """
     positives = int(y.sum())
     parts = min(10, min(positives, y.size - positives) // 5)  # five of each class in every part
@@ -176,29 +200,27 @@ def counted(y: Any, score: Any, weight: Any) -> tuple[Any, Any, Any]:
     return y[weight > 0], score[weight > 0], weight[weight > 0]
 
 
-def useful_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
+def useful_cuts(y: Any, score: Any, weight: Any, problem: CutProblem) -> Cuts:
     """Return the cuts that can be the best: those that end at a positive item, and the empty one.
 
-    Any other cut has more false positives than the next shorter one that ends at a positive, and
-    nothing else: it is no better in precision, recall, F, or any measure that falls with k. For a
-    measure that may rise with false positives, and for smoothed labels, every cut is returned.
-    Cost: one sort of the numbers, an argsort with weights or where every cut is returned.
+    Any other has more false positives than the next shorter one, and nothing else. For weights,
+    smoothed labels and measures that may rise with false positives, every cut is returned.
     """
-    if weight is not None or not measure.falls_with_k or y.dtype != np.bool_:
-        return every_cut(y, score, weight, measure, zero_division)
+    if weight is not None or not problem.measure.falls_with_k or y.dtype != np.bool_:
+        return every_cut(y, score, weight, problem)
     positive, negative = np.sort(score[y]), np.sort(score[~y])
-    cuts = counts_at(positive[_last_of_each(positive)], positive, negative).with_empty()
-    return cuts.rated(positive.size, y.size, measure, zero_division)
+    edge = positive[_last_of_each(positive)]
+    true, false = (each.size - np.searchsorted(each, edge) for each in (positive, negative))
+    counts = Counts(edge[::-1], true[::-1], false[::-1]).with_empty()
+    return problem.rated(counts, positive.size, y.size)
 
 
-def every_cut(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
+def every_cut(y: Any, score: Any, weight: Any, problem: CutProblem) -> Cuts:
     """Return the cut at each distinct score, and the empty cut. Cost: one argsort."""
-    weight = ones_unless(weight, len(y))
-    cuts = every_count(y, score, weight).with_empty()
-    return cuts.rated(cuts.true[-1], cuts.size[-1], measure, zero_division)
+    return problem.rated_to_all(every_count(y, score, ones_unless(weight, len(y))))
 
 
-def mean_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division: float) -> Cuts:
+def mean_cuts(y: Any, score: Any, weight: Any, problem: CutProblem) -> Cuts:
     """Return the cuts of all cells of a table by one threshold, rated by the mean over its rows.
 
     Going down the scores, each cell changes the value of its own row only, so the mean is a running
@@ -221,18 +243,11 @@ def mean_cuts(y: Any, score: Any, weight: Any, measure: Measure, zero_division: 
 
     return Cuts(
         np.append(score.dtype.type(np.inf), falling[order][last]),
-        running(measure.value(t, k, s, t.shape[1] - 1, zero_division=zero_division)),
-        running(divided(t, k, zero_division)),
-        running(divided(t, s, zero_division)),
+        running(problem.value(t, k, s, t.shape[1] - 1)),
+        running(divided(t, k, problem.zero_division)),
+        running(divided(t, s, problem.zero_division)),
         running(k / (t.shape[1] - 1)),
     )
-
-
-def counts_at(edge: Any, positive: Any, negative: Any) -> Counts:
-    """Count what cuts at rising edges hold, given both classes' scores, sorted."""
-    true = positive.size - np.searchsorted(positive, edge)
-    false = negative.size - np.searchsorted(negative, edge)
-    return Counts(edge[::-1], true[::-1], false[::-1])
 
 
 def every_count(y: Any, score: Any, weight: Any) -> Counts:

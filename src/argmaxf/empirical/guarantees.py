@@ -25,7 +25,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -36,8 +36,7 @@ from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import check_strictly_between, how_many
 from argmaxf.constraints import Constraints, format_cost, format_level
-from argmaxf.empirical.cuts import Counts, Cuts, every_count
-from argmaxf.measures import Measure
+from argmaxf.empirical.cuts import Counts, CutProblem, Cuts, every_count
 
 LEVEL_LEFT = 0.3  # of the level not yet spent, what each start leaves for the later ones
 RANK_RATIO = 3  # each start is so many times as far down as the one before
@@ -185,8 +184,7 @@ class Sample:
     def top(self, ranks: Any) -> Ints:
         """Return the positives among so many first rows, for each of the ranks.
 
-        Rows of one score are shuffled: any order will do that does not look at labels, and they may
-        have come sorted by them.
+        Rows of one score are shuffled: they may have come sorted by their labels.
         """
         size, true = (np.append(0, each) for each in (self.cuts.size, self.cuts.true))
         found = []
@@ -205,38 +203,23 @@ class Sample:
 
 
 def best_guaranteed(
-    y: Any, score: Any, chance: Chance, measure: Measure, zero_division: float
+    y: Any, score: Any, chance: Chance, problem: CutProblem
 ) -> tuple[Cuts, int, Guarantee]:
     """Return the cuts that qualify, which of them is the best, and what is guaranteed of it."""
     sample = Sample.of(y, score)
     passed, level = guaranteed_cuts(sample, chance)
-    counts = sample.positives, y.size, measure, zero_division
-    cuts = passed.rated(*counts)
+    cuts = problem.rated(passed, sample.positives, y.size)
+    every = problem.rated(sample.cuts, sample.positives, y.size)
     i = int(np.argmax(cuts.value))
     limits = Limits.at(passed.where(i), level[i], sample, chance)
     low, recall, rate = (None if each is None else float(each) for each in limits)
-    cost = float(sample.cuts.rated(*counts).value.max(initial=0.0) - cuts.value[i])
-    return (
-        cuts,
-        i,
-        Guarantee(
-            chance.constraints,
-            chance.confidence_level,
-            low,
-            recall,
-            rate,
-            max(0.0, cost),
-            chance.joint,
-        ),
-    )
+    cost = max(0.0, float(every.value.max(initial=0.0) - cuts.value[i]))
+    asked = chance.constraints, chance.confidence_level
+    return cuts, i, Guarantee(*asked, low, recall, rate, cost, chance.joint)
 
 
 def guaranteed_cuts(sample: Sample, chance: Chance) -> tuple[Counts, Floats]:
-    """Return the cuts for which all constraints are guaranteed, whichever is then chosen.
-
-    And the level at which the precision of each passed. Raises a `GuaranteeError` where there is
-    none.
-    """
+    """Return the cuts that qualify, and the level at which the precision of each passed."""
     chosen = _enough_and_few(sample.cuts, chance)
     level = sample.levels(chance)[chosen]
     if level.any():
@@ -261,10 +244,7 @@ def guaranteed_cuts(sample: Sample, chance: Chance) -> tuple[Counts, Floats]:
 
 
 def _enough_and_few(cuts: Counts, chance: Chance) -> slice:
-    """Return the cuts that pass the tests of recall and of the rate; the last holds all rows.
-
-    The longer a cut, the more recall it has, and the higher its rate.
-    """
+    """Return the cuts that pass the tests of recall and rate, which grow with the cut."""
     true, size, asked = cuts.true, cuts.size, chance.constraints
     least, most = asked.min_recall or 0.0, asked.max_selected_rate
     rest = 0.0 if most is None else 1.0 - most  # the least part that is not selected
@@ -295,19 +275,8 @@ def low_limit(true: Any, size: Any, level: Any) -> Any:
 # ------------------------------------------------------------------ the test of precision
 
 
-class Start(NamedTuple):
-    """A place where a sequence may begin."""
-
-    rank: float  # so many rows from the top
-    true: float  # the positives among them
-    level: float  # what it adds to the level, if it passes
-
-
 def start_ranks(limit: float, alpha: float, n: float) -> Iterator[tuple[float, float]]:
-    """Yield the ranks of the starts, with their levels; those beyond n rows stand for all rows.
-
-    The first is the least number of rows that could pass, all of them positive.
-    """
+    """Yield the ranks of the starts, from the fewest rows that could pass to all, with levels."""
     level = alpha * (1 - LEVEL_LEFT)
     rank = least_rows(limit, level)
     while rank < n and level > 0:
@@ -326,28 +295,27 @@ def passed_levels(
 ) -> Floats:
     """Return the level at which each cut's precision passed, 0 where it did not.
 
-    `top` says how many positives are among so many first rows. The second sequence, from the rows
-    of the highest score, is left out unless `from_top`.
+    `top` says how many positives are among so many first rows; `from_top` asks for the second
+    sequence, too.
     """
     limit = chance.constraints.min_precision
     if not limit:
         return np.ones(cuts.true.size)
     ranks, levels = zip(*chance.starts(cuts.size[-1]), strict=True)
-    passed = _sequence(cuts, map(Start, ranks, top(ranks), levels), limit)
+    passed = _sequence(cuts, zip(ranks, top(ranks), levels, strict=True), limit)
     if not from_top:
         return passed
-    first = Start(cuts.size[0], cuts.true[0], chance.share * TOP_SHARE)
+    first = cuts.size[0], cuts.true[0], chance.share * TOP_SHARE
     return np.maximum(passed, _sequence(cuts, [first], limit))
 
 
-def _sequence(cuts: Counts, starts: Iterable[Start], limit: float) -> Floats:
-    """Return the level at which each cut passed in one sequence."""
+def _sequence(cuts: Counts, starts: Iterable[tuple[Any, Any, float]], limit: float) -> Floats:
+    """Return the level at which each cut passed; of starts the rank, true positives and level."""
     size, passed, level = cuts.size, np.zeros(cuts.true.size), 0.0
-    begun = [each for each in starts if tail(each.true, each.rank - each.true, limit) <= each.level]
-    for start, following in zip_longest(begun, begun[1:]):
-        level += start.level
-        first = int(np.searchsorted(size, start.rank))
-        goal = int(np.searchsorted(size, following.rank)) if following else size.size
+    begun = [(k, more) for k, true, more in starts if tail(true, k - true, limit) <= more]
+    firsts = [int(np.searchsorted(size, k)) for k, _ in begun]
+    for (_, more), (first, goal) in zip(begun, pairwise([*firsts, size.size]), strict=True):
+        level += more
         end = first + _passing(cuts.where(slice(first, goal)), limit, level)
         passed[first:end] = level
         level = level if end == goal else 0.0
@@ -378,10 +346,7 @@ _CHANCE = 0.05  # what is seen more often than this by chance alone says nothing
 
 
 def rows_needed(sample: Sample, chance: Chance) -> float:
-    """Return about how many rows like these would let a cut qualify, or infinity.
-
-    Every count is multiplied until the tests would find a cut, there and at any larger multiple.
-    """
+    """Return about how many rows like these the tests need, now and for any more, or infinity."""
     if not sample.positives:
         return math.inf
     last = sample.cuts.true.size - 1
@@ -412,10 +377,9 @@ def rows_needed(sample: Sample, chance: Chance) -> float:
 def _believed(cuts: Counts, chance: Chance) -> Floats:
     """Return the precision that each cut is taken to have in the population.
 
-    One row of the precision asked for is added to each, so that a few lucky rows at the top do not
-    look better than they are. It is 0 where a precision just too low would reach it more often than
-    not, or labels without regard to the scores more often than `_CHANCE`. A few rows at the top say
-    little by themselves: they are taken to be like the best larger cut unless they speak against.
+    One row of the precision asked for is added. It is 0 where a precision just too low would reach
+    it more often than not, or labels without regard to the scores more often than `_CHANCE`. A few
+    rows at the top are taken to be like the best larger cut unless they speak against it.
     """
     true, false, limit = cuts.true, cuts.false, chance.constraints.min_precision
     if not limit:
@@ -436,9 +400,9 @@ def _believed(cuts: Counts, chance: Chance) -> Floats:
 
 
 class Limits(NamedTuple):
-    """The limits by which each distinct score's cut is tested, rising with the score.
+    """The limits by which cuts are tested; None for a constraint that was not given.
 
-    None for a constraint that was not given; of a precision NaN where the test does not come.
+    Of a precision it is NaN where the test does not come.
     """
 
     precision_low: Any = None

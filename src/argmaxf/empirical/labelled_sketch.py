@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +18,15 @@ from argmaxf._base.arrays import Floats
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_positives, as_scores, as_weights, check_zero_division
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.bins import EMPTY, SHIFT, Between, Bins, CutProblem, Zoom, numbers
-from argmaxf.empirical.cuts import above, between
-from argmaxf.empirical.threshold import Curve, Solution, Threshold, maximize_empirical_f
+from argmaxf.empirical.bins import EMPTY, SHIFT, Between, Bins, BinSearch, Zoom, numbers
+from argmaxf.empirical.cuts import CutProblem
+from argmaxf.empirical.threshold import (
+    Curve,
+    Solution,
+    Threshold,
+    curve_of,
+    maximize_empirical_f,
+)
 from argmaxf.measures import MeasureLike, as_measure
 
 MAGIC = b"argmaxl\n"
@@ -212,11 +219,9 @@ class LabelledSketch:
         """
         if not self.n:
             raise ValueError("the sketch must hold at least one row, got none")
-        chosen, bins = as_measure(measure, beta), self.bins
-        problem = CutProblem(chosen, check_zero_division(zero_division), Constraints())
-        cuts, (low, high) = problem.rated(bins), (c.astype(self._kind) for c in bins[:2])
-        edges = np.concatenate([[above(high[0])], between(high[1:], low[:-1]), low[-1:]])
-        return Curve(edges, cuts.precision, cuts.recall, cuts.value)
+        problem = CutProblem(as_measure(measure, beta), check_zero_division(zero_division))
+        low, high = (each.astype(self._kind) for each in self.bins[:2])
+        return curve_of(problem.rated_to_all(self.bins.counts), low, high)
 
     def to_bytes(self) -> bytes:
         """Return the sketch as bytes: versioned, checksummed, 40 for each bin that holds rows."""
@@ -283,13 +288,12 @@ def best_in(sketch: LabelledSketch, problem: CutProblem, rows: Between | None = 
         )
     if not sketch.n:
         raise ValueError("the sketch must hold at least one row, got none")
-    gap, bins = 0.0, sketch.bins
-    if rows is None:
-        found = problem.best(bins, sketch._kind)
-        gap = max(0.0, float(problem.bounds(bins).max()) - found.value)
-    else:
-        found = problem.exact(bins, rows, sketch._kind)
-    return Solution(Threshold(*found[:5], gap=gap), found.counts)
+    search = BinSearch(problem, sketch.bins)
+    if rows is not None:
+        return search.exact(rows, sketch._kind)
+    found = search.best(sketch._kind)
+    gap = max(0.0, float(search.bounds().max()) - found.best.value)
+    return found._replace(best=replace(found.best, gap=gap))
 
 
 def possible(bins: Bins) -> bool:

@@ -29,10 +29,7 @@ FLAT = 64 * np.finfo(np.float64).eps  # relative gain of a step below which ther
 
 @dataclass(frozen=True, repr=False)
 class LinearModel(Shown):
-    """A trained score `X @ coef + intercept`.
-
-    `threshold` is the one learned with it, None where it is left to be tuned.
-    """
+    """A trained score `X @ coef + intercept`; without a threshold, that is left to be tuned."""
 
     coef: Vector
     intercept: float = 0.0
@@ -73,8 +70,7 @@ class Scores:
 class SoftF(LinearModel):
     """A linear score trained on soft F, and the soft F it reached on the training data.
 
-    `threshold` is logit δ where `sharpness` made δ a parameter; otherwise it is left to be tuned,
-    and 0 stands for a probability of one half.
+    `threshold` is logit δ where `sharpness` made δ a parameter.
     """
 
     value: float = np.nan
@@ -89,12 +85,8 @@ def soft_f(
 ) -> tuple[float, Vector]:
     """Return a measure of decisions between 0 and 1, and its gradient in the decisions.
 
-    ::
-
-        F = (1 + β²) Σ c_i y_i s_i / (Σ c_i s_i + β² Σ c_i y_i)
-        ∂F/∂s_i = c_i ((1 + β²) y_i - F) / (Σ c_i s_i + β² Σ c_i y_i)
-
-    and likewise for every ratio that is linear in the counts.
+    For F_β it is ∂F/∂s_i = c_i ((1 + β²) y_i - F) / (Σ c_i s_i + β² Σ c_i y_i), and likewise for
+    every ratio that is linear in the counts.
 
     >>> soft_f(np.array([1, 0]), np.array([0.5, 0.5]))
     (0.5, array([ 0.75, -0.25]))
@@ -122,42 +114,11 @@ def fit_soft_f(
     tol: float = 1e-4,
     max_iter: int = 1000,
 ) -> SoftF:
-    """Return the linear classifier with the highest soft F_β that L-BFGS finds from zero.
+    """Return the linear classifier with the highest F_β(σ(Xw + b), y) - α/2 ‖w‖² found from zero.
 
-    It minimizes, over w and b::
-
-        -F_β(σ(Xw + b), y) + α/2 ‖w‖²
-
-    With `sharpness` γ the decision is I^γ(p - δ) = σ(γ(p - δ)) and δ is learned too (section 3.1 of
-    the paper); it is stored as δ = σ(threshold).
-
-    Parameters
-    ----------
-    X : array or sparse matrix (n, d)
-    y : array of n zeros and ones, at least one of them one
-    beta, measure : what to maximize; any ratio that is linear in the counts
-    alpha : strength of the penalty; None is 1/n (1 over the sum of the weights)
-    fit_intercept, penalize_intercept : no b, a free b (the default), or one penalized as a weight,
-        which is what a column of ones in X would give
-    tol : stop where no partial derivative exceeds `tol` times the soft F reached. Relative, because
-        a label with one positive in 10,000 starts from F = .0002 and slopes as small
-    max_iter : most steps of L-BFGS
-
-    Notes
-    -----
-    One product with X and one with its transpose a step. The objective has local optima: the answer
-    is the one reached from zero, and it is the same on every run.
-
-    References
-    ----------
-    M. Jansche (2005). Maximum expected F-measure training of logistic regression models. HLT/EMNLP.
-
-    Examples
-    --------
-    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
-    >>> model = fit_soft_f(X, y, alpha=0.01)
-    >>> X @ model.coef + model.intercept > 0
-    array([False, False,  True,  True])
+    The options are those of `SoftFClassifier`; without `alpha` it is 1 over the sum of weights. The
+    tolerance is relative to the F reached, because a label with one positive in 10,000 starts from
+    F = .0002 and slopes as small. A step costs one product with X and one with its transpose.
     """
     chosen = as_measure(measure, beta)
     if not isinstance(chosen, Ratio):

@@ -5,9 +5,10 @@
 where w · g = (1/n) Σ_wrong ±w·x is the margin of the true labels over a labelling. With the error
 rate in place of 1 - F_β this is the ordinary linear SVM (hinge loss), which fixes the scale of C.
 
-There are 2ⁿ constraints. A cutting plane is one of them; the most violated is added until none
-matters. The planes give a lower bound on the optimum, any w an upper one, and the search ends when
-the two meet.
+There are 2ⁿ constraints. A cutting plane is one of them; the most violated is added until the lower
+bound that the planes give meets the best point found. Plain cutting planes zigzag: each round first
+searches the line from the best point to the planes' optimum (Franc and Sonnenburg, JMLR 10, 2009),
+which takes several times fewer planes.
 """
 
 from __future__ import annotations
@@ -28,10 +29,7 @@ from argmaxf.measures import FBeta
 
 @dataclass(frozen=True, repr=False)
 class MarginF(LinearModel):
-    """A linear score trained by SVMperf: the objective reached, and how far it may be from optimal.
-
-    `objective - gap` is a proven lower bound on what any w and b can reach.
-    """
+    """A linear score trained by SVMperf; nothing has an objective below `objective - gap`."""
 
     objective: float = np.nan
     gap: float = np.nan
@@ -49,38 +47,10 @@ def fit_margin_f(
     max_iter: int = 5000,
     verbose: bool = False,
 ) -> MarginF:
-    r"""Return the linear score that maximizes the margin of F_β (Joachims 2005), to a proven gap.
+    """Return the linear score that maximizes the margin of F_β, to a proven gap.
 
-    Parameters
-    ----------
-    X : array or sparse matrix (n, d)
-    y : array of n zeros and ones, at least one of them one
-    C : cost of a loss of F, on the scale of `LinearSVC(loss="hinge")`
-    fit_intercept : whether to add an attribute that is always 1; its weight is penalized as others
-    sample_weight : copies of each row; n is their sum
-    tol : end when the gap is at most `tol` times the objective
-    max_iter : most planes to lay
-    verbose : print the objective and the gap every 50 planes
-
-    Notes
-    -----
-    A plane costs two products with X, some sorts, and a quadratic program over the planes in use (a
-    few hundred at most in practice), each a vector of d numbers. Plain cutting planes zigzag; here
-    each round first searches the line from the best point to the planes' optimum (Franc and
-    Sonnenburg 2009), which takes several times fewer planes.
-
-    References
-    ----------
-    T. Joachims (2005). A support vector method for multivariate performance measures. ICML.
-    V. Franc, S. Sonnenburg (2009). Optimized cutting plane algorithm for large-scale risk
-    minimization. JMLR 10.
-
-    Examples
-    --------
-    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
-    >>> model = fit_margin_f(X, y, C=10.0)
-    >>> X @ model.coef + model.intercept > 0
-    array([False, False,  True,  True])
+    The options are those of `MarginFClassifier`. A plane costs two products with X, some sorts, and
+    a quadratic program over the planes in use, a few hundred at most in practice.
     """
     weight = np.asarray(ones_unless(sample_weight, len(y)), np.float64)
     scores = Scores(X, fit_intercept)
@@ -186,11 +156,7 @@ class Planes:
         self.gram = np.block([[self.gram, products[:-1, None]], [products]])
 
     def minimum(self) -> tuple[Vector, float]:
-        """Return the minimizing w, and a proven lower bound on the minimum.
-
-        The bound is the dual value Σ a_k loss_k - ½‖w‖², w = Σ a_k g_k, which is one for every
-        a ≥ 0 with Σ a ≤ budget, however well or badly the quadratic program was solved.
-        """
+        """Return the minimizing w, and the dual value there: a lower bound, however rough it is."""
         shares = solve_simplex_qp(self.budget * self.gram, np.array(self.losses))
         a = self.budget * shares
         w = np.asarray(sum(map(np.multiply, a, self.planes)))
@@ -212,8 +178,7 @@ class Planes:
 def solve_simplex_qp(gram: Vector, gain: Vector) -> Vector:
     """Return the a ≥ 0 with Σ a ≤ 1 that maximizes gain·a - ½ aᵀ gram a; feasible exactly.
 
-    Clarabel is an interior-point solver that needs no strictly convex problem: planes are many and
-    may be linearly dependent.
+    Clarabel needs no strictly convex problem: planes may be linearly dependent.
     """
     try:
         import clarabel
@@ -252,20 +217,14 @@ class Violation:
 
 
 class SeparationOracle:
-    """The most violated labelling for given scores: the separation step of SVMperf, exact.
+    """The labelling with the largest 1 - F_β(labelling) - margin of the true labels over it, exact.
 
-    Among all labellings of the n training items, it maximizes
+    F depends on a labelling only through A, the mass of positives it keeps, and B, the mass of
+    negatives it takes, and the best keeps and takes those with the highest scores (Joachims 2005,
+    section 4). For fixed A the rest is concave in B, so a bisection finds the best B, for every A
+    at once: O(n log n).
 
-        1 - F_β(labelling) - margin of the true labels over it.
-
-    F depends on a labelling only through its contingency table: A, the mass of positives it keeps,
-    and B, the mass of negatives it takes. Given A and B the best labelling keeps the positives and
-    takes the negatives with the highest scores (Joachims 2005, section 4). For fixed A the rest is
-    concave in B, so a bisection finds the best B, for every A at once: O(n log n) instead of one
-    try per table.
-
-    A weight is a number of copies of its item. Where all weights are whole numbers copies are not
-    split, so that a weight of 2 is the same as the item given twice; otherwise they may be.
+    A weight is a number of copies of its item, not split where all weights are whole numbers.
     """
 
     def __init__(self, y: NDArray[np.bool_], weight: Vector, *, beta: float = 1.0) -> None:
@@ -296,7 +255,6 @@ class SeparationOracle:
         """Return the B with the highest value for each A, where B may split an item.
 
         In B the value has slope (1+β²) A / (A + B + β² S)² + score / n, which falls as B grows.
-        Bisection finds the last item worth starting, and the slope's zero says how much of it.
         """
         if not len(taken.items):
             return np.zeros(len(kept))

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,11 +32,10 @@ from argmaxf._base.validation import (
     second_column,
 )
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.bins import CutProblem
 from argmaxf.empirical.cuts import (
+    CutProblem,
     Cuts,
     above,
-    best_allowed,
     between,
     counted,
     every_cut,
@@ -258,34 +258,33 @@ def maximize_empirical_f(
     """
     constraints = Constraints(min_precision, min_recall, max_selected_rate)
     problem = CutProblem(as_measure(measure, beta), check_zero_division(zero_division), constraints)
-    searches = _read(y_true, score, sample_weight, average, by, pos_label)
+    kind, names, rows = _read(y_true, score, sample_weight, average, by, pos_label)
     if confidence_level is not None:
-        check_can_be_guaranteed(constraints, average, searches.weight, confidence_level)
+        weights = [weight for _, _, weight in rows if weight is not None]
+        every = np.concatenate(weights) if weights else None
+        check_can_be_guaranteed(constraints, average, every, confidence_level)
     if check_not_negative("smoothing", smoothing) and (confidence_level or average == "samples"):
         raise ValueError(
             "smoothing must be 0 with confidence_level or average='samples', got "
             f"{smoothing:g} with {confidence_level=} and {average=}"
         )
-    segments = len(searches.items) if searches.kind == "segment" else 1
-    chance = Chance.of_each(constraints, confidence_level, segments)
-    options: dict[str, Any] = {"several": searches.kind == "segment", "smoothing": smoothing}
-    works = (
-        partial(solution, *rows, problem, chance, average, **options) for rows in searches.items
-    )
-    solutions = solve_all(searches.kind, zip(searches.names, works, strict=True))
-    if searches.kind == "segment":
-        return joined(searches.names, solutions, problem, confidence_level)
-    found = [each.best for each in solutions]
-    if searches.kind:
-        return _stack(found)
-    y, s, _ = searches.items[0]
-    if is_reversed(y.ravel(), s.ravel(), s.ravel() >= found[0].threshold):
+    several = kind == "segment"
+    chance = Chance.of_each(constraints, confidence_level, len(rows) if several else 1)
+    options: dict[str, Any] = {"several": several, "smoothing": smoothing}
+    works = (partial(solution, *each, problem, chance, average, **options) for each in rows)
+    solutions = solve_all(kind, zip(names, works, strict=True))
+    if several:
+        return joined(names, solutions, problem, confidence_level)
+    if kind:
+        return _stack(solutions)
+    found, (y, s, _) = solutions[0].best, rows[0]
+    if is_reversed(y.ravel(), s.ravel(), s.ravel() >= found.threshold):
         warnings.warn(
-            f"the best threshold selects {found[0].k} of {s.size} items, because higher scores "
+            f"the best threshold selects {found.k} of {s.size} items, because higher scores "
             "have fewer positives: score the other class, or pass it as pos_label",
             stacklevel=2,
         )
-    return found[0]
+    return found
 
 
 @with_entries_of(maximize_empirical_f)
@@ -324,26 +323,23 @@ def empirical_f_curve(
     >>> curve.fbeta
     array([0.        , 0.66666667, 1.        , 0.8       ])
     """
-    options = as_measure(measure, beta), check_zero_division(zero_division)
+    problem = CutProblem(as_measure(measure, beta), check_zero_division(zero_division))
     rate = mean_cuts if average == "samples" else every_cut
-    searches = _read(y_true, score, sample_weight, average)
-    curves = [_curve(rate(y, s, weight, *options)) for y, s, weight in searches.items]
+    _, _, rows = _read(y_true, score, sample_weight, average)
+    curves = [curve_of(rate(*each, problem)) for each in rows]
     return curves if average == "macro" else curves[0]
 
 
-class _Searches(NamedTuple):
-    """Searches for a threshold, each (labels, scores, weights), and what they are called."""
+def curve_of(cuts: Cuts, low: Any = None, high: Any = None) -> Curve:
+    """Return the curve of cuts that select what scores at least `low`, and nothing below `high`."""
+    edge = cuts.edge[1:]
+    threshold = thresholds(edge if low is None else low, edge if high is None else high)
+    return Curve(threshold, cuts.precision, cuts.recall, cuts.value)
 
-    kind: str | None  # "label", "segment", or None where there is one search
-    names: NDArray[Any]
-    items: list[tuple[Any, Any, Any]]
-    average: str | None
 
-    @property
-    def weight(self) -> Any:
-        """The weights of all rows, or None."""
-        weights = [weight for _, _, weight in self.items]
-        return None if weights[0] is None else np.concatenate(weights)
+def thresholds(low: Any, high: Any) -> Any:
+    """Return thresholds that select none, one, two, … of the groups of scores from high to low."""
+    return np.concatenate([[above(high[0])], between(high[1:], low[:-1]), low[-1:]])
 
 
 def _read(
@@ -353,8 +349,11 @@ def _read(
     average: str | None,
     by: Any = None,
     pos_label: Any = None,
-) -> _Searches:
-    """Check the items and return the separate searches they ask for."""
+) -> tuple[str | None, NDArray[Any], list[tuple[Any, Any, Any]]]:
+    """Check the rows and part them into separate searches: (labels, scores, weights) of each.
+
+    Before them, what they are ("label", "segment", or None for a single one), and their names.
+    """
     y, s = as_positives("y_true", y_true, pos_label), as_scores("score", score)
     if y.shape != s.shape:
         hint = second_column("score", s) if y.ndim == 1 else second_column("y_true", y)
@@ -363,31 +362,29 @@ def _read(
         raise ValueError(f"y_true must be a non-empty vector or table, got shape {y.shape}")
     weight = as_weights(sample_weight, len(y))
     if by is not None:
-        return _by_segment(y, s, weight, average, Segments.of(by, len(y)))
+        if y.ndim != 1 or average is not None:
+            raise ValueError(f"by is for one column of labels, got shape {y.shape} and {average=}")
+        segments = Segments.of(by, len(y))
+        columns = [None if each is None else segments.sorted(each) for each in (y, s, weight)]
+        parts = [
+            counted(*(None if each is None else each[rows] for each in columns))
+            for rows in segments.slices()
+        ]
+        some = [len(y) > 0 for y, _, _ in parts]  # a segment without weight is left out
+        return "segment", segments.names[some], list(compress(parts, some))
     y, s, weight = counted(y, s, weight)
     if y.ndim == 2 and check_choice("average", average, ("macro", "micro", "samples")) == "macro":
-        items = [(y[:, j], s[:, j], weight) for j in range(y.shape[1])]
-        return _Searches("label", np.arange(len(items)), items, average)
+        return (
+            "label",
+            np.arange(y.shape[1]),
+            [(y[:, j], s[:, j], weight) for j in range(y.shape[1])],
+        )
     if y.ndim == 1:
         check_choice("average", average, (None,))
     if average == "micro":
         weight = None if weight is None else weight.repeat(y.shape[1])
         y, s = y.ravel(), s.ravel()
-    return _Searches(None, np.arange(1), [(y, s, weight)], average)
-
-
-def _by_segment(y: Any, s: Any, weight: Any, average: str | None, segments: Segments) -> _Searches:
-    """Separate the rows by segment; a segment without weight is left out."""
-    if y.ndim != 1 or average is not None:
-        raise ValueError(f"by is for one column of labels, got shape {y.shape} and {average=}")
-    y, s = segments.sorted(y), segments.sorted(s)
-    weight = None if weight is None else segments.sorted(weight)
-    parts = [
-        (name, counted(y[rows], s[rows], None if weight is None else weight[rows]))
-        for name, rows in zip(segments.names, segments.slices(), strict=True)
-    ]
-    parts = [(name, items) for name, items in parts if len(items[0])]
-    return _Searches("segment", np.array([p[0] for p in parts]), [p[1] for p in parts], None)
+    return None, np.arange(1), [(y, s, weight)]
 
 
 class Solution(NamedTuple):
@@ -410,26 +407,17 @@ def solution(
     smoothing: float = 0.0,
 ) -> Solution:
     """Return the best cut of some rows; with what it holds if they are one of several segments."""
-    measure, zero_division, constraints = (
-        problem.measure,
-        problem.zero_division,
-        problem.constraints,
-    )
     guarantee = None
     if chance is None:
         rate = mean_cuts if average == "samples" else useful_cuts
-        judged = cuts = rate(y, score, weight, measure, zero_division)
+        judged = cuts = rate(y, score, weight, problem)
         labels = smoothed(y, score, weight, smoothing)
         if labels is not y:
-            cuts = every_cut(y, score, weight, measure, zero_division)
-            merit = every_cut(labels, score, weight, measure, zero_division).value
-            judged = cuts._replace(value=merit)
-        # Where there is nothing to find, 0/0 is any recall. Only sums of weights are rounded.
-        limits = constraints if y.any() else replace(constraints, min_recall=None)
-        rounding = 0.0 if weight is None else score.size * float(np.finfo(float).eps)
-        i = best_allowed(judged, max(1e-12, rounding), limits)
+            cuts = every_cut(y, score, weight, problem)
+            judged = cuts._replace(value=every_cut(labels, score, weight, problem).value)
+        i = problem.best(judged, y.any(), 0 if weight is None else score.size)
     else:
-        cuts, i, guarantee = best_guaranteed(y, score, chance, measure, zero_division)
+        cuts, i, guarantee = best_guaranteed(y, score, chance, problem)
     best = Threshold(
         threshold=cuts.threshold(i, score),
         value=float(cuts.value[i]),
@@ -480,39 +468,28 @@ def joined(
     confidence_level: float | None,
 ) -> Threshold:
     """Return segments as one, and what all rows have together, each at its segment's threshold."""
-    found = [each.best for each in solutions]
-    measure, zero_division = problem.measure, problem.zero_division
-
-    def value(counts: Any) -> float:
-        return float(measure.value(*counts, zero_division=zero_division))
-
     true, predicted, positives, _ = counts = np.sum([each.counts for each in solutions], axis=0)
-    guarantee = None
+    value, guarantee = float(problem.value(*counts)), None
     if confidence_level is not None:
         free = np.sum([each.free for each in solutions], axis=0)
-        cost = max(0.0, value(free) - value(counts))
-        guarantee = joint_guarantee([each.guarantee for each in found], confidence_level, cost)
+        cost = max(0.0, float(problem.value(*free)) - value)
+        each_has = [each.best.guarantee for each in solutions]
+        guarantee = joint_guarantee(each_has, confidence_level, cost)
     overall = Threshold(
         threshold=None,
-        value=value(counts),
-        precision=float(divided(true, predicted, zero_division)),
-        recall=float(divided(true, positives, zero_division)),
-        k=sum(each.k for each in found),
+        value=value,
+        precision=float(divided(true, predicted, problem.zero_division)),
+        recall=float(divided(true, positives, problem.zero_division)),
+        k=sum(each.best.k for each in solutions),
         guarantee=guarantee,
     )
-    return replace(_stack(found), segment=names, overall=overall)
+    return replace(_stack(solutions), segment=names, overall=overall)
 
 
-def _curve(cuts: Cuts) -> Curve:
-    edges = cuts.edge[1:]
-    threshold = np.concatenate([[above(edges[0])], between(edges[1:], edges[:-1]), edges[-1:]])
-    return Curve(threshold, cuts.precision, cuts.recall, cuts.value)
-
-
-def _stack(found: list[Threshold]) -> Threshold:
-    """Return several as one, each field an array."""
+def _stack(solutions: list[Solution]) -> Threshold:
+    """Return several thresholds as one, each field an array."""
     names = [each.name for each in fields(Threshold)][:6]  # segment and overall are of them all
     columns: dict[str, Any] = {
-        name: np.array([getattr(one, name) for one in found]) for name in names
+        name: np.array([getattr(each.best, name) for each in solutions]) for name in names
     }
     return Threshold(**columns)

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from argmaxf._base.atomic_write import refuse_inputs
-from argmaxf.empirical.bins import CutProblem
+from argmaxf.empirical.cuts import CutProblem
 from argmaxf.empirical.guarantees import GuaranteeError
 from argmaxf.empirical.labelled_sketch import LabelledSketch
 from argmaxf.empirical.threshold import Threshold

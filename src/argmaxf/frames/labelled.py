@@ -18,8 +18,8 @@ import numpy as np
 
 from argmaxf._base.validation import check_strictly_between, check_zero_division
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.bins import CutProblem, NotLabelled
-from argmaxf.empirical.cuts import counted
+from argmaxf.empirical.bins import NotLabelled
+from argmaxf.empirical.cuts import CutProblem, counted
 from argmaxf.empirical.guarantees import Chance, check_can_be_guaranteed
 from argmaxf.empirical.interval import WHY, interval_of_counts
 from argmaxf.empirical.labelled_sketch import LabelledSketch, add_rows, best_in, sketch_of_bins
