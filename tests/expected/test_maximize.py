@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from scipy.signal import fftconvolve
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf.expected import maximize, refine
+from argmaxf.expected import array_passes, maximize, refine
+from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import top_items
-from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.grouped.sources import Source
 from argmaxf.expected.route import decide_by_search, decide_large
 from argmaxf.measures import FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem
@@ -198,10 +199,12 @@ def test_order_changes_nothing(n):
 
 
 @pytest.mark.parametrize(("threads", "chunk"), [(1, 1000), (3, 777), (2, 10**6), (8, 64)])
-def test_threads_and_chunks_change_nothing(threads, chunk):
+def test_threads_and_chunks_change_nothing(threads, chunk, monkeypatch):
+    monkeypatch.setattr(array_passes, "threads_for", lambda n: threads)
+    monkeypatch.setattr(array_passes, "CHUNK", chunk)
     p = np.random.default_rng(4).beta(0.5, 5, 30_000)
     problem = maximize.Problem.of(1.0, "fbeta")
-    found = refine.decide(ArraySource(p, threads=threads, chunk=chunk), problem)
+    found = refine.decide(Source(ArrayPasses(p)), problem)
     decision = maximize_expected_f(p)
     assert found.cut == (decision.threshold, decision.k)
 

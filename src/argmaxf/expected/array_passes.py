@@ -5,7 +5,7 @@ See `band.py` for what the passes are for, `pass_kernels.py` for the loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -33,9 +33,13 @@ class BatchPasses:
     def __init__(self, read: Callable[[], Iterable[NDArray[Any]]]) -> None:
         self.read, self.n = read, 0
 
+    def results(self, work: Callable[[NDArray[Any]], T]) -> Iterator[T]:
+        """Yield what some work on each batch gives."""
+        yield from map(work, self.read())
+
     def each(self, work: Callable[[NDArray[Any]], T]) -> list[T]:
         """Do some work on every batch."""
-        return [work(batch) for batch in self.read()]
+        return list(self.results(work))
 
     def counts(self, sampled: bool = False) -> Counts:
         """Count the items in bins, or a sample of each batch, which stands for all of it."""
@@ -85,13 +89,14 @@ class ArrayPasses(BatchPasses):
         super().__init__(lambda: (items[i : i + CHUNK] for i in range(0, items.size, CHUNK)))
         self.p, self.n = items, items.size
 
-    def each(self, work: Callable[[NDArray[Any]], T]) -> list[T]:
-        """Do some work on every chunk."""
+    def results(self, work: Callable[[NDArray[Any]], T]) -> Iterator[T]:
+        """Yield what some work on each chunk gives, in order."""
         threads = threads_for(self.n)
         if threads == 1:
-            return super().each(work)
+            yield from super().results(work)
+            return
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(work, self.read()))
+            yield from pool.map(work, self.read())
 
     def counts(self, sampled: bool = False) -> Counts:
         """Count the items in bins, or a sample of them: runs of neighbours from everywhere."""

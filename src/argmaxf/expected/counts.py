@@ -32,10 +32,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.count_distribution import CountDistribution, Spectrum, needs_values
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.grouped.sources import Source
 from argmaxf.expected.ties import DIGITS, EXACT_TIE, label_counts
 from argmaxf.measures import GMean, Linear, Measure, UserDefined
 from argmaxf.problem import Problem
@@ -70,11 +71,11 @@ class PoissonBinomial(NamedTuple):
 
         if p.size <= most:
             return cls(*count_kernels.masses(p, *NO_PREFIXES))
-        groups = ArraySource(p).table()
+        groups = Source(ArrayPasses(p)).table()
         if needs_values(groups).any():
             near_half = (p > 1 / 32) & (p < 31 / 32)
             single = Groups.of_values(*np.unique(p[near_half], return_counts=True))
-            groups = Groups.joined([ArraySource(p[~near_half]).table(), single])
+            groups = Groups.joined([Source(ArrayPasses(p[~near_half])).table(), single])
         found = Spectrum.of(groups, p.size)
         return cls(int(found.window[0]), found.mass / found.mass.sum())
 
@@ -97,7 +98,7 @@ def curve_by_counts(descending: Floats, problem: Problem) -> Floats:
     if not isinstance(measure, Linear):
         return general_curve(descending, problem)
     if descending.size > INTERPOLATED:
-        groups = ArraySource(descending).table()
+        groups = Source(ArrayPasses(descending)).table()
         if not needs_values(groups).any():
             n = float(descending.size)
             return CountDistribution.of(groups, n, measure, zero).curve(descending)

@@ -103,9 +103,10 @@ def maximize_expected_f(
     Notes
     -----
     The time is O(n), without sorting, above 16,384 items, and above 2,048 items if some hundreds of
-    them are positive. Besides the input and the mask, at most n/16 items are held in memory (up to
-    a million items, also a copy in double precision if the input has another type). All other sets
-    are sorted, and for G-mean every set. With chance constraints, the items are sorted and every k
+    them are positive. Besides the input and the mask, at most n/16 items are held in memory, or
+    those near the threshold where it takes a closer look (up to a million items, also a copy in
+    double precision if the input has another type). All other sets are sorted, and for G-mean every
+    set. With chance constraints, the items are sorted and every k
     is evaluated: O(n log n) time and about 10 numbers per item in memory.
 
     References

@@ -29,7 +29,7 @@ from argmaxf.expected.grouped.search import (
     run,
     summed_around,
 )
-from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.grouped.sources import Source
 from argmaxf.measures import Linear
 from argmaxf.problem import Problem
 
@@ -158,6 +158,6 @@ def search(groups: Groups, problem: Problem) -> Search:
     )
 
 
-def decide(source: ArraySource, problem: Problem) -> Search:
+def decide(source: Source, problem: Problem) -> Search:
     """Search the items of a source."""
     return run(source, search(source.table(), problem))

@@ -29,7 +29,7 @@ from argmaxf.expected import band, refine
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import Decision, top_items
 from argmaxf.expected.gmean import decide_gmean
-from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.grouped.sources import Source
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import GMean
 from argmaxf.problem import Problem
@@ -57,7 +57,7 @@ def decide_by_band(p: NDArray[Any], problem: Problem) -> Decision | None:
 
 def decide_by_search(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide any question by the grouped search."""
-    search = refine.decide(ArraySource(p), problem)
+    search = refine.decide(Source(ArrayPasses(p)), problem)
     return replace(search.decision(p.size), selected=top_items(p, *search.cut))
 
 

@@ -23,11 +23,12 @@ from argmaxf._base.validation import (
     refuse_both_columns,
 )
 from argmaxf.expected import refine
+from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.grouped import group_kernels as layout
 from argmaxf.expected.grouped.groups import Groups, empty_table, groups_of_table
 from argmaxf.expected.grouped.search import Search
-from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.grouped.sources import summary
 from argmaxf.expected.values import value_of_sets
 from argmaxf.measures import MeasureLike
 from argmaxf.problem import Problem
@@ -99,7 +100,7 @@ class ProbabilitySketch:
         refuse_both_columns("p", items)
         if items.size:
             try:
-                self._table += ArraySource(items).sums()
+                self._table += summary(ArrayPasses(items.reshape(-1)))
             except NotAProbability:
                 raise first_bad_probability("p", items) from None
         return self

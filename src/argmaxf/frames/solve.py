@@ -22,10 +22,10 @@ from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.segments import Segments
 from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import band, pass_kernels, refine
-from argmaxf.expected.array_passes import BatchPasses, counted
+from argmaxf.expected.array_passes import ArrayPasses, BatchPasses, counted
 from argmaxf.expected.by_segment import decide_by, decide_each
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.grouped.sources import Source, summary
 from argmaxf.expected.maximize import decide_one
 from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
 from argmaxf.frames.batches import column_batches, on_partitions
@@ -324,7 +324,7 @@ def decide_spill(spill: Spill, problem: Problem) -> tuple[Decision, bool]:
         (found,) = band.decide(BatchPasses(spill.batches), problem)
         decision = Decision(None, *found, problem.beta, spill.size) if found else None
     if not band.knows(problem) or decision is None:
-        source = ArraySource(spill, most_held=2 * HELD)
+        source = Source(BatchPasses(spill.batches))
         decision = refine.decide(source, problem).decision(spill.size)
     if not problem.may_split:
         return decision, False
@@ -422,4 +422,4 @@ def sketch_of(table: Table) -> ProbabilitySketch:
 
 def _summarized(p: NDArray[Any]) -> ProbabilitySketch:
     """Summarize a batch where it is."""
-    return sketch_of_table(ArraySource(p).sums())
+    return sketch_of_table(summary(ArrayPasses(p)))

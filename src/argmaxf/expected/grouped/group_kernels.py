@@ -99,36 +99,6 @@ def summarize(p, table):
 
 
 @kernel
-def subdivide(p, low, high, base, width, middle, half, table, lowest, highest):
-    """Summarize the items of some groups in equal numbers of pieces, with their extremes.
-
-    Groups are by rising p and have closed bounds. The pieces of a group are `width` numbers t each
-    from the bits `base` on; t = 1 - p for p ≥ 1/2 and p below, with `middle` and `half` of a piece.
-    """
-    t = np.empty(1)
-    bits = t.view(np.int64)
-    pieces = middle.size // low.size
-    for v in p:
-        if v < low[0] or v > high[-1]:
-            continue
-        g, end = 0, low.size
-        while end - g > 1:
-            centre = (g + end) // 2
-            if low[centre] <= v:
-                g = centre
-            else:
-                end = centre
-        if v > high[g]:
-            continue
-        t[0] = 1.0 - v if v >= 0.5 else v
-        row = g * pieces + (bits[0] - base[g]) // width[g]
-        y = (t[0] - middle[row]) / half[row] if half[row] > 0.0 else 0.0
-        add_row(table[row], y, y)
-        lowest[row] = min(lowest[row], v)
-        highest[row] = max(highest[row], v)
-
-
-@kernel
 def group_terms(count, centre, rest, half, moments, w, x, log_terms, pi):
     """For each group and node: Σ log(1 - p w) and Σ π, from the group's power sums.
 

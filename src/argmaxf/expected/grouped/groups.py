@@ -7,8 +7,6 @@ mantissa bits left is never wider than 2^-b times its t.
 The table of a sketch has one row for each key at SHIFT, items whose t share the exponent and the
 first BITS bits of the mantissa. Rows by falling p: p = 1; p in [1/2, 1) by rising key; p in
 [2^-64, 1/2) by falling key; 0 < p < 2^-64; p = 0.
-
-A finer look cuts each group into pieces of equally many numbers t, again by their bits.
 """
 
 from __future__ import annotations
@@ -138,7 +136,7 @@ def groups_of_table(table: Floats, *, zeros: bool = False) -> Groups:
     rows = np.arange(1, TINY_ROW)
     kept = rows[table[1:TINY_ROW, 0] > 0]
     upper, key = key_of(kept)
-    groups = table_groups(upper, SHIFT, key, table[kept])
+    groups = table_groups(upper, key, table[kept])
     ones, tiny = table[ONE_ROW, 0], table[TINY_ROW]
     if ones:
         groups = Groups.joined([Groups.of_values(np.ones(1), np.array([ones])), groups])
@@ -166,32 +164,15 @@ def tiny_group(row: Floats, bound: float) -> Groups:
     )
 
 
-def table_groups(
-    upper: Bools,
-    shift: int,
-    key: Ints,
-    table: Floats,
-    extremes: tuple[Floats, Floats] | None = None,
-) -> Groups:
-    """Turn rows of a table (count, Σy in two parts, Σy² …) into groups by falling p.
-
-    With the `extremes` of each row, bounds are tight and rows of equal items become runs.
-    """
-    first, last = key << shift, ((key + 1) << shift) - 1
-    t_low, t = number_of(first), number_of(first + ((1 << shift) >> 1))
-    if extremes is None:
-        # From 1/2 to 1 numbers are multiples of 2^-53. The key of t = 1/2 holds that one number
-        t_high = np.where(upper, np.minimum(number_of(last), 0.5), number_of(last))
-        ends = 1.0 - np.floor(t_high * 2.0**53) / 2.0**53, 1.0 - np.ceil(t_low * 2.0**53) / 2.0**53
-        extremes = np.where(upper, ends[0], t_low), np.where(upper, ends[1], t_high)
-    return moment_groups(upper, t, t - t_low, table, *extremes)
-
-
-def moment_groups(
-    upper: Bools, t: Floats, half: Floats, table: Floats, low: Floats, high: Floats
-) -> Groups:
-    """Turn rows of a table into groups by falling p, given t in the middle and half the width."""
-    run = low == high
+def table_groups(upper: Bools, key: Ints, table: Floats) -> Groups:
+    """Turn rows of a table (count, Σy in two parts, Σy² …) into groups by falling p."""
+    first, last = key << SHIFT, ((key + 1) << SHIFT) - 1
+    t_low, t = number_of(first), number_of(first + ((1 << SHIFT) >> 1))
+    # From 1/2 to 1 numbers are multiples of 2^-53. The key of t = 1/2 holds that one number
+    t_high = np.where(upper, np.minimum(number_of(last), 0.5), number_of(last))
+    ends = 1.0 - np.floor(t_high * 2.0**53) / 2.0**53, 1.0 - np.ceil(t_low * 2.0**53) / 2.0**53
+    low, high = np.where(upper, ends[0], t_low), np.where(upper, ends[1], t_high)
+    run, half = low == high, t - t_low
     centre, rest = np.where(upper, 1.0 - t, t), np.where(upper, t, 1.0 - t)
     moments = np.column_stack([table[:, 1] + table[:, 2], table[:, 3:]])
     groups = Groups(
@@ -209,38 +190,3 @@ def moment_groups(
 def number_of(bits: Ints) -> Floats:
     """Return the numbers that have these bits."""
     return np.ascontiguousarray(bits).view(np.float64)
-
-
-class Pieces:
-    """Groups cut into pieces, about `rows` in all or more, to be filled with their items."""
-
-    def __init__(self, groups: Groups, rows: int) -> None:
-        self.low, self.high = groups.low[::-1].copy(), groups.high[::-1].copy()
-        each = max(8, rows // len(groups))
-        upper = self.low >= 0.5
-        first = np.where(upper, 1.0 - self.high, self.low).view(np.int64)
-        last = np.where(upper, 1.0 - self.low, self.high).view(np.int64)
-        self.base, self.width = first, (last - first) // each + 1
-        start = self.base[:, None] + self.width[:, None] * np.arange(each)
-        t_low, t_high = number_of(start).ravel(), number_of(start + self.width[:, None] - 1).ravel()
-        self.upper, self.half = np.repeat(upper, each), 0.5 * (t_high - t_low)
-        self.middle = t_low + self.half
-
-    def empty(self) -> tuple[Floats, Floats, Floats]:
-        """Return the sums of no items, and their extremes."""
-        size = self.middle.size
-        return np.zeros((size, COLUMNS)), np.full(size, np.inf), np.full(size, -np.inf)
-
-    def add(self, sums: tuple[Floats, Floats, Floats], items: Floats) -> None:
-        """Add items to the sums; those in none of the groups are left out."""
-        bounds = self.low, self.high, self.base, self.width
-        group_kernels.subdivide(items, *bounds, self.middle, self.half, *sums)
-
-    def groups(self, parts: Sequence[tuple[Floats, Floats, Floats]]) -> Groups:
-        """Return the pieces that have items, given the sums of all parts of these."""
-        table = np.sum([table for table, _, _ in parts], axis=0)
-        low = np.minimum.reduce([low for _, low, _ in parts])
-        high = np.maximum.reduce([high for _, _, high in parts])
-        kept = np.flatnonzero(table[:, 0])
-        places = self.upper[kept], self.middle[kept], self.half[kept]
-        return moment_groups(*places, table[kept], low[kept], high[kept])

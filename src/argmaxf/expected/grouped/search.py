@@ -36,7 +36,7 @@ from argmaxf.expected.grouped.integrand import (
     useful_sizes,
     value_of_nothing,
 )
-from argmaxf.expected.grouped.sources import ArraySource
+from argmaxf.expected.grouped.sources import Source
 from argmaxf.problem import Problem
 
 TIE_PART = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
@@ -145,9 +145,6 @@ class Search:
 
     def refined(self, finer: Sequence[Groups]) -> Self:
         """Return the search with finer groups in the place of what was wanted, part by part."""
-        finer = list(finer) or [each[:0] for each in self.wanted]
-        for before, after in zip(self.wanted, finer, strict=True):
-            check_same(before, after)
         return self._again(self._replaced(iter(finer)))
 
     def _again(self, groups: Groups) -> Self:
@@ -342,24 +339,12 @@ def _sum(u: Floats, k: Floats, terms: Floats) -> Floats:
     return total
 
 
-def check_same(before: Groups, after: Groups) -> None:
-    """Refuse finer groups of other items than those wanted."""
-    were, are = before.count.sum(), after.count.sum()
-    if were != are:
-        low, high = float(before.low.min()), float(before.high.max())
-        raise ValueError(
-            "the source must have the same rows each time it is read, got "
-            f"{were:.0f} and then {are:.0f} between {low!r} and {high!r}"
-        )
-
-
-def run(source: ArraySource, search: SearchT) -> SearchT:
+def run(source: Source, search: SearchT) -> SearchT:
     """Search the items of a source, given the search that begins with their summary."""
     while wanted := search.wanted:
         search = search.refined(source.refine(wanted))
     last = search.optimum.last
     if search.optimum.k and not last.runs[0]:
-        (found,) = source.refine([last])
-        check_same(last, found)
-        search.threshold = float(found.low[-1])
+        below = np.nextafter(last.low, -1.0)
+        search.threshold = float(source.passes.least_above(below)[0])
     return search
