@@ -19,15 +19,12 @@ two evaluations, n·nodes operations each, bound f at every k between them, by a
 is of second order. Cutting the ranges that the bound leaves open certifies the optimum after a few
 dozen evaluations.
 
-Ties. Values of f within 1e-13 of the best are told apart in 60-digit decimals where that takes at
-most 90,000 of them; beyond, and where they are equal, the smallest k is taken. Items whose Δ agree
-to 13 digits count as equal, and the first ones are taken.
+Ties. Of sizes whose f agree to 13 digits the smallest is taken, of items whose Δ do the first.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +43,6 @@ from argmaxf.expected.decision import Decision
 from argmaxf.expected.joint_models import Draws, JointModel, JointParameters, Mixture
 from argmaxf.expected.maximize import decide_each_row
 from argmaxf.expected.threads import in_threads, threads_for
-from argmaxf.expected.ties import LARGEST, settle_values
 from argmaxf.problem import Problem
 
 NUMBERS_HELD = 1 << 22  # numbers of B held at a time for a batch
@@ -278,10 +274,9 @@ def decide(model: JointModel) -> JointDecision:
 
 
 class _Best(NamedTuple):
-    """The best set of each instance, and how many sizes agree with it to 13 digits."""
+    """The best set of each instance."""
 
     k: Any
-    rivals: Any
     delta: Any
     threshold: Any
     selected: Any
@@ -294,7 +289,6 @@ def _best_sets(model: JointModel, guess: Any) -> _Best:
     (rows, n), u = model.marginals.shape, model.nodes.u
     found = _Best(
         k=np.empty(rows, np.int64),
-        rivals=np.empty(rows, np.int64),
         delta=np.empty((rows, n)),
         threshold=np.empty(rows),
         selected=np.empty((rows, n), np.bool_),
@@ -305,37 +299,12 @@ def _best_sets(model: JointModel, guess: Any) -> _Best:
         b = model.matrix(part)
         best = _Best(*(field[part] for field in found))
         dependent_kernels.decide_instances(b, u, model.shift, guess[part], nothing[part], *best)
-        for r in np.flatnonzero(best.rivals > 1):
-            one = _Best(*(field[r : r + 1] for field in best))
-            _settle(model, int(part.start + r), b[r], nothing[part][r], one)
 
     at_once = max(1, NUMBERS_HELD // (n * u.size))
     for start in range(0, rows, at_once):
         block = min(at_once, rows - start)
         in_threads(work, block, threads_for(block * n * u.size), start)
     return found
-
-
-def _settle(model: JointModel, row: int, b: Floats, nothing: float, best: _Best) -> None:
-    """Decide an instance in which several k agree to 13 digits."""
-    from argmaxf.expected import dependent_kernels
-
-    items = dependent_kernels.items_of_matrix(b, model.nodes.u, model.shift)
-    f = np.empty(len(b) + 1)
-    dependent_kernels.search(items, int(best.k[0]), nothing, dependent_kernels.SLACK, 0.0, f)
-    rivals = np.flatnonzero(f >= f.max() * (1.0 - dependent_kernels.CONTEST)).tolist()
-
-    def take(k: int) -> None:
-        tie, marked = dependent_kernels.CONTEST, (best.delta[0], best.selected[0])
-        best.threshold[0] = dependent_kernels.take(k, items, tie, *marked)
-
-    def value(k: int) -> Decimal:
-        take(k)
-        return model.exact_value(row, best.selected[0])
-
-    affordable = max(model.decimals(k) for k in rivals) <= LARGEST**2
-    best.k[0] = settle_values(rivals, value) if affordable else rivals[0]
-    take(int(best.k[0]))
 
 
 def _as_draws(samples: Any) -> Any:

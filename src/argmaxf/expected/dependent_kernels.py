@@ -17,7 +17,7 @@ from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.tilt_kernels import BLOCK, factor
 
 SLACK = 1e-12  # a bound must lie below the best value by this part of it to close a range
-CONTEST = 1e-13  # values nearer than this are told apart in decimals (see dependent.py)
+TIE = 1e-13  # values that differ by this part of them are equal
 NARROWEST = 8  # a range of sizes is cut at least this part of its length from its ends
 LAST_TERM = 1e-15  # a series in p ends where what is left is this part of it
 
@@ -250,6 +250,15 @@ def search(items, guess, nothing, part, slack, f):
 
 
 @kernel
+def smallest_best(f):
+    """The smallest size that is as good as the best."""
+    least, k = f[np.argmax(f)] * (1.0 - TIE), 0
+    while f[k] < least:
+        k += 1
+    return k
+
+
+@kernel
 def take(k, items, tie, delta, selected):
     """Mark the best set of k items; return the smallest Δ in it.
 
@@ -282,12 +291,11 @@ def items_of_matrix(b, u, shift):
 
 
 @kernel
-def decide_instances(b, u, shift, guess, nothing, k, rivals, delta, threshold, selected):
+def decide_instances(b, u, shift, guess, nothing, k, delta, threshold, selected):
     """Decide every instance: `nothing` is what the empty set is worth in each."""
     f = np.empty(b.shape[1] + 1)
     for r in range(b.shape[0]):
         items = items_of_matrix(b[r], u, shift)
         search(items, guess[r], nothing[r], SLACK, 0.0, f)
-        k[r] = np.argmax(f)
-        rivals[r] = np.sum(f >= f[k[r]] * (1.0 - CONTEST))
-        threshold[r] = take(k[r], items, CONTEST, delta[r], selected[r])
+        k[r] = smallest_best(f)
+        threshold[r] = take(k[r], items, TIE, delta[r], selected[r])

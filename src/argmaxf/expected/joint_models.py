@@ -12,24 +12,19 @@ with x = e^{-β²u}, w = 1 - x. The value of a set is computed from the definiti
 
 from __future__ import annotations
 
-import itertools
-import math
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Iterator
-from decimal import Decimal
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
+from argmaxf._base.arrays import Bools, Floats, contiguous
 from argmaxf.expected.grouped.groups import group_sums
 from argmaxf.expected.grouped.integrand import Tilt
 from argmaxf.expected.grouped.sources import groups_of_items
 from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.expected.threads import in_threads, threads_for
-from argmaxf.expected.ties import label_counts
 from argmaxf.expected.values import value_of_selected
 from argmaxf.problem import Problem
 
@@ -63,14 +58,6 @@ class JointModel(ABC):
         decays: Floats = np.exp(-self.b2 * np.multiply.outer(counts, self.nodes.u))
         return decays * ((1.0 + self.b2) * self.nodes.weight)
 
-    def exact_value(self, instance: int, selected: Bools) -> Decimal:
-        """Return Σ_s E[T; S = s] (1+β²) / (k + β² s) of a set in the decimal context at hand."""
-        k, b2 = int(selected.sum()), Decimal(self.problem.beta) ** 2
-        if k == 0:
-            return Decimal(self.problem.zero_division) * self.exact_none(instance)
-        found = self.exact_found(instance, selected).items()
-        return sum((mass * (1 + b2) / (k + b2 * s) for s, mass in found), Decimal(0))
-
     @abstractmethod
     def matrix(self, part: slice) -> Floats:
         """Return B for some of the instances."""
@@ -79,23 +66,10 @@ class JointModel(ABC):
     def value(self, selected: Bools) -> Value:
         """Return mean and spread of F for any set, by the definition."""
 
-    @abstractmethod
-    def decimals(self, size: int) -> int:
-        """Return how many decimal operations `exact_found` takes for a set of this size."""
-
-    @abstractmethod
-    def exact_found(self, instance: int, selected: Bools) -> dict[int, Decimal]:
-        """Return E[T; S = s] of a set in the decimal context at hand."""
-
-    @abstractmethod
-    def exact_none(self, instance: int) -> Decimal:
-        """Return P(S = 0) in the decimal context at hand."""
-
 
 class WeightedModel(JointModel):
     """One of several models or draws, with probabilities in proportion to their weights."""
 
-    given_weights: Floats
     weights: Floats
 
     @abstractmethod
@@ -116,7 +90,6 @@ class Draws(WeightedModel):
     def __init__(self, samples: Any, weights: Floats, problem: Problem) -> None:
         self.samples = samples
         self.is_sparse = hasattr(samples, "tocsr")
-        self.given_weights = weights
         self.weights = weights / weights.sum()
         n = samples.shape[1]
         self.positives = self._hits(np.ones(n, np.bool_))
@@ -134,33 +107,6 @@ class Draws(WeightedModel):
         """Return F of each draw."""
         hits, k, zero = self._hits(selected), int(selected.sum()), self.problem.zero_division
         return self.problem.measure.value(hits, k, self.positives, zero_division=zero), 0.0
-
-    def decimals(self, size: int) -> int:
-        """Return how many decimal operations `exact_found` takes: one for each kind of draw."""
-        return len(self._kinds[0])
-
-    def exact_found(self, instance: int, selected: Bools) -> dict[int, Decimal]:
-        """Return Σ_r q_r T_r over the draws with S_r = s."""
-        return self._exact_sums(self._hits(selected))
-
-    def exact_none(self, instance: int) -> Decimal:
-        """Return P(S = 0)."""
-        return self._exact_sums(np.ones_like(self.positives)).get(0, Decimal(0))
-
-    @cached_property
-    def _kinds(self) -> tuple[Floats, Ints]:
-        """The distinct pairs of a weight and S, and which of them each draw has."""
-        pairs = np.column_stack([self.given_weights, self.positives])
-        kinds, kind = np.unique(pairs, axis=0, return_inverse=True)
-        return kinds, kind.reshape(-1)
-
-    def _exact_sums(self, numbers: Ints) -> dict[int, Decimal]:
-        """Return Σ_r q_r numbers_r over the draws with S_r = s."""
-        (kinds, kind), sums = self._kinds, defaultdict[int, Decimal](Decimal)
-        totals = np.bincount(kind, numbers).tolist()
-        for (weight, s), total in zip(kinds.tolist(), totals, strict=True):
-            sums[int(s)] += Decimal(weight) * Decimal(total)
-        return sums
 
     def _sums_over_draws(self) -> tuple[Floats, Floats]:
         """Return B and the marginals, in one pass over blocks of draws."""
@@ -196,7 +142,6 @@ class Mixture(WeightedModel):
 
     def __init__(self, p: Floats, weights: Floats, problem: Problem) -> None:
         self.p = p
-        self.given_weights = weights
         self.weights = weights / weights.sum()
         n = p.shape[1]
         fewest, most = zip(*(plausible_positives(float(each.sum()), n) for each in p), strict=True)
@@ -226,31 +171,6 @@ class Mixture(WeightedModel):
         """Return mean and standard deviation of F under each model."""
         f, std = np.array([value_of_selected(p, selected, self.problem) for p in self.p]).T
         return f, std
-
-    def decimals(self, size: int) -> int:
-        """Return how many decimal operations `exact_found` takes."""
-        return int(self.p.shape[0] * self.p.shape[1] ** 2)
-
-    def exact_found(self, instance: int, selected: Bools) -> dict[int, Decimal]:
-        """Return Σ_z π_z Σ_t t P_z(T = t) P_z(R = s - t), R being the positives left out."""
-        found = defaultdict[int, Decimal](Decimal)
-        for weight, p in zip(map(Decimal, self.given_weights.tolist()), self.p, strict=True):
-            inside, outside = (
-                label_counts(map(Decimal, part.tolist()), Decimal(1))
-                for part in (p[selected], p[~selected])
-            )
-            positive = [(t, weight * t * mass) for t, mass in enumerate(inside) if t]
-            for (t, mass), (r, rest) in itertools.product(positive, enumerate(outside)):
-                found[t + r] += mass * rest
-        return found
-
-    def exact_none(self, instance: int) -> Decimal:
-        """Return P(S = 0)."""
-        none = (
-            math.prod((1 - Decimal(v) for v in p), start=Decimal(weight))
-            for weight, p in zip(self.given_weights.tolist(), self.p.tolist(), strict=True)
-        )
-        return sum(none, Decimal(0))
 
 
 class JointParameters(JointModel):
@@ -294,16 +214,3 @@ class JointParameters(JointModel):
         for variance in (least, np.maximum(most, least)):
             given_s = share**2 * variance + (share * t - f[:, None]) ** 2
             yield np.sqrt((mass * given_s).sum(axis=1) + self.none * f**2)
-
-    def decimals(self, size: int) -> int:
-        """Return how many decimal operations `exact_found` takes for a set of this size."""
-        return int(size * self.joint.shape[2])
-
-    def exact_found(self, instance: int, selected: Bools) -> dict[int, Decimal]:
-        """Return Σ_{i in set} P_is."""
-        columns = self.joint[instance][selected].T.tolist()
-        return {s: sum(map(Decimal, each), Decimal(0)) for s, each in enumerate(columns, start=1)}
-
-    def exact_none(self, instance: int) -> Decimal:
-        """Return P(S = 0)."""
-        return Decimal(float(self.none[instance]))
