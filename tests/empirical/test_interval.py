@@ -159,8 +159,12 @@ def test_coverage_over_the_grid(setting):
 def test_a_macro_interval_says_where_labels_have_too_few_positives():
     rng = np.random.default_rng(0)
     truth = rng.random((400, 3)) < [0.5, 0.4, 0.01]
-    assert not f_interval(truth, truth, average="macro").reliable
+    found = f_interval(truth, truth, average="macro")
+    assert not found.reliable
+    assert f"{found:.2f}" == f"{found.value:.2f} [{found.low:.2f}, 1.00] (may be too narrow)"
+    assert str(found).endswith("] (may be too narrow)")
     assert f_interval(truth[:, :2], truth[:, :2], average="macro").reliable
+    assert f"{f_interval(truth[:, :2], truth[:, :2], average='macro'):.2f}".endswith("1.00]")
     assert f_interval(truth[:, 2], truth[:, 2]).reliable
 
 

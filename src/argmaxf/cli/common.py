@@ -199,7 +199,7 @@ def _finite(value: Any) -> Any:
 
 def interval(found: Interval, form: str = ".3f") -> str:
     """Write a value with its interval."""
-    return f"{found.value:{form}} [{found.low:{form}}, {found.high:{form}}]"
+    return format(found, form)
 
 
 def needed(module: str, option: str, extra: str = "") -> Any:

@@ -479,7 +479,7 @@ def shown(interval: Interval, form: str = ".3f") -> str:
     >>> shown(Interval(0.25, 0.5, 0.75))
     '0.500 [0.250, 0.750]'
     """
-    return f"{interval.value:{form}} [{interval.low:{form}}, {interval.high:{form}}]"
+    return format(interval, form)
 
 
 def aligned(rows: Sequence[Sequence[Any]], right: Sequence[bool]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from argmaxf._base.shown import Shown, short
+from argmaxf._base.shown import Shown
 from argmaxf._base.validation import check_zero_division
 
 MOST_SPAN = 1e20  # b_out over s1, up to which the quadrature of an empty set has all its digits
@@ -243,15 +243,16 @@ class Interval(Shown):
     high : float
         Upper end.
     reliable : bool
-        False for a macro average with a label of fewer than 10 positives or negatives: then the
-        interval may hold the true value less often than stated.
+        False where the interval may hold the true value less often than stated, as for a macro
+        average with a label of fewer than 10 positives or negatives. Text says so.
 
     Examples
     --------
     >>> from argmaxf import f_interval
-    >>> interval = f_interval([0, 1, 1, 0, 1], [0, 1, 1, 1, 0])
-    >>> print(f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]")
+    >>> print(f"{f_interval([0, 1, 1, 0, 1], [0, 1, 1, 1, 0]):.2f}")
     0.67 [0.14, 0.95]
+    >>> print(Interval(0.25, 0.5, 0.75, reliable=False))
+    0.5 [0.25, 0.75] (may be too narrow)
     """
 
     low: float
@@ -259,8 +260,12 @@ class Interval(Shown):
     high: float
     reliable: bool = True
 
+    def __format__(self, form: str) -> str:
+        value, low, high = (format(x, form or ".6g") for x in (self.value, self.low, self.high))
+        return f"{value} [{low}, {high}]{'' if self.reliable else ' (may be too narrow)'}"
+
     def __str__(self) -> str:
-        return f"{short(self.value)} [{short(self.low)}, {short(self.high)}]"
+        return format(self)
 
 
 def others(part: Any, n: Any) -> Any:
