@@ -405,8 +405,8 @@ def _fit_one(estimator: Any, X: Any, y: NDArray[Any], weight: Any, params: dict[
     if isinstance(estimator, FrozenEstimator):
         return estimator.fit(X, y)
     seen = y if weight is None else y[weight > 0]
-    if y.ndim == 1 and len(np.unique(seen)) == 1:
-        return DummyClassifier().fit(X, y, sample_weight=weight)
+    if y.ndim == 1 and len(np.unique(seen)) == 1:  # rows of weight 0 have no class
+        return DummyClassifier().fit(X, np.full(len(y), seen[0]))
     model = clone(estimator)
     name = None if weight is None else weight_parameter(model)
     return model.fit(X, y, **({} if name is None else {name: weight}), **params)
