@@ -12,11 +12,10 @@ from scipy.stats import beta as beta_law
 from scipy.stats import multinomial
 
 from argmaxf import maximize_empirical_f, maximize_expected_f
-from argmaxf.constraints import Constraints
+from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.empirical.guarantees import (
     SHUFFLE_SEED,
     TOP_SHARE,
-    Chance,
     GuaranteeError,
     Sample,
     guaranteed_cuts,
@@ -28,7 +27,7 @@ from argmaxf.empirical.guarantees import (
 
 
 def qualifying(y, score, constraints, confidence_level=0.95):
-    chance = Chance(constraints, confidence_level)
+    chance = ChanceConstraint(constraints, confidence_level)
     return guaranteed_cuts(Sample.of(y, np.asarray(score, float)), chance)[0]
 
 
@@ -73,7 +72,7 @@ def test_the_walk_is_the_plain_one(rng, n, limit, alpha, distinct):
     score = rng.normal(size=n) + 2 * y
     score = np.round(score * distinct) if distinct else score
     plain = walked_plainly(y, score, limit, alpha)
-    chance = Chance(Constraints(limit), 1 - alpha)
+    chance = ChanceConstraint(Constraints(limit), 1 - alpha)
     sample = Sample.of(y, score)
     cuts, level = sample.cuts, sample.levels(chance)
     counts = list(zip(cuts.true.tolist(), cuts.false.tolist(), strict=True))
@@ -118,7 +117,7 @@ def test_negatives_that_a_sample_may_miss_do_not_break_it(part, spread):
         for tie in range(n + 1 - above):
             score = np.repeat([2.0, 1.0, 0.0], [above, tie, n - above - tie])
             score[:above] += spread * np.arange(above)
-            chance = Chance(Constraints(limit), 1 - share)
+            chance = ChanceConstraint(Constraints(limit), 1 - share)
             if Sample.of(score == 1.0, score).levels(chance).any():
                 broken += multinomial.pmf(
                     [above, tie, n - above - tie], n, [p_above, p_tie, 1 - p_above - p_tie]
@@ -287,7 +286,7 @@ def test_few_rows_name_a_number_as_many_do(n):
     """Rows of which some hundreds do: a few of them neither name tens of thousands nor none."""
     named = []
     for seed in range(20):
-        chance = Chance(Constraints(0.9), 0.95)
+        chance = ChanceConstraint(Constraints(0.9), 0.95)
         rows = Sample.of(*sample(n, rate=0.3, apart=3.0, seed=seed))
         named.append(rows_needed(rows, chance))
     assert 200 < np.median(named) < 1_000

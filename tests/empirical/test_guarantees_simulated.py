@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from argmaxf import GuaranteeError
-from argmaxf.constraints import Constraints
-from argmaxf.empirical.guarantees import Chance, Sample, guaranteed_cuts
+from argmaxf.constraints import ChanceConstraint, Constraints
+from argmaxf.empirical.guarantees import Sample, guaranteed_cuts
 from benchmarks.guarantees import (
     CONFIDENCE,
     RATES,
@@ -40,7 +40,7 @@ def test_guarantees_hold_in_the_population(n, rate, spread):
     assert found["guarantee"].held >= enough(2_000)
 
 
-CHANCE = Chance(Constraints(0.9), 0.95)
+CHANCE = ChanceConstraint(Constraints(0.9), 0.95)
 MISLEADING = ["just too low", "good and bad in turn", "bad, then good", "bad unseen above a tie"]
 
 

@@ -172,27 +172,25 @@ def positive_proba(
 
     With `or_score` it is the decision score of a classifier without probabilities.
     """
+    labels = two_classes("the classifier", estimator.classes_, pos_label)
     if hasattr(estimator, "predict_proba"):
-        both = np.asarray(estimator.predict_proba(X))
-    elif or_score:
-        score = np.asarray(estimator.decision_function(X))
-        both = score if score.ndim == 2 else np.column_stack([-score, score])
-    else:
+        return labels.one(estimator.predict_proba(X))[:, 0]
+    if not or_score:
         raise ValueError(f"{type(estimator).__name__} has no predict_proba")
-    classes = list(estimator.classes_)
-    if len(classes) != 2 or both.ndim != 2 or both.shape[1] != 2:
-        raise ValueError(f"the classifier must have two classes, got {len(classes)}")
-    if pos_label is not None and pos_label not in classes:
-        raise ValueError(f"pos_label must be one of {classes}, got {pos_label!r}")
-    return np.asarray(both[:, -1 if pos_label is None else classes.index(pos_label)])
+    return labels.margins(estimator.decision_function(X))[:, 0]
 
 
 def positives(y_true: ArrayLike, pos_label: Any = None) -> Bools:
     """Return which rows are of the positive class of a binary target."""
-    labels = Labels.of(y_true, pos_label)
-    if labels.kind != "binary":
-        raise ValueError(f"y_true must have two classes, got a {labels.kind} target")
-    return labels.columns(y_true)[:, 0]
+    return two_classes("y_true", y_true, pos_label).columns(y_true)[:, 0]
+
+
+def two_classes(name: str, y: ArrayLike, pos_label: Any) -> Labels:
+    """Return the labels of a target, which must be a binary one."""
+    labels = Labels.of(y, pos_label)
+    if not labels.is_binary:
+        raise ValueError(f"{name} must have two classes, got a {labels.kind} target")
+    return labels
 
 
 def thinned(n: int, *keep: int) -> Ints:
@@ -210,10 +208,17 @@ def thinned(n: int, *keep: int) -> Ints:
     return np.unique(np.concatenate([even, early, keep]).astype(np.int64))
 
 
-def tidy(ax: Axes, *, xlabel: str, ylabel: str, title: str, legend: Any = "best") -> None:
+def draw_lines(ax: Axes, x: Any, *lines: tuple[str, Any, str, str, float]) -> list[Any]:
+    """Draw curves over x, each given by its label, values, colour, style and width."""
+    return [
+        ax.plot(x, y, color=color, ls=style, lw=width, label=label)[0]
+        for label, y, color, style, width in lines
+    ]
+
+
+def tidy(ax: Axes, xlabel: str, ylabel: str, title: str, legend: Any = "best") -> None:
     """Label the axes, leave out what carries no information, and draw a legend where asked."""
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel(ylabel)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.set_title(title, loc="left", fontsize="medium")
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25, linewidth=0.6)

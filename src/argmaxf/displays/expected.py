@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from argmaxf.displays.base import (
     ORANGE,
     MeasuredDisplay,
     PredictionDisplay,
+    draw_lines,
     thinned,
     tidy,
 )
@@ -105,34 +106,29 @@ class ExpectedFDisplay(MeasuredDisplay):
         ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
-        best, f, x = self.decision, self.measure.title, self.x
-        along = self.k if x == "k" else self.threshold
+        best, f, by_size = self.decision, self.measure.title, self.x == "k"
+        along = self.k if by_size else self.threshold
         shown = thinned(len(along), best.k)[1:]
-        (line,) = ax.plot(along[shown], self.expected[shown], color=BLUE, label=f"expected {f}")
-        self.lines_ = [line]
+        line = f"expected {f}", self.expected[shown], BLUE, "-", 1.5
+        self.lines_ = draw_lines(ax, along[shown], line)
         middle = self.expected[self.band_k]
         low, high = np.clip([middle - self.band_std, middle + self.band_std], 0, 1)
-        ax.fill_between(
-            along[self.band_k], low, high, color=BLUE, alpha=0.18, lw=0, label=f"± 1 std of {f}"
-        )
-        at = along[best.k] if best.k else along[1]
+        band: dict[str, Any] = {"color": BLUE, "alpha": 0.18, "lw": 0, "label": f"± 1 std of {f}"}
+        ax.fill_between(along[self.band_k], low, high, **band)
+        at = along[max(best.k, not by_size)]
         ax.axvline(at, color=ORANGE, lw=1, ls="--")
         label = f"best: threshold {best.threshold:.3g}"
         ax.plot([at], [best.expected], "o", color=ORANGE, label=label, zorder=3)
-        if x == "threshold":
+        if not by_size:
             ax.set_xlim(0, min(1.0, 1.02 * float(self.threshold[1])))
         elif best.k < 0.2 * best.n:  # rare positives sit at the left end
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.set_ylim(0, min(1.0, 1.18 * float(high.max())) or 1.0)
-        names = {"k": "items selected, most probable first", "threshold": "probability threshold"}
-        tidy(
-            ax,
-            xlabel=names[x],
-            ylabel=f"{f} if these are selected",
-            title=f"Select {best.k:,} of {best.n:,}: "
-            f"expected {f} {best.expected:.3f} ± {best.std:.3f}",
-        )
+        xlabel = "items selected, most probable first" if by_size else "probability threshold"
+        found = f"expected {f} {best.expected:.3f} ± {best.std:.3f}"
+        title = f"Select {best.k:,} of {best.n:,}: {found}"
+        tidy(ax, xlabel, f"{f} if these are selected", title)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -203,17 +199,15 @@ class BetaDisplay(PredictionDisplay):
         ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
-        beta = self.marked
-        lines = [
+        beta, threshold = self.marked, np.where(self.k > 0, self.threshold, np.nan)
+        self.lines_ = draw_lines(
+            ax,
+            self.beta,
             ("expected precision", self.precision, GREEN, "-", 1.4),
             ("expected recall", self.recall, ORANGE, "-", 1.4),
             ("expected Fβ", self.fbeta, BLUE, "-", 2.0),
-            ("threshold", np.where(self.k > 0, self.threshold, np.nan), GREY, "--", 1.4),
-        ]
-        self.lines_ = [
-            ax.plot(self.beta, y, color=color, ls=style, lw=width, label=name)[0]
-            for name, y, color, style, width in lines
-        ]
+            ("threshold", threshold, GREY, "--", 1.4),
+        )
         if beta is not None:
             ax.axvline(beta, color=GREY, lw=0.8, ls=":")
             ax.text(beta, 1.03, f"β = {beta:g}", ha="center", va="bottom", fontsize="small")
@@ -223,12 +217,9 @@ class BetaDisplay(PredictionDisplay):
         ax.xaxis.set_major_formatter("{x:g}")
         ax.minorticks_off()
         ax.set_ylim(0, 1.02)
-        tidy(
-            ax,
-            xlabel="β: below 1 precision counts more, above 1 recall",
-            ylabel="value for the best set",
-            title="What each β chooses" + "\n" * (beta is not None),
-        )
+        title = "What each β chooses" + "\n" * (beta is not None)
+        xlabel = "β: below 1 precision counts more, above 1 recall"
+        tidy(ax, xlabel, "value for the best set", title)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -302,32 +293,26 @@ class PriorSensitivityDisplay(MeasuredDisplay):
 
     def _draw(self, ax: Axes) -> None:
         """Draw 1 - E[F] on the left scale and KL on the right."""
-        from matplotlib.ticker import NullLocator
-
-        right, f = ax.twinx(), self.measure.title
-        (loss,) = ax.plot(self.assumed, self.loss, color=BLUE, lw=2, label=f"1 − expected {f}")
-        (kl,) = right.plot(self.assumed, self.kl, color=ORANGE, ls="--", label="KL (right scale)")
+        right, loss = ax.twinx(), f"1 − expected {self.measure.title}"
+        lines = draw_lines(ax, self.assumed, (loss, self.loss, BLUE, "-", 2.0))
+        lines += draw_lines(right, self.assumed, ("KL (right scale)", self.kl, ORANGE, "--", 1.5))
         label = f"rate of these probabilities: {self.positive_rate:.3g}"
         rate = ax.axvline(self.positive_rate, color=GREY, ls=":", label=label)
         ax.set_xscale("logit")
         ticks = (0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
         shown = [t for t in ticks if self.assumed[0] <= t <= self.assumed[-1]]
         ax.set_xticks(shown, [f"{t:g}" for t in shown])
-        ax.xaxis.set_minor_locator(NullLocator())
-        tidy(
-            ax,
-            xlabel="positive rate assumed by the model",
-            ylabel=f"1 − expected {f}",
-            title=f"A wrong positive rate costs up to {np.ptp(self.loss):.3f} {f} here",
-            legend=None,
-        )
+        ax.set_xticks([], minor=True)
+        costs = f"{np.ptp(self.loss):.3f} {self.measure.title}"
+        title = f"A wrong positive rate costs up to {costs} here"
+        tidy(ax, "positive rate assumed by the model", loss, title, legend=None)
         right.set_ylabel("KL divergence, nats")
         right.spines["top"].set_visible(False)
         right.set_ylim(bottom=0)
         low, high = ax.get_ylim()
         ax.set_ylim(low, high + 0.3 * (high - low))  # room for the legend
-        ax.legend(handles=[loss, kl, rate], frameon=False, loc="upper left", fontsize="small")
-        self.lines_ = [loss, kl]
+        ax.legend(handles=[*lines, rate], frameon=False, loc="upper left", fontsize="small")
+        self.lines_ = lines
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -399,18 +384,14 @@ class WorstCaseDisplay(MeasuredDisplay):
 
     def _draw(self, ax: Axes) -> None:
         """Draw both worst cases below the expected F."""
-        f = self.measure.title
-        (best,) = ax.plot(self.factors, self.best_worst, color=BLUE, lw=2, label="best worst case")
-        (worst,) = ax.plot(
-            self.factors, self.worst, color=ORANGE, ls="--", label="worst case of the usual set"
+        f, gain = self.measure.title, float(np.max(self.best_worst - self.worst))
+        self.lines_ = draw_lines(
+            ax,
+            self.factors,
+            ("best worst case", self.best_worst, BLUE, "-", 2.0),
+            ("worst case of the usual set", self.worst, ORANGE, "--", 1.5),
         )
         label = f"expected as they are: {self.expected:.3f}"
         ax.axhline(self.expected, color=GREY, ls=":", label=label)
-        gain = float(np.max(self.best_worst - self.worst))
-        tidy(
-            ax,
-            xlabel="odds may be off by this factor, either way",
-            ylabel=f"expected {f}",
-            title=f"Deciding for the worst case saves up to {gain:.3f} {f} here",
-        )
-        self.lines_ = [best, worst]
+        title = f"Deciding for the worst case saves up to {gain:.3f} {f} here"
+        tidy(ax, "odds may be off by this factor, either way", f"expected {f}", title)

@@ -1,22 +1,14 @@
 """Guarantees: constraints on precision, recall and rate that hold in the population.
 
-Rows are independent draws of one population. A guarantee is about the threshold that is chosen:
-at the confidence level asked for, over draws of the labelled rows, the constraint holds for new
-rows of that population. Recall and rate only grow as the threshold falls, so that one exact test
-covers every cut. Precision is tested in a fixed sequence:
-
-A cut with T positives in k rows passes at a level A where the exact binomial tail
-P(Bin(k, c) ≥ T) ≤ A. Starts are ranks fixed before any label is seen, each with a level of its own;
-a start that passes at its level adds it to A. Cuts are tested at A one after another, from high
-scores to low; at the first that fails A is lost. A start may fall among rows of one score, which
-are then taken in an order that does not look at their labels; a cut never splits them. A second
-sequence begins with all rows of the highest score, however many they are.
-
-*Theorem.* Some threshold of a precision below c passes with a probability of at most the sum of the
-levels, whatever the population.
-
-The proof is in docs/background/guarantee-proofs.md. The second sequence has a level and a shorter
-proof of its own.
+Rows are independent draws of one population. At the confidence level asked for, over draws of the
+labelled rows, the constraint holds for new rows with the threshold that is chosen. Recall and rate
+only grow as the threshold falls, so that one exact test covers every cut. Precision is tested in a
+fixed sequence: a cut with T positives in k rows passes at a level A where P(Bin(k, c) ≥ T) ≤ A.
+Starts are ranks fixed before any label is seen, each with a level of its own; a start that passes
+adds its level to A. Cuts are tested at A from high scores to low; at the first that fails A is
+lost. A second sequence begins with all rows of the highest score, however many they are. Some
+threshold of a precision below c passes with a probability of at most the sum of the levels,
+whatever the population (proof in docs/background/guarantee-proofs.md).
 """
 
 from __future__ import annotations
@@ -30,12 +22,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv, xlogy
+from scipy.special import betainc, betaincinv
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import check_strictly_between, how_many
-from argmaxf.constraints import Constraints, format_cost, format_level
+from argmaxf.constraints import ChanceConstraint, Constraints, format_cost, format_level
 from argmaxf.empirical.cuts import Counts, CutProblem, Cuts, every_count
 
 LEVEL_LEFT = 0.3  # of the level not yet spent, what each start leaves for the later ones
@@ -122,8 +114,7 @@ def check_can_be_guaranteed(
     if weight is not None and weight.min() < weight.max():
         raise ValueError(
             "confidence_level needs equal weights, because its tests count rows; got weights "
-            f"from {weight.min():g} to "
-            f"{weight.max():g}"
+            f"from {weight.min():g} to {weight.max():g}"
         )
 
 
@@ -135,32 +126,19 @@ def refuse_groups() -> NoReturn:
     )
 
 
-class Chance(NamedTuple):
-    """Constraints and their confidence level, and for a segment that of all segments at once."""
+def chance_of_each(
+    constraints: Constraints, confidence_level: float | None, segments: int
+) -> ChanceConstraint | None:
+    """Return what each of several segments, which share the risk, must guarantee."""
+    if confidence_level is None or segments <= 1:
+        return None if confidence_level is None else ChanceConstraint(constraints, confidence_level)
+    each = 1 - (1 - confidence_level) / segments
+    return ChanceConstraint(constraints, each, confidence_level)
 
-    constraints: Constraints
-    confidence_level: float
-    joint: float | None = None
 
-    @classmethod
-    def of_each(
-        cls, constraints: Constraints, confidence_level: float | None, segments: int
-    ) -> Chance | None:
-        """Return what each of several segments, which share the risk, must guarantee."""
-        if confidence_level is None or segments <= 1:
-            return None if confidence_level is None else cls(constraints, confidence_level)
-        each = 1 - (1 - confidence_level) / segments
-        return cls(constraints, each, joint=confidence_level)
-
-    @property
-    def share(self) -> float:
-        """The risk of each constraint: all have the same."""
-        return (1.0 - self.confidence_level) / max(1, len(self.constraints.given()))
-
-    def starts(self, n: float) -> list[tuple[float, float]]:
-        """Return the ranks of the starts among n rows, with their levels."""
-        limit = self.constraints.min_precision
-        return list(start_ranks(limit, self.share * (1 - TOP_SHARE), n)) if limit else []
+def risk(chance: ChanceConstraint) -> float:
+    """Return the risk of each constraint: all have the same."""
+    return (1.0 - chance.confidence_level) / max(1, len(chance.constraints.given()))
 
 
 @dataclass(frozen=True)
@@ -197,13 +175,13 @@ class Sample:
             found.append(true[last - 1] + more)
         return np.array(found)
 
-    def levels(self, chance: Chance) -> Floats:
+    def levels(self, chance: ChanceConstraint) -> Floats:
         """Return the level at which the precision of each cut passed, 0 where it did not."""
         return passed_levels(self.cuts, chance, self.top)
 
 
 def best_guaranteed(
-    y: Any, score: Any, chance: Chance, problem: CutProblem
+    y: Any, score: Any, chance: ChanceConstraint, problem: CutProblem
 ) -> tuple[Cuts, int, Guarantee]:
     """Return the cuts that qualify, which of them is the best, and what is guaranteed of it."""
     sample = Sample.of(y, score)
@@ -215,10 +193,10 @@ def best_guaranteed(
     low, recall, rate = (None if each is None else float(each) for each in limits)
     cost = max(0.0, float(every.value.max(initial=0.0) - cuts.value[i]))
     asked = chance.constraints, chance.confidence_level
-    return cuts, i, Guarantee(*asked, low, recall, rate, cost, chance.joint)
+    return cuts, i, Guarantee(*asked, low, recall, rate, cost, chance.joint_confidence_level)
 
 
-def guaranteed_cuts(sample: Sample, chance: Chance) -> tuple[Counts, Floats]:
+def guaranteed_cuts(sample: Sample, chance: ChanceConstraint) -> tuple[Counts, Floats]:
     """Return the cuts that qualify, and the level at which the precision of each passed."""
     chosen = _enough_and_few(sample.cuts, chance)
     level = sample.levels(chance)[chosen]
@@ -231,29 +209,27 @@ def guaranteed_cuts(sample: Sample, chance: Chance) -> tuple[Counts, Floats]:
     )
     if math.isfinite(rows):
         unit = 10.0 ** (math.floor(math.log10(rows)) - 1)  # an estimate: two digits, rounded up
-        advice = (
-            f"about {math.ceil(rows / unit) * unit:,.0f} rows would be enough, if they are like "
-            "these"
-        )
+        enough = f"{math.ceil(rows / unit) * unit:,.0f} rows"
+        advice = f"about {enough} would be enough, if they are like these"
+    constraints, *levels = chance
     raise GuaranteeError(
-        f"{chance.constraints} cannot be guaranteed at "
-        f"{format_level('confidence level', chance.confidence_level, chance.joint)} from "
+        f"{constraints} cannot be guaranteed at {format_level('confidence level', *levels)} from "
         f"{how_many(sample.y.size, 'labelled row')}; {advice}",
         rows,
     )
 
 
-def _enough_and_few(cuts: Counts, chance: Chance) -> slice:
+def _enough_and_few(cuts: Counts, chance: ChanceConstraint) -> slice:
     """Return the cuts that pass the tests of recall and rate, which grow with the cut."""
     true, size, asked = cuts.true, cuts.size, chance.constraints
     least, most = asked.min_recall or 0.0, asked.max_selected_rate
     rest = 0.0 if most is None else 1.0 - most  # the least part that is not selected
 
     def has_recall(i: int) -> bool:
-        return not least or tail(true[i], true[-1] - true[i], least) <= chance.share
+        return not least or tail(true[i], true[-1] - true[i], least) <= risk(chance)
 
     def has_rate_too_high(i: int) -> bool:
-        return rest > 0.0 and tail(size[-1] - size[i], size[i], rest) > chance.share
+        return rest > 0.0 and tail(size[-1] - size[i], size[i], rest) > risk(chance)
 
     every = range(size.size)
     first, end = (bisect_left(every, True, key=each) for each in (has_recall, has_rate_too_high))
@@ -291,7 +267,7 @@ def least_rows(limit: float, level: float) -> float:
 
 
 def passed_levels(
-    cuts: Counts, chance: Chance, top: Callable[[Any], Any], *, from_top: bool = True
+    cuts: Counts, chance: ChanceConstraint, top: Callable[[Any], Any], *, from_top: bool = True
 ) -> Floats:
     """Return the level at which each cut's precision passed, 0 where it did not.
 
@@ -301,11 +277,12 @@ def passed_levels(
     limit = chance.constraints.min_precision
     if not limit:
         return np.ones(cuts.true.size)
-    ranks, levels = zip(*chance.starts(cuts.size[-1]), strict=True)
+    starts = start_ranks(limit, risk(chance) * (1 - TOP_SHARE), cuts.size[-1])
+    ranks, levels = zip(*starts, strict=True)
     passed = _sequence(cuts, zip(ranks, top(ranks), levels, strict=True), limit)
     if not from_top:
         return passed
-    first = cuts.size[0], cuts.true[0], chance.share * TOP_SHARE
+    first = cuts.size[0], cuts.true[0], risk(chance) * TOP_SHARE
     return np.maximum(passed, _sequence(cuts, [first], limit))
 
 
@@ -323,21 +300,15 @@ def _sequence(cuts: Counts, starts: Iterable[tuple[Any, Any, float]], limit: flo
 
 
 def _passing(cuts: Counts, limit: float, level: float) -> int:
-    """Return how many cuts pass before the first that fails.
-
-    One with a precision of at most the limit fails, as no median of a binomial exceeds its mean
-    rounded up. Chernoff's bound P(Bin(k, c) ≥ T) ≤ exp(-k KL(T / k, c)) passes most of the others.
-    """
-    hopeless = cuts.true <= cuts.size * limit if level < 0.5 else np.zeros(cuts.true.size, np.bool_)
-    end = int(np.argmax(hopeless)) if hopeless.any() else cuts.true.size
-    true, false = cuts.true[:end], cuts.false[:end]
-    size = true + false
-    with np.errstate(divide="ignore", invalid="ignore"):
-        wrong = xlogy(false, false / (size - size * limit))
-    divergence = xlogy(true, true / (size * limit)) + wrong
-    unclear = np.flatnonzero((true <= size * limit) | ~(divergence >= -math.log(level)))
-    failed = tail(true[unclear], false[unclear], limit) > level
-    return int(unclear[np.argmax(failed)]) if failed.any() else end
+    """Return how many cuts pass before the first that fails, looking further ahead each time."""
+    start, step = 0, 64
+    while start < cuts.true.size:
+        ahead = slice(start, start + step)
+        failed = tail(cuts.true[ahead], cuts.false[ahead], limit) > level
+        if failed.any():
+            return start + int(np.argmax(failed))
+        start, step = start + step, 2 * step
+    return int(cuts.true.size)
 
 
 # ------------------------------------------------------------------ how many rows would do
@@ -345,7 +316,7 @@ def _passing(cuts: Counts, limit: float, level: float) -> int:
 _CHANCE = 0.05  # what is seen more often than this by chance alone says nothing
 
 
-def rows_needed(sample: Sample, chance: Chance) -> float:
+def rows_needed(sample: Sample, chance: ChanceConstraint) -> float:
     """Return about how many rows like these the tests need, now and for any more, or infinity."""
     if not sample.positives:
         return math.inf
@@ -374,7 +345,7 @@ def rows_needed(sample: Sample, chance: Chance) -> float:
     return least * float(size[-1])
 
 
-def _believed(cuts: Counts, chance: Chance) -> Floats:
+def _believed(cuts: Counts, chance: ChanceConstraint) -> Floats:
     """Return the precision that each cut is taken to have in the population.
 
     One row of the precision asked for is added. It is 0 where a precision just too low would reach
@@ -385,7 +356,7 @@ def _believed(cuts: Counts, chance: Chance) -> Floats:
     if not limit:
         return np.asarray(true / cuts.size)
     precision = (true + limit) / (cuts.size + 1)
-    if cuts.size[-1] >= least_rows(limit, chance.share):  # fewer rows could not tell
+    if cuts.size[-1] >= least_rows(limit, risk(chance)):  # fewer rows could not tell
         rate = true[-1] / cuts.size[-1]
         lucky = tail(true, false, limit) > 0.6
         if rate < limit:
@@ -421,20 +392,20 @@ class Limits(NamedTuple):
         if confidence_level is None:
             return cls()
         sample = Sample.of(y, score)
-        chance = Chance(constraints, confidence_level)
+        chance = ChanceConstraint(constraints, confidence_level)
         found = cls.at(sample.cuts, sample.levels(chance), sample, chance)
         return cls(*(None if each is None else each[::-1] for each in found))
 
     @classmethod
-    def at(cls, cuts: Counts, level: Any, sample: Sample, chance: Chance) -> Limits:
+    def at(cls, cuts: Counts, level: Any, sample: Sample, chance: ChanceConstraint) -> Limits:
         """Return the exact limits of cuts whose precision passed at these levels."""
         asked, size, n = chance.constraints, cuts.size, sample.y.size
         level = np.where(level > 0, level, np.nan)
         rated = asked.max_selected_rate is not None
         return cls(
             low_limit(cuts.true, size, level) if asked.min_precision else None,
-            low_limit(cuts.true, sample.positives, chance.share) if asked.min_recall else None,
-            1.0 - low_limit(n - size, n, chance.share) if rated else None,
+            low_limit(cuts.true, sample.positives, risk(chance)) if asked.min_recall else None,
+            1.0 - low_limit(n - size, n, risk(chance)) if rated else None,
         )
 
 

@@ -31,7 +31,7 @@ from argmaxf._base.validation import (
     ones_unless,
     second_column,
 )
-from argmaxf.constraints import Constraints
+from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.empirical.cuts import (
     CutProblem,
     Cuts,
@@ -45,9 +45,9 @@ from argmaxf.empirical.cuts import (
     useful_cuts,
 )
 from argmaxf.empirical.guarantees import (
-    Chance,
     GuaranteeError,
     best_guaranteed,
+    chance_of_each,
     check_can_be_guaranteed,
     joint_guarantee,
 )
@@ -269,7 +269,7 @@ def maximize_empirical_f(
             f"{smoothing:g} with {confidence_level=} and {average=}"
         )
     several = kind == "segment"
-    chance = Chance.of_each(constraints, confidence_level, len(rows) if several else 1)
+    chance = chance_of_each(constraints, confidence_level, len(rows) if several else 1)
     options: dict[str, Any] = {"several": several, "smoothing": smoothing}
     works = (partial(solution, *each, problem, chance, average, **options) for each in rows)
     solutions = solve_all(kind, zip(names, works, strict=True))
@@ -400,7 +400,7 @@ def solution(
     score: Any,
     weight: Any,
     problem: CutProblem,
-    chance: Chance | None,
+    chance: ChanceConstraint | None,
     average: str | None = None,
     *,
     several: bool = False,

@@ -17,10 +17,10 @@ import narwhals as nw
 import numpy as np
 
 from argmaxf._base.validation import check_strictly_between, check_zero_division
-from argmaxf.constraints import Constraints
+from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.empirical.bins import NotLabelled
 from argmaxf.empirical.cuts import CutProblem, counted
-from argmaxf.empirical.guarantees import Chance, check_can_be_guaranteed
+from argmaxf.empirical.guarantees import chance_of_each, check_can_be_guaranteed
 from argmaxf.empirical.interval import WHY, interval_of_counts
 from argmaxf.empirical.labelled_sketch import LabelledSketch, add_rows, best_in, sketch_of_bins
 from argmaxf.empirical.threshold import Solution, Threshold, joined, solution, solve_all
@@ -273,15 +273,15 @@ class Search:
         self.rows.refuse_unknown(sketch.positives)
         return best_in(sketch, self.problem, self.rows.between).best
 
-    def _chance(self, segments: int, weight: Any) -> Chance | None:
+    def _chance(self, segments: int, weight: Any) -> ChanceConstraint | None:
         """Return what each segment must guarantee."""
         level, constraints = self.confidence_level, self.problem.constraints
         if level is not None:
             counted_weight = None if weight is None else weight[weight > 0.0]
             check_can_be_guaranteed(constraints, None, counted_weight, level)
-        return Chance.of_each(constraints, level, segments)
+        return chance_of_each(constraints, level, segments)
 
-    def _solution(self, columns: Any, chance: Chance | None) -> Solution:
+    def _solution(self, columns: Any, chance: ChanceConstraint | None) -> Solution:
         y, score, weight = columns
         several = self.rows.table.number is not None
         return solution(*counted(y == 1, score, weight), self.problem, chance, several=several)
@@ -327,7 +327,7 @@ class Search:
             segments = np.array(segments.tolist())
         return joined(segments, found, self.problem, self.confidence_level)
 
-    def _solved(self, columns: Any, chance: Chance | None) -> Solution:
+    def _solved(self, columns: Any, chance: ChanceConstraint | None) -> Solution:
         """Return the best threshold of a segment in memory, or in temporary files."""
         if not isinstance(columns[0], Spill):
             return self._solution(columns, chance)
