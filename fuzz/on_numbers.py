@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 import argmaxf
-from argmaxf.expected.sketch import bytes_of_table, groups_of_sketch, table_of_bytes
+from argmaxf.expected.sketch import groups_of_sketch, sketch_of_table
 from argmaxf.frames import decisions
 from fuzz import draw
 from fuzz.asking import error_of
@@ -108,11 +108,11 @@ def sketches(rng, folder):
     sketch = argmaxf.ProbabilitySketch.from_array(
         draw.probabilities(rng, int(rng.integers(1, 2_000)))
     )
-    table = table_of_bytes(sketch.to_bytes())
+    table = sketch._table.copy()
     used = np.flatnonzero(table[:, 0])
     row, column = int(rng.choice(used)), int(rng.integers(8))
     table[row, column] = (table[row, column] + rng.normal()) * 10 ** rng.uniform(-1, 3)
-    data = bytes_of_table(table)
+    data = sketch_of_table(table).to_bytes()
     assert argmaxf.ProbabilitySketch.from_bytes(sketch.to_bytes()).n == sketch.n
     try:
         found = argmaxf.ProbabilitySketch.from_bytes(data).decide()

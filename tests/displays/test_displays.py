@@ -169,6 +169,14 @@ def test_methods_are_compared_pairwise():
         MethodComparisonDisplay.of(y, {"good": good}, reference="best")
 
 
+def test_intervals_that_may_be_too_narrow_are_marked():
+    y = np.random.default_rng(0).random((60, 2)) < [0.5, 0.05]
+    few = MethodComparisonDisplay.from_predictions(y, {"a": y})
+    assert few.ax_.get_xlabel().endswith("with 95 % interval (may be too narrow)")
+    enough = MethodComparisonDisplay.from_predictions(y[:, 0], {"a": y[:, 0]})
+    assert enough.ax_.get_xlabel().endswith("with 95 % interval")
+
+
 def test_methods_from_estimators(data):
     X, y, model = data
     display = MethodComparisonDisplay.from_estimator({"plain": model}, X, y)

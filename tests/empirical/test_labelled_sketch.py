@@ -60,11 +60,11 @@ def test_refined_threshold_is_that_of_the_arrays(seed, measure, zero_division, h
 
     options = {"measure": measure, "zero_division": zero_division, **limits}
     expected = asked(lambda: maximize_empirical_f(y, score, sample_weight=weight, **options))
-    before, bins.HELD = bins.HELD, held
+    before, bins.MOST_SORTED = bins.MOST_SORTED, held
     try:
         found = asked(lambda: best_in(sketch, problem, between).best)
     finally:
-        bins.HELD = before
+        bins.MOST_SORTED = before
     np.testing.assert_equal(found, expected)
 
 

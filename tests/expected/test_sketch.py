@@ -149,7 +149,7 @@ def test_a_table_of_another_size_is_named():
 def test_only_a_sketch_is_merged():
     sketch = ProbabilitySketch.from_array([0.1])
     with pytest.raises(
-        TypeError, match="only a sketch can be merged, got list; add probabilities with"
+        TypeError, match="only a ProbabilitySketch can be merged, got list; update adds data"
     ):
         sketch.merge([0.5])
     assert sketch.n == 1

@@ -24,7 +24,7 @@ def held(request, monkeypatch):
     if request.param == "in batches":
         monkeypatch.setattr(labelled, "HELD", 50)
         monkeypatch.setattr(labelled, "PART", 90)
-        monkeypatch.setattr(bins, "HELD", 40)
+        monkeypatch.setattr(bins, "MOST_SORTED", 40)
     return request.param
 
 

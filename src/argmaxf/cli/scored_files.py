@@ -467,14 +467,14 @@ def _decide_sketch(files: list[str], problem: Problem, *, on_rows: bool) -> Deci
 
 def _read_sketch(path: Path) -> ProbabilitySketch | LabelledSketch:
     """Read a sketch of either kind; what is wrong with it is said with its name."""
-    from argmaxf.empirical.labelled_sketch import MAGIC, LabelledSketch
+    from argmaxf.empirical.labelled_sketch import LABELLED, LabelledSketch
     from argmaxf.expected.sketch import ProbabilitySketch
 
     if path.exists() and not path.is_file():  # a pipe without a writer would be waited for
         raise ValueError(f"{path}: must be a file")
     try:
         data = path.read_bytes()
-        kind = LabelledSketch if data.startswith(MAGIC) else ProbabilitySketch
+        kind = LabelledSketch if data.startswith(LABELLED) else ProbabilitySketch
         return kind.from_bytes(data)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

@@ -27,7 +27,7 @@ from argmaxf.comparison.ranking import (
     total_error,
 )
 from argmaxf.constraints import format_cost
-from argmaxf.empirical.interval import FEWEST, f_interval
+from argmaxf.empirical.interval import FEWEST_OF_EACH, f_interval
 from argmaxf.estimators.scores import last_step
 from argmaxf.estimators.shift import Distance
 from argmaxf.expected.values import expected_f
@@ -376,7 +376,7 @@ def interval_notes(
     yield (
         "The 95 % intervals may hold less often than stated: "
         f"{labels[rarest]!r} has only {how_many(int(kinds[few][rarest]), few)} in these rows, and "
-        f"intervals of a macro average need {FEWEST} of every label."
+        f"intervals of a macro average need {FEWEST_OF_EACH} of every label."
     )
 
 

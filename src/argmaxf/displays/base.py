@@ -208,11 +208,13 @@ def thinned(n: int, *keep: int) -> Ints:
     return np.unique(np.concatenate([even, early, keep]).astype(np.int64))
 
 
-def draw_lines(ax: Axes, x: Any, *lines: tuple[str, Any, str, str, float]) -> list[Any]:
+def draw_lines(
+    ax: Axes, x: Any, *lines: tuple[str, Any, str, str, float], **style: Any
+) -> list[Any]:
     """Draw curves over x, each given by its label, values, colour, style and width."""
     return [
-        ax.plot(x, y, color=color, ls=style, lw=width, label=label)[0]
-        for label, y, color, style, width in lines
+        ax.plot(x, y, color=color, ls=line, lw=width, label=label, **style)[0]
+        for label, y, color, line, width in lines
     ]
 
 

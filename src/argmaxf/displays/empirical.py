@@ -21,6 +21,7 @@ from argmaxf.displays.base import (
     ORANGE,
     VIOLET,
     MeasuredDisplay,
+    draw_lines,
     positives,
     thinned,
     tidy,
@@ -149,10 +150,8 @@ class EmpiricalFDisplay(MeasuredDisplay):
         *,
         beta: float = 1.0,
         measure: MeasureLike = "fbeta",
-        min_precision: float | None = None,
-        min_recall: float | None = None,
-        max_selected_rate: float | None = None,
         ax: Axes | None = None,
+        **limits: Any,
     ) -> Self:
         """Draw precision, recall and F_β of the thresholds between the bins of a sketch.
 
@@ -163,47 +162,45 @@ class EmpiricalFDisplay(MeasuredDisplay):
         beta : as in `Display`
         measure : str or Measure, default="fbeta"
             What is shown, as in `LabelledSketch.tune`.
-        min_precision, min_recall, max_selected_rate : as in `maximize_empirical_f`
         ax : as in `Display`
+        **limits : float
+            `min_precision`, `min_recall` and `max_selected_rate`, as in `LabelledSketch.tune`.
         """
-        asked = Constraints(min_precision, min_recall, max_selected_rate)
         options: dict[str, Any] = {"beta": beta, "measure": measure}
-        limited: dict[str, Any] = {**options, **asked.given()}
         selected = np.cumsum(sketch.bins.true + sketch.bins.false)
         return cls(
             score=sketch.bins.low[::-1],
             curve=sketch.curve(**options),
             rate=selected[::-1] / selected[-1],
-            best=sketch.tune(**limited),
-            constraints=asked,
+            best=sketch.tune(**options, **limits),
+            constraints=Constraints(**limits),
             **options,
         ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         """Draw the steps, the constraint region and the best threshold."""
         f, best, given = self.measure.title, self.best, self.constraints.given()
-        lines = [("precision", self.precision, GREEN, 1.2), ("recall", self.recall, ORANGE, 1.2)]
-        if "max_selected_rate" in given:
-            lines.append(("part selected", self.rate, VIOLET, 1.2))
-        lines.append((f, self.fbeta, BLUE, 2.0))
         last = len(self.score) - 1
         best_step = min(int(np.searchsorted(self.score, best.threshold)), last)
         shown = last - thinned(last + 1, last - best_step)[::-1]  # dense where scores are high
-        self.lines_ = [
-            ax.step(self.score[shown], y[shown], where="pre", color=color, lw=width, label=name)[0]
-            for name, y, color, width in lines
-        ]
+        self.lines_ = draw_lines(
+            ax,
+            self.score[shown],
+            ("precision", self.precision[shown], GREEN, "-", 1.2),
+            ("recall", self.recall[shown], ORANGE, "-", 1.2),
+            *[("part selected", self.rate[shown], VIOLET, "-", 1.2)]
+            * ("max_selected_rate" in given),
+            (f, self.fbeta[shown], BLUE, "-", 2.0),
+            drawstyle="steps-pre",
+        )
         for name, limit in given.items():
             self._draw_constraint(ax, name, limit, shown)
         ax.axvline(best.threshold, color=GREY, lw=1, ls="--")
         ax.plot([best.threshold], [best.value], "o", color=BLUE, zorder=3)
-        tidy(
-            ax,
-            xlabel="threshold: scores of at least this are predicted positive",
-            ylabel="value on these labels",
-            title=f"Best threshold {best.threshold:.3g}: {f} {best.value:.3f}, precision "
-            f"{best.precision:.3f}, recall {best.recall:.3f}",
-        )
+        found = f"{f} {best.value:.3f}, precision {best.precision:.3f}, recall {best.recall:.3f}"
+        title = f"Best threshold {best.threshold:.3g}: {found}"
+        xlabel = "threshold: scores of at least this are predicted positive"
+        tidy(ax, xlabel, "value on these labels", title)
         ax.set_ylim(0, 1.02)
         if len(ax.get_legend_handles_labels()[1]) > 4:  # there is no room among the curves
             below: dict[str, Any] = {"bbox_to_anchor": (0.5, 0.0), "borderaxespad": 3.6}
@@ -222,23 +219,17 @@ class EmpiricalFDisplay(MeasuredDisplay):
         missed = is_missed(found, limit)
         changes = np.flatnonzero(np.diff(missed))  # that is all that needs to be drawn
         ends = np.unique([0, *changes, *(changes + 1), len(missed) - 1])
-        label = f"{name} {side} {limit:g}"
-        fill(ends, 0, 1.02, missed, color=GREY, alpha=0.22, label=label)
+        fill(ends, 0, 1.02, missed, color=GREY, alpha=0.22, label=f"{name} {side} {limit:g}")
         ax.axhline(limit, color=GREY, lw=0.8, ls=":")
         if tested is None:
             return
         kept = ~np.isnan(tested) & ~is_missed(tested, limit)
         fill(shown, tested[shown], found[shown], kept, color=color, alpha=0.25)
         best = np.searchsorted(self.score, self.best.threshold)
-        ax.plot(  # a single threshold would have a band of no width
-            [self.best.threshold] * 2,
-            [tested[best], found[best]],
-            color=color,
-            lw=4,
-            alpha=0.5,
-            solid_capstyle="butt",
-            label=f"{name} guaranteed at confidence level {self.confidence_level:.4g}",
-        )
+        wide: dict[str, Any] = {"lw": 4, "alpha": 0.5, "solid_capstyle": "butt"}  # one threshold's
+        wide["label"] = f"{name} guaranteed at confidence level {self.confidence_level:.4g}"
+        at = [self.best.threshold] * 2
+        ax.plot(at, [tested[best], found[best]], color=color, **wide)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -317,11 +308,11 @@ class ReliabilityDisplay(MeasuredDisplay):
         count = np.bincount(which, minlength=n_bins)
         hits, mass = (np.bincount(which, weights=a, minlength=n_bins) for a in (y, p))
         counts = np.sum(y & chosen), np.sum(chosen), np.sum(y), len(y)
-        pairs = zip(hits.astype(int), count, strict=True)
         limits = [
-            binomtest(*pair).proportion_ci(method="wilson") if pair[1] else (np.nan, np.nan)
-            for pair in pairs
+            binomtest(int(hit), n).proportion_ci(method="wilson") if n else (np.nan, np.nan)
+            for hit, n in zip(hits, count, strict=True)
         ]
+        low, high = np.array(limits).T
         with np.errstate(invalid="ignore"):  # of empty bins
             predicted, observed = mass / count, hits / count
         return cls(
@@ -329,8 +320,8 @@ class ReliabilityDisplay(MeasuredDisplay):
             count=count,
             predicted=predicted,
             observed=observed,
-            low=np.array([low for low, _ in limits]),
-            high=np.array([high for _, high in limits]),
+            low=low,
+            high=high,
             expected=decision.expected,
             achieved=float(as_measure(measure, beta).value(*counts)),
             best=best.value,
@@ -347,29 +338,18 @@ class ReliabilityDisplay(MeasuredDisplay):
         bars = np.maximum([y - self.low[seen], self.high[seen] - y], 0.0)
         label = "observed, with 95 % interval"
         self.lines_ = [ax.errorbar(x, y, bars, fmt="o-", color=BLUE, capsize=3, label=label)]
-        ax.set_xlim(0, 1)
-        ax.set_ylim(-0.3, 1.02)
-        ax.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
-        f = self.measure.title
-        tidy(
-            ax,
-            xlabel="predicted probability",
-            ylabel="share of positives observed",
-            title=f"Expected {f} {self.expected:.3f}, achieved {self.achieved:.3f}; "
-            f"miscalibration costs at most {self.cost:.3f}",
-            legend="upper left",
-        )
+        ax.set(xlim=(0, 1), ylim=(-0.3, 1.02), yticks=[0, 0.25, 0.5, 0.75, 1.0])
+        f, cost = self.measure.title, f"miscalibration costs at most {self.cost:.3f}"
+        title = f"Expected {f} {self.expected:.3f}, achieved {self.achieved:.3f}; {cost}"
+        tidy(ax, "predicted probability", "share of positives observed", title, "upper left")
 
     def _draw_histogram(self, ax: Axes) -> None:
         """Draw how many rows each bin has, on a logarithmic scale, below the zero line."""
         height = np.log10(self.count + 1.0)
         height *= 0.2 / max(float(height.max()), 1e-9)
-        width = np.diff(self.edges)
-        ax.bar(self.edges[:-1], height, width, bottom=-0.29, align="edge", color=ORANGE, alpha=0.3)
-        for left, w, h, count in zip(self.edges[:-1], width, height, self.count, strict=True):
-            ax.text(
-                left + w / 2, -0.28 + h, _short(int(count)), ha="center", va="bottom", fontsize=7
-            )
+        style: dict[str, Any] = {"align": "edge", "color": ORANGE, "alpha": 0.3}
+        bars = ax.bar(self.edges[:-1], height, np.diff(self.edges), bottom=-0.29, **style)
+        ax.bar_label(bars, [_short(int(count)) for count in self.count], fontsize=7)
         ax.text(0.995, -0.03, "rows in each bin", ha="right", va="bottom", fontsize=7)
 
 
@@ -480,31 +460,22 @@ class MethodComparisonDisplay(MeasuredDisplay):
 
     def _draw(self, ax: Axes) -> None:
         """Draw each method's F and interval, its paired difference written beside it."""
-        f = self.measure.title
+        f, scores = self.measure.title, self.scores.values()
+        beside: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center"}
         for row, (name, score) in enumerate(self.scores.items()):
             color = ORANGE if name == self.reference else BLUE
             ax.plot([score.low, score.high], [row, row], color=color, lw=2.2, alpha=0.75)
             ax.plot([score.value], [row], "o", color=color)
             ax.text(score.value, row - 0.16, f"{score.value:.3f}", ha="center", va="bottom")
-            ax.text(1.02, row, self._beside(name), transform=ax.get_yaxis_transform(), va="center")
-        ax.text(
-            1.02,
-            -0.62,
-            f"difference to {_plain(self.reference)}",
-            transform=ax.get_yaxis_transform(),
-            va="center",
-            fontsize="small",
-            style="italic",
-        )
+            ax.text(1.02, row, self._beside(name), **beside)
+        head = f"difference to {_plain(self.reference)}"
+        ax.text(1.02, -0.62, head, fontsize="small", style="italic", **beside)
         ax.set_yticks(range(len(self.scores)), [_plain(name) for name in self.scores])
         ax.set_ylim(len(self.scores) - 0.5, -0.75)
-        tidy(
-            ax,
-            xlabel=f"{f} on rows not trained on, with {100 * self.confidence_level:g} % interval",
-            ylabel="",
-            title=self._title(f),
-            legend=None,
-        )
+        narrow = next((each.caveat for each in scores if each.caveat), "")
+        interval = f"{100 * self.confidence_level:g} % interval{narrow}"
+        xlabel = f"{f} on rows not trained on, with {interval}"
+        tidy(ax, xlabel, "", self._title(f), legend=None)
         ax.grid(visible=False, axis="y")
 
     def _beside(self, name: str) -> str:

@@ -101,7 +101,7 @@ class MonitorDisplay(Display):
         ax.set_ylim(0.0, min(1.0, ax.get_ylim()[1]))
         what = self.measure if of_f else "rate of positives"
         title = f"Predicted {what}" if of_f else "Rate of positives"
-        tidy(ax, xlabel="", ylabel=what, title=f"{title} by period", legend=False)
+        tidy(ax, "", what, f"{title} by period", legend=False)
         beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
         ax.legend(frameon=False, fontsize="small", **beside)
 

@@ -18,17 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
-from argmaxf.empirical.bin_kernels import count_labelled
-from argmaxf.empirical.cuts import NEAR, Counts, CutProblem, Cuts
+from argmaxf._base.compiled import kernel
+from argmaxf._base.validation import ones_unless
+from argmaxf.empirical.cuts import ROUNDING, Counts, CutProblem, Cuts
 from argmaxf.empirical.threshold import Solution, Threshold, thresholds
 from argmaxf.measures import MCC, FBeta
 
 FRACTION_BITS = 8
 SHIFT = 52 - FRACTION_BITS  # bits of a double that a bin does not look at
-FIRST = -(1 << (63 - SHIFT))  # the number of the lowest bin
 MOST_BINS = 1 << (64 - SHIFT)
-COLUMNS = 5  # rows, weight of positives, weight of negatives, lowest and highest score
-HELD = 1 << 22  # rows that are held to be sorted
+MOST_SORTED = 1 << 22  # rows that are held to be sorted
 
 
 class NotLabelled(Exception):
@@ -56,11 +55,9 @@ class Bins(NamedTuple):
     @classmethod
     def of_rows(cls, y: Any, score: Any, weight: Any) -> Bins:
         """Return one bin for each distinct score."""
-        ones = np.ones(score.size)
-        true = np.multiply(ones if weight is None else weight, y)
-        false = (ones if weight is None else weight) - true
-        score = score.astype(np.float64)
-        return cls(score, score, true, false, ones).grouped(score)
+        weight, score = ones_unless(weight, score.size), score.astype(np.float64)
+        true = weight * y
+        return cls(score, score, true, weight - true, np.ones(score.size)).grouped(score)
 
     def grouped(self, key: Any) -> Bins:
         """Return bins of equal keys as one."""
@@ -72,13 +69,13 @@ class Bins(NamedTuple):
         return Bins(*(f.reduceat(c[order], starts) if c.size else c for f, c in columns))
 
 
-EMPTY = Bins(*(np.zeros(0) for _ in range(COLUMNS)))
+EMPTY = Bins(*(np.zeros(0) for _ in Bins._fields))
 
 
 class Zoom(NamedTuple):
     """Which bins rows are counted in: those of so many bits less, from the first one on."""
 
-    first: int = FIRST
+    first: int = -MOST_BINS // 2
     size: int = MOST_BINS
     shift: int = SHIFT
 
@@ -91,7 +88,7 @@ class Zoom(NamedTuple):
 
     def table(self) -> Floats:
         """Return a table of empty bins, whose memory is not touched before it is used."""
-        return np.zeros((self.size, COLUMNS))
+        return np.zeros((self.size, len(EMPTY)))
 
     def add(self, table: Floats, y: Any, score: Any, weight: Any) -> None:
         """Count rows, all of them in these bins; raise NotLabelled if one has no label or score.
@@ -108,6 +105,31 @@ class Zoom(NamedTuple):
         """Return the bins of a table that are not empty."""
         rows, true, false, low, high = table[np.flatnonzero(table[:, 0])[::-1]].T
         return Bins(low, high, true, false, rows)
+
+
+@kernel
+def count_labelled(
+    y: Any, score: Any, bits: Any, weight: Any, first: Any, shift: Any, table: Any
+) -> Any:
+    """Add rows to the bins of a table; return how many cannot be used. Weights may be none.
+
+    A bin has its rows, the weights of positives and of negatives, the lowest and the highest score.
+    The bits of doubles, those of negative numbers but the sign turned round, are ordered as they.
+    """
+    bad = 0
+    for i in range(score.size):
+        s = score[i] + 0.0  # one zero only
+        w = weight[i] if weight.size else 1.0
+        if s != s or y[i] > 1 or not (0.0 <= w < np.inf):
+            bad += 1
+        elif w > 0.0:
+            number = bits[i] ^ ((bits[i] >> 63) & 0x7FFFFFFFFFFFFFFF) if s != 0.0 else 0
+            row = table[(number >> shift) - first]
+            row[3] = s if row[0] == 0.0 else min(row[3], s)
+            row[4] = s if row[0] == 0.0 else max(row[4], s)
+            row[0] += 1.0
+            row[1 if y[i] else 2] += w
+    return bad
 
 
 def numbers(score: Floats) -> Ints:
@@ -181,7 +203,7 @@ class BinSearch:
         with suppress(ValueError):  # a cut inside a bin may meet the constraints
             least = self.best().best.value
         bounds = self.bounds()
-        return (bounds > -np.inf) & (bounds >= least - NEAR * max(1.0, abs(least)))
+        return (bounds > -np.inf) & (bounds >= least - ROUNDING * max(1.0, abs(least)))
 
     def settled(self, between: Between) -> BinSearch:
         """Refine bins until none can hold a better cut than those between them."""
@@ -209,7 +231,7 @@ def refined(bins: Bins, chosen: Bools, between: Between) -> Bins:
     """Return the bins with the chosen ones divided: by score, or where these are many, finer."""
     wanted = bins.where(chosen)
     low, high = float(wanted.low[-1]), float(wanted.high[0])
-    if wanted.rows.sum() <= HELD:
+    if wanted.rows.sum() <= MOST_SORTED:
         found = Bins.of_rows(*_rows_of(wanted, between(low, high)))
         check_same(wanted, found)
     else:

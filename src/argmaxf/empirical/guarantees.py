@@ -211,9 +211,10 @@ def guaranteed_cuts(sample: Sample, chance: ChanceConstraint) -> tuple[Counts, F
         unit = 10.0 ** (math.floor(math.log10(rows)) - 1)  # an estimate: two digits, rounded up
         enough = f"{math.ceil(rows / unit) * unit:,.0f} rows"
         advice = f"about {enough} would be enough, if they are like these"
-    constraints, *levels = chance
+    constraints, confidence_level, joint = chance
+    asked = format_level("confidence level", confidence_level, joint)
     raise GuaranteeError(
-        f"{constraints} cannot be guaranteed at {format_level('confidence level', *levels)} from "
+        f"{constraints} cannot be guaranteed at {asked} from "
         f"{how_many(sample.y.size, 'labelled row')}; {advice}",
         rows,
     )

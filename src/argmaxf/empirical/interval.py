@@ -30,7 +30,9 @@ from argmaxf.empirical.threshold import maximize_empirical_f
 from argmaxf.measures import MEASURES, Interval, Measure, MeasureLike, as_measure
 
 WHY = "no interval is certain"
-FEWEST = 10  # positives and negatives of a label that the coverage of a macro interval needs
+FEWEST_OF_EACH = (
+    10  # positives and negatives of a label that the coverage of a macro interval needs
+)
 
 
 @with_entries_of(maximize_empirical_f)
@@ -112,7 +114,7 @@ def f_interval(
         float(np.sqrt(side @ correlation @ side)) / value.size
         for side in (np.maximum(value - low, 0.0), np.maximum(high - value, 0.0))
     )
-    enough = bool(np.minimum(counts[2], counts[3] - counts[2]).min() >= FEWEST)
+    enough = bool(np.minimum(counts[2], counts[3] - counts[2]).min() >= FEWEST_OF_EACH)
     return replace(_around(mean - below, mean, mean + above, chosen), reliable=enough)
 
 

@@ -1,13 +1,8 @@
-"""The mergeable summary of labelled scores, from which thresholds and curves come without the rows.
-
-The format of its bytes (docs/background/sketch-format.md) is versioned and checksummed, all numbers
-are little-endian.
-"""
+"""The mergeable summary of labelled scores: thresholds and curves without the rows."""
 
 from __future__ import annotations
 
 import struct
-import zlib
 from dataclasses import replace
 from typing import Any, Self
 
@@ -15,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Floats
+from argmaxf._base.mergeable import MOST_COUNTED, Mergeable
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_positives, as_scores, as_weights, check_zero_division
 from argmaxf.constraints import Constraints
@@ -29,15 +25,11 @@ from argmaxf.empirical.threshold import (
 )
 from argmaxf.measures import MeasureLike, as_measure
 
-MAGIC = b"argmaxl\n"
-VERSION = 1
-HEADER = struct.Struct("<8sHHI")  # magic, version, bytes of a score, bins that follow
-CHECKSUM = struct.Struct("<I")  # CRC-32 of everything before it
-MOST_COUNTED = 2.0**53  # beyond, a count of doubles is no longer exact
+LABELLED = b"argmaxl\n"  # how its bytes begin
 
 
 @with_entries_of(maximize_empirical_f)
-class LabelledSketch:
+class LabelledSketch(Mergeable):
     """A summary of labelled scores: merges by addition, tunes thresholds without the rows.
 
     Counts and weights of positives and negatives, and the lowest and highest score, in 256 bins for
@@ -54,6 +46,9 @@ class LabelledSketch:
     """
 
     __slots__ = ("_bins", "_kind", "_table")
+
+    _name, _what = LABELLED, ("a labelled sketch", "labelled rows")
+    _numbers = struct.Struct("<HI")  # bytes of a score, bins that follow
 
     def __init__(self) -> None:
         self._bins = EMPTY
@@ -122,43 +117,20 @@ class LabelledSketch:
     def bins(self) -> Bins:
         """The bins that hold rows, by falling score."""
         if self._table is not None:
-            self._add(Zoom().bins(self._table))
+            self._add_bins(Zoom().bins(self._table))
             self._table = None
         return self._bins
 
-    def _add(self, bins: Bins) -> None:
+    def _add_bins(self, bins: Bins) -> None:
         both = Bins(*map(np.append, self._bins, bins))
         self._bins = both.grouped(numbers(both.low) >> SHIFT)
 
-    def merge(self, other: LabelledSketch) -> Self:
-        """Add the rows of another sketch. Return the sketch.
-
-        Parameters
-        ----------
-        other : LabelledSketch
-            Another sketch.
-
-        Returns
-        -------
-        LabelledSketch
-            The sketch itself.
-        """
-        if not isinstance(other, LabelledSketch):
-            raise TypeError(f"only a LabelledSketch can be merged, got {type(other).__name__}")
-        self._add(other.bins)
+    def _add(self, other: Self) -> None:
+        self._add_bins(other.bins)
         self._kind = np.promote_types(self._kind, other._kind)
-        return self
-
-    def __add__(self, other: object) -> LabelledSketch:
-        if not isinstance(other, LabelledSketch):
-            return NotImplemented
-        return type(self)().merge(self).merge(other)
 
     def __repr__(self) -> str:
         return f"LabelledSketch(n={self.n}, positives={self.positives:.6g})"
-
-    def __reduce__(self) -> Any:
-        return type(self).from_bytes, (self.to_bytes(),)
 
     @property
     def n(self) -> int:
@@ -223,47 +195,21 @@ class LabelledSketch:
         low, high = (each.astype(self._kind) for each in self.bins[:2])
         return curve_of(problem.rated_to_all(self.bins.counts), low, high)
 
-    def to_bytes(self) -> bytes:
-        """Return the sketch as bytes: versioned, checksummed, 40 for each bin that holds rows."""
+    def _parts(self) -> tuple[tuple[int, ...], bytes]:
         bins = self.bins
-        head = HEADER.pack(MAGIC, VERSION, self._kind.itemsize, bins.low.size)
-        body = head + np.array(bins, "<f8").tobytes()
-        return body + CHECKSUM.pack(zlib.crc32(body))
+        return (self._kind.itemsize, bins.low.size), np.array(bins, "<f8").tobytes()
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read a sketch back; bytes cut short, altered or of another version are refused.
+    def _length(self, *numbers: int) -> int:
+        return 8 * len(EMPTY) * numbers[1]
 
-        Parameters
-        ----------
-        data : bytes
-            What `to_bytes` returned.
-
-        Returns
-        -------
-        LabelledSketch
-            The sketch.
-        """
-        data = bytes(data)
-        if len(data) < HEADER.size + CHECKSUM.size or not data.startswith(MAGIC):
-            raise ValueError(f"not a labelled sketch: {len(data)} bytes that start {data[:8]!r}")
-        _, version, kind, size = HEADER.unpack_from(data)
-        if version != VERSION:
-            raise ValueError(f"sketch version must be {VERSION}, got {version}")
-        length = HEADER.size + 8 * len(EMPTY) * size + CHECKSUM.size
-        if len(data) != length:
-            raise ValueError(
-                f"the sketch is truncated or altered: expected {length} bytes, got {len(data)}"
-            )
-        if CHECKSUM.unpack(data[-CHECKSUM.size :])[0] != zlib.crc32(data[: -CHECKSUM.size]):
-            raise ValueError("the sketch is altered: its checksum does not match")
-        table = np.frombuffer(data, "<f8", len(EMPTY) * size, HEADER.size).astype(np.float64)
-        bins = Bins(*table.reshape(len(EMPTY), size))
-        if kind not in (2, 4, 8) or not possible(bins):
-            raise ValueError("the sketch is altered: it holds numbers that no labelled rows have")
-        sketch = cls()
-        sketch._bins, sketch._kind = bins, np.dtype(f"f{kind}")
-        return sketch
+    def _read(self, body: bytes, *numbers: int) -> bool:
+        kind, size = numbers
+        table = np.frombuffer(body, "<f8").astype(np.float64)
+        self._bins = Bins(*table.reshape(len(EMPTY), size))
+        if kind not in (2, 4, 8) or not possible(self._bins):
+            return False
+        self._kind = np.dtype(f"f{kind}")
+        return True
 
 
 def sketch_of_bins(bins: Bins, kind: Any) -> LabelledSketch:

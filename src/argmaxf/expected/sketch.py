@@ -1,13 +1,8 @@
-"""The mergeable summary of any number of probabilities, built in one pass, and its bytes.
-
-The format of the bytes (docs/background/sketch-format.md) is versioned and checksummed, all numbers
-are little-endian.
-"""
+"""The mergeable summary of any number of probabilities, built in one pass."""
 
 from __future__ import annotations
 
 import struct
-import zlib
 from dataclasses import replace
 from typing import Self
 
@@ -15,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.mergeable import MOST_COUNTED, Mergeable
 from argmaxf._base.validation import (
     NotAProbability,
     as_real_array,
@@ -33,15 +29,10 @@ from argmaxf.expected.values import value_of_sets
 from argmaxf.measures import MeasureLike
 from argmaxf.problem import Problem
 
-MAGIC = b"argmaxf\n"
-VERSION = 1
-HEADER = struct.Struct("<8sHHII")  # magic, version, columns, rows of the table, rows that follow
-CHECKSUM = struct.Struct("<I")  # CRC-32 of everything before it
 POSSIBLE = 1e-9  # of N, for rounding: sums of a billion doubles are better than that
-MOST_COUNTED = 2.0**53  # beyond, a count of doubles is no longer exact
 
 
-class ProbabilitySketch:
+class ProbabilitySketch(Mergeable):
     """A summary of probabilities: fixed size, merges by addition, answers every β.
 
     Counts and power sums of the probabilities in 64 groups for each power of two. Expected values
@@ -61,6 +52,9 @@ class ProbabilitySketch:
     """
 
     __slots__ = ("_table",)
+
+    _name, _what = b"argmaxf\n", ("an argmaxf sketch", "probabilities")
+    _numbers = struct.Struct("<HII")  # columns, rows of the table, rows that follow
 
     def __init__(self) -> None:
         self._table = empty_table()
@@ -105,31 +99,8 @@ class ProbabilitySketch:
                 raise first_bad_probability("p", items) from None
         return self
 
-    def merge(self, other: ProbabilitySketch) -> Self:
-        """Add the items of another sketch. Return the sketch.
-
-        Parameters
-        ----------
-        other : ProbabilitySketch
-            Another sketch.
-
-        Returns
-        -------
-        ProbabilitySketch
-            The sketch itself.
-        """
-        if not isinstance(other, ProbabilitySketch):
-            raise TypeError(
-                f"only a sketch can be merged, got {type(other).__name__}; add probabilities "
-                "with update"
-            )
+    def _add(self, other: Self) -> None:
         self._table += other._table
-        return self
-
-    def __add__(self, other: object) -> ProbabilitySketch:
-        if not isinstance(other, ProbabilitySketch):
-            return NotImplemented
-        return type(self)().merge(self).merge(other)
 
     def __repr__(self) -> str:
         return f"ProbabilitySketch(n={self.n}, mean_positives={self.mean_positives:.6g})"
@@ -226,27 +197,29 @@ class ProbabilitySketch:
             raise ValueError(f"k must lie between 0 and n = {self.n}, got {k!r}")
         return value_of_sets(*_cut(groups, size), problem)
 
-    def to_bytes(self) -> bytes:
-        """Return the sketch as bytes: versioned, checksummed, at most half a megabyte."""
-        return bytes_of_table(self._table)
+    def _parts(self) -> tuple[tuple[int, ...], bytes]:
+        size, columns = self._table.shape
+        rows = np.flatnonzero(self._table[:, 0])  # groups without items are left out
+        body = rows.astype("<u4").tobytes() + self._table[rows].astype("<f8").tobytes()
+        return (columns, size, rows.size), body
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read a sketch back; bytes cut short, altered or of another version are refused.
+    def _length(self, *numbers: int) -> int:
+        columns, size, rows = numbers
+        if (size, columns) != self._table.shape:
+            size_of = "{} rows of {} columns".format
+            said = f"expected {size_of(*self._table.shape)}, got {size_of(size, columns)}"
+            raise ValueError(f"the sketch is altered: {said}")
+        return rows * (4 + 8 * columns)
 
-        Parameters
-        ----------
-        data : bytes
-            What `to_bytes` returned.
-
-        Returns
-        -------
-        ProbabilitySketch
-            The sketch.
-        """
-        sketch = cls()
-        sketch._table += table_of_bytes(bytes(data))
-        return sketch
+    def _read(self, body: bytes, *numbers: int) -> bool:
+        columns, _, size = numbers
+        rows = np.frombuffer(body, "<u4", size).astype(np.int64)
+        values = np.frombuffer(body, "<f8", size * columns, 4 * size).astype(np.float64)
+        values = values.reshape(size, columns)
+        if not possible(rows, values):
+            return False
+        self._table[rows] = values
+        return True
 
 
 def sketch_of_table(table: Floats) -> ProbabilitySketch:
@@ -290,49 +263,6 @@ def _cut(groups: Groups, k: float) -> tuple[Groups, Groups]:
 def _scaled(groups: Groups, share: Floats) -> Groups:
     kept = replace(groups, count=groups.count * share, moments=groups.moments * share[:, None])
     return kept[share > 0.0]
-
-
-def bytes_of_table(table: Floats) -> bytes:
-    """Return the table of a sketch as bytes; groups without items are left out."""
-    rows = np.flatnonzero(table[:, 0])
-    head = HEADER.pack(MAGIC, VERSION, table.shape[1], table.shape[0], rows.size)
-    body = head + rows.astype("<u4").tobytes() + table[rows].astype("<f8").tobytes()
-    return body + CHECKSUM.pack(zlib.crc32(body))
-
-
-def table_of_bytes(data: bytes) -> Floats:
-    """Return the table that was made into bytes, or say what is wrong with them."""
-    rows, values = _parsed(data)
-    table = empty_table()
-    table[rows] = values
-    return table
-
-
-def _parsed(data: bytes) -> tuple[np.ndarray, Floats]:
-    """Check bytes against the format; return the rows and their values."""
-    empty = empty_table()
-    if len(data) < HEADER.size + CHECKSUM.size or not data.startswith(MAGIC):
-        raise ValueError(f"not an argmaxf sketch: {len(data)} bytes that start {data[:8]!r}")
-    _, version, columns, table_rows, size = HEADER.unpack_from(data)
-    if version != VERSION:
-        raise ValueError(f"sketch version must be {VERSION}, got {version}")
-    length = HEADER.size + size * (4 + 8 * columns) + CHECKSUM.size
-    if len(data) != length:
-        raise ValueError(
-            f"the sketch is truncated or altered: expected {length} bytes, got {len(data)}"
-        )
-    if (table_rows, columns) != empty.shape:
-        size_of = "{} rows of {} columns".format
-        said = f"expected {size_of(*empty.shape)}, got {size_of(table_rows, columns)}"
-        raise ValueError(f"the sketch is altered: {said}")
-    if CHECKSUM.unpack(data[-CHECKSUM.size :])[0] != zlib.crc32(data[: -CHECKSUM.size]):
-        raise ValueError("the sketch is altered: its checksum does not match")
-    rows = np.frombuffer(data, "<u4", size, HEADER.size).astype(np.int64)
-    numbers = np.frombuffer(data, "<f8", size * columns, HEADER.size + 4 * size)
-    values = numbers.reshape(size, columns).astype(np.float64)
-    if not possible(rows, values):
-        raise ValueError("the sketch is altered: it holds numbers that no probabilities have")
-    return rows, values
 
 
 def possible(rows: Ints, values: Floats) -> bool:

@@ -260,9 +260,14 @@ class Interval(Shown):
     high: float
     reliable: bool = True
 
+    @property
+    def caveat(self) -> str:
+        """What stands behind an interval that is not reliable; empty for others."""
+        return "" if self.reliable else " (may be too narrow)"
+
     def __format__(self, form: str) -> str:
         value, low, high = (format(x, form or ".6g") for x in (self.value, self.low, self.high))
-        return f"{value} [{low}, {high}]{'' if self.reliable else ' (may be too narrow)'}"
+        return f"{value} [{low}, {high}]{self.caveat}"
 
     def __str__(self) -> str:
         return format(self)
