@@ -10,25 +10,17 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from argmaxf.expected import band, quadrature
 from argmaxf.torch import triton_rows as rows
 
 KERNELS = [value for name, value in vars(rows).items() if name in rows.KERNELS]
 CONSTANTS = {
-    **{name: getattr(rows, name) for name in ("BINS", "ONE", "SUMS", "PARTIAL", "RESULT")},
-    **{
-        name: getattr(rows, name)
-        for name in ("CAPACITY", "ITEMS", "NODES", "MOST_NODES", "LANES", "RUN", "FEW", "MANY")
-    },
-    **{name: getattr(quadrature, name) for name in ("RATIO", "TAIL", "FIRST", "STEP")},
-    "FLAT": band.FLAT,
-    "STEEPEST": band.STEEPEST,
-    "SHORT": 24,
-    "VECTOR_LANES": 8,
-    "AT_ONCE": 64,
+    "CAPACITY": rows.CAPACITY,
+    "MOST_NODES": rows.MOST_NODES,
+    "SUMS": 9,
+    "ITEMS": 64,
+    "LANES": 4096,
     "IS_SAMPLE": True,
     "IS_WHOLE": False,
-    "TABLE": 128,
     "KIND": tl.float32,
 }
 OTHERS = {
@@ -40,7 +32,6 @@ OTHERS = {
     "every": "i32",
     "nodes": "i32",
     "ends": "i32",
-    "terms": "i32",
 }
 
 

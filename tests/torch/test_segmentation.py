@@ -23,17 +23,21 @@ from tests.judges import curve_40_digits, definition, families, jaccard
 torch = pytest.importorskip("torch")
 
 from argmaxf import torch as for_torch  # noqa: E402
-from argmaxf.torch import passes, tensors  # noqa: E402
+from argmaxf.torch import exclusive, passes, tensors  # noqa: E402
 from argmaxf.torch.passes import node_sums, reciprocals  # noqa: E402
 from argmaxf.torch.tensors import best_masks, mask_values  # noqa: E402
+from tests.torch import plain_kernels  # noqa: E402
 
 torch.set_num_threads(1)  # the maps are small, and threads of a busy machine wait for each other
 
 
 @pytest.fixture(autouse=True, params=["passes"])
 def way(request, monkeypatch):
-    """Classes and ensembles on the CPU are decided as arrays: here as on other devices."""
-    monkeypatch.setattr(passes, "is_on_cpu", lambda pixels: request.param == "arrays")
+    """Classes and ensembles on the CPU are decided as arrays: here as on a GPU, too."""
+    if request.param == "passes":
+        monkeypatch.setattr(passes, "has_triton", lambda pixels: True)
+        monkeypatch.setattr(passes, "kernels", lambda: plain_kernels)
+        monkeypatch.setattr(exclusive, "SMALL", 0)
 
 
 def segment(p, **options):
@@ -92,7 +96,6 @@ def test_every_image_and_class_is_decided_as_by_numpy(name, dtype):
     same_decision(segment(p), by_numpy(p), p.shape)
 
 
-@pytest.mark.parametrize("way", ["passes"], indirect=True)
 @pytest.mark.parametrize(
     "name", ["blob", "softmax", "absent", "8-bit", "zeros and ones", "two clusters", "small"]
 )
@@ -222,6 +225,24 @@ def test_exclusive_classes_are_the_shared_rows_decision_with_its_bound():
     assert (some.labels[ignore] == -1).all()
     assert some.labels[~ignore].min() >= 0
     assert not some.masks[:, 0].any()
+
+
+@pytest.mark.parametrize("zero", [0.0, 1.0])
+@pytest.mark.parametrize("background", [True, False])
+def test_many_pixels_of_exclusive_classes_are_proven_by_passes(monkeypatch, background, zero):
+    """Not by the decision for arrays, whose value and bound judge the others."""
+    rng = np.random.default_rng(11)
+    p = torch.from_numpy(rng.dirichlet([1.0, 0.5, 0.2], 6_000).T[None].copy())
+    options = {"exclusive": True, "include_background": background, "zero_division": zero}
+    found = segment(p, tol=1e-5, **options)
+    with monkeypatch.context() as patched:
+        patched.setattr(exclusive, "decide_image", lambda *given: None)
+        truth = segment(p, tol=1e-7, **options)
+    monkeypatch.setattr(exclusive, "_decide_array", None)
+    again = segment(p, tol=1e-5, **options)
+    assert torch.equal(again.labels, found.labels)
+    assert found.mean.item() == pytest.approx(truth.mean.item(), rel=1e-5)
+    assert truth.mean.item() <= found.bound.item() <= found.mean.item() * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("way", ["passes", "arrays"], indirect=True)
@@ -451,6 +472,7 @@ def tilt_of(*w):
     return w, 1 - w
 
 
+@pytest.mark.parametrize("way", ["arrays"], indirect=True)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_sums_at_the_nodes_are_those_of_each_pixel(dtype):
     """By powers but for a few pixels, some of which are absent."""
@@ -469,13 +491,13 @@ def test_sums_at_the_nodes_are_those_of_each_pixel(dtype):
         np.testing.assert_allclose(found[r], np.stack(truth), rtol=1e-11)
 
 
+@pytest.mark.parametrize("way", ["arrays"], indirect=True)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-def test_compiled_reciprocals_are_those_of_plain_torch(monkeypatch, dtype):
+def test_compiled_reciprocals_are_those_of_plain_torch(dtype):
     p = torch.from_numpy(np.random.default_rng(5).beta(0.1, 1, (2, 900))).to(dtype)
     _, x = tilt_of([1e-6, 0.01, 0.5, 0.999], [0.2, 0.3, 0.75, 1 - 2**-20])
     scale = torch.rand(2, 4, dtype=torch.float64)
-    plain = reciprocals(p, scale, x)
-    monkeypatch.setattr(passes, "is_on_cpu", lambda pixels: True)
+    plain = plain_kernels.reciprocals(p, scale, x)
     np.testing.assert_allclose(reciprocals(p, scale, x), plain, rtol=1e-13)
 
 
@@ -491,7 +513,6 @@ def flat_maps():
     }
 
 
-@pytest.mark.parametrize("way", ["passes"], indirect=True)
 @pytest.mark.parametrize("measure", ["dice", "iou", FBeta(0.05)], ids=str)
 @pytest.mark.parametrize("name", flat_maps())
 def test_long_runs_of_equal_pixels(name, measure):

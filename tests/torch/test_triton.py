@@ -24,6 +24,7 @@ if not triton.knobs.runtime.interpret:
     pytest.skip("triton was imported before its interpreter was asked for", allow_module_level=True)
 
 from argmaxf.torch import triton_rows  # noqa: E402
+from tests.torch import plain_kernels  # noqa: E402
 
 torch.set_num_threads(1)
 # The interpreter computes what a GPU does in both branches of a `where`, aloud.
@@ -34,7 +35,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning"
 def kernels(monkeypatch):
     """Tensors on the CPU go through the kernels, as long rows do."""
     monkeypatch.setattr(passes, "has_triton", lambda pixels: True)
-    monkeypatch.setattr(passes, "is_on_cpu", lambda pixels: False)
 
 
 def segment(p, **options):
@@ -131,22 +131,18 @@ def test_the_first_of_equal_pixels_are_taken():
     np.testing.assert_array_equal(found.masks[0].numpy(), truth.selected)
 
 
-def test_sums_over_classes_are_those_of_plain_torch():
+def test_sums_over_pixels_are_those_of_plain_torch():
     generator = torch.Generator().manual_seed(3)
     numbers = {"generator": generator, "dtype": torch.float64}
-    p, price = torch.rand(3, 1500, **numbers), torch.rand(1500, **numbers)
-    series, nu = torch.rand(3, 4, 5, **numbers), torch.rand(3, 5, **numbers)
-    worth = sum(series[:, :, j, None] * p[:, None] ** (j + 1) for j in range(5)) - price
-    truth = [(worth - nu[:, i : i + 4, None]).clamp(min=0.0).sum(2) for i in (0, 1)]
-    found = triton_rows.excess(p, price, series, nu)
-    np.testing.assert_allclose(found, torch.stack(truth, 2), rtol=1e-12)
-    p[:, 100:] = -1.0  # not counted
-    w = torch.rand(3, 40, **numbers)
-    sums = passes.node_sums(p, w.numpy(), (1.0 - w).numpy())
-    d, tilt = p[:, :100, None], w[:, None]
-    pi = d * (1.0 - tilt) / (1.0 - d * tilt)
-    truth = torch.log1p(-d * tilt), pi, 1.0 - pi, pi * (1.0 - pi)
-    np.testing.assert_allclose(sums, torch.stack([v.sum(1) for v in truth], 1), rtol=1e-11)
+    p, price = torch.rand(2, 1100, **numbers), torch.rand(1100, **numbers)
+    scale, x, nu = (torch.rand(2, *shape, **numbers) for shape in ((4, 5), (5,), (5,)))
+    for name, given in [
+        ("reciprocals", (p, scale[:, 0], x)),
+        ("excess", (p, scale, x, price, nu)),
+        ("node_sums", (torch.where(p < 0.1, -1.0, p), 1.0 - x, x)),  # -1 is not counted
+    ]:
+        found, truth = (getattr(each, name)(*given) for each in (triton_rows, plain_kernels))
+        np.testing.assert_allclose(found, truth, rtol=1e-11)
 
 
 def test_classes_and_ensembles_go_through_the_kernels():

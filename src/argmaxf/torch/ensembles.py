@@ -24,7 +24,7 @@ from argmaxf.expected.dependent import maximize_expected_f_from_mixture
 from argmaxf.measures import Coefficients, Dice
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
-from argmaxf.torch.passes import RowNodes, none_there, pixel_logs, reciprocals
+from argmaxf.torch.passes import RowNodes, none_there, reciprocals
 from argmaxf.torch.sizes import ascend, best_size, mark_top
 from argmaxf.torch.tensors import Rows, as_array, best_masks, check_range, mask_values
 
@@ -58,7 +58,7 @@ def best_dice(p: Tensor, weight: Tensor, zero: float) -> tuple[Tensor, Tensor]:
     """
     members = Members.of(p, weight, zero, DICE)
     nodes = members.nodes
-    scale = DICE.c * weight[:, None] * nodes.weight * pixel_logs(p, nodes).exp() * nodes.x_in
+    scale = DICE.c * weight[:, None] * nodes.weight * nodes.logs(p).exp() * nodes.x_in
 
     def additions(t: float) -> Tensor:
         return reciprocals(p, scale * (-nodes.u * t).exp(), nodes.x_in).mul_(p).sum(0)
@@ -82,7 +82,7 @@ class Overlap(NamedTuple):
         """Sum up the pixels in and out of a mask."""
         nodes, k = members.nodes, int(chosen.sum())
         inside = (members.p * chosen).sum(1, dtype=torch.float64)
-        log_q = pixel_logs(members.p.masked_fill(chosen, 0.0), nodes)
+        log_q = nodes.logs(members.p.masked_fill(chosen, 0.0))
         scale = members.weight[:, None] * nodes.weight * log_q.exp()
         value = float((scale * (-nodes.u * k).exp() * inside[:, None]).sum()) if k else 0.0
         return cls(chosen, k, inside, scale, value)
@@ -138,7 +138,7 @@ def iou_bound(members: Members, value: float) -> float:
         return float(score.topk(stop - 1, sorted=False).values.sum())
 
     nothing = torch.zeros_like(nodes.u)
-    log_q = {1: pixel_logs(falling[:, 1:], nodes) if n > 1 else nothing, n + 1: nothing}
+    log_q = {1: nodes.logs(falling[:, 1:]) if n > 1 else nothing, n + 1: nothing}
     open_ranges = [(-bound(1, n + 1, log_q[1]), 1, n + 1)]
     for _ in range(RANGES):
         high, first, stop = open_ranges[0]
@@ -147,7 +147,7 @@ def iou_bound(members: Members, value: float) -> float:
         heapq.heappop(open_ranges)  # first: one of its parts may have a bound as high
         middle = min(max(math.isqrt(first * stop), first + 1), stop - 1)
         below = falling[:, middle:stop]
-        log_q[middle] = log_q[stop] + (pixel_logs(below, nodes) if below.shape[1] else 0.0)
+        log_q[middle] = log_q[stop] + (nodes.logs(below) if below.shape[1] else 0.0)
         for low, end in ((first, middle), (middle, stop)):
             heapq.heappush(open_ranges, (-bound(low, end, log_q[low]), low, end))
     return min(max(-open_ranges[0][0], value), 1.0)
@@ -160,7 +160,7 @@ def mixture_masks(maps: Tensor, weights: Floats, problem: Problem) -> tuple[Rows
     value is none.
     """
     check_range(maps)
-    by_array = problem.coefficients == DICE and passes.is_on_cpu(maps)
+    by_array = problem.coefficients == DICE and not passes.has_triton(maps)
     decide_set = _set_by_array if by_array else _set_in_place
     found = [decide_set(p, weights, problem) for p in maps.unbind(1)]
     *rows, bound = map(torch.stack, zip(*found, strict=True))

@@ -19,95 +19,58 @@ that about s pixels exceed it is nearly the maximum itself.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from argmaxf._base.arrays import Floats
 from argmaxf.expected.macro import maximize_expected_macro_f
 from argmaxf.measures import Dice
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
-from argmaxf.torch.passes import RowNodes, none_there, pixel_logs, reciprocals
+from argmaxf.torch.passes import ABSENT, RowNodes, none_there
 from argmaxf.torch.tensors import Rows, as_array, check_range, mask_values
 
 DICE = Dice().coefficients()
 NO_CLASS = -1
 SMALL = 1 << 13  # cells of an image that the decision for arrays solves to the end
 MEANS, DERIVATIVES = 10, 2  # steps of the iteration
-MOST_TERMS = 24  # of a power series in p; longer ones are summed node by node
-ROUNDS = 8  # of ranges of sizes, each halved where its bound is too high
+RANGES, NARROWEST = 24, 0.0015  # of sizes on both sides of one; as part of size and mean
 
 
 class Classes(NamedTuple):
-    """Some classes of an image: pixels, nodes, and what the empty set of each is worth."""
+    """The classes of an image: pixels, nodes, and what the empty set of each is worth."""
 
-    p: Tensor  # classes × pixels, in double precision
+    p: Tensor  # classes × pixels
     u: Tensor  # classes × nodes
-    w: Tensor
     x: Tensor
     log_a: Tensor  # log of c ω G / classes
-    terms: int  # of a series in p that has the sums over nodes; 0 where it would be long
+    nodes: RowNodes
+    nothing: Tensor
 
-    def series(self, scale: Tensor) -> Tensor:
-        """The coefficients of Σ_m scale_m π_im as a series in p, after the axes of `scale`."""
-        w, x = (v if scale.dim() == 2 else v[:, None] for v in (self.w, self.x))
-        powers = [scale * x]
-        for _ in range(self.terms - 1):
-            powers.append(powers[-1] * w)
-        return torch.stack([each.sum(-1) for each in powers], -1)
+    @classmethod
+    def of(cls, p: Tensor, zero: float) -> Classes:
+        """Choose nodes for every size of a class; `zero` is the value of 0/0."""
+        count, n = p.shape
+        nodes = RowNodes.of(p, np.ones(count), np.full(count, float(n)), DICE)
+        log_a = nodes.logs(p) + (DICE.c / count * nodes.weight).log()
+        return cls(p, nodes.u, nodes.x_in, log_a, nodes, zero / count * none_there(p))
 
-    def added(self, scale: Tensor, p: Tensor) -> Tensor:
-        """Σ_m scale_m π_im of pixels of each class."""
-        if not self.terms:
-            return reciprocals(p, scale * self.x, self.x).mul_(p)
-        first, *others = self.series(scale)[:, :, None].flip(1).unbind(1)
-        total = first * p
-        for each in others:
-            total.add_(each).mul_(p)
-        return total
+    def scale(self, size: Tensor) -> Tensor:
+        """a x e^{-u s} of each class, size s of it, and node."""
+        return self.x[:, None] * (self.log_a[:, None] - self.u[:, None] * size[:, :, None]).exp()
 
-    def tilted(self, own: Tensor) -> Tensor:
-        """Σ π over the pixels that are in each class, for each node."""
-        p = self.p * own
-        if not self.terms:
-            sums = passes.node_sums(p, self.w.cpu().numpy(), self.x.cpu().numpy())[:, 1]
-            return torch.from_numpy(sums.copy()).to(p.device)
-        return self.x * self.by_powers(p)
+    def added(self, size: Tensor) -> Tensor:
+        """Δ_i(s) of each pixel of each class, s its size."""
+        scale = self.scale(size[:, None])[:, 0]
+        return passes.reciprocals(self.p, scale, self.x).mul_(self.p)
 
-    def by_powers(self, p: Tensor) -> Tensor:
-        """Σ_j w^{j-1} Σ p^j."""
-        power, factor, total = p, torch.ones_like(self.w), torch.zeros_like(self.w)
-        for j in range(self.terms):
-            total += factor * power.sum(1)[:, None]
-            if j + 1 < self.terms:
-                power, factor = power * p, factor * self.w
-        return total
-
-
-def groups_of(d: Tensor) -> tuple[list[Classes], list[int]]:
-    """Return the classes of an image, those that are power series first, and their order."""
-    count, n = d.shape
-    nodes = RowNodes.of(d, np.ones(count), np.full(count, float(n)), DICE)
-    steepest = nodes.table[:, 2].max(1) * d.amax(1).cpu().numpy()
-    terms = np.ceil(-36.0 / np.log(np.minimum(np.maximum(steepest, 1e-9), 0.999))).astype(int)
-    is_short = terms <= MOST_TERMS
-    found = []
-    for which in (np.flatnonzero(is_short), np.flatnonzero(~is_short)):
-        if which.size:
-            rows = slice(None) if which.size == count else which.tolist()
-            p, given = (
-                d[rows],
-                RowNodes(nodes.table[which], nodes.most[which], *(v[rows] for v in nodes[2:])),
-            )
-            log_g = pixel_logs(p, given)
-            log_a = log_g + (DICE.c / count * given.weight).log()
-            size = int(terms[which].max()) if is_short[which[0]] else 0
-            found.append(Classes(p, given.u, given.w_in, given.x_in, log_a, size))
-    return found, [*np.flatnonzero(is_short).tolist(), *np.flatnonzero(~is_short).tolist()]
+    def gains(self, size: Tensor, pi: Tensor) -> Tensor:
+        """What each class gains by each pixel: the derivative of its value."""
+        size = size.clamp(min=1.0)
+        now = (self.log_a - self.u * size[:, None]).exp()
+        return self.added(size) - (now * self.u * pi).sum(1)[:, None]
 
 
 class Labelled(NamedTuple):
@@ -115,32 +78,18 @@ class Labelled(NamedTuple):
 
     labels: Tensor
     size: Tensor
-    pi: list[Tensor]  # Σ π of each class, for each node, by groups
+    pi: Tensor  # Σ π of each class, for each node
     value: float
 
     @classmethod
-    def of(cls, groups: list[Classes], labels: Tensor, nothing: Tensor) -> Labelled:
+    def of(cls, classes: Classes, labels: Tensor) -> Labelled:
         """Sum up the pixels of each class."""
-        own = labels == torch.arange(len(nothing), device=labels.device)[:, None]
-        size, pi, values, start = own.sum(1).double(), [], [], 0
-        for each in groups:
-            here = slice(start, start + len(each.p))
-            pi.append(each.tilted(own[here]))
-            now = (each.log_a - each.u * size[here, None]).exp()
-            values.append((now * pi[-1]).sum(1))
-            start = here.stop
-        worth = torch.where(size > 0, torch.cat(values), nothing)
+        own = labels == torch.arange(len(classes.p), device=labels.device)[:, None]
+        size, mine = own.sum(1).double(), classes.p.masked_fill(~own, ABSENT)
+        pi = torch.from_numpy(classes.nodes.sums(mine, inside=True)[:, 1]).to(labels.device)
+        value = ((classes.log_a - classes.u * size[:, None]).exp() * pi).sum(1)
+        worth = torch.where(size > 0, value, classes.nothing)
         return cls(labels, size, pi, float(worth.sum()))
-
-
-def derivatives(groups: list[Classes], size: Tensor, pi: list[Tensor]) -> Tensor:
-    """What each class gains by each pixel."""
-    found, start = [], 0
-    for each, own in zip(groups, pi, strict=True):
-        now = (each.log_a - each.u * size[start : start + len(each.p), None].clamp(min=1.0)).exp()
-        found.append(each.added(now, each.p) - (now * each.u * own).sum(1)[:, None])
-        start += len(each.p)
-    return found[0] if len(found) == 1 else torch.cat(found)
 
 
 def by_means(p: Tensor, everywhere: bool) -> Tensor:
@@ -170,111 +119,67 @@ def decide_image(
 
     None where the gap stays above `tol`.
     """
-    count = len(p)
-    groups, order = groups_of(p.double())
-    d = torch.cat([each.p for each in groups])
-    nothing = (
-        zero / count * none_there(d) if zero else torch.zeros(count, dtype=d.dtype, device=d.device)
-    )
-    labels = by_means(p[order] if order != list(range(count)) else p, everywhere)
-    best = state = Labelled.of(groups, labels, nothing)
-    size, pi, best_gain = state.size, state.pi, derivatives(groups, state.size, state.pi)
-    gain = best_gain
-    for step in range(DERIVATIVES):
-        gain = derivatives(groups, size, pi) if step else gain
-        top, labels = gain.max(0)
-        labels = labels if everywhere else torch.where(top > 0.0, labels, NO_CLASS)
-        state = Labelled.of(groups, labels, nothing)
-        if step == 0 or state.value > best.value:
-            best, best_gain = state, gain
-        size = torch.lerp(size, state.size, 0.6)
-        pi = [torch.lerp(old, new, 0.6) for old, new in zip(pi, state.pi, strict=True)]
-    price = prices(best_gain, everywhere)
-    bound, start = float(price.sum()), 0
-    slack = 0.7 * tol * best.value / count
-    for each in groups:
-        here = slice(start, start + len(each.p))
-        bound += highest(each, price, best.size[here], nothing[here], slack)
-        start = here.stop
-    if bound - best.value > tol * bound:
-        return None
-    back = torch.tensor([*order, NO_CLASS], device=p.device)
-    return back[best.labels], max(bound, best.value)
+    classes = Classes.of(p, zero)
+    state = Labelled.of(classes, by_means(p, everywhere))
+    best, price, size, pi = None, torch.empty(0), state.size, state.pi
+    for _ in range(DERIVATIVES):
+        gain = classes.gains(size, pi)
+        top, winner = gain.max(0)
+        labels = winner if everywhere else torch.where(top > 0.0, winner, NO_CLASS)
+        state = Labelled.of(classes, labels)
+        if best is None or state.value > best.value:
+            best, price = state, prices(gain, winner, everywhere)
+        size, pi = torch.lerp(size, state.size, 0.6), torch.lerp(pi, state.pi, 0.6)
+    assert best is not None
+    bound = float(price.sum()) + highest(classes, price, best.size, tol)
+    return None if bound - best.value > tol * bound else (best.labels, max(bound, best.value))
 
 
-def prices(gain: Tensor, everywhere: bool) -> Tensor:
+def prices(gain: Tensor, labels: Tensor, everywhere: bool) -> Tensor:
     """Prices midway between the highest two gains; to have no class gains nothing, if allowed."""
-    if len(gain) == 1:
-        gain = torch.cat([gain, gain - 2.0 * gain.abs() - 1e-9])
-    first, second = gain.topk(2, 0).values
-    if not everywhere:
-        second = torch.maximum(second.clamp(min=0.0), -first)  # a price is not negative
-    middle: Tensor = (first + second) / 2.0
-    return middle
-
-
-def highest(classes: Classes, price: Tensor, size: Tensor, nothing: Tensor, slack: float) -> float:
-    """Bound what any sets of some classes can be worth less their prices, all together.
-
-    Sizes are looked at in ranges, each with its own ν, which are finer near the given ones.
-    """
-    count, n = classes.p.shape
-    near = size.cpu().numpy().clip(1, n)
-    now = (classes.log_a - classes.u * size.clamp(min=1.0)[:, None]).exp()
-    order = (classes.added(now, classes.p) - price).argsort(1, descending=True)
-    mean = classes.p.sum(1).cpu().numpy()
-    steps = 0.0015 * 1.5 ** np.arange(18)[None] * (near + mean)[:, None]
-    ends = np.concatenate([near[:, None] - steps[:, ::-1], near[:, None] + steps], 1)
-    ends = np.concatenate([np.ones((count, 1)), ends, np.full((count, 1), float(n))], 1)
-    ends = np.sort(np.rint(ends).clip(1, n), 1)
-    own = bounds_at(classes, price, order, np.repeat(near[:, None], 2, 1))[:, 0, 1]
-    done: Floats = nothing.cpu().numpy()
-    enough, is_open = np.maximum(own, done) + slack, np.ones((count, ends.shape[1] - 1), np.bool_)
-    for left in reversed(range(ROUNDS)):
-        at = bounds_at(classes, price, order, ends)  # classes × ends × (to the left, to the right)
-        each = np.where(is_open, np.maximum(at[:, :-1, 1], at[:, 1:, 0]), -math.inf)
-        fails = (each > enough[:, None]) & (np.diff(ends, axis=1) > 1.0) & (left > 0)
-        done = np.maximum(done, np.where(fails, -math.inf, each).max(1))
-        if not fails.any():
-            break
-        new = np.repeat(near[:, None], 3 * int(fails.sum(1).max()), 1)
-        is_open = np.zeros((count, new.shape[1] - 1), np.bool_)
-        for c, failing in enumerate(fails):
-            first, last = ends[c, :-1][failing], ends[c, 1:][failing]
-            halves = np.stack([first, np.floor((first + last) / 2.0), last], 1).ravel()
-            new[c, : halves.size] = halves
-            is_open[c, : halves.size] = (np.arange(halves.size) % 3 < 2)[: new.shape[1] - 1]
-        ends = new
-    return float(done.sum())
-
-
-def bounds_at(classes: Classes, price: Tensor, order: Tensor, ends: Floats) -> Floats:
-    """Bound sets of some sizes, by the ν of the range before each and of the range after it."""
-    device = price.device
-    sizes = torch.from_numpy(ends).to(device)
-    middle = ((sizes[:, 1:] + sizes[:, :-1]) / 2.0).floor()
-    item = order.gather(1, middle.long() - 1)
-    scale = (classes.log_a[:, None] - classes.u[:, None] * middle[:, :, None]).exp()
-    own = classes.p.gather(1, item)[:, :, None]
-    t = torch.where(
-        own < 0.5,
-        1.0 - own * classes.w[:, None],
-        classes.x[:, None] + (1.0 - own) * classes.w[:, None],
-    )
-    nu = (scale * own * classes.x[:, None] / t).sum(2) - price[item]
-    nu = torch.cat([nu[:, :1], nu, nu[:, -1:]], 1)
-    scales = (classes.log_a[:, None] - classes.u[:, None] * sizes[:, :, None]).exp()
-    if classes.terms and passes.has_triton(price):
-        total = passes.kernels().excess(classes.p, price, classes.series(scales), nu)
+    first = gain.amax(0)
+    others = gain.scatter(0, labels[None], -torch.inf).amax(0)
+    if everywhere:
+        second = torch.maximum(others, first - 2.0 * first.abs() - 1e-9)  # if there is no other
     else:
-        worth = (classes.added(scale, classes.p).sub_(price) for scale in scales.unbind(1))
-        over = [
-            torch.stack([(d - nu[:, e + i, None]).clamp_(min=0.0).sum(1) for i in (0, 1)], 1)
-            for e, d in enumerate(worth)
-        ]
-        total = torch.stack(over, 1)
-    total = total + torch.stack([nu[:, :-1] * sizes, nu[:, 1:] * sizes], 2)
-    return total.cpu().numpy()  # type: ignore[no-any-return]
+        second = torch.maximum(others.clamp(min=0.0), -first)  # a price is not negative
+    return (first + second) / 2.0
+
+
+def highest(classes: Classes, price: Tensor, size: Tensor, tol: float) -> float:
+    """Bound what any sets of the classes can be worth less their prices, all together.
+
+    Sizes are looked at in ranges, which are narrow near the given ones, each with its own ν: the
+    item in whose place its middle is, judged by some of the items.
+    """
+    n, near = classes.p.shape[1], size.clamp(min=1.0)[:, None]
+    widest = near + classes.p.sum(1, dtype=torch.float64)[:, None]
+    narrowest = NARROWEST * min(1.0, max(tol, 1e-12) / 1e-5) ** 0.5
+    sizes = around(near, narrowest * widest, n, RANGES)
+    rank = around(near, torch.ones_like(near), n, 4 * RANGES)
+    middle = ((sizes[:, 1:] + sizes[:, :-1]) / 2.0).floor()
+    order = (classes.added(near[:, 0]) - price).argsort(1, descending=True)
+    item = order.gather(1, rank.long() - 1)
+    own, x = classes.p.gather(1, item)[:, None, :, None].double(), classes.x[:, None, None]
+    worth = (classes.scale(middle)[:, :, None] * own / (1.0 - own + own * x)).sum(3)
+    worth, place = (worth - price[item][:, None]).sort(2, descending=True)
+    ends = torch.cat([0.0 * near, (rank[:, 1:] + rank[:, :-1]) / 2.0, 0.0 * near + n], 1)
+    reached = ends.diff(dim=1)[:, None].expand_as(worth).gather(2, place).cumsum(2)
+    reached = (reached >= middle[:, :, None] - 0.5).int().argmax(2, keepdim=True)
+    nu = worth.gather(2, reached)[:, :, 0]
+    nu = torch.cat([nu[:, :1], nu, nu[:, -1:]], 1)
+    over = passes.kernels().excess(classes.p, classes.scale(sizes), classes.x, price, nu)
+    before, after = over[:, :, 0] + nu[:, :-1] * sizes, over[:, :, 1] + nu[:, 1:] * sizes
+    each = torch.maximum(after[:, :-1], before[:, 1:]).amax(1)
+    return float(torch.maximum(each, classes.nothing).sum())
+
+
+def around(near: Tensor, least: Tensor, n: int, count: int) -> Tensor:
+    """Whole numbers from 1 to n, so many on both sides of given ones, by geometric steps."""
+    share = torch.linspace(0.0, 1.0, count, dtype=near.dtype, device=near.device)
+    low, high = (least * (end / least).clamp(min=1.0) ** share for end in (near, n - near))
+    ends = torch.ones_like(near), near - low.flip(1), near, near + high, 0.0 * near + n
+    return torch.cat(ends, 1).round().clamp(1, n)
 
 
 def assign_classes(
@@ -291,7 +196,7 @@ def assign_classes(
         cells, best = pixels[:, where], zero  # of an image whose pixels are all ignored
         if cells.shape[1]:
             check_range(cells)
-            by_array = passes.is_on_cpu(cells) or cells.numel() <= SMALL
+            by_array = not passes.has_triton(cells) or cells.numel() <= SMALL
             found = None if by_array else decide_image(cells, zero, everywhere, tol)
             labels[image, where], best = found or _decide_array(cells, zero, everywhere, tol)
         bound.append(best)

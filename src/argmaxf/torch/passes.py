@@ -1,12 +1,11 @@
-r"""Sums over rows of pixels at the nodes of the quadrature, on any device.
+r"""Sums over rows of pixels at the nodes of the quadrature.
 
-On the CPU compiled loops sum up the tensor's own memory; elsewhere torch does, some pixels at a
-time, in double precision and in a fixed order, so that two runs agree bit for bit.
+Compiled loops sum up tensors of the CPU, Triton kernels those of NVIDIA GPUs, in double precision
+and in a fixed order, so that two runs agree bit for bit. Other tensors are copied to the CPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -24,11 +23,6 @@ from argmaxf.measures import Coefficients
 ABSENT = -1.0  # no probability: a pixel that is in no sum
 
 
-def is_on_cpu(p: Tensor) -> bool:
-    """Whether the compiled loops for arrays can have the pixels."""
-    return p.device.type == "cpu"
-
-
 def has_triton(p: Tensor) -> bool:
     """Whether the pixels are on an NVIDIA GPU, and Triton is there."""
     return p.is_cuda and find_spec("triton") is not None
@@ -37,13 +31,6 @@ def has_triton(p: Tensor) -> bool:
 def kernels() -> Any:
     """Return the kernels for NVIDIA GPUs."""
     return import_module("argmaxf.torch.triton_rows")
-
-
-def parts_of(p: Tensor, width: int = 1) -> Iterator[Tensor]:
-    """Yield some pixels of all rows after others, about 2²¹ / width, in double precision."""
-    at_once = (1 << 21) // width
-    for part in torch.split(p, max(1, at_once // max(len(p), 1)), 1):
-        yield part.double()
 
 
 class RowNodes(NamedTuple):
@@ -73,6 +60,15 @@ class RowNodes(NamedTuple):
         for row, each in zip(table, found, strict=True):
             row[:, : each.shape[1]] = each
         return cls(table, np.array(positives), *torch.from_numpy(table).to(p.device).unbind(1))
+
+    def sums(self, p: Tensor, inside: bool = False) -> Floats:
+        """Return `node_sums` of pixels that are outside of a set, or inside."""
+        w, x = (self.table[:, 2:4] if inside else self.table[:, 4:]).swapaxes(0, 1)
+        return node_sums(p, np.ascontiguousarray(w), np.ascontiguousarray(x))
+
+    def logs(self, p: Tensor) -> Tensor:
+        """Return Σ log(1 - p w_out) over the pixels of each row, at each node."""
+        return torch.from_numpy(self.sums(p)[:, 0].copy()).to(p.device)
 
 
 def node_sums(p: Tensor, w: Floats, x: Floats) -> Floats:
@@ -105,20 +101,11 @@ def node_sums(p: Tensor, w: Floats, x: Floats) -> Floats:
     return out
 
 
-def pixel_logs(p: Tensor, nodes: RowNodes) -> Tensor:
-    """Σ log(1 - p w_out) over the pixels of each row, at each node."""
-    found = node_sums(p, nodes.table[:, 4].copy(), nodes.table[:, 5].copy())[:, 0]
-    return torch.from_numpy(np.ascontiguousarray(found)).to(p.device)
-
-
 def reciprocals(p: Tensor, scale: Tensor, x: Tensor) -> Tensor:
     """Σ_m scale_m / (1 - p w_m) for each pixel of each row, x = 1 - w."""
-    if not is_on_cpu(p):
-        found = []
-        for d in parts_of(p, scale.shape[1]):
-            d = d[:, :, None]
-            found.append((scale[:, None] / torch.addcmul(1.0 - d, d, x[:, None])).sum(2))
-        return torch.cat(found, 1)
+    if has_triton(p):
+        found: Tensor = kernels().reciprocals(p, scale, x)
+        return found
     from argmaxf.expected import dependent_kernels
 
     work = 16  # a pixel costs about as much as so many in a pass over an array
@@ -136,7 +123,4 @@ def reciprocals(p: Tensor, scale: Tensor, x: Tensor) -> Tensor:
 
 def none_there(p: Tensor) -> Tensor:
     """P(S = 0) = Π (1 - p) of each row."""
-    log = torch.zeros(len(p), dtype=torch.float64, device=p.device)
-    for d in parts_of(p):
-        log += torch.log1p(-d).sum(1)
-    return log.exp()
+    return torch.log1p(-p.double()).sum(1).exp()

@@ -21,7 +21,7 @@ from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.maximize import decide_each_row
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
-from argmaxf.torch.passes import ABSENT, RowNodes, node_sums, none_there
+from argmaxf.torch.passes import ABSENT, RowNodes, none_there
 
 KINDS = torch.float64, torch.float32, torch.float16, torch.bfloat16  # that the passes take
 
@@ -130,14 +130,13 @@ def mask_values(p: Tensor, chosen: Tensor, problem: Problem) -> tuple[Tensor, Te
 
     check_range(p)
     c, k = problem.coefficients, chosen.sum(1).cpu().numpy().astype(np.float64)
-    table = RowNodes.of(p, k if c.s1 > 0.0 else np.maximum(k, 1.0), k, c).table
-    _, _, w_in, x_in, w_out, x_out = np.ascontiguousarray(table.swapaxes(0, 1))
-    inside = node_sums(p.masked_fill(~chosen, ABSENT), w_in, x_in)
-    outside = node_sums(p.masked_fill(chosen, ABSENT), w_out, x_out)
+    nodes = RowNodes.of(p, k if c.s1 > 0.0 else np.maximum(k, 1.0), k, c)
+    inside = nodes.sums(p.masked_fill(~chosen, ABSENT), inside=True)
+    outside = nodes.sums(p.masked_fill(chosen, ABSENT))
     ratio = type(c)(*map(float, c))
-    each_row = zip(k.tolist(), inside, outside, table, strict=True)
+    each_row = zip(k.tolist(), inside, outside, nodes.table, strict=True)
     value = band_kernels.value_and_spread.compiled
-    found = [value(*sums, 0.0, nodes, ratio) for *sums, nodes in each_row]
+    found = [value(*sums, 0.0, table, ratio) for *sums, table in each_row]
     mean, std = torch.tensor(found, dtype=torch.float64, device=p.device).unbind(1)
     if c.s1 == 0.0 and not k.all():
         # The empty set is worth 0/0 if there is no positive, or none that counts, and else 0

@@ -31,28 +31,14 @@ import triton.language as tl
 from torch import Tensor
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected.band import FLAT, STEEPEST
-from argmaxf.expected.pass_kernels import BINS, ONE, SUMS
-from argmaxf.expected.quadrature import (
-    FIRST,
-    RATIO,
-    SHAPE,
-    SHAPE_WEIGHT,
-    SHORT_NODES,
-    SHORT_WEIGHT,
-    STEP,
-    TAIL,
-    VECTOR_LANES,
-)
+from argmaxf.expected import band, pass_kernels, quadrature
 from argmaxf.problem import Problem
 
 CAPACITY, WHOLE = 4096, 256  # pixels of a band, at most; of a row that is all band
 AT_ONCE = 1 << 22  # pixels of the bands of rows that are decided together
 SAMPLED = 1 << 13  # pixels of a row that are counted first, or one in 64
-LANES, PART, PARTS = 1024, 8192, 1024  # read at a time; of a program at least; of a row at most
-MANY, FEW, RUN = 4096, 256, 256  # counted at a time, summed; neighbours that a sample has together
-ITEMS, NODES, MOST_NODES = 64, 32, 128  # of a band, looked at together; in all
-STATE, PARTIAL, RESULT = 8, 32, 6  # numbers kept for each row, and part of it
+PART, PARTS = 8192, 1024  # pixels of a program at least; programs of a row at most
+MOST_NODES = 128
 MOST_PLANS = 16  # shapes that are remembered
 KINDS = {
     torch.float64: tl.float64,
@@ -62,15 +48,27 @@ KINDS = {
 }
 KERNELS = (
     *("_short", "_count", "_guess", "_above", "_narrow", "_wide", "_around", "_gather"),
-    *("_decide", "_mark", "_node_sums", "_excess"),
+    *("_decide", "_mark", "_node_sums", "_reciprocals", "_excess"),
 )
+# Constants of the kernels; the interpreter wants tensors to stand before them
+LANES = tl.constexpr(1024)  # pixels read at a time
+MANY, FEW, RUN = map(tl.constexpr, (4096, 256, 256))  # counted, summed; neighbours of a sample
+ITEMS, NODES, PARTS_AT_ONCE = map(tl.constexpr, (64, 32, 64))  # looked at together
+STATE, PARTIAL, RESULT = map(tl.constexpr, (8, 32, 6))  # numbers of a row, of a part; the result
+BINS, ONE = tl.constexpr(pass_kernels.BINS), tl.constexpr(pass_kernels.ONE)
+FLAT, STEEPEST = tl.constexpr(band.FLAT), tl.constexpr(band.STEEPEST)
+SHORT, TABLE = tl.constexpr(len(quadrature.SHORT_NODES)), tl.constexpr(MOST_NODES)
+RATIO, TAIL = tl.constexpr(quadrature.RATIO), tl.constexpr(quadrature.TAIL)
+FIRST, STEP = tl.constexpr(quadrature.FIRST), tl.constexpr(quadrature.STEP)
+VECTOR_LANES = tl.constexpr(quadrature.VECTOR_LANES)
 
 
 @lru_cache(maxsize=8)
 def _rules(device: torch.device) -> Tensor:
     """Return both quadrature rules, nodes before weights; the short one comes first."""
-    rules = SHORT_NODES, SHORT_WEIGHT, SHAPE[:MOST_NODES], SHAPE_WEIGHT[:MOST_NODES]
-    return torch.from_numpy(np.concatenate(rules)).to(device)
+    long_rule = quadrature.SHAPE[:MOST_NODES], quadrature.SHAPE_WEIGHT[:MOST_NODES]
+    rules = np.concatenate([quadrature.SHORT_NODES, quadrature.SHORT_WEIGHT, *long_rule])
+    return torch.from_numpy(rules).to(device)
 
 
 def decide(p: Tensor, problem: Problem) -> tuple[Tensor, Tensor, Floats]:
@@ -101,10 +99,10 @@ class Plan:
         device, on_gpu = p.device, p.is_cuda
         self.p_type, (self.rows, self.n) = KINDS[p.dtype], p.shape
         self.rule = torch.tensor(given, dtype=torch.float64, device=device)
-        self.result = torch.empty(self.rows, RESULT, dtype=torch.float64, device=device)
+        self.result = torch.empty(self.rows, RESULT.value, dtype=torch.float64, device=device)
         self.where = torch.empty(2, dtype=torch.int64, device=device)
         self.where_host = torch.empty(2, dtype=torch.int64, pin_memory=on_gpu)
-        self.host = torch.empty(self.rows, RESULT, dtype=torch.float64, pin_memory=on_gpu)
+        self.host = torch.empty(self.rows, RESULT.value, dtype=torch.float64, pin_memory=on_gpu)
         self.graph, self.runs = torch.cuda.CUDAGraph() if on_gpu else None, 0
 
     def run(self, p: Tensor, masks: Tensor) -> tuple[Tensor, Floats]:
@@ -133,53 +131,64 @@ class Plan:
         step = max(1, AT_ONCE // capacity)
         for first in range(0, self.rows, step):
             self.launch_rows(first, min(step, self.rows - first), capacity)
-        part = max(PART, -(-n // (PARTS * LANES)) * LANES)
-        pixels = self.where, 0, n, self.p_type
-        _mark[self.rows, -(-n // part)](*pixels, part, self.result, RESULT, LANES)
+        part, parts = _parts_of(n)
+        _mark[self.rows, parts](self.where, 0, n, self.p_type, part, self.result)
         self.host.copy_(self.result, non_blocking=True)
 
     def launch_rows(self, first: int, rows: int, capacity: int) -> None:
         """Decide some rows; `capacity` is how many pixels a band may have."""
         n, rule, device, whole = self.n, self.rule, self.where.device, self.n <= WHOLE
-        part = max(PART, -(-n // (PARTS * LANES)) * LANES)
-        grid, pixels = (rows, -(-n // part)), (self.where, first, n, self.p_type)
+        part, parts = _parts_of(n)
+        grid, pixels = (rows, parts), (self.where, first, n, self.p_type)
         most_nodes = MOST_NODES // 2 if whole else MOST_NODES
 
         def room(*shape: int) -> Tensor:
             return torch.empty(shape, dtype=torch.float64, device=device)
 
-        state, partial = room(rows, STATE), room(*grid, PARTIAL)
+        state, partial = room(rows, STATE.value), room(rows, parts, PARTIAL.value)
         zeros = torch.zeros(rows, capacity + 1, dtype=torch.float64, device=device).view(-1)
-        band = zeros[: rows * capacity].view(rows, capacity)
+        found = zeros[: rows * capacity].view(rows, capacity)
         filled = zeros[rows * capacity :].view(torch.int64)
-        counts = torch.zeros(rows, 0 if whole else BINS, dtype=torch.int64, device=device)
-        binned = BINS, ONE, RUN, MANY
-        if grid[1] == 1:
-            _short[(rows,)](
-                *pixels, rule, state, counts, partial, band, filled, whole, capacity, PARTIAL, FEW,
-                *binned, FLAT, STEEPEST,
-            )  # fmt: skip
+        counts = torch.zeros(rows, 0 if whole else BINS.value, dtype=torch.int64, device=device)
+        if parts == 1:
+            room_of_band = partial, found, filled, capacity
+            _short[(rows,)](*pixels, rule, state, counts, *room_of_band, whole)
         else:
             every = max(1, min(64, n // SAMPLED))
-            sampled, in_sample = torch.zeros_like(counts), -(-n // (RUN * every)) * RUN
-            by_part = rows, -(-in_sample // MANY)
-            _count[by_part](*pixels, in_sample, MANY, every, state, sampled, True, *binned)
-            _guess[(rows,)](sampled, every, rule, state, BINS, ONE)
+            sampled, run = torch.zeros_like(counts), RUN.value * every
+            in_sample = -(-n // run) * RUN.value
+            by_part = rows, -(-in_sample // MANY.value)
+            _count[by_part](*pixels, in_sample, MANY.value, every, state, sampled, True)
+            _guess[(rows,)](sampled, every, rule, state)
             for _ in range(2):
-                _above[grid](*pixels, part, state, partial, PARTIAL, LANES)
-                _narrow[(rows,)](partial, n, grid[1], rule, state, PARTIAL, 64, FLAT, STEEPEST)
-            _count[grid](*pixels, n, part, 1, state, counts, False, *binned)
-            _wide[(rows,)](counts, n, rule, state, BINS, ONE, FLAT, STEEPEST)
-            _around[grid](*pixels, part, state, partial, PARTIAL, FEW)
-            _gather[grid](*pixels, part, state, band, filled, capacity, MANY)
-        band, work = band.sort(1, descending=True).values, room(rows, 2 * capacity + 6 * most_nodes)
+                _above[grid](*pixels, part, state, partial)
+                _narrow[(rows,)](partial, n, parts, rule, state)
+            _count[grid](*pixels, n, part, 1, state, counts, False)
+            _wide[(rows,)](counts, n, rule, state)
+            _around[grid](*pixels, part, state, partial)
+            _gather[grid](*pixels, part, state, found, filled, capacity, MANY.value)
+        found, work = (
+            found.sort(1, descending=True).values,
+            room(rows, 2 * capacity + 6 * most_nodes),
+        )
         result = self.result[first : first + rows]
+        sizes = (
+            capacity,
+            most_nodes,
+            1 if whole else pass_kernels.SUMS,
+            32 if whole else ITEMS.value,
+        )
         _decide[(rows,)](
-            band, work, partial, n, grid[1], filled, rule, _rules(device), state, result,
-            capacity, most_nodes, MOST_NODES, PARTIAL, 1 if whole else SUMS,
-            32 if whole else ITEMS, NODES, len(SHORT_NODES), RATIO, TAIL, FIRST, STEP,
-            VECTOR_LANES, FLAT, STEEPEST, num_warps=2 if whole else 8,
+            *(found, work, partial, n, parts, filled, rule, _rules(device), state, result),
+            *sizes, num_warps=2 if whole else 8,
         )  # fmt: skip
+
+
+def _parts_of(n: int) -> tuple[int, int]:
+    """How many pixels of a row a program reads, and how many programs there are."""
+    lanes = LANES.value
+    part = max(PART, -(-n // (PARTS * lanes)) * lanes)
+    return part, -(-n // part)
 
 
 PLANS: dict[Any, Plan] = {}
@@ -192,69 +201,83 @@ def node_sums(p: Tensor, w: Tensor, x: Tensor) -> Tensor:
     Rows × 4 × nodes. Negative pixels do not count.
     """
     (rows, n), nodes = p.shape, w.shape[1]
-    part = max(PART, -(-n // (64 * LANES)) * LANES)
+    part = max(PART, -(-n // (64 * LANES.value)) * LANES.value)
     out = torch.empty(rows, -(-n // part), 4, nodes, dtype=torch.float64, device=p.device)
     given = w.contiguous(), x.contiguous()
     with torch.cuda.device_of(p):
-        _node_sums[rows, out.shape[1]](p, n, part, *given, out, nodes, ITEMS, NODES)
+        _node_sums[rows, out.shape[1]](p, n, part, *given, out, nodes)
     return out.sum(1)
 
 
-def excess(p: Tensor, price: Tensor, series: Tensor, nu: Tensor) -> Tensor:
-    """Σ_i max(0, Σ_j p^j series_j - price - ν) over the pixels of each class.
+def reciprocals(p: Tensor, scale: Tensor, x: Tensor) -> Tensor:
+    """Σ_m scale_m / (1 - p w_m) for each pixel of each row, x = 1 - w."""
+    (rows, n), given = p.shape, [each.contiguous() for each in (p, scale, x)]
+    out = torch.empty(rows, n, dtype=torch.float64, device=p.device)
+    with torch.cuda.device_of(p):
+        _reciprocals[rows, -(-n // LANES.value)](*given, out, n, x.shape[1])
+    return out
 
-    `series` is classes × ends × terms, there is one ν more than ends, and the result is classes ×
+
+def excess(p: Tensor, scale: Tensor, x: Tensor, price: Tensor, nu: Tensor) -> Tensor:
+    """Σ_i max(0, Σ_m scale_m p_i / (1 - p_i w_m) - price_i - ν) over the pixels of each class.
+
+    `scale` is classes × ends × nodes, there is one ν more than ends, and the result is classes ×
     ends × 2: with the ν before and after each.
     """
-    (rows, n), ends = p.shape, series.shape[1]
-    out = torch.empty(rows, -(-n // LANES), ends, 2, dtype=torch.float64, device=p.device)
-    given = p.contiguous(), price, series.contiguous(), nu.contiguous(), out
+    (rows, n), ends = p.shape, scale.shape[1]
+    out = torch.empty(rows, -(-n // LANES.value), ends, 2, dtype=torch.float64, device=p.device)
+    given = [each.contiguous() for each in (p, scale, x, price, nu)]
     with torch.cuda.device_of(p):
-        _excess[rows, out.shape[1]](*given, n, ends, series.shape[2], LANES)
+        _excess[rows, out.shape[1]](*given, out, n, ends, x.shape[1])
     return out.sum(1)
 
 
 @triton.jit(do_not_specialize=["n", "part", "nodes"])
-def _node_sums(p, n, part, w, x, out, nodes, ITEMS: tl.constexpr, NODES: tl.constexpr):
+def _node_sums(p, n, part, w, x, out, nodes):
     row, lane = tl.program_id(0).to(tl.int64), tl.arange(0, NODES)
     start = tl.program_id(1).to(tl.int64) * part
+    stop = tl.minimum(start + part, n)
     out += (row * tl.num_programs(1) + tl.program_id(1)) * 4 * nodes
     for m in range(0, nodes, NODES):
         there = m + lane < nodes
-        w_m = tl.load(w + row * nodes + m + lane, mask=there, other=0.0)[None, :]
-        x_m = tl.load(x + row * nodes + m + lane, mask=there, other=1.0)[None, :]
-        log, pi = tl.zeros([NODES], tl.float64), tl.zeros([NODES], tl.float64)
-        rest, variance = pi, pi
-        for i in range(0, tl.minimum(part, n - start), ITEMS):
-            place = start + i + tl.arange(0, ITEMS)
-            d = tl.load(p + row * n + place, mask=place < n, other=-1.0).to(tl.float64)[:, None]
-            counts = d >= 0.0
-            d = tl.maximum(d, 0.0)
-            t = _factor(d, w_m, x_m)
-            own, other = d * x_m / t, tl.where(counts, (1.0 - d) / t, 0.0)
-            log += tl.log(tl.reduce(t, 0, _multiply))
-            pi += tl.sum(own, 0)
-            rest += tl.sum(other, 0)
-            variance += tl.sum(own * other, 0)
+        w_m = tl.load(w + row * nodes + m + lane, mask=there, other=0.0)
+        x_m = tl.load(x + row * nodes + m + lane, mask=there, other=1.0)
+        log, pi, rest, variance = _of_items(p + row * n, start, stop, w_m, x_m, ITEMS)
         tl.store(out + m + lane, log, mask=there)
         tl.store(out + nodes + m + lane, pi, mask=there)
         tl.store(out + 2 * nodes + m + lane, rest, mask=there)
         tl.store(out + 3 * nodes + m + lane, variance, mask=there)
 
 
-@triton.jit(do_not_specialize=["n", "ends", "terms"])
-def _excess(p, price, series, nu, out, n, ends, terms, LANES: tl.constexpr):
+@triton.jit
+def _of_pixels(d, scale, x, nodes):
+    """Σ_m scale_m / (1 - p w_m) of some pixels."""
+    total = d * 0.0
+    for m in range(nodes):
+        total += tl.load(scale + m) / (1.0 - d + d * tl.load(x + m))
+    return total
+
+
+@triton.jit(do_not_specialize=["n", "nodes"])
+def _reciprocals(p, scale, x, out, n, nodes):
+    row = tl.program_id(0).to(tl.int64)
+    place = tl.program_id(1).to(tl.int64) * LANES + tl.arange(0, LANES)
+    d = tl.load(p + row * n + place, mask=place < n, other=0.0).to(tl.float64)
+    total = _of_pixels(d, scale + row * nodes, x + row * nodes, nodes)
+    tl.store(out + row * n + place, total, mask=place < n)
+
+
+@triton.jit(do_not_specialize=["n", "ends", "nodes"])
+def _excess(p, scale, x, price, nu, out, n, ends, nodes):
     row = tl.program_id(0).to(tl.int64)
     place = tl.program_id(1).to(tl.int64) * LANES + tl.arange(0, LANES)
     there = place < n
-    d = tl.load(p + row * n + place, mask=there, other=0.0)
+    d = tl.load(p + row * n + place, mask=there, other=0.0).to(tl.float64)
     paid = tl.load(price + place, mask=there, other=float("inf"))
     out += (row * tl.num_programs(1) + tl.program_id(1)) * ends * 2
     for e in range(ends):
-        worth = tl.zeros([LANES], tl.float64)
-        for j in range(terms):
-            worth = (worth + tl.load(series + (row * ends + e) * terms + terms - 1 - j)) * d
-        worth -= paid
+        at = scale + (row * ends + e) * nodes
+        worth = d * _of_pixels(d, at, x + row * nodes, nodes) - paid
         before = tl.load(nu + row * (ends + 1) + e)
         after = tl.load(nu + row * (ends + 1) + e + 1)
         tl.store(out + e * 2, tl.sum(tl.maximum(worth - before, 0.0)))
@@ -270,8 +293,7 @@ def _pixels(where, first, n, KIND: tl.constexpr):
 
 @triton.jit(do_not_specialize=["first", "n", "size", "part", "every"])
 def _count(
-    where, first, n, KIND: tl.constexpr, size, part, every, state, counts, IS_SAMPLE: tl.constexpr,
-    BINS: tl.constexpr, ONE: tl.constexpr, RUN: tl.constexpr, LANES: tl.constexpr,
+    where, first, n, KIND: tl.constexpr, size, part, every, state, counts, IS_SAMPLE: tl.constexpr
 ):  # fmt: skip
     """Count pixels in bins, one run of neighbours in so many."""
     row, p = _pixels(where, first, n, KIND)
@@ -281,13 +303,13 @@ def _count(
         stop = tl.where(tl.load(state + row * 8) == 1.0, 0, stop)
     bins = tl.arange(0, BINS)
     found = tl.zeros([BINS], tl.int32)
-    others = tl.zeros([LANES], tl.int32)
-    for i in range(0, stop, LANES):
-        place = start + i + tl.arange(0, LANES)
+    others = tl.zeros([MANY], tl.int32)
+    for i in range(0, stop, MANY):
+        place = start + i + tl.arange(0, MANY)
         place = place // RUN * RUN * every + place % RUN
         d = tl.load(p + place, mask=place < n, other=-1.0).to(tl.float64)
         is_other = ((d >= 0.0) & (d <= 1.0)) == 0
-        bin = ONE - (tl.abs(d).to(tl.int64, bitcast=True) >> 48)
+        bin = -(tl.abs(d).to(tl.int64, bitcast=True) >> 48) + ONE
         bin = tl.minimum(tl.maximum(bin, 0), BINS - 1).to(tl.int32)
         found += tl.histogram(tl.where(is_other, BINS - 1, bin), BINS)
         others += is_other.to(tl.int32)
@@ -340,21 +362,21 @@ def _margins(k, mean, variance, fewest, rule):
 
 
 @triton.jit
-def _edges(BINS: tl.constexpr, ONE: tl.constexpr):
+def _edges():
     """The lowest and the highest probability of each bin."""
     bins = tl.arange(0, BINS).to(tl.int64)
-    low = ((ONE - bins) << 48).to(tl.float64, bitcast=True)
-    high = ((ONE - tl.maximum(bins - 1, 0)) << 48).to(tl.float64, bitcast=True)
+    low = ((-bins + ONE) << 48).to(tl.float64, bitcast=True)
+    high = ((-tl.maximum(bins - 1, 0) + ONE) << 48).to(tl.float64, bitcast=True)
     return tl.where(bins == BINS - 1, 0.0, low), high
 
 
 @triton.jit(do_not_specialize=["every"])
-def _guess(counts, every, rule, state, BINS: tl.constexpr, ONE: tl.constexpr):
+def _guess(counts, every, rule, state):
     """Guess Σ p and the highest ratio of means of a row, and a threshold (`band.guess`)."""
     row = tl.program_id(0).to(tl.int64)
     c, b_in, b_out, s0, s1 = _coefficients(rule)
     table = tl.load(counts + row * BINS + tl.arange(0, BINS)).to(tl.float64) * every
-    low, high = _edges(BINS, ONE)
+    low, high = _edges()
     each = table * (low + high) / 2.0
     k, mass, mean = tl.cumsum(table, 0), tl.cumsum(each, 0), tl.sum(each)
     x = k + (b_in - b_out) * mass + (b_out * mean + s1)
@@ -366,17 +388,7 @@ def _guess(counts, every, rule, state, BINS: tl.constexpr, ONE: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["first", "n", "part"])
-def _above(
-    where,
-    first,
-    n,
-    KIND: tl.constexpr,
-    part,
-    state,
-    partial,
-    PARTIAL: tl.constexpr,
-    LANES: tl.constexpr,
-):
+def _above(where, first, n, KIND: tl.constexpr, part, state, partial):
     """Σ p of a part of a row, how many pixels are above the threshold, and their Σ p."""
     row, p = _pixels(where, first, n, KIND)
     start = tl.program_id(1).to(tl.int64) * part
@@ -398,12 +410,12 @@ def _above(
 
 
 @triton.jit
-def _total(partial, parts, row, PARTIAL: tl.constexpr, AT_ONCE: tl.constexpr):
+def _total(partial, parts, row):
     """Sum up the numbers of the parts of a row; the last one is a minimum."""
-    column, line = tl.arange(0, PARTIAL)[None, :], tl.arange(0, AT_ONCE)[:, None]
+    column, line = tl.arange(0, PARTIAL)[None, :], tl.arange(0, PARTS_AT_ONCE)[:, None]
     total = tl.zeros([PARTIAL], tl.float64)
-    least = tl.full([AT_ONCE], float("inf"), tl.float64)
-    for i in range(0, parts, AT_ONCE):
+    least = tl.full([PARTS_AT_ONCE], float("inf"), tl.float64)
+    for i in range(0, parts, PARTS_AT_ONCE):
         there = i + line < parts
         block = tl.load(partial + (row * parts + i + line) * PARTIAL + column, there, other=0.0)
         total += tl.sum(block, 0)
@@ -413,22 +425,19 @@ def _total(partial, parts, row, PARTIAL: tl.constexpr, AT_ONCE: tl.constexpr):
 
 
 @triton.jit
-def _pick(total, place, PARTIAL: tl.constexpr):
+def _pick(total, place):
     return tl.sum(tl.where(tl.arange(0, PARTIAL) == place, total, 0.0))
 
 
 @triton.jit(do_not_specialize=["first", "n", "parts"])
-def _narrow(
-    partial, n, parts, rule, state,
-    PARTIAL: tl.constexpr, AT_ONCE: tl.constexpr, FLAT: tl.constexpr, STEEPEST: tl.constexpr,
-):  # fmt: skip
+def _narrow(partial, n, parts, rule, state):
     """Improve the threshold of a row, and put a narrow band around it (`band.narrow_band`)."""
     row = tl.program_id(0).to(tl.int64)
     state += row * 8
     if tl.load(state) == 0.0:
         c, b_in, b_out, s0, s1 = _coefficients(rule)
-        sums, _ = _total(partial, parts, row, PARTIAL, AT_ONCE)
-        mean, k, mass = _pick(sums, 0, PARTIAL), _pick(sums, 1, PARTIAL), _pick(sums, 2, PARTIAL)
+        sums, _ = _total(partial, parts, row)
+        mean, k, mass = _pick(sums, 0), _pick(sums, 1), _pick(sums, 2)
         v, fewest, d = tl.load(state + 1), tl.maximum(0.0, mean - 9.0 * tl.sqrt(mean)), b_out - b_in
         steep = _lost(tl.maximum(b_in, b_out) * STEEPEST / _denominator(k, fewest, rule))
         better = (mass + s0 / c) / (k + b_in * mass + b_out * (mean - mass) + s1)
@@ -451,10 +460,7 @@ def _narrow(
 
 
 @triton.jit(do_not_specialize=["first", "n"])
-def _wide(
-    counts, n, rule, state,
-    BINS: tl.constexpr, ONE: tl.constexpr, FLAT: tl.constexpr, STEEPEST: tl.constexpr,
-):  # fmt: skip
+def _wide(counts, n, rule, state):
     """Choose a band from the top for a row that has no narrow one (`band.wide_bands`)."""
     row = tl.program_id(0).to(tl.int64)
     state += row * 8
@@ -462,7 +468,7 @@ def _wide(
         c, b_in, b_out, s0, s1 = _coefficients(rule)
         bins = tl.arange(0, BINS)
         size = tl.load(counts + row * BINS + bins).to(tl.float64)
-        low_edge, high_edge = _edges(BINS, ONE)
+        low_edge, high_edge = _edges()
         least, most = size * low_edge, size * high_edge
         k, low, high = tl.cumsum(size, 0), tl.cumsum(least, 0), tl.cumsum(most, 0)
         first, mean_low, mean = k - size + 1.0, tl.sum(least), tl.sum(most)
@@ -484,7 +490,7 @@ def _wide(
         steep = _lost(most_b * STEEPEST / _denominator(start, fewest, rule))
         cut = tl.sum(tl.where(bins == end, low_edge, 0.0))
         # The rest is summed up by powers; no zeros are in the band
-        cut = tl.minimum(cut, FLAT / 4.0 / tl.maximum(steep, FLAT / 4.0))
+        cut = tl.minimum(cut, 1.0 / tl.maximum(steep / (FLAT / 4.0), 1.0))
         tl.store(state, 1.0)
         tl.store(state + 3, tl.where(cut > 0.0, cut, 1e-300 + cut * 0.0))
         tl.store(state + 4, cut)
@@ -492,91 +498,55 @@ def _wide(
         tl.store(state + 6, start)
 
 
-@triton.jit
-def _power_sums(d, there):
-    """Σ p and Σ p^j (1 - p) to be added for the pixels that are there."""
-    d, r0 = tl.where(there, d, 0.0), tl.where(there, 1.0 - d, 0.0)
-    square = d * d
-    r1, r2, fourth = r0 * d, r0 * square, square * square
-    r3 = r1 * square
-    return d, r0, r1, r2, r3, r0 * fourth, r1 * fourth, r2 * fourth, r3 * fourth
-
-
-@triton.jit
-def _store_sums(out, s, v0, v1, v2, v3, v4, v5, v6, v7):
-    tl.store(out, tl.sum(s))
-    tl.store(out + 1, tl.sum(v0))
-    tl.store(out + 2, tl.sum(v1))
-    tl.store(out + 3, tl.sum(v2))
-    tl.store(out + 4, tl.sum(v3))
-    tl.store(out + 5, tl.sum(v4))
-    tl.store(out + 6, tl.sum(v5))
-    tl.store(out + 7, tl.sum(v6))
-    tl.store(out + 8, tl.sum(v7))
-
-
 @triton.jit(do_not_specialize=["first", "n", "part"])
-def _around(
-    where,
-    first,
-    n,
-    KIND: tl.constexpr,
-    part,
-    state,
-    partial,
-    PARTIAL: tl.constexpr,
-    LANES: tl.constexpr,
-):
-    """Sum up the pixels of a part below the band, then those above.
+def _around(where, first, n, KIND: tl.constexpr, part, state, partial):
+    """Σ p and Σ p^j (1 - p) of the pixels of a part below the band, then of those above.
 
     Then there are how many are no probability, and last the least pixel above.
     """
     row, p = _pixels(where, first, n, KIND)
     start = tl.program_id(1).to(tl.int64) * part
     low, high = tl.load(state + row * 8 + 3), tl.load(state + row * 8 + 5)
-    s, v0 = tl.zeros([LANES], tl.float64), tl.zeros([LANES], tl.float64)
+    is_above = tl.arange(0, 2)[:, None] == 1
+    s, v0 = tl.zeros([2, FEW], tl.float64), tl.zeros([2, FEW], tl.float64)
     v1, v2, v3, v4, v5, v6, v7 = v0, v0, v0, v0, v0, v0, v0
-    S, V0 = v0, v0
-    V1, V2, V3, V4, V5, V6, V7 = v0, v0, v0, v0, v0, v0, v0
-    bad = tl.zeros([LANES], tl.int32)
-    least = tl.full([LANES], float("inf"), tl.float64)
-    for i in range(0, tl.minimum(part, n - start), LANES):
-        place = start + i + tl.arange(0, LANES)
-        there = place < n
-        d = tl.load(p + place, mask=there, other=0.0).to(tl.float64)
+    bad = tl.zeros([1, FEW], tl.int32)
+    least = tl.full([2, FEW], float("inf"), tl.float64)
+    for i in range(0, tl.minimum(part, n - start), FEW):
+        place = start + i + tl.arange(0, FEW)[None, :]
+        d = tl.load(p + place, mask=place < n, other=0.0).to(tl.float64)
         valid = (d >= 0.0) & (d <= 1.0)
         bad += (valid == 0).to(tl.int32)
-        there = there & valid
-        above = there & (d > high)
-        a, a0, a1, a2, a3, a4, a5, a6, a7 = _power_sums(d, there & (d < low))
-        s, v0, v1, v2, v3 = s + a, v0 + a0, v1 + a1, v2 + a2, v3 + a3
-        v4, v5, v6, v7 = v4 + a4, v5 + a5, v6 + a6, v7 + a7
-        a, a0, a1, a2, a3, a4, a5, a6, a7 = _power_sums(d, above)
-        S, V0, V1, V2, V3 = S + a, V0 + a0, V1 + a1, V2 + a2, V3 + a3
-        V4, V5, V6, V7 = V4 + a4, V5 + a5, V6 + a6, V7 + a7
-        least = tl.minimum(least, tl.where(above, d, float("inf")))
+        there = valid & (place < n) & tl.where(is_above, d > high, d < low)
+        least = tl.minimum(least, tl.where(there & is_above, d, float("inf")))
+        d, r0 = tl.where(there, d, 0.0), tl.where(there, 1.0 - d, 0.0)
+        square = d * d
+        r1, r2, fourth = r0 * d, r0 * square, square * square
+        r3 = r1 * square
+        s, v0, v1, v2, v3 = s + d, v0 + r0, v1 + r1, v2 + r2, v3 + r3
+        v4, v5, v6, v7 = v4 + r0 * fourth, v5 + r1 * fourth, v6 + r2 * fourth, v7 + r3 * fourth
     partial += (row * tl.num_programs(1) + tl.program_id(1)) * PARTIAL
-    _store_sums(partial, s, v0, v1, v2, v3, v4, v5, v6, v7)
-    _store_sums(partial + 9, S, V0, V1, V2, V3, V4, V5, V6, V7)
+    unused = tl.arange(0, PARTIAL)
+    tl.store(partial + unused, unused * 0.0, mask=(unused > 18) & (unused < PARTIAL - 1))
+    out = partial + 9 * tl.arange(0, 2)
+    tl.store(out, tl.sum(s, 1))
+    tl.store(out + 1, tl.sum(v0, 1))
+    tl.store(out + 2, tl.sum(v1, 1))
+    tl.store(out + 3, tl.sum(v2, 1))
+    tl.store(out + 4, tl.sum(v3, 1))
+    tl.store(out + 5, tl.sum(v4, 1))
+    tl.store(out + 6, tl.sum(v5, 1))
+    tl.store(out + 7, tl.sum(v6, 1))
+    tl.store(out + 8, tl.sum(v7, 1))
     tl.store(partial + 18, tl.sum(bad).to(tl.float64))
-    tl.store(partial + 19 + tl.arange(0, 8), tl.zeros([8], tl.float64))
-    tl.store(partial + 27 + tl.arange(0, 4), tl.zeros([4], tl.float64))
     tl.store(partial + PARTIAL - 1, tl.min(least))
 
 
 @triton.jit(do_not_specialize=["first", "n", "part"])
 def _gather(
-    where,
-    first,
-    n,
-    KIND: tl.constexpr,
-    part,
-    state,
-    band,
-    filled,
-    CAPACITY: tl.constexpr,
-    LANES: tl.constexpr,
-):
+    where, first, n, KIND: tl.constexpr, part, state, band, filled,
+    CAPACITY: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
     """Copy the pixels of a band in any order; count those of each row."""
     row, p = _pixels(where, first, n, KIND)
     start = tl.program_id(1).to(tl.int64) * part
@@ -593,13 +563,13 @@ def _gather(
 
 
 @triton.jit
-def _by_powers(total, FROM: tl.constexpr, w, x, PARTIAL: tl.constexpr, SUMS: tl.constexpr):
+def _by_powers(total, FROM: tl.constexpr, w, x, SUMS: tl.constexpr):
     """Σ log(1 - p w), Σ π, Σ (1 - π) and Σ π (1 - π) of pixels given by their power sums."""
-    s = _pick(total, FROM, PARTIAL)
-    rest = w * 0.0 + _pick(total, FROM + 1, PARTIAL)
+    s = _pick(total, FROM)
+    rest = w * 0.0 + _pick(total, FROM + 1)
     log, pi, variance, power = w * s, w * 0.0 + s, w * 0.0, w * 0.0 + 1.0
     for j in tl.static_range(1, SUMS - 1):
-        v = _pick(total, FROM + 1 + j, PARTIAL)
+        v = _pick(total, FROM + 1 + j)
         variance += j * power * v
         power *= w
         s -= v
@@ -621,16 +591,15 @@ def _factor(p, w, x):
 
 
 @triton.jit
-def _of_items(band, begin, end, w, x, ITEMS: tl.constexpr, CAPACITY: tl.constexpr):
-    """The four sums of `_by_powers` over some items of a band."""
+def _of_items(items, begin, end, w, x, ITEMS: tl.constexpr):
+    """The four sums of `_by_powers` over some items; negative ones do not count."""
     log, pi, rest, variance = w * 0.0, w * 0.0, w * 0.0, w * 0.0
     for i in range(begin, end, ITEMS):
         place = i + tl.arange(0, ITEMS)
-        p = tl.load(band + place, mask=place < end, other=0.0)[:, None]
-        there = (place < end)[:, None]
+        p = tl.load(items + place, mask=place < end, other=-1.0).to(tl.float64)[:, None]
+        counts, p = p >= 0.0, tl.maximum(p, 0.0)
         t = _factor(p, w[None, :], x[None, :])
-        own = p * x[None, :] / t
-        other = tl.where(there, (1.0 - p) / t, 0.0)
+        own, other = p * x[None, :] / t, tl.where(counts, (1.0 - p) / t, 0.0)
         log += tl.log(tl.reduce(t, 0, _multiply))  # what underflows has no weight
         pi += tl.sum(own, 0)
         rest += tl.sum(other, 0)
@@ -649,9 +618,7 @@ def _may_end(band, taken, size, split):
 @triton.jit(do_not_specialize=["first", "n"])
 def _short(
     where, first, n, KIND: tl.constexpr, rule, state, counts, partial, band, filled,
-    IS_WHOLE: tl.constexpr, CAPACITY: tl.constexpr, PARTIAL: tl.constexpr, FEW: tl.constexpr,
-    BINS: tl.constexpr, ONE: tl.constexpr, RUN: tl.constexpr, MANY: tl.constexpr,
-    FLAT: tl.constexpr, STEEPEST: tl.constexpr,
+    CAPACITY: tl.constexpr, IS_WHOLE: tl.constexpr,
 ):  # fmt: skip
     """Choose a wide band of a row of one part, or all of it, sum around it and copy it."""
     here, s1 = state + tl.program_id(0).to(tl.int64) * 8, tl.load(rule + 4)
@@ -662,21 +629,18 @@ def _short(
         tl.store(here + 5, s1 * 0.0 + 2.0)
         tl.store(here + 6, tl.where(s1 == 0.0, 1.0, 0.0))
     else:
-        _count(where, first, n, KIND, n, n, 1, state, counts, True, BINS, ONE, RUN, MANY)
+        _count(where, first, n, KIND, n, n, 1, state, counts, True)
         tl.debug_barrier()
-        _wide(counts, n, rule, state, BINS, ONE, FLAT, STEEPEST)
+        _wide(counts, n, rule, state)
     tl.debug_barrier()
-    _around(where, first, n, KIND, n, state, partial, PARTIAL, FEW)
+    _around(where, first, n, KIND, n, state, partial)
     _gather(where, first, n, KIND, n, state, band, filled, CAPACITY, FEW if IS_WHOLE else MANY)
 
 
 @triton.jit(do_not_specialize=["first", "n", "parts"])
 def _decide(
     bands, works, partial, n, parts, filled, rule, quadrature, state, result,
-    CAPACITY: tl.constexpr, MOST_NODES: tl.constexpr, TABLE: tl.constexpr, PARTIAL: tl.constexpr,
-    SUMS: tl.constexpr, ITEMS: tl.constexpr, NODES: tl.constexpr, SHORT: tl.constexpr,
-    RATIO: tl.constexpr, TAIL: tl.constexpr, FIRST: tl.constexpr, STEP: tl.constexpr,
-    VECTOR_LANES: tl.constexpr, FLAT: tl.constexpr, STEEPEST: tl.constexpr,
+    CAPACITY: tl.constexpr, MOST_NODES: tl.constexpr, SUMS: tl.constexpr, ITEMS: tl.constexpr,
 ):  # fmt: skip
     """Value every set that ends in the band of a row, and prove that the best one is the best."""
     row = tl.program_id(0).to(tl.int64)
@@ -688,7 +652,7 @@ def _decide(
     steps, falls, kept = work, work + CAPACITY, work + 2 * CAPACITY
     c, b_in, b_out, s0, s1 = _coefficients(rule)
     zero, split, d = tl.load(rule + 5), tl.load(rule + 6), b_out - b_in
-    total, least_above = _total(partial, parts, row, PARTIAL, 64)
+    total, least_above = _total(partial, parts, row)
     low, middle, high, start = (
         tl.load(state + 3),
         tl.load(state + 4),
@@ -708,8 +672,8 @@ def _decide(
         log_none += tl.sum(tl.log(tl.maximum(1.0 - p, 1e-300 + p * 0.0)))
         mass += tl.sum(tl.where(p > middle, p, 0.0))
         upper += tl.sum((p > middle).to(tl.int32))
-    k = tl.floor(_pick(total, 9, PARTIAL) + _pick(total, 10, PARTIAL) + 0.5)
-    mean = _pick(total, 0, PARTIAL) + _pick(total, 9, PARTIAL) + own
+    k = tl.floor(_pick(total, 9) + _pick(total, 10) + 0.5)
+    mean = _pick(total, 0) + _pick(total, 9) + own
     narrow = start < 0.0
     root = 9.0 * tl.sqrt(mean)
     fewest, positives = tl.maximum(0.0, mean - root), tl.minimum(n * 1.0, mean + root + 20.0)
@@ -721,9 +685,9 @@ def _decide(
     furthest = tl.maximum(k + size, least) + s1 + most_b * positives
     # Nodes for these denominators
     nodes = x * 0.0 + SHORT
-    is_short = furthest <= RATIO * x
-    needed = (tl.log(TAIL * furthest / x) - FIRST) / (STEP * VECTOR_LANES)
-    needed = VECTOR_LANES * tl.ceil(needed + 1.0 / VECTOR_LANES)
+    is_short = x * RATIO >= furthest
+    needed = (tl.log(furthest * TAIL / x) - FIRST) / (STEP * VECTOR_LANES)
+    needed = tl.ceil(needed + 1.0 / VECTOR_LANES) * VECTOR_LANES
     nodes = tl.where(is_short, nodes, needed)
     decided = decided & (nodes <= MOST_NODES)
     unit = 1.0 / tl.where(is_short, x, furthest)
@@ -738,9 +702,9 @@ def _decide(
         weight = tl.load(weight_at + m + lane, mask=there, other=0.0) * unit
         w_in, x_in = _tilts(u, b_in)
         w_out, x_out = _tilts(u, b_out)
-        log_in, pi, _, _ = _by_powers(total, 9, w_in, x_in, PARTIAL, SUMS)
-        log_out, _, _, _ = _by_powers(total, 0, w_out, x_out, PARTIAL, SUMS)
-        log_band, _, _, _ = _of_items(band, 0, size, w_out, x_out, ITEMS, CAPACITY)
+        log_in, pi, _, _ = _by_powers(total, 9, w_in, x_in, SUMS)
+        log_out, _, _, _ = _by_powers(total, 0, w_out, x_out, SUMS)
+        log_band, _, _, _ = _of_items(band, 0, size, w_out, x_out, ITEMS)
         a, scale = c * pi + s0, weight * tl.exp(log_in + log_out + log_band)
         last += tl.sum(scale * tl.exp(-u * (k + s1)) * a)
         decided = decided & ((d == 0.0) | (tl.min(tl.where(there, scale, 1.0)) >= 1e-290 + d * 0.0))
@@ -813,10 +777,10 @@ def _decide(
         error_carry += doubt * tl.sum(fall)
     # Mean and spread of the best set (`band_kernels.value_and_spread`, `tilt_kernels.spread`)
     is_known = (k == 0.0) & (low <= FLAT / 2.0) & (mean < 700.0)
-    below, log_rest = _pick(total, 0, PARTIAL), c * 0.0
+    below, log_rest = _pick(total, 0), c * 0.0
     for j in tl.static_range(1, SUMS):
         log_rest -= below / j
-        below -= _pick(total, j + 1, PARTIAL) if j + 1 < SUMS else 0.0
+        below -= _pick(total, j + 1) if j + 1 < SUMS else 0.0
     log_none = tl.where(is_known, log_none + log_rest, -mean)
     none = tl.where(is_known, tl.exp(log_none), 0.0)
     denominator, own_share = k + top + s1, c - b_in
@@ -827,16 +791,12 @@ def _decide(
         weight = tl.load(weight_at + m + lane, mask=there, other=0.0) * unit
         w_in, x_in = _tilts(u, b_in)
         w_out, x_out = _tilts(u, b_out)
-        log_in, pi, rest, spread_in = _by_powers(total, 9, w_in, x_in, PARTIAL, SUMS)
-        log_out, out, _, spread_out = _by_powers(total, 0, w_out, x_out, PARTIAL, SUMS)
-        log_item, pi_item, rest_item, spread_item = _of_items(
-            band, 0, top, w_in, x_in, ITEMS, CAPACITY
-        )
+        log_in, pi, rest, spread_in = _by_powers(total, 9, w_in, x_in, SUMS)
+        log_out, out, _, spread_out = _by_powers(total, 0, w_out, x_out, SUMS)
+        log_item, pi_item, rest_item, spread_item = _of_items(band, 0, top, w_in, x_in, ITEMS)
         pi, rest, spread_in = pi + pi_item, rest + rest_item, spread_in + spread_item
         log = log_in + log_out + log_item
-        log_item, pi_item, _, spread_item = _of_items(
-            band, top, size, w_out, x_out, ITEMS, CAPACITY
-        )
+        log_item, pi_item, _, spread_item = _of_items(band, top, size, w_out, x_out, ITEMS)
         out, spread_out = out + pi_item, spread_out + spread_item
         reached = weight * tl.exp(-u * denominator)
         outer = weight * tl.exp(log + log_item - u * denominator)
@@ -874,8 +834,8 @@ def _decide(
         both = share * share * spread_in + f * f * b_out * b_out * spread_out
         square += tl.sum(outer * (both + mean_of * mean_of))
     # The proof of a narrow band (`band.is_proven`)
-    variance += _pick(total, 2, PARTIAL) + _pick(total, 11, PARTIAL)
-    mass, k_end = mass + _pick(total, 9, PARTIAL), k + size
+    variance += _pick(total, 2) + _pick(total, 11)
+    mass, k_end = mass + _pick(total, 9), k + size
     value, inside, _, kept_part = _margins(k, mean, variance, fewest, rule)
     _, _, beyond, _ = _margins(k_end, mean, variance, fewest, rule)
     most = middle / (1.0 - d * middle) * (1.0 + value)
@@ -903,7 +863,7 @@ def _decide(
         place = i + tl.arange(0, 1024)
         p = tl.load(band + place, mask=place < size, other=-1.0)
         equal += tl.sum((p >= threshold).to(tl.int32))
-    bad = _pick(total, 18, PARTIAL)
+    bad = _pick(total, 18)
     result += row * 6
     tl.store(result, tl.where(bad > 0.0, -1.0, decided.to(tl.float64)))
     tl.store(result + 1, tl.where(empty, 0.0, k + top))
@@ -914,9 +874,7 @@ def _decide(
 
 
 @triton.jit(do_not_specialize=["first", "n", "part"])
-def _mark(
-    where, first, n, KIND: tl.constexpr, part, result, RESULT: tl.constexpr, LANES: tl.constexpr
-):
+def _mark(where, first, n, KIND: tl.constexpr, part, result):
     """Mark the pixels from the threshold on."""
     row, p = _pixels(where, first, n, KIND)
     start = tl.program_id(1).to(tl.int64) * part
