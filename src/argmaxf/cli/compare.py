@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path, PurePath
@@ -12,34 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from argmaxf.cli.common import (
-    OBJECTIVE,
-    OUTPUT,
-    Beta,
-    ConfidenceLevel,
-    Force,
-    Json,
-    MaxSelectedRate,
-    Measure,
-    MinPrecision,
-    MinRecall,
-    Report,
-    Seed,
-    column,
-    console,
-    interval,
-    measure_named,
-    needed,
-    option,
-    print_json,
-    print_table,
-    progress_bar,
-    refuse_existing,
-    report_writer,
-    say_where,
-    shown,
-    working,
-)
+from argmaxf.cli import common
+from argmaxf.cli.common import column, needed, option
 
 if TYPE_CHECKING:
     from argmaxf.cli.tables import LabelledTable
@@ -78,20 +50,20 @@ def compare(
     cost: Annotated[
         bool, option(MODELS, "Also train with a cost for each class.", "--cost-sensitive")
     ] = False,
-    beta: Beta = 1.0,
-    measure: Measure = "fbeta",
+    beta: common.Beta = 1.0,
+    measure: common.Measure = "fbeta",
     positive: Annotated[
         str | None,
         option(
-            OBJECTIVE,
+            common.OBJECTIVE,
             "The positive class, against all others; by default the last in sorted order.",
             metavar="CLASS",
         ),
     ] = None,
-    min_precision: MinPrecision = None,
-    min_recall: MinRecall = None,
-    max_selected_rate: MaxSelectedRate = None,
-    confidence_level: ConfidenceLevel = None,
+    min_precision: common.MinPrecision = None,
+    min_recall: common.MinRecall = None,
+    max_selected_rate: common.MaxSelectedRate = None,
+    confidence_level: common.ConfidenceLevel = None,
     test: Annotated[
         Path | None, option(EVALUATION, "Rows to compare on; by default cross-validation is used.")
     ] = None,
@@ -104,34 +76,37 @@ def compare(
             "feature.",
         ),
     ] = None,
-    seed: Seed = 0,
-    report: Report = None,
+    seed: common.Seed = 0,
+    report: common.Report = None,
     save: Annotated[
-        Path | None, option(OUTPUT, "Save the chosen model here, fitted on all training rows.")
+        Path | None,
+        option(common.OUTPUT, "Save the chosen model here, fitted on all rows."),
     ] = None,
-    force: Force = False,
-    as_json: Json = False,
+    force: common.Force = False,
+    as_json: common.Json = False,
 ) -> None:
     """Compare decision methods on your data, and say which one to use and why."""
-    from argmaxf.cli.models import described, make_classifier
+    from argmaxf._base.atomic_write import writing, written_whole
+    from argmaxf.cli.models import make_classifier, save_classifier
     from argmaxf.cli.tables import read_table, split_like, split_table, with_positive
     from argmaxf.constraints import Constraints
 
     inputs = [path for path in (train, test) if path]
     inside = [path for folder in inputs if folder.is_dir() for path in folder.rglob("*")]
-    refuse_existing([report, save], [*inputs, *inside], force=force)
-    if svmperf:
-        needed("clarabel", "--svmperf", "svmperf")
+    common.refuse_existing([report, save], [*inputs, *inside], force=force)
+    for module, extra, wanted in (("clarabel", "svmperf", svmperf), ("skops.io", "save", save)):
+        if wanted:
+            needed(module, f"--{extra}", extra)
+    render = None if report is None else common.report_writer("render")
     columns: dict[str, Any] = {"drop": drop or (), "only": only or (), "group": group}
     rows = split_table(read_table(train), target, train.name, **columns)
     tested = None if test is None else split_like(read_table(test), rows, test.name)
     rows, tested, counted = with_positive(rows, tested, positive)
     classifier = make_classifier(estimator, seed)
     asked: dict[str, Any] = {
-        "test": tested,
         "estimator": classifier,
         "beta": beta,
-        "measure": measure_named(measure),
+        "measure": common.measure_named(measure),
         "positive": counted,
         "folds": folds,
         "seed": seed,
@@ -139,12 +114,27 @@ def compare(
         "constraints": Constraints(min_precision, min_recall, max_selected_rate),
         "confidence_level": confidence_level,
     }
-    made_with = f"Classifier: {described(classifier)}; {folds} folds, seed {seed}"
-    command = ["argmaxf", *map(_without_folder, sys.argv[1:])]
-    how: dict[str, Any] = {"report": report, "save": save, "as_json": as_json}
-    answer(
-        lambda show: compare_tables(rows, **asked, progress=show), rows, command, made_with, **how
-    )
+    with ExitStack() as stack:  # every output is begun before the work, and none is left half done
+        outputs = {p: stack.enter_context(written_whole(p)) for p in (report, save) if p}
+        with common.progress_bar() as show:
+            found = compare_tables(rows, tested, **asked, progress=show)
+        if as_json:
+            common.print_json(_as_record(found, report, save))
+        else:
+            _print(found)
+        saved = None
+        if save is not None:
+            with common.working(f"fitting {found.chosen} on all rows"), writing(save):
+                saved = save.name, save_classifier(_fitted(found, rows), outputs[save])
+        if report is not None and render is not None:
+            with common.working("writing the report"), writing(report):
+                command = ["argmaxf", *map(_without_folder, sys.argv[1:])]
+                how = made_with(classifier, folds, seed)
+                page = render(found, command=command, made_with=how, saved=saved)
+                outputs[report].write_text(page, encoding="utf-8")
+    for what, path in (("report", report), ("model", save)):
+        if path is not None and not as_json:
+            common.say_where(what, path)
 
 
 def compare_tables(
@@ -157,14 +147,14 @@ def compare_tables(
     positive: Any = None,
     folds: int = 5,
     seed: int = 0,
-    methods: Sequence[str] = (),
-    constraints: Any = None,
-    confidence_level: float | None = None,
+    methods: tuple[str, ...] = (),
     progress: Any = False,
+    **guarantee: Any,
 ) -> Comparison:
     """Compare methods on tables; `methods` are keys besides those that always take part.
 
-    The estimator is a classifier, or the name of one.
+    The estimator is a classifier, or the name of one. A guarantee has `constraints` and a
+    `confidence_level`.
     """
     from argmaxf.cli.models import behind_preprocessing, make_classifier
     from argmaxf.comparison.auto_f import AutoFClassifier
@@ -175,21 +165,19 @@ def compare_tables(
 
     if folds < 2:
         raise ValueError(f"folds must be at least 2, got {folds}")
-    as_measure(measure, beta)
+    objective = as_measure(measure, beta)
     if measure == "fbeta":  # its name keeps the Python code of the report short
         measure = "f1" if beta == 1.0 else f"f{beta!r}"
-    usual = [method.key for method in methods_for(None, as_measure(measure))]
+    usual = [method.key for method in methods_for(None, objective)]
     classifier = make_classifier(estimator, seed) if isinstance(estimator, str) else estimator
     auto = AutoFClassifier(
         behind_preprocessing(train.X, classifier),
         measure=measure,
         methods=[*usual, *methods] if methods else None,
         cv=folds if seed == 0 else MultilabelStratifiedKFold(folds, random_state=seed),
-        constraints=constraints,
-        confidence_level=confidence_level,
         pos_label=positive,
+        **guarantee,
     )
-    show = progress and (lambda done, total, name: progress(f"fitting {name}", done, total))
     found = compare_methods(
         train.X,
         train.y,
@@ -197,51 +185,16 @@ def compare_tables(
         None if test is None else (test.X, test.y),
         names=(train.name, "" if test is None else test.name),
         groups=train.groups,
-        progress=show,
+        progress=progress and (lambda done, all_, name: progress(f"fitting {name}", done, all_)),
     )
     notes = (*train.notes, *(() if test is None else test.notes))
     return replace(found, notes=(*notes, *found.notes))
 
 
-def answer(
-    compared: Callable[[Any], Comparison],
-    rows: LabelledTable,
-    command: Sequence[str],
-    made_with: str,
-    *,
-    report: Path | None = None,
-    save: Path | None = None,
-    as_json: bool = False,
-    present: Callable[[Comparison], None] | None = None,
-) -> None:
-    """Compare, print the result, or `present` it, and write what was asked for."""
-    from argmaxf._base.atomic_write import writing, written_whole
-    from argmaxf.cli.models import save_classifier
-
-    if save is not None:
-        needed("skops.io", "--save", "save")
-    render = None if report is None else report_writer("render")
-    with ExitStack() as stack:  # every output is begun before the work, and none is left half done
-        outputs = {p: stack.enter_context(written_whole(p)) for p in (report, save) if p}
-        with progress_bar() as show:
-            comparison = compared(show)
-        if present is not None:
-            present(comparison)
-        elif as_json:
-            print_json(as_record(comparison, report, save))
-        else:
-            _print(comparison)
-        saved = None
-        if save is not None:
-            with working(f"fitting {comparison.chosen} on all rows"), writing(save):
-                saved = save.name, save_classifier(_fitted(comparison, rows), outputs[save])
-        if report is not None and render is not None:
-            with working("writing the report"), writing(report):
-                page = render(comparison, command=command, made_with=made_with, saved=saved)
-                outputs[report].write_text(page, encoding="utf-8")
-    for what, path in (("report", report), ("model", save)):
-        if path is not None and not as_json:
-            say_where(what, path)
+def made_with(classifier: Any, folds: int, seed: int) -> str:
+    """Say which classifier was compared, and how, for the report."""
+    package = type(classifier).__module__.partition(".")[0]
+    return f"Classifier: {package} {' '.join(repr(classifier).split())}; {folds} folds, seed {seed}"
 
 
 def _fitted(comparison: Comparison, rows: LabelledTable) -> Any:
@@ -252,7 +205,7 @@ def _fitted(comparison: Comparison, rows: LabelledTable) -> Any:
     return model.fit(rows.X, rows.y, **groups)
 
 
-def as_record(comparison: Comparison, report: Path | None, save: Path | None) -> dict[str, Any]:
+def _as_record(comparison: Comparison, report: Path | None, save: Path | None) -> dict[str, Any]:
     """Return the comparison for programs."""
     names = ("chosen", "verdict", "reason", "notes", "beta", "rated_on", "labels")
     return {
@@ -269,35 +222,32 @@ def as_record(comparison: Comparison, report: Path | None, save: Path | None) ->
             }
             for each in comparison.methods
         ],
-        "report": None if report is None else str(report),
-        "saved": None if save is None else str(save),
+        "report": report and str(report),
+        "saved": save and str(save),
     }
 
 
 def _print(comparison: Comparison) -> None:
-    def cells(each: Any) -> tuple[str, ...]:
-        """Return a method with numbers no wider than they must be: .630 [.558, .696]."""
-        used, d, counts = each.name == comparison.chosen, each.difference, each.counts or {}
+    """Print the table, with numbers no wider than they must be, and what it means."""
+    chosen, rows = comparison.chosen, []
+    for each in comparison.methods:
+        d, counts, used = each.difference, each.counts or {}, each.name == chosen
         paired = "" if used else f"{d.value:+.3f} ± {d.high - d.value:.3f}"
-        numbers = (re.sub(r"\b0\.", ".", text) for text in (interval(each.score), paired))
-        found = (f"{counts[cell]:,}" if counts else "" for cell in ("tp", "fp", "fn"))
-        return (f"{each.name}{' *' if used else ''}", *numbers, *found)
-
-    out = console()
-    paired = f"difference to\n{comparison.chosen},\n± 95 %"  # 80 columns are enough
+        numbers = [text.replace("0.", ".") for text in (common.interval(each.score), paired)]
+        found = [f"{counts[cell]:,}" if counts else "" for cell in ("tp", "fp", "fn")]
+        rows.append((f"{each.name}{' *' if used else ''}", *numbers, *found))
+    out, paired = common.console(), f"difference to\n{chosen},\n± 95 %"  # 80 columns are enough
     head = ("method", f"{comparison.score_name} 95 %", paired, "found", "false", "missed")
-    rows = [cells(each) for each in comparison.methods]
-    print_table(out, head, rows, bold=lambda row: row[0].endswith(" *"))
+    common.print_table(out, head, rows, bold=lambda row: row[0].endswith(" *"))
     assert comparison.evidence is not None
     rate = comparison.evidence.truth.mean(axis=0)
     rarest = " in the rarest label" if len(rate) > 1 else ""
     rated = f"{comparison.n_rows:,} rows rated ({comparison.rated_on})"
     seen = f"{rated}, {rate.min():.1%} positive{rarest}."
-    named = [m for m in comparison.methods if m.method.symbol]
-    symbols = ", ".join(f"{m.method.symbol} is {m.name}" for m in named)
-    paper = (f"In the paper {symbols}.",) if named else ()
+    named = [f"{m.method.symbol} is {m.name}" for m in comparison.methods if m.method.symbol]
+    paper = (f"In the paper {', '.join(named)}.",) if named else ()
     for line in (comparison.verdict, comparison.reason, seen, *comparison.notes, *paper):
-        out.print(shown(line))
+        out.print(common.shown(line))
 
 
 def _without_folder(word: str) -> str:

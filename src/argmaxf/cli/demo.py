@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from argmaxf.cli.common import (
-    OUTPUT,
-    Json,
-    Seed,
-    console,
-    option,
-    print_json,
-    print_table,
-    progress_bar,
-)
-from argmaxf.cli.compare import answer, compare_tables
+from argmaxf.cli import common
+from argmaxf.cli.compare import compare_tables, made_with
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from argmaxf.comparison.result import Comparison
-
 SAMPLES = 2
-MIN_PRECISION, CONFIDENCE_LEVEL = 0.7, 0.95
-PLAIN, BALANCED, TUNED = "threshold 0.5", 'class_weight="balanced"', "TunedThresholdClassifierCV"
-LINEAR, EXPECTED, AUTO = "LogisticRegression", "ExpectedFClassifier", "AutoFClassifier"
+MIN_PRECISION = 0.7
+TUNED, AUTO = "TunedThresholdClassifierCV", "AutoFClassifier"
+ARGMAXF = ("ExpectedFClassifier", AUTO)
 STORY = (
     "[bold]Which digits are on a card?[/bold] Each card is two real scans of digits, laid over "
     "each other; ten labels. A random forest learns from {train} cards, with {k:.0f} positives of "
@@ -38,31 +27,37 @@ STORY = (
 
 def demo(
     report: Annotated[
-        Path, option(OUTPUT, "Where to write the report; an older one is replaced.")
+        Path, common.option(common.OUTPUT, "Where to write the report; an older one is replaced.")
     ] = Path("argmaxf-demo.html"),
-    seed: Seed = 0,
-    as_json: Json = False,
+    seed: common.Seed = 0,
+    as_json: common.Json = False,
 ) -> None:
     """Compare scikit-learn and argmaxf on bundled data with few positives, and write a report."""
+    from argmaxf._base.atomic_write import writing, written_whole
     from argmaxf.cli.tables import split_table
 
+    render = common.report_writer("render")
     samples = [cards(SAMPLES * seed + i) for i in range(SAMPLES)]
     train = samples[0][: samples[0].height // 2]
     rows = split_table(train, [f"has_{i}" for i in range(10)], "cards")
     if not as_json:
         size = {"train": train.height, "test": samples[0].height - train.height}
         k = rows.y.to_numpy().sum() / 10
-        console().print(STORY.format(**size, k=k, samples=SAMPLES))
-    with progress_bar() as show:
-        record = measured(samples, progress=show)
-    answer(
-        lambda show: compare_tables(rows, estimator=forest(), seed=seed, progress=show),
-        rows,
-        ["argmaxf", "demo", "--seed", str(seed)],
-        f"Classifier: {' '.join(repr(forest()).split())}; 5 folds, seed {seed}",
-        report=report,
-        present=lambda comparison: print_json(record) if as_json else _print(record, comparison),
-    )
+        common.console().print(STORY.format(**size, k=k, samples=SAMPLES))
+    with written_whole(report) as draft:
+        with common.progress_bar() as show:
+            record = measured(samples, progress=show)
+            found = compare_tables(rows, estimator=forest(), seed=seed, progress=show)
+        if as_json:
+            common.print_json(record)
+        else:
+            _print(record, found.chosen)
+        with common.working("writing the report"), writing(report):
+            command = ["argmaxf", "demo", "--seed", str(seed)]
+            page = render(found, command=command, made_with=made_with(forest(), 5, seed))
+            draft.write_text(page, encoding="utf-8")
+    if not as_json:
+        common.say_where("report", report)
 
 
 def cards(seed: int = 0) -> pl.DataFrame:
@@ -95,8 +90,8 @@ def forest(**options: Any) -> Any:
     return RandomForestClassifier(50, min_samples_leaf=2, random_state=0, **options)
 
 
-def methods(model: Callable[..., Any]) -> dict[str, Any]:
-    """Return what is compared, by name: scikit-learn's ways, then argmaxf's."""
+def methods() -> dict[str, Any]:
+    """Return what is compared, by name: scikit-learn's ways, one model a label, then argmaxf's."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import TunedThresholdClassifierCV
     from sklearn.multioutput import MultiOutputClassifier
@@ -106,40 +101,34 @@ def methods(model: Callable[..., Any]) -> dict[str, Any]:
     from argmaxf import AutoFClassifier, ExpectedFClassifier
 
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    ways = (
-        model(),
-        model(class_weight="balanced"),
-        TunedThresholdClassifierCV(model(), scoring="f1"),
-    )
-    usual = map(MultiOutputClassifier, (*ways, linear))  # one model for each label
     return {
-        **dict(zip((PLAIN, BALANCED, TUNED, LINEAR), usual, strict=True)),
-        EXPECTED: ExpectedFClassifier(model()),
-        AUTO: AutoFClassifier(model()),
+        "threshold 0.5": MultiOutputClassifier(forest()),
+        'class_weight="balanced"': MultiOutputClassifier(forest(class_weight="balanced")),
+        TUNED: MultiOutputClassifier(TunedThresholdClassifierCV(forest(), scoring="f1")),
+        "LogisticRegression": MultiOutputClassifier(linear),
+        "ExpectedFClassifier": ExpectedFClassifier(forest()),
+        AUTO: AutoFClassifier(forest()),
     }
 
 
-def measured(
-    samples: Sequence[pl.DataFrame],
-    model: Callable[..., Any] | None = None,
-    progress: Any = False,
-) -> dict[str, Any]:
+def measured(samples: Sequence[pl.DataFrame], progress: Any = False) -> dict[str, Any]:
     """Return means over samples and labels, differences paired by label, and what else held."""
     import numpy as np
 
-    model, every = model or forest, []
+    every = []
     for i, frame in enumerate(samples):
         if callable(progress):
             progress("samples of training rows", i, len(samples))
-        train = frame.height // 2
-        every.append(_one_sample(frame[:train], frame[train:], model))
-    f, precision, by_label = (np.concatenate([one[i] for one in every], axis=1) for i in range(3))
-    names, seconds = list(methods(model)), np.mean([one[3] for one in every], axis=0)
+        every.append(_one_sample(frame))
+    f, precise, alone = (
+        np.concatenate(each, axis=1) for each in list(zip(*every, strict=True))[:3]
+    )
+    seconds = np.mean([each[3] for each in every], axis=0)
+    names, (predicted, held, sure) = list(methods()), alone
     behind = f - f[names.index(AUTO)]
     error = 1.96 * behind.std(axis=1, ddof=1) / np.sqrt(f.shape[1])
     numbers = np.column_stack([f.mean(axis=1), behind.mean(axis=1), error, seconds]).tolist()
     keys = ("f1", "difference", "plus_minus", "seconds")
-    low, predicted, high, found, guaranteed = by_label
     return {
         "methods": {
             name: dict(zip(keys, each, strict=True))
@@ -147,64 +136,57 @@ def measured(
         },
         "labels": f.shape[1],
         "predicted_f1": float(predicted.mean()),
-        "intervals_that_held": int(np.sum((low <= found) & (found <= high))),
-        "guarantees": int(np.sum(~np.isnan(guaranteed))),
-        "guarantees_that_held": int(np.sum(guaranteed >= MIN_PRECISION)),
-        "precise_when_tuned": int(np.sum(precision[names.index(TUNED)] >= MIN_PRECISION)),
+        "intervals_that_held": int(held.sum()),
+        "guarantees": int(np.sum(~np.isnan(sure))),
+        "guarantees_that_held": int(np.sum(sure >= MIN_PRECISION)),
+        "precise_when_tuned": int(np.sum(precise[names.index(TUNED)] >= MIN_PRECISION)),
     }
 
 
-def _one_sample(
-    train: pl.DataFrame, test: pl.DataFrame, model: Callable[..., Any]
-) -> tuple[Any, Any, Any, Any]:
+def _one_sample(frame: pl.DataFrame) -> tuple[Any, Any, Any, Any]:
     """Return F and precision of each method and label, what held by label, and seconds to fit."""
     import numpy as np
     from sklearn.metrics import f1_score, precision_score
 
     from argmaxf import ExpectedFClassifier, GuaranteeError, ThresholdFClassifier
 
-    (X, Y), (X_test, Y_test) = ((t[:, :64].to_numpy(), t[:, 64:].to_numpy()) for t in (train, test))
-    f, precision, seconds, by_label = [], [], [], []
-    for method in methods(model).values():
+    X, Y, half = frame[:, :64].to_numpy(), frame[:, 64:].to_numpy(), frame.height // 2
+    f, precision, seconds, alone = [], [], [], []
+    for method in methods().values():
         start = time.perf_counter()
-        method.fit(X, Y)
+        method.fit(X[:half], Y[:half])
         seconds.append(time.perf_counter() - start)
-        found = method.predict(X_test)
-        f.append(f1_score(Y_test, found, average=None))
-        precision.append(precision_score(Y_test, found, average=None))
-    limits: Any = {"min_precision": MIN_PRECISION, "confidence_level": CONFIDENCE_LEVEL}
-    for y, y_test in zip(Y.T, Y_test.T, strict=True):
-        decision, guaranteed = ExpectedFClassifier(model()).fit(X, y).decide(X_test), np.nan
+        found = method.predict(X[half:])
+        f.append(f1_score(Y[half:], found, average=None))
+        precision.append(precision_score(Y[half:], found, average=None))
+    for y, y_test in zip(Y[:half].T, Y[half:].T, strict=True):
+        decision = ExpectedFClassifier(forest()).fit(X[:half], y).decide(X[half:])
+        predicted: Any = decision.interval
+        sure = np.nan
         with suppress(GuaranteeError):
-            sure = ThresholdFClassifier(model(), **limits).fit(X, y)
-            guaranteed = precision_score(y_test, sure.predict(X_test))
-        of: Any = decision.interval
-        found = f1_score(y_test, decision.selected)
-        by_label.append([of.low, of.value, of.high, found, guaranteed])
-    return np.array(f), np.array(precision), np.array(by_label).T, seconds
+            limits: Any = {"min_precision": MIN_PRECISION, "confidence_level": 0.95}
+            guaranteed = ThresholdFClassifier(forest(), **limits).fit(X[:half], y)
+            sure = precision_score(y_test, guaranteed.predict(X[half:]))
+        held = predicted.low <= f1_score(y_test, decision.selected) <= predicted.high
+        alone.append([predicted.value, held, sure])
+    return np.array(f), np.array(precision), np.array(alone).T, seconds
 
 
-def _print(record: dict[str, Any], comparison: Comparison) -> None:
-    """Print the table and what it means."""
-    out, n = console(), record["labels"]
+def _print(record: dict[str, Any], method: str) -> None:
+    """Print the table and what it means; `method` is the one the report recommends."""
+    out, n, given, rows = common.console(), record["labels"], record["guarantees"], []
+    for name, each in record["methods"].items():
+        difference = f"{each['difference']:+.3f} ± {each['plus_minus']:.3f}" if name != AUTO else ""
+        title = f"{'argmaxf' if name in ARGMAXF else 'scikit-learn'}: {name}"
+        rows.append((title, f"{each['f1']:.3f}", difference, f"{each['seconds']:.1f}"))
     head = ("method", "F1", "difference\n± 95 %", "seconds\nto fit")
-    rows = [
-        (
-            f"{'scikit-learn' if name in (PLAIN, BALANCED, TUNED, LINEAR) else 'argmaxf'}: {name}",
-            f"{each['f1']:.3f}",
-            f"{each['difference']:+.3f} ± {each['plus_minus']:.3f}" if name != AUTO else "",
-            f"{each['seconds']:.1f}",
-        )
-        for name, each in record["methods"].items()
-    ]
-    print_table(out, head, rows, bold=lambda row: row[0].endswith(AUTO))
-    given = record["guarantees"]
+    common.print_table(out, head, rows, bold=lambda row: row[0].endswith(AUTO))
     behind = [n for n, d in record["methods"].items() if d["difference"] + d["plus_minus"] < 0]
     clearly = f" Clearly lower: {', '.join(behind)}." if behind else ""
     refused = f" (it refuses {n - given} and says how many rows they need)" if given < n else ""
     for line in (
-        f"Use {AUTO}: F1 {record['methods'][AUTO]['f1']:.3f}, by {comparison.chosen} (the report "
-        f"says why).{clearly}",
+        f"Use {AUTO}: F1 {record['methods'][AUTO]['f1']:.3f}, by {method} (the report says why)."
+        f"{clearly}",
         f"Predicted without test labels: F1 {record['predicted_f1']:.3f}; the F1 found is in "
         f"{record['intervals_that_held']} of {n} predicted 95 % intervals.",
         f"Precision of at least {MIN_PRECISION}: {TUNED} has it for {record['precise_when_tuned']} "

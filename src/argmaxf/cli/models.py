@@ -38,38 +38,32 @@ ESTIMATORS = ("logistic", "forest", "boosting", "nb", "lightgbm", "xgboost")
 MOST_CATEGORIES = 50  # of one column; rarer ones share a place
 
 # Besides the estimators of scikit-learn: what their parameters and fitted attributes are made of.
-SKLEARN_PARTS = {
+NAMED = {
+    "builtins": "object",
+    "collections": "OrderedDict",
+    "numpy": "dtype",
     "sklearn.calibration": "_CalibratedClassifier _SigmoidCalibration",
     "sklearn.compose._column_transformer": "make_column_selector",
     "sklearn.ensemble._hist_gradient_boosting.binning": "_BinMapper",
     "sklearn.ensemble._hist_gradient_boosting.predictor": "TreePredictor",
     "sklearn.gaussian_process._gpc": "_BinaryGaussianProcessClassifierLaplace",
-    "sklearn.gaussian_process.kernels": (
-        "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern "
-        "PairwiseKernel Product RBF RationalQuadratic Sum WhiteKernel"
-    ),
     "sklearn.metrics._scorer": "_PassthroughScorer",
-    "sklearn.model_selection._split": (
-        "GroupKFold GroupShuffleSplit KFold LeaveOneGroupOut LeaveOneOut LeavePGroupsOut LeavePOut "
-        "PredefinedSplit RepeatedKFold RepeatedStratifiedKFold ShuffleSplit StratifiedGroupKFold "
-        "StratifiedKFold StratifiedShuffleSplit TimeSeriesSplit"
-    ),
-    "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
     "sklearn.tree._tree": "Tree",
     "sklearn.utils._bunch": "Bunch",
     "sklearn.utils._metadata_requests": "MetadataRequest MethodMetadataRequest",
-}
-ARGMAXF_PARTS = ("measures", "empirical", "estimators", "comparison")  # their classes
-BOOSTERS = {
     "lightgbm.sklearn": "LGBMClassifier LGBMModel LGBMRegressor",
     "xgboost.sklearn": "XGBClassifier XGBRFClassifier XGBRFRegressor XGBRegressor",
 }
-DATA_TYPES = ("builtins.object", "collections.OrderedDict", "numpy.dtype")
+MODULES = (  # all of their classes
+    "sklearn.gaussian_process.kernels",
+    "sklearn.model_selection._split",
+    "sklearn.neural_network._stochastic_optimizers",
+)
+PACKAGES = ("argmaxf.measures", "argmaxf.empirical", "argmaxf.estimators", "argmaxf.comparison")
 COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 PLAIN_DATA = (type(None), bool, int, float, complex, str, bytes, slice, range)
 NUMPY_DATA = (np.generic, np.dtype, np.random.RandomState, np.random.Generator)
 SCALARS = (bool, int, float, complex, str, object)  # classes that may be parameters, as dtypes
-PLAIN_CLONE = BaseEstimator.__sklearn_clone__
 UNFITTED = "save it before it is fitted: skops.io.dump(sklearn.base.clone(model), file)"
 
 
@@ -78,25 +72,16 @@ def make_classifier(name: str, seed: int) -> ClassifierMixin:
     if name.endswith(".skops"):
         return load_classifier(Path(name))
     check_choice("estimator", name, ESTIMATORS)
-    if name == "forest":
-        return RandomForestClassifier(300, min_samples_leaf=2, n_jobs=-1, random_state=seed)
-    if name == "boosting":
-        return HistGradientBoostingClassifier(random_state=seed)
-    if name not in ("lightgbm", "xgboost"):
-        return LogisticRegression(max_iter=1000) if name == "logistic" else GaussianNB()
-    package = needed(name, f"--estimator {name}")
     if name == "lightgbm":
-        return package.LGBMClassifier(random_state=seed, verbose=-1)
-    return package.XGBClassifier(random_state=seed)
-
-
-def described(model: Any) -> str:
-    """Return a classifier as people know it: its package, its class and what was set.
-
-    >>> described(make_classifier("logistic", 0))
-    'sklearn LogisticRegression(max_iter=1000)'
-    """
-    return f"{type(model).__module__.partition('.')[0]} {' '.join(repr(model).split())}"
+        return needed(name, "--estimator lightgbm").LGBMClassifier(random_state=seed, verbose=-1)
+    if name == "xgboost":
+        return needed(name, "--estimator xgboost").XGBClassifier(random_state=seed)
+    return {
+        "logistic": LogisticRegression(max_iter=1000),
+        "forest": RandomForestClassifier(300, min_samples_leaf=2, n_jobs=-1, random_state=seed),
+        "boosting": HistGradientBoostingClassifier(random_state=seed),
+        "nb": GaussianNB(),
+    }[name]
 
 
 def behind_preprocessing(X: pl.DataFrame, classifier: Any) -> Pipeline:
@@ -168,33 +153,17 @@ def load_classifier(path: Path) -> Any:
 @cache
 def trusted_types() -> frozenset[str]:
     """Return the full names of the classes that a model file may be made of; no functions."""
-    listed = {**SKLEARN_PARTS, **BOOSTERS}.items()
-    named = {f"{module}.{name}" for module, names in listed for name in names.split()}
-    numbers = {_name_of(each) for each in _subclasses(np.generic)}
-    found = {_name_of(each) for _, each in all_estimators() if each is not FrozenEstimator}
-    return frozenset(named | numbers | found | _argmaxf_classes() | {*DATA_TYPES})
-
-
-def _argmaxf_classes() -> set[str]:
-    """Return the names of the classes that argmaxf's own models are made of."""
-    packages = [import_module(f"argmaxf.{part}") for part in ARGMAXF_PARTS]
-    names = [
-        module.name
-        for package in packages
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
-    ]
-    return {
-        _name_of(each)
-        for home in map(import_module, names)
-        for each in vars(home).values()
-        if inspect.isclass(each) and each.__module__ == home.__name__
-    }
-
-
-def _subclasses(kind: Any) -> Iterator[Any]:
-    yield kind
-    for each in kind.__subclasses__():
-        yield from _subclasses(each)
+    named = {f"{module}.{name}" for module, names in NAMED.items() for name in names.split()}
+    modules = [*MODULES]
+    for package in PACKAGES:
+        folder = import_module(package).__path__
+        modules += [each.name for each in pkgutil.iter_modules(folder, f"{package}.")]
+    kinds = [each for module in modules for each in vars(import_module(module)).values()]
+    defined = [each for each in kinds if inspect.isclass(each) and each.__module__ in modules]
+    numbers = [base for kind in np.sctypeDict.values() for base in kind.__mro__]
+    numbers = [each for each in numbers if issubclass(each, np.generic)]
+    estimators = [each for _, each in all_estimators() if each is not FrozenEstimator]
+    return frozenset(named | {_name_of(each) for each in (*defined, *numbers, *estimators)})
 
 
 def _name_of(kind: type) -> str:
@@ -208,10 +177,9 @@ def _parameters(value: Any, name: str, seen: set[int]) -> Iterator[tuple[str, An
     if isinstance(value, dict):
         yield from ((f"{name} key", key) for key in value)
         inside = ((f"{name}.{key}", each) for key, each in value.items())
-    elif isinstance(value, list | tuple | set | frozenset):
-        inside = ((name, each) for each in value)
-    elif isinstance(value, np.ndarray):
-        inside = ((name, each) for each in (value.flat if value.dtype.kind in "OUT" else ()))
+    elif isinstance(value, COLLECTIONS):
+        array = value if isinstance(value, np.ndarray) else None
+        inside = ((name, each) for each in (value if array is None else array.flat))
     elif hasattr(value, "__dict__") and not inspect.isclass(value) and id(value) not in seen:
         seen.add(id(value))  # an object may hold itself
         inside = ((f"{name}.{key}", each) for key, each in _kept(value).items())
@@ -226,11 +194,12 @@ def _kept(value: Any) -> dict[str, Any]:
     called here, and the hidden ones later.
     """
     kind: Any = type(value)
-    state = dict(vars(value))
     if not hasattr(kind, "get_params"):
-        return state
+        return dict(vars(value))
     copied = ("_sklearn_output_config", "_metadata_request")
-    beside = {k: v for k, v in state.items() if k in copied or callable(getattr(kind, k, None))}
+    beside = {
+        k: v for k, v in vars(value).items() if k in copied or callable(getattr(kind, k, None))
+    }
     return beside | dict(kind.get_params(value, deep=False))
 
 
@@ -244,13 +213,11 @@ def _refusal(name: str, value: Any) -> str:
     if inspect.isclass(value):
         known = value in SCALARS or issubclass(value, np.generic)
         return "" if known else f"must not be a class, got {_name_of(value)}"
-    if (
-        isinstance(value, (*PLAIN_DATA, *NUMPY_DATA))
-        or kind in (*COLLECTIONS, dict)
-        or sparse.issparse(value)
-    ):
+    data = isinstance(value, (*PLAIN_DATA, *NUMPY_DATA)) or kind in (*COLLECTIONS, dict)
+    if data or sparse.issparse(value):
         return ""
-    if isinstance(value, BaseEstimator) and kind.__sklearn_clone__ is not PLAIN_CLONE:
+    own_clone = getattr(kind, "__sklearn_clone__", None) is not BaseEstimator.__sklearn_clone__
+    if isinstance(value, BaseEstimator) and own_clone:
         return f"must be an estimator that can be trained, got {kind.__name__}"
     if _name_of(kind) in trusted_types():
         return _booster_refusal(value) if kind.__module__ == "lightgbm.sklearn" else ""
