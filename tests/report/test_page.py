@@ -16,7 +16,7 @@ from argmaxf.cli.compare import compare_tables
 from argmaxf.cli.tables import read_table, split_table
 from argmaxf.comparison import METHODS
 from argmaxf.measures import GMean
-from argmaxf.report.page import beta_grid, live_numbers, render
+from argmaxf.report.page import live_numbers, render
 from tests.judges import operating_point
 
 SCRIPT = "<script>alert(1)</script>"
@@ -391,9 +391,10 @@ def test_live_numbers_where_everything_is_certain():
 @pytest.mark.parametrize("joint", [True, False])
 def test_grids_hold_what_is_asked_for(joint):
     rng = np.random.default_rng(0)
-    assert 0.731 in beta_grid(0.731)
     p = rng.beta(0.2, 5, 1000)
-    cuts = live_numbers(p, rng.random(1000) < p, 1.0, joint=joint)["cuts"]
+    numbers = live_numbers(p, rng.random(1000) < p, 0.731, joint=joint)
+    assert {0.1, 0.731, 1.0, 10.0} <= set(numbers["betas"])
+    cuts = numbers["cuts"]
     grid = [cut["threshold"] for cut in cuts]
     assert grid == sorted(set(grid))
     assert all(cut["k"] == np.sum(p >= cut["threshold"]) for cut in cuts)

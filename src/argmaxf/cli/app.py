@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from tempfile import TemporaryFile
 from typing import Annotated, Any
 
@@ -62,21 +62,21 @@ def bounds(
         return
     out = console()
     out.print(f"n = {n:,}, positive rate {positive_rate:g}, β = {beta:g}, η = {eta:g}")
-    meaning = {
-        "lemma_2": f"with probability {1.0 - eta:g}, F measured on them is within "
-        "{:.3g} of its limit.",
-        "theorem_3": "with the same probability, training for F loses at most {:.3g} "
-        f"(VC dimension {vc_dimension}).",
-    }
-    for key, each in bound.items():
-        text = meaning[key].format(each.value)
+    meaning = (
+        f"with probability {1.0 - eta:g}, F measured on them is within {{:.3g}} of its limit.",
+        "with the same probability, training for F loses at most {:.3g} (VC dimension "
+        f"{vc_dimension}).",
+    )
+    for name, text, each in zip(("Lemma 2", "Theorem 3"), meaning, bound.values(), strict=True):
         if each.reason:
             least = min(needed[positive_rate]["lemma_2_begins"], MOST)
-            text = f"does not apply: it needs at least {least:,} examples."
+            out.print(f"{name} does not apply: it needs at least {least:,} examples.")
         elif each.value >= 1.0:
-            text = f"gives no information: its bound is {each.value:.3g}, and F is at most 1."
-        name = key.replace("_", " ").capitalize()
-        out.print(f"{name}{' ' if text.startswith(('does', 'gives')) else ': '}{text}")
+            out.print(
+                f"{name} gives no information: its bound is {each.value:.3g}, and F is at most 1."
+            )
+        else:
+            out.print(f"{name}: {text.format(each.value)}")
     head = ("positive rate", "Lemma 2 applies from", "Lemma 2", "Theorem 3")
     rows = [
         (f"{rate:g}", *(f"{n:,}" if n <= MOST else f"> {MOST:,}" for n in sizes.values()))
@@ -187,18 +187,15 @@ def without_panics(run: Callable[[], int]) -> int:
         kept = os.dup(2)
     except OSError:  # there is no standard error
         return run()
-    python = sys.stderr
-    with TemporaryFile() as noise:
+    with TemporaryFile() as noise, os.fdopen(kept, "w", 1, "utf-8", "backslashreplace") as stderr:
         os.dup2(noise.fileno(), 2)
-        sys.stderr = os.fdopen(kept, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
         try:
-            return run()
+            with redirect_stderr(stderr):
+                return run()
         finally:
-            sys.stderr.flush()
+            stderr.flush()
             os.dup2(kept, 2)
-            sys.stderr = python
             noise.seek(0)
-            text = noise.read()
-            if b"panicked at" not in text:
+            if b"panicked at" not in (text := noise.read()):
                 with suppress(OSError):
                     os.write(2, text)

@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 from polars import selectors
+from sklearn.metrics import roc_auc_score
 
 from argmaxf.files.column import refuse_ragged
 from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, kind_of, names_to_give
@@ -110,54 +111,40 @@ def split_table(
     `drop` names columns to leave out, `only` those to learn from, `group` the one whose equal
     values are held out together, which is not learned from.
     """
-    known, notes = _with_targets(frame, targets, name)
-    frame, rows = frame.filter(known), known.arg_true() + 1
-    X, groups = frame.drop(targets), None
-    if group is not None:
-        X, groups = X.drop(group, strict=False), _groups(X, group, name)
-    X = _chosen(X, drop, only, name)
-    empty = [column for column in X.columns if X[column].null_count() == X.height]
+    frame, y, rows, notes = _labelled(frame, targets, name)
+    X, grouped = frame.drop(targets), [] if group is None else [group]
+    for column in (*drop, *only, *grouped):
+        _check_has(X, column, name)
+    if drop and only:
+        raise ValueError("give either --drop or --only, got both")
+    groups = X[group] if group else None
+    if groups is not None and (missing := groups.null_count()):
+        raise ValueError(
+            f"column {group!r} of {name} must have a value in every row, got {missing} without"
+        )
+    X = (X.select(only) if only else X.drop(drop)).drop(grouped, strict=False)
+    empty = [values.name for values in X if values.null_count() == X.height]
     X = X.drop(empty)
-    _check_columns(X, rows, name)
+    adorned = _check_cells(X, rows, name)
     features = selectors.numeric() | selectors.boolean() | selectors.string()
     usable = X.select(features | selectors.categorical() | selectors.enum())
     others = [column for column in X.columns if column not in usable.columns]
-    same = [c for c in usable.columns if c not in only and _identifies(usable[c])]
+    same = [values.name for values in usable if values.name not in only and _identifies(values)]
     if len(same) < usable.width:
         usable = usable.drop(same)
     if not usable.width:
         raise ValueError(f"{name} has no column besides the target that can be learned from")
-    y = _target(frame, targets, name)
-    left_out = {
+    found = {
         "Columns without values were left out: {}.": empty,
         "Columns that are neither numbers nor categories were left out: {}.": others,
         "Columns that only number or name the rows were left out: {}; --only names the columns to "
         "learn from.": same,
+        "Numbers written like these are text: {}; write them plainly to learn from them as "
+        "numbers.": adorned,
     }
-    said = [text.format(", ".join(names)) for text, names in left_out.items() if names]
-    notes = (*notes, *said, *_as_text(X), *leaks(usable, y, known=only))
+    said = [text.format(", ".join(names)) for text, names in found.items() if names]
+    notes = (*notes, *said, *leaks(usable, y, known=only))
     return LabelledTable(name, usable, y, tuple(targets), notes, groups)
-
-
-def _groups(X: pl.DataFrame, group: str, name: str) -> pl.Series:
-    """Return the column of groups; rows without one would not be held out together."""
-    if group not in X.columns:
-        raise ValueError(f"{name} has no column {group!r}{_hint(group, X.columns)}")
-    if missing := X[group].null_count():
-        raise ValueError(
-            f"column {group!r} of {name} must have a value in every row, got {missing} without"
-        )
-    return X[group]
-
-
-def _chosen(X: pl.DataFrame, drop: Sequence[str], only: Sequence[str], name: str) -> pl.DataFrame:
-    """Return the columns to learn from."""
-    if drop and only:
-        raise ValueError("give either --drop or --only, got both")
-    for column in (*drop, *only):
-        if column not in X.columns:
-            raise ValueError(f"{name} has no column {column!r}{_hint(column, X.columns)}")
-    return X.select(only) if only else X.drop(drop)
 
 
 def _identifies(values: pl.Series) -> bool:
@@ -197,15 +184,13 @@ def leaks(X: pl.DataFrame, y: pl.Series | pl.DataFrame, known: Sequence[str] = (
 
 
 def _looks_like_identifier(values: pl.Series) -> bool:
-    n = len(values)
-    named = re.search(IDENTIFIER, values.name) is not None
-    if n < FEWEST_IDENTIFIED or not values.dtype.is_integer():
-        return named and values.n_unique() > 2
-    different = values.n_unique()
-    grows = different > FEWEST_IDENTIFIED and (
-        values.is_sorted() or values.is_sorted(descending=True)
-    )
-    return (named and different > 2) or different >= NEARLY_UNIQUE * n or grows
+    named, different = re.search(IDENTIFIER, values.name) is not None, values.n_unique()
+    if named and different > 2:
+        return True
+    if len(values) < FEWEST_IDENTIFIED or not values.dtype.is_integer():
+        return False
+    grows = values.is_sorted() or values.is_sorted(descending=True)
+    return different >= NEARLY_UNIQUE * len(values) or (grows and different > FEWEST_IDENTIFIED)
 
 
 def _separation(values: pl.Series, target: pl.Series) -> float:
@@ -221,52 +206,29 @@ def _separation(values: pl.Series, target: pl.Series) -> float:
         return 0.0
     best = 0.0
     for each in classes:
-        positive = pl.col("y") == each
+        positive = (pl.col("y") == each).cast(pl.Float64)
         x = pl.col("x") if numeric else positive.mean().over("x")
-        ranks = rows.select(x.rank("average").alias("rank"), positive.alias("is"))
-        k, total = float(ranks["is"].sum()), float(ranks.filter("is")["rank"].sum())
-        auc = (total - k * (k + 1) / 2) / (k * (rows.height - k))
+        auc = roc_auc_score(*rows.select(positive, x.cast(pl.Float64).alias("x")))
         best = max(best, auc, 1.0 - auc)
     return best
 
 
-def _as_text(X: pl.DataFrame) -> tuple[str, ...]:
-    """Say which columns hold numbers that are written in a way that makes them text."""
-    texts = X.select(selectors.string())
-    adorned = [c.name for c in texts if _is_adorned(c.drop_nulls())]
-    if not adorned:
-        return ()
-    columns = ", ".join(f"{name} ({texts[name].drop_nulls()[0]})" for name in adorned)
-    return (
-        f"Numbers written like these are text: {columns}; write them plainly to learn from them as "
-        "numbers.",
-    )
-
-
-def _is_adorned(texts: pl.Series) -> bool:
-    """Whether all are numbers, and some of them with signs: a text of digits alone is a name."""
-    return bool(texts.str.contains(ADORNED).all() and texts.str.contains(r"[,%$€£¥]").any())
-
-
 def split_like(frame: pl.DataFrame, train: LabelledTable, name: str) -> LabelledTable:
     """Return features and target of a test table with the columns of a training table."""
-    missing = [c for c in train.X.columns if c not in frame.columns]
-    if missing:
+    if missing := [column for column in train.X.columns if column not in frame.columns]:
         raise ValueError(f"{name} lacks column {missing[0]!r} of {train.name}")
-    known, notes = _with_targets(frame, train.targets, name)
-    frame = frame.filter(known)
+    frame, y, _, notes = _labelled(frame, train.targets, name)
     X = frame.select(train.X.columns)
     for column, kind in train.X.schema.items():
         if wanted := _other_kind(kind, X.schema[column]):
-            bad = X[column].drop_nulls()
-            if len(bad):
+            if len(bad := X[column].drop_nulls()):
                 raise ValueError(
                     f"column {column!r} of {name} must hold {wanted}, as in {train.name}; "
                     f"got {bad[0]!r}"
                 )
-            empty = pl.lit(None, pl.Float64 if kind.is_numeric() else kind)
-            X = X.with_columns(empty.alias(column))
-    y = _target(frame, train.targets, name)
+            X = X.with_columns(
+                pl.lit(None, pl.Float64 if kind.is_numeric() else kind).alias(column)
+            )
     return LabelledTable(name, X, y, train.targets, notes)
 
 
@@ -279,13 +241,12 @@ def _other_kind(wanted: pl.DataType, found: pl.DataType) -> str:
     return "true or false" if wanted == pl.Boolean and found == pl.String else ""
 
 
-def _with_targets(
+def _labelled(
     frame: pl.DataFrame, targets: Sequence[str], name: str
-) -> tuple[pl.Series, tuple[str, ...]]:
-    """Return which rows have all targets, and a note of how many do not."""
+) -> tuple[pl.DataFrame, pl.Series | pl.DataFrame, pl.Series, tuple[str, ...]]:
+    """Return the rows that have all targets, these, their row numbers, and a note of the others."""
     for target in targets:
-        if target not in frame.columns:
-            raise ValueError(f"{name} has no column {target!r}{_hint(target, frame.columns)}")
+        _check_has(frame, target, name)
         if frame[target].null_count() == frame.height:
             raise ValueError(f"target {target!r} of {name} has no values")
     if len(set(targets)) < len(targets):
@@ -296,52 +257,53 @@ def _with_targets(
         raise ValueError(f"no row of {name} has all of its targets {', '.join(targets)}")
     lack = "has no target and was" if missing == 1 else "have no target and were"
     said = f"{missing:,} of {frame.height:,} rows of {name} {lack} left out."
-    return known, (said,) * (missing > 0)
-
-
-def _hint(wrong: str, columns: Sequence[str]) -> str:
-    close = get_close_matches(wrong, columns, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    shown = ", ".join(map(repr, columns[:10]))
-    return f"; its columns are {shown}{' and others' if len(columns) > 10 else ''}"
-
-
-def _check_columns(X: pl.DataFrame, rows: pl.Series, name: str) -> None:
-    """Refuse cells that cannot be learned from; `rows` are the numbers of the rows in the file."""
-    for column in X.columns:
-        values = X[column]
-        if values.dtype == pl.String:
-            _check_text(values, rows, name)
-        if values.dtype.is_float() and (bad := values.is_infinite().fill_null(False)).any():
-            raise ValueError(
-                f"column {column!r} of {name} must hold finite numbers, got "
-                f"{values.filter(bad)[0]} in row {rows.filter(bad)[0]}"
-            )
-
-
-def _check_text(values: pl.Series, rows: pl.Series, name: str) -> None:
-    """Refuse a column of numbers in which some cell is no number."""
-    for comma in (True, False):
-        is_number = pl.select(as_number(pl.lit(values), comma=comma).is_not_null()).to_series()
-        bad = values.is_not_null() & ~is_number
-        few = bad.any() and int(is_number.sum()) >= MOSTLY * values.count()
-        if few and not (comma and _is_adorned(values.drop_nulls())):
-            raise ValueError(
-                f"column {values.name!r} of {name} holds numbers, but row {rows.filter(bad)[0]} "
-                f"has {values.filter(bad)[0]!r}: correct it or leave it empty"
-            )
-
-
-def _target(frame: pl.DataFrame, targets: Sequence[str], name: str) -> pl.Series | pl.DataFrame:
+    y: Any = frame.filter(known)[list(targets)]
     if len(targets) == 1:
-        return _classes(frame[targets[0]], name)
-    for target in targets:
-        values = set(frame[target].unique().to_list())
-        if not values <= {0, 1}:
-            odd = sorted(map(str, values - {0, 1}))[0]
-            raise ValueError(f"several targets must hold 0 and 1; {target!r} of {name} has {odd!r}")
-    return frame.select(pl.col(list(targets)).cast(pl.Int64))
+        y = _classes(y[targets[0]], name)
+    else:
+        for values in y:
+            if odd := sorted(map(str, set(values) - {0, 1})):
+                raise ValueError(
+                    f"several targets must hold 0 and 1; {values.name!r} of {name} has {odd[0]!r}"
+                )
+        y = y.cast(pl.Int64)
+    return frame.filter(known), y, known.arg_true() + 1, (said,) * (missing > 0)
+
+
+def _check_has(frame: pl.DataFrame, column: str, name: str) -> None:
+    """Refuse a column that is not there, and name one that may be meant."""
+    if column not in frame.columns:
+        shown = ", ".join(map(repr, frame.columns[:10])) + " and others" * (frame.width > 10)
+        close = get_close_matches(column, frame.columns, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"its columns are {shown}"
+        raise ValueError(f"{name} has no column {column!r}; {hint}")
+
+
+def _check_cells(X: pl.DataFrame, rows: pl.Series, name: str) -> list[str]:
+    """Refuse cells that cannot be learned from; return the texts that are numbers with signs.
+
+    `rows` are the numbers of the rows in the file. A text of digits alone is a name.
+    """
+    adorned = []
+    for values in X:
+        texts, column = values.drop_nulls(), f"column {values.name!r} of {name}"
+        if values.dtype.is_float() and (bad := values.is_infinite().fill_null(False)).any():
+            got = f"{values.filter(bad)[0]} in row {rows.filter(bad)[0]}"
+            raise ValueError(f"{column} must hold finite numbers, got {got}")
+        if values.dtype != pl.String:
+            continue
+        signs = texts.str.contains(ADORNED).all() and texts.str.contains(r"[,%$€£¥]").any()
+        if signs:
+            adorned.append(f"{values.name} ({texts[0]})")
+        for comma in (False,) if signs else (True, False):
+            number = pl.select(as_number(pl.lit(values), comma=comma)).to_series()
+            bad = values.is_not_null() & number.is_null()
+            if bad.any() and number.count() >= MOSTLY * len(texts):
+                raise ValueError(
+                    f"{column} holds numbers, but row {rows.filter(bad)[0]} has "
+                    f"{values.filter(bad)[0]!r}: correct it or leave it empty"
+                )
+    return adorned
 
 
 def _classes(values: pl.Series, name: str) -> pl.Series:
@@ -363,36 +325,29 @@ def with_positive(
     train: LabelledTable, test: LabelledTable | None, positive: str | None
 ) -> tuple[LabelledTable, LabelledTable | None, Any]:
     """Return both tables and the class that F counts; one of three or more is against the rest."""
-    y = train.y
+    y: Any = train.y
     classes = [] if isinstance(y, pl.DataFrame) else y.unique().sort().to_list()
     if positive is None:
-        return replace(train, notes=(*_class_taken(train, classes), *train.notes)), test, None
+        words = len(classes) == 2 and y.dtype == pl.String
+        if words and (y == classes[1]).mean() > 0.5:
+            note = (
+                f"F counts {classes[1]!r}, the last class in order, which most rows have; "
+                f"--positive {classes[0]} counts the other."
+            )
+            train = replace(train, notes=(note, *train.notes))
+        return train, test, None
     named = [each for each in classes if str(each) == positive]
     if not named:
         rule = f"one of the classes {', '.join(map(str, classes))}" if classes else "left out"
         raise ValueError(f"--positive must be {rule}, got {positive!r}")
     if len(classes) == 2:
         return train, test, named[0]
-    train = replace(
-        _against_rest(train, named[0]),
-        notes=(f"F counts {positive} against all other classes.", *train.notes),
-    )
-    return train, test and _against_rest(test, named[0]), positive
 
+    def against_rest(table: LabelledTable) -> LabelledTable:
+        names = {True: positive, False: f"not {positive}"}
+        y: Any = table.y
+        return replace(table, y=(y == named[0]).replace_strict(names, return_dtype=pl.String))
 
-def _against_rest(table: LabelledTable, positive: Any) -> LabelledTable:
-    assert isinstance(table.y, pl.Series)
-    names = {True: str(positive), False: f"not {positive}"}
-    y = (table.y == positive).replace_strict(names, return_dtype=pl.String)
-    return replace(table, y=y.alias(table.y.name))
-
-
-def _class_taken(table: LabelledTable, classes: Sequence[Any]) -> tuple[str, ...]:
-    """Say which class F counts, where nobody said so and it is a word that most rows have."""
-    y: Any = table.y
-    if len(classes) != 2 or y.dtype != pl.String or (y == classes[1]).mean() <= 0.5:
-        return ()
-    return (
-        f"F counts {classes[1]!r}, the last class in order, which most rows have; --positive "
-        f"{classes[0]} counts the other.",
-    )
+    note = f"F counts {positive} against all other classes."
+    train = replace(against_rest(train), notes=(note, *train.notes))
+    return train, test and against_rest(test), positive

@@ -6,7 +6,7 @@ import io
 import platform
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from importlib import metadata
 from inspect import signature
@@ -40,27 +40,14 @@ from argmaxf.monitoring.monitor import Monitor, Period
 
 MOST_LABELS = 6  # of many labels the rarest are shown: they are the hard ones
 VERSIONS = ("argmaxf", "numpy", "scipy", "scikit-learn", "polars", "matplotlib")
-BETAS = 49  # from 0.1 to 10
+BETAS = 49  # from 0.1 to 10, 1 included
 THRESHOLDS = 161
-TEXT = "#010203"  # stands for the page's text colour until the picture is written
-
-COLOURS = (
-    "text.color",
-    "axes.labelcolor",
-    "axes.edgecolor",
-    "xtick.color",
-    "ytick.color",
-    "xtick.labelcolor",
-    "ytick.labelcolor",
-    "legend.labelcolor",
-)
 SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none",  # letters stay letters: crisp, selectable, small
     "font.family": "sans-serif",
     "font.size": 9.5,
     "axes.facecolor": "none",
     "figure.facecolor": "none",
-    **dict.fromkeys(COLOURS, TEXT),
 }
 
 
@@ -157,12 +144,11 @@ def _page(template: str, command: Sequence[str], **content: Any) -> str:
 def guaranteed(comparison: Comparison) -> dict[str, float]:
     """Return the constraints that the method to use guarantees, and their confidence level."""
     model = comparison.estimator
-    sure = getattr(model, "confidence_level", None)
-    names = [field.name for field in fields(Constraints)]
+    names = [*(field.name for field in fields(Constraints)), "confidence_level"]
     limits = {name: getattr(model, name, None) for name in names}
     if isinstance(getattr(model, "max_selected", None), float):
         limits["max_selected_rate"] = model.max_selected
-    return {k: v for k, v in {**limits, "confidence_level": sure}.items() if v is not None}
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def _methods(comparison: Comparison) -> Markup:
@@ -184,58 +170,36 @@ def _pictures(comparison: Comparison, scores: Floats, label: int) -> list[dict[s
     rows, measure, name = comparison.evidence, comparison.measure, comparison.chosen
     assert rows is not None
     y, selected, s = rows.truth[:, label], rows.predictions[name][:, label], scores[:, label]
-    k, f = int(selected.sum()), measure.title
+    f, k, joint = measure.title, int(selected.sum()), comparison.method.method.joint
     value = float(measure.value(np.sum(y & selected), k, y.sum(), y.size))
-    measured = f"{name}: {k:,} selected, {f} {value:.3f}"
-
-    def at_size(ax: Any) -> None:
-        ax.plot([max(k, 1)], [value], "D", color="#1d8f6a", label="measured", zorder=4)
-        ax.set_ylim(0, max(ax.get_ylim()[1], min(1.0, 1.1 * value)))
-        ax.set_title(measured, loc="left", fontsize="medium")
-        ax.legend(frameon=False, fontsize="small")
-
-    def at_value(ax: Any) -> None:
-        ax.axhline(value, color="#1d8f6a", lw=1, ls=":")
-        ax.set_title(measured, loc="left", fontsize="medium")
-
-    def calibrated(ax: Any) -> None:
-        ax.set_title(f"Probabilities of {of}", loc="left", fontsize="medium")
-
+    found: dict[str, Any] = {"title": f"{name}: {k:,} selected, {f} {value:.3f}", "level": value}
+    pictures: list[tuple[str, Any, dict[str, Any]]] = []
+    if joint:
+        by_size = ExpectedFDisplay.of(s, measure=measure)
+        pictures.append((f"Expected {f} by the number selected.", by_size, found))
     caption, chance = f"Precision, recall and {f} at each threshold", guaranteed(comparison)
     try:
         by_threshold = EmpiricalFDisplay.of(y, s, measure=measure, **chance)
     except GuaranteeError:
         caption += "; none of them meets the guarantee that was asked for"
         by_threshold = EmpiricalFDisplay.of(y, s, measure=measure)
-    displays: list[tuple[str, Any, Callable[[Any], None]]] = [
-        (f"{caption}. Dotted: the {f} measured.", by_threshold, at_value)
-    ]
-    joint, on_scores = comparison.method.method.joint, rows.proba is scores
-    of = name if joint else "the classifier"
-    if joint:
-        by_size = ExpectedFDisplay.of(s, measure=measure)
-        displays.insert(0, (f"Expected {f} by the number selected.", by_size, at_size))
-    if joint or on_scores:
+    pictures.append((f"{caption}.", by_threshold, found))
+    if joint or rows.proba is scores:
         held = ReliabilityDisplay.of(y, s, measure=measure)
-        displays.append(("Probabilities against the labels.", held, calibrated))
+        title = {"title": f"Probabilities of {name if joint else 'the classifier'}"}
+        pictures.append(("Probabilities against the labels.", held, title))
     if joint and isinstance(measure, FBeta):
-        displays.append(("What each β would choose.", BetaDisplay.of(s), lambda ax: None))
+        pictures.append(("What each β would choose.", BetaDisplay.of(s), {}))
     if joint and 0 < s.mean() < 1:
         prior = PriorSensitivityDisplay.of(s, measure=measure)
-        displays.append(("What a wrong positive rate would cost.", prior, lambda ax: None))
+        pictures.append(("What a wrong positive rate would cost.", prior, {}))
     return [
-        {"caption": text, "svg": svg(display, f"{text} Label {label + 1}.", finish)}
-        for text, display, finish in displays
+        {
+            "caption": f"{text} Dotted: the {f} measured." if "level" in marks else text,
+            "svg": svg(display, f"{text} Label {label + 1}.", **marks),
+        }
+        for text, display, marks in pictures
     ]
-
-
-def beta_grid(beta: float) -> list[float]:
-    """Return the values of β that the page offers: round ones, 1 and the one asked for included.
-
-    >>> len(beta_grid(1.0)), beta_grid(3.0)[0], 3.0 in beta_grid(3.0)
-    (49, 0.1, True)
-    """
-    return sorted({float(f"{b:.3g}") for b in np.geomspace(0.1, 10.0, BETAS)} | {beta})
 
 
 def live_numbers(scores: Floats, truth: Bools, beta: float, *, joint: bool) -> dict[str, Any]:
@@ -248,7 +212,8 @@ def live_numbers(scores: Floats, truth: Bools, beta: float, *, joint: bool) -> d
 
     Cost: one decision for each β, and for a joint method one curve.
     """
-    betas = beta_grid(beta)
+    round_ones = {float(f"{each:.3g}") for each in np.geomspace(0.1, 10.0, BETAS)}
+    betas = sorted(round_ones | {beta})
     order = np.argsort(-scores, kind="stable")
     falling = scores[order]
     ranks = np.unique(np.geomspace(1, falling.size, THRESHOLDS).astype(np.int64)) - 1
@@ -257,21 +222,18 @@ def live_numbers(scores: Floats, truth: Bools, beta: float, *, joint: bool) -> d
     maximize: Any = maximize_expected_f if joint else maximize_empirical_f
     given = (falling,) if joint else (truth, scores)
     best = [maximize(*given, beta=each) for each in betas]
-    chosen = np.array([decision.k for decision in best], dtype=np.int64)
-    decisions, cuts = ([{"k": k} for k in each.tolist()] for each in (chosen, sizes))
+    k = np.concatenate([np.array([each.k for each in best], dtype=np.int64), sizes])
+    sets = TopSets(falling if joint else np.zeros_like(falling), truth[order]).at(k)
+    limits = [*(float(each.threshold) if each.k else None for each in best), *thresholds]
+    for each, limit in zip(sets, limits, strict=True):
+        each["threshold"] = limit
+    decisions, cuts = sets[: len(best)], sets[len(best) :]
     if joint:
-        top = TopSets(falling)
-        decisions, cuts = top.at(chosen), top.at(sizes)
-        curves = np.array([expected_f_curve(falling, beta=each)[sizes] for each in betas])
-        for cut, values in zip(cuts, curves.T.tolist(), strict=True):
-            cut["f"] = [round(value, 7) for value in values]
         for at, decision in zip(decisions, best, strict=True):
             at |= {"f": decision.expected, "std": decision.std}
-    found = np.concatenate([[0], np.cumsum(truth[order])])
-    ends: Any = [float(d.threshold) if d.k else None for d in best], thresholds
-    for each, limits in zip((decisions, cuts), ends, strict=True):
-        for at, threshold in zip(each, limits, strict=True):
-            at |= {"tp": int(found[at["k"]]), "threshold": threshold}
+        curves = np.array([expected_f_curve(falling, beta=each)[sizes] for each in betas])
+        for cut, values in zip(cuts, curves.T.round(7).tolist(), strict=True):
+            cut["f"] = values
     return {
         "n": int(truth.size),
         "positives": int(truth.sum()),
@@ -287,33 +249,36 @@ def live_numbers(scores: Floats, truth: Bools, beta: float, *, joint: bool) -> d
 def svg(
     display: Any,
     description: str,
-    finish: Callable[[Any], None] = lambda ax: None,
     *,
+    title: str = "",
+    level: float | None = None,
     wide: bool = False,
 ) -> Markup:
-    """Draw a display and return it as SVG that can stand inside a page, light or dark."""
+    """Draw a display, with a dotted line at a level, as SVG that can stand inside a page.
+
+    What is black takes the colour of the page's text, light or dark.
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     settings: Any = {**SETTINGS, "svg.hashsalt": description}  # no two pictures share names
     with mpl.rc_context(settings):
         figure = Figure(figsize=(7.4 if wide else 5.6, 2.7 if wide else 3.6), layout="constrained")
-        finish(display.plot(figure.subplots()).ax_)
+        ax = display.plot(figure.subplots()).ax_
+        if title:
+            ax.set_title(title, loc="left", fontsize="medium")
+        if level is not None:
+            ax.axhline(level, color="#1d8f6a", lw=1, ls=":")
+            ax.set_ylim(top=max(ax.get_ylim()[1], min(1.0, 1.1 * level)))
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return Markup(_inline(out.getvalue(), description))
-
-
-def _inline(text: str, description: str) -> str:
-    """Leave out what a page has already, and let the picture take the width it is given."""
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'<g id="[^"]*"', "<g", text)
-    text = text.replace(TEXT, "currentColor")
+    text = out.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r'<g id="[^"]*"', "<g", text).replace("#000000", "currentColor")
     box = re.search(r'viewBox="[^"]*"', text)
     assert box is not None
     opening = f'<svg {box[0]} role="img" aria-label="{escape(description)}">'
-    return opening + text[text.index(">") + 1 :]
+    return Markup(opening + text[text.index(">") + 1 :])
 
 
 def code(comparison: Comparison, saved: tuple[str, Sequence[str]] | None = None) -> str:
@@ -335,14 +300,10 @@ def code(comparison: Comparison, saved: tuple[str, Sequence[str]] | None = None)
             "model = skops.io.load(file, trusted=trusted)\n"
             "labels = model.predict(new_rows)  # a frame with the columns of the training table\n"
         )
-    model = _bare(comparison.estimator)
-    written = _written(model)
-    imports = {f"from {_home(m)} import {type(m).__name__}" for m in _parts(model)}
-    if re.search(r"\bnan\b", written):  # what XGBoost takes for missing
-        imports.add("from numpy import nan")
-    return "\n".join(
-        [*sorted(imports), "", f"model = {written}.fit(X, y)", "labels = model.predict(X_new)\n"]
-    )
+    imports: set[str] = set()
+    written = _written(_bare(comparison.estimator), imports)
+    fitted = f"model = {written}.fit(X, y)"
+    return "\n".join([*sorted(imports), "", fitted, "labels = model.predict(X_new)\n"])
 
 
 def _bare(model: Any) -> Any:
@@ -353,50 +314,42 @@ def _bare(model: Any) -> Any:
     if isinstance(model, Pipeline | PlainClassifier):
         return _bare(model[-1] if isinstance(model, Pipeline) else model.estimator)
     given = model.get_params(deep=False)
-    if _home(model) != "argmaxf" or given.get("estimator") is None:
+    if not type(model).__module__.startswith("argmaxf.") or given.get("estimator") is None:
         return model
     return type(model)(**{**given, "estimator": _bare(given["estimator"])})
 
 
-def _written(value: Any) -> str:
-    """Return the call that makes a classifier, whole: what it shows of itself may be cut off."""
+def _written(value: Any, imports: set[str]) -> str:
+    """Return the call that makes a classifier, whole: what it shows of itself may be cut off.
+
+    The lines that import its classes are added to `imports`.
+    """
+    kind = type(value)
     if isinstance(value, np.ndarray | np.generic):
-        return _written(value.tolist())
+        return _written(value.tolist(), imports)
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key!r}: {_written(each)}' for key, each in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_written, value))}]"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_written, value))},)"
+        pairs = (f"{key!r}: {_written(each, imports)}" for key, each in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list | tuple):
+        inside = ", ".join(_written(each, imports) for each in value)
+        return f"[{inside}]" if kind is list else f"({inside},)"
+    if isinstance(value, float) and value != value:  # what XGBoost takes for missing
+        imports.add("from numpy import nan")
+    if kind.__module__.startswith("argmaxf.") or isinstance(value, BaseEstimator):
+        imports.add(f"from {_home(kind)} import {kind.__name__}")
     if not isinstance(value, BaseEstimator):
         return repr(value)
-    usual = {name: each.default for name, each in signature(type(value)).parameters.items()}
+    usual = {name: each.default for name, each in signature(kind).parameters.items()}
     given = value.get_params(deep=False).items()
     # what a signature does not name, as in XGBoost, is None by default
-    other = [f"{k}={_written(v)}" for k, v in given if repr(v) != repr(usual.get(k))]
-    return f"{type(value).__name__}({', '.join(other)})"
+    other = [f"{k}={_written(v, imports)}" for k, v in given if repr(v) != repr(usual.get(k))]
+    return f"{kind.__name__}({', '.join(other)})"
 
 
-def _parts(model: Any) -> Iterator[Any]:
-    """Return a classifier and those inside it, or those in a list or dictionary of them."""
-    if isinstance(model, list | tuple | dict):
-        inside: Iterable[Any] = model.values() if isinstance(model, dict) else model
-    elif isinstance(model, BaseEstimator):
-        yield model
-        inside = model.get_params(deep=False).values()
-    else:
-        if type(model).__module__.startswith("argmaxf."):  # a measure or a splitter
-            yield model
-        return
-    for each in inside:
-        yield from _parts(each)
-
-
-def _home(model: Any) -> str:
+def _home(kind: type) -> str:
     """Return the public module that a class is imported from."""
-    module = type(model).__module__
-    if module.startswith("argmaxf."):
-        top_level = hasattr(argmaxf, type(model).__name__)
-        return "argmaxf" if top_level else ".".join(module.split(".")[:2])
-    public = takewhile(lambda part: not part.startswith("_"), module.split("."))
-    return ".".join(public) or module
+    if kind.__module__.startswith("argmaxf."):
+        top_level = hasattr(argmaxf, kind.__name__)
+        return "argmaxf" if top_level else ".".join(kind.__module__.split(".")[:2])
+    public = takewhile(lambda part: not part.startswith("_"), kind.__module__.split("."))
+    return ".".join(public) or kind.__module__
