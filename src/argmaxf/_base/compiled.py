@@ -162,9 +162,8 @@ def _let_numba_see_kernels() -> None:
 
 
 # The functions of `math` that kernels call, without exceptions for infinite results.
-_NUMPY_AS_MATH = SimpleNamespace(**vars(math))
-for _name in ("exp", "expm1", "log", "log1p", "log2", "sqrt"):
-    setattr(_NUMPY_AS_MATH, _name, getattr(np, _name))
+_FUNCTIONS = ("exp", "expm1", "log", "log1p", "log2", "sqrt")
+_NUMPY_AS_MATH = SimpleNamespace(**vars(math) | {name: getattr(np, name) for name in _FUNCTIONS})
 
 
 def has_numba() -> bool:

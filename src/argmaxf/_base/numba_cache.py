@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,127 +27,96 @@ PACKAGE = Path(__file__).parents[1]
 # Kernels import from these packages and from modules with kernels only: these are digested.
 SHARED = ("_base", "measures")
 _BEGAN = time.time()  # of this process, or nearly
-_state = {"use": True}  # whether the cache is used; not after a failure
+_folder: list[Path | None] = []  # once it is known
 
 
 def cached_njit(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Return a function compiled by numba, with a cache where there is a safe folder for it."""
     import numba
 
-    options = {"nogil": True, "error_model": "numpy", **options}
-    folder = _current_folder()
-    if folder is not None:
-        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
-        try:
-            dispatcher = numba.njit(cache=True, **options)(function)
-            if Path(dispatcher.stats.cache_path).is_relative_to(folder):
-                return dispatcher
-        except RuntimeError:  # numba found no folder that it can write to
-            pass
-        finally:
-            numba.config.CACHE_DIR = before
-    return numba.njit(**options)(function)
+    folder = cache_folder()
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder or "")
+    try:
+        options = {"nogil": True, "error_model": "numpy", "cache": bool(folder), **options}
+        return numba.njit(**options)(function)
+    finally:
+        numba.config.CACHE_DIR = before
 
 
 def give_up() -> bool:
     """Remove the cache and do without it from now on; False if this process already does."""
-    using, _state["use"] = _state["use"], False
-    if using and (folder := cache_folder()) is not None:
+    folder, _folder[:] = cache_folder(), [None]
+    if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
-    return using
+    return folder is not None
 
 
 @contextmanager
 def locked() -> Iterator[None]:
     """Let one process at a time compile: numba's index of a cache is not made for several."""
-    folder = cache_folder() if _state["use"] else None
+    folder = cache_folder()
     with ExitStack() as stack:
         if folder is not None and sys.platform != "win32":
             with suppress(OSError):  # a full disk, a file system without locks
-                file = stack.enter_context((folder / "lock").open("ab"))
+                file = stack.enter_context((folder.parent / "lock").open("ab"))
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _current_folder() -> Path | None:
-    """Return the folder for kernels as they are now, and remove older ones."""
-    parent, digest = cache_folder(), sources_digest()
-    if not _state["use"] or parent is None or digest is None:
-        return None
-    folder = parent / digest[:16]
-    if not folder.exists():
-        for other in parent.glob("*/"):
-            shutil.rmtree(other, ignore_errors=True)
-    return folder if _is_usable(folder) else None
-
-
-@cache
 def cache_folder() -> Path | None:
-    """Return the folder of the cache: as set, beside the sources, the user's, or a temporary one.
+    """Return the folder for kernels as they are now: the first that is safe to use.
 
-    None where none of them is safe to use; each process then compiles for itself.
+    None where there is none; each process then compiles for itself.
     """
-    here = hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:12]  # apart from other installations
-    set_by_user, of_user = os.environ.get("NUMBA_CACHE_DIR"), _user_cache()
-    places = [
-        Path(set_by_user, "argmaxf", here) if set_by_user else None,
-        PACKAGE / "__pycache__" / "kernels",
-        of_user / "argmaxf" / here if of_user else None,
-        Path(tempfile.gettempdir(), f"argmaxf-{_user()}", here),
-    ]
-    return next((p for place in places if place and _is_usable(p := place.resolve())), None)
+    if not _folder:
+        here = hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:12]  # not another installation
+        set_by_user = os.environ.get("NUMBA_CACHE_DIR")
+        of_user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        places = [
+            *([Path(set_by_user, "argmaxf", here)] if set_by_user else []),
+            PACKAGE / "__pycache__" / "kernels",
+            *([Path(of_user, "argmaxf", here)] if os.path.isabs(of_user) else []),
+            Path(tempfile.gettempdir(), f"argmaxf-{_user()}", here),
+        ]
+        digest = sources_digest()
+        folders = (place.resolve() / digest[:16] for place in places if digest)
+        _folder.append(next((folder for folder in folders if _is_usable(folder)), None))
+    return _folder[0]
 
 
-def _user_cache() -> Path | None:
-    if sys.platform == "win32":
-        home = os.environ.get("LOCALAPPDATA")
-    else:
-        caches = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
-        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(caches)
-    return Path(home) if home and os.path.isabs(home) else None
+def _is_usable(folder: Path) -> bool:
+    """Whether this user can write to a folder and nobody else can; it is made if need be.
+
+    Every folder on the way must belong to this user or the administrator and be closed to the
+    writing of others; one above may be open to all if it is sticky, as /tmp is: nobody can take
+    away what is not theirs. Folders beside it are of older sources, and removed.
+    """
+    try:
+        for place in (*reversed(folder.parents), folder):
+            if place == folder and not folder.exists():
+                for other in folder.parent.glob("*/"):
+                    shutil.rmtree(other, ignore_errors=True)
+            if not place.exists():
+                place.mkdir(mode=0o700, exist_ok=True)
+            state = place.stat()
+            shared = state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            sticky = place not in (folder, folder.parent) and state.st_mode & stat.S_ISVTX
+            if not _is_ours(state) or (shared and not sticky and sys.platform != "win32"):
+                return False
+        tempfile.TemporaryFile(dir=folder).close()
+        return all(_is_ours(path.lstat()) for path in folder.rglob("*"))
+    except OSError:
+        return False
+
+
+def _is_ours(state: os.stat_result) -> bool:
+    return state.st_uid in (0, _user())
 
 
 def _user() -> int:
     return 0 if sys.platform == "win32" else os.geteuid()
 
 
-def _is_usable(folder: Path) -> bool:
-    """Whether this user can write to a folder, and nobody else; it is made if need be."""
-    try:
-        if not is_private(folder):
-            return False
-        for place in (*reversed(folder.parents), folder):
-            if not place.exists():
-                place.mkdir(mode=0o700, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-        owners = {path.lstat().st_uid for path in folder.rglob("*")}
-        return is_private(folder) and owners <= _trusted()
-    except OSError:
-        return False
-
-
-def is_private(folder: Path) -> bool:
-    """Whether nobody but this user and the administrator can put files into a folder.
-
-    Every folder on the way must belong to one of them and be closed to the writing of others; one
-    above may be open to all if it is sticky, as /tmp is: nobody can take away what is not theirs.
-    """
-    if sys.platform == "win32":
-        return True  # the folders in question are the user's own
-    for place in (place for place in (folder, *folder.parents) if place.exists()):
-        state = place.stat()
-        shared = state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        sticky = place != folder and state.st_mode & stat.S_ISVTX
-        if state.st_uid not in _trusted() or (shared and not sticky):
-            return False
-    return True
-
-
-def _trusted() -> set[int]:
-    return {0, _user()}
-
-
-@cache
 def sources_digest() -> str | None:
     """Return a digest of the sources of all modules with kernels, and of what these may import.
 
