@@ -21,21 +21,24 @@ Examples
 from __future__ import annotations
 
 from copy import copy
-from functools import reduce
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from scipy.special import logit
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import Normalizer
 
 import argmaxf.comparison  # noqa: F401  so that all classifiers are known
-from argmaxf.estimators.calibration import TIE, curve_data
-from argmaxf.estimators.fixed_rule import LARGEST, Column, FixedRule, without_argmaxf
+from argmaxf.estimators.fixed_rule import FixedRule, without_argmaxf
 from argmaxf.estimators.meta import FClassifier
-from argmaxf.estimators.scores import Score
+from argmaxf.estimators.to_sklearn import Steps, steps_of, steps_of_calibrated
 
 try:
     from skl2onnx import update_registered_converter
@@ -56,7 +59,7 @@ __all__: list[str] = []
 
 
 class Graph:
-    """The graph of one classifier: its rule, in operators of ONNX."""
+    """The graph of one classifier: the steps of `to_sklearn`, in operators of ONNX."""
 
     def __init__(self, rule: FixedRule, scope: Any, operator: Any, container: Any) -> None:
         self.rule = rule
@@ -64,7 +67,7 @@ class Graph:
         self.container = container
         self.version = container.target_opset
         self.scope = scope
-        self.answers: dict[Any, Any] = {}  # of models, by what was asked
+        self.transformed: dict[Any, Any] = {}  # what several models have before them
         self.kept: list[Any] = []  # options are known by the addresses of models
 
     def op(self, name: str, *inputs: Any, **how: Any) -> Any:
@@ -74,10 +77,7 @@ class Graph:
     def outputs(self) -> tuple[Any, Any]:
         """Return labels and probabilities, or margins where there are no probabilities."""
         rule = self.rule
-        members = [self.member(columns) for columns in rule.members]
-        values = self.mean(members)
-        if rule.odds is not None:
-            values = self.at_another_rate(values)
+        values = self.follow(steps_of(rule, range(len(rule.labels.names))), self.inputs)
         if rule.labels.kind == "multiclass":
             margins = self.op("Mul", self.op("Sub", values, rule.threshold[None]), rule.gain[None])
             place = self.op("ArgMax", margins, axis=1, keepdims=0)
@@ -104,55 +104,56 @@ class Graph:
         """Return classes as ONNX has them: numbers of 64 bits, or texts."""
         return classes.astype(np.int64 if classes.dtype.kind in "biu" else np.str_)
 
-    def mean(self, values: list[Any]) -> Any:
-        """Return the mean of several tensors."""
-        total = reduce(lambda a, b: self.op("Add", a, b), values)
-        return total if len(values) == 1 else self.op("Div", total, np.array([float(len(values))]))
+    def follow(self, steps: Steps, table: Any) -> Any:
+        """Return what steps make of a table; the first ones take the inputs."""
+        for _, step in steps:
+            if isinstance(step, Pipeline):
+                table = self.follow(step.steps, table)
+            elif isinstance(step, FeatureUnion):
+                parts = [self.follow([part], table) for part in step.transformer_list]
+                table = self.op("Concat", *parts, axis=1)
+            elif isinstance(step, Normalizer):
+                size = self.op("ReduceSum", self.op("Abs", table), np.array([1]), keepdims=1)
+                table = self.op("Div", table, size)
+            else:
+                table = self.function(step.func, step.kw_args or {}, table)
+        return table
 
-    def member(self, columns: list[Column]) -> Any:
-        """Return the probabilities or scores of all labels, (n, n_columns)."""
-        table = self.op("Concat", *(self.column(column) for column in columns), axis=1)
-        competing = self.rule.labels.kind == "multiclass"
-        calibrated = any(column.curves or column.logistic for column in columns)
-        return self.sum_to_one(table, len(columns)) if competing and calibrated else table
+    def function(self, function: Any, how: dict[str, Any], table: Any) -> Any:
+        """Return a function of a table, or what a method of a model gives for the inputs."""
+        model = getattr(function, "__self__", None)
+        if isinstance(model, LinearRegression):
+            return self.linear(table, model.coef_, model.intercept_)
+        if isinstance(model, IsotonicRegression):
+            return self.curve(model, table)
+        if model is not None:
+            return self.op("Cast", self.answer(model, function.__name__, table), to=DOUBLE)
+        if isinstance(function, itemgetter):
+            place: Any = function.__reduce__()[1]
+            return self.op("Gather", table, np.array(place[0]), axis=0)
+        if function in (np.take, np.expand_dims):  # the last of one or two columns of scores
+            return self.op("Gather", table, np.array(how.get("indices", [-1])), axis=1)
+        if function is np.prod:
+            both = (self.op("Gather", table, np.array([i]), axis=1) for i in (0, 1))
+            return self.op("Mul", *both)
+        if function is np.clip:
+            table = self.op("Max", table, np.array([how["a_min"]]))
+            most = how["a_max"]
+            return table if most is None else self.op("Min", table, np.array([most]))
+        if function is logit:
+            rest = self.op("Sub", np.array([1.0]), table)
+            return self.op("Log", self.op("Div", table, rest))
+        return self.op("Sigmoid", table)
 
-    def sum_to_one(self, table: Any, n: int) -> Any:
-        """Divide rows by their sums; classes of a row of zeros are equally probable."""
-        axes = np.array([1])
-        total = self.op("ReduceSum", table, axes, keepdims=1)
-        empty = self.op("Equal", total, np.array([0.0]))
-        whole = self.op("Where", empty, np.array([1.0]), total)
-        return self.op("Where", empty, np.array([1.0 / n]), self.op("Div", table, whole))
-
-    def at_another_rate(self, proba: Any) -> Any:
-        """Move probabilities to the rate in deployment."""
-        odds = np.asarray(self.rule.odds)[None]
-        moved = self.op("Mul", proba, odds)
-        if self.rule.labels.kind == "multiclass":
-            return self.sum_to_one(moved, odds.size)
-        rest = self.op("Sub", np.array([1.0]), proba)
-        return self.op("Div", moved, self.op("Add", moved, rest))
-
-    def column(self, column: Column) -> Any:
-        """Return the probability or the score of one label, (n, 1)."""
-        scores = [self.score(score) for score in column.scores]
-        if not column.curves:
-            mean = self.mean(scores)
-            return self.op("Sigmoid", mean) if column.logistic else mean
-        pairs = zip(column.curves, scores, strict=True)
-        proba = self.mean([self.curve(curve, score) for curve, score in pairs])
-        mean = self.mean(scores)  # which orders rows of equal probability
-        place = self.op("Div", mean, self.op("Add", self.op("Abs", mean), np.array([1.0])))
-        lower = self.op("Mul", self.op("Sub", place, np.array([1.0])), np.array([TIE / 2.0]))
-        return self.op("Mul", proba, self.op("Add", lower, np.array([1.0])))
+    def linear(self, table: Any, coef: Any, intercept: Any) -> Any:
+        """Return linear combinations of columns, in double precision."""
+        matrix, row = np.asarray(coef, np.float64).T, np.asarray(intercept, np.float64)
+        product = self.op("MatMul", self.op("Cast", table, to=DOUBLE), matrix)
+        return self.op("Add", product, np.atleast_2d(row))
 
     def curve(self, curve: Any, score: Any) -> Any:
-        """Return the probabilities of scores by one curve of calibration."""
-        ((form, known),) = curve_data(curve).items()
-        if form == "sigmoid":
-            line = self.op("Mul", score, np.array([known["slope"]]))
-            return self.op("Sigmoid", self.op("Add", line, np.array([known["intercept"]])))
-        x, y = np.array(known["x"], dtype=np.float64), np.array(known["y"], dtype=np.float64)
+        """Return the probabilities of scores by an isotonic curve."""
+        x, y = np.asarray([curve.X_thresholds_, curve.y_thresholds_], dtype=np.float64)
         if len(x) == 1:
             x, y = np.r_[x, x + 1.0], np.r_[y, y]
         inside = self.op("Min", self.op("Max", score, x[:1]), x[-1:])
@@ -161,36 +162,9 @@ class Graph:
         low = self.op("Max", self.op("Sub", place, np.array([1])), np.array([0]))
         slope = self.op("Gather", np.diff(y) / np.diff(x), low)
         right = self.op("Sub", inside, self.op("Gather", x[:-1], low))
-        line = self.op("Add", self.op("Mul", slope, right), self.op("Gather", y[:-1], low))
-        return self.op("Min", self.op("Max", line, np.array([0.0])), np.array([1.0]))
-
-    def score(self, score: Score) -> Any:
-        """Return a score of a model, (n, 1)."""
-        if score.constant is not None:
-            first = self.op("Gather", self.op("Shape", self.inputs[0]), np.array([0]))
-            shape = self.op("Concat", first, np.array([1]), axis=0)
-            number = np.clip([[score.constant]], -LARGEST, LARGEST)
-            return self.op("Expand", number, shape)
-        answer = self.answer(score.model, score.method, self.inputs)
-        if score.output is not None:
-            answer = self.op("Gather", answer, np.array(score.output), axis=0)
-        if score.place is None:  # the last of one or two columns
-            table = self.op("Gather", answer, np.array([-1]), axis=1)
-            return table if score.sign > 0 else self.op("Neg", table)
-        column = self.op("Gather", answer, np.array([score.place]), axis=1)
-        if score.method != "log_odds":
-            return column
-        other = self.op("Gather", answer, np.array([1 - score.place]), axis=1)
-        return self.op("Sub", column, other)
+        return self.op("Add", self.op("Mul", slope, right), self.op("Gather", y[:-1], low))
 
     def answer(self, model: Any, method: str, inputs: tuple[Any, ...]) -> Any:
-        """Return what a method of a model gives, in double precision."""
-        key = id(model), method, *map(id, inputs)
-        if key not in self.answers:
-            self.answers[key] = self.op("Cast", self.classifier(model, method, inputs), to=DOUBLE)
-        return self.answers[key]
-
-    def classifier(self, model: Any, method: str, inputs: tuple[Any, ...]) -> Any:
         """Return the scores or probabilities of a model of scikit-learn, by its converter."""
         while isinstance(model, FrozenEstimator | Pipeline):
             if isinstance(model, FrozenEstimator):
@@ -198,25 +172,24 @@ class Graph:
                 continue
             before, model = model[:-1], model[-1]
             key = tuple(id(step) for step in before)  # what several models share is computed once
-            if len(before) and key not in self.answers:
-                self.answers[key] = OnnxSubEstimator(before, *inputs, op_version=self.version)
-            inputs = (self.answers[key],) if len(before) else inputs
+            if len(before) and key not in self.transformed:
+                self.transformed[key] = OnnxSubEstimator(before, *inputs, op_version=self.version)
+            inputs = (self.transformed[key],) if len(before) else inputs
         model = without_argmaxf(model)
-        if isinstance(model, CalibratedClassifierCV):
-            members = [self.calibrated(each, inputs) for each in model.calibrated_classifiers_]
-            return self.mean(members)
-        if method == "log_odds" or (
-            type(model) in (GaussianNB, MultinomialNB) and inputs[1:] == ()
-        ):
-            joint = self.joint_log_proba(model, self.op("Cast", inputs[0], to=DOUBLE))
-            return joint if method == "log_odds" else self.op("Softmax", joint, axis=1)
+        if isinstance(model, CalibratedClassifierCV):  # skl2onnx takes pipelines in it for others
+            return self.follow(steps_of_calibrated(model), inputs)
+        if isinstance(model, DummyClassifier):  # of labels with one value
+            rows = self.op("Gather", self.op("Shape", inputs[0]), np.array([0]))
+            shape = self.op("Concat", rows, np.array([len(model.classes_)]), axis=0)
+            return self.op("Expand", np.asarray(model.class_prior_, np.float64)[None], shape)
+        known = type(model) in (GaussianNB, MultinomialNB) and len(inputs) == 1
+        if known or method == "predict_log_proba":
+            joint = self.joint_log_proba(model, inputs[0])
+            return self.op("Softmax", joint, axis=1) if method == "predict_proba" else joint
         scores = method == "decision_function"
         linear = getattr(type(model), method, None) is LogisticRegression.decision_function
         if linear and len(inputs) == 1:
-            product = self.op(
-                "MatMul", self.op("Cast", inputs[0], to=DOUBLE), np.float64(model.coef_).T
-            )
-            return self.op("Add", product, np.atleast_2d(np.asarray(model.intercept_, dtype=float)))
+            return self.linear(inputs[0], model.coef_, model.intercept_)
         model = copy(model)  # with options of its own
         self.kept.append(model)
         raw = self.container.has_options(model, "raw_scores")
@@ -225,8 +198,8 @@ class Graph:
                 f"skl2onnx has no decision_function of {type(model).__name__}; calibrate it by "
                 "CalibratedClassifierCV, which gives probabilities"
             )
-        known = {"zipmap": False, "raw_scores": True} if scores else {"zipmap": False}
-        options = {k: v for k, v in known.items() if self.container.has_options(model, k)}
+        wanted = {"zipmap": False, "raw_scores": True} if scores else {"zipmap": False}
+        options = {k: v for k, v in wanted.items() if self.container.has_options(model, k)}
         for each in (self.container, self.scope):
             each.add_options(id(model), options)
         return OnnxSubEstimator(model, *inputs, op_version=self.version)[1]
@@ -234,36 +207,19 @@ class Graph:
     def joint_log_proba(self, model: Any, X: Any) -> Any:
         """Return log P(x, class) of naive Bayes: its probabilities round to 0 and 1 in float32."""
         if type(model) is MultinomialNB:
-            product = self.op("MatMul", X, np.float64(model.feature_log_prob_).T)
-            return self.op("Add", product, np.atleast_2d(np.float64(model.class_log_prior_)))
+            return self.linear(X, model.feature_log_prob_, model.class_log_prior_)
         if type(model) is not GaussianNB:
             raise ValueError(
                 f"scores of {type(model).__name__} cannot be exported; calibrate it by "
                 "CalibratedClassifierCV, which gives probabilities"
             )
-        columns = []
-        fitted = (np.float64(a) for a in (model.theta_, model.var_, model.class_prior_))
+        columns, X = [], self.op("Cast", X, to=DOUBLE)
+        fitted = (np.asarray(a, np.float64) for a in (model.theta_, model.var_, model.class_prior_))
         for mean, var, prior in zip(*fitted, strict=True):
             off = self.op("Sub", X, mean[None])
-            square = self.op("MatMul", self.op("Mul", off, off), -0.5 / var[:, None])
             constant = np.log(prior) - 0.5 * np.log(2.0 * np.pi * var).sum()
-            columns.append(self.op("Add", square, np.array([constant])))
+            columns.append(self.linear(self.op("Mul", off, off), -0.5 / var[None], constant))
         return self.op("Concat", *columns, axis=1)
-
-    def calibrated(self, member: Any, inputs: tuple[Any, ...]) -> Any:
-        """Return the probabilities of a part of scikit-learn's calibrated classifier.
-
-        skl2onnx gives probabilities instead of scores to the curves if the model is a pipeline.
-        """
-        model, curves = member.estimator, member.calibrators
-        scores = hasattr(model, "decision_function")
-        table = self.answer(model, "decision_function" if scores else "predict_proba", inputs)
-        places = range(len(curves)) if len(curves) > 1 else [-1]
-        columns = [self.op("Gather", table, np.array([j]), axis=1) for j in places]
-        proba = [self.curve(c, column) for c, column in zip(curves, columns, strict=True)]
-        if len(proba) > 1:
-            return self.sum_to_one(self.op("Concat", *proba, axis=1), len(proba))
-        return self.op("Concat", self.op("Sub", np.array([1.0]), proba[0]), proba[0], axis=1)
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:

@@ -204,22 +204,28 @@ def test_a_frozen_model_stays_as_it_is():
             "JointFClassifier decides rows or labels together",
         ),
         (CostSensitiveFClassifier(LINEAR, n_costs=2), "binary", "CostSensitiveFClassifier"),
-        (ExpectedFClassifier(LINEAR, max_selected=0.2), "binary", "calibration='sigmoid'"),
-        (
-            ExpectedFClassifier(LINEAR, calibration=IsotonicRegression(out_of_bounds="clip")),
-            "binary",
-            None,
-        ),
     ],
 )
 def test_what_scikit_learn_cannot_express_is_refused(classifier, target, message):
-    X, y, X_new = halves(*TARGETS[target]())
+    X, y, _ = halves(*TARGETS[target]())
     service = frozen(classifier, X, y)
-    if message is None:
-        np.testing.assert_array_equal(service.to_sklearn().predict(X_new), service.predict(X_new))
-        return
     with pytest.raises(ValueError, match=message):
         service.to_sklearn()
+
+
+@pytest.mark.parametrize("model", [LINEAR, FOREST, GaussianNB()])
+@pytest.mark.parametrize("rate", [0.03, 0.2])
+def test_a_limit_among_rows_of_equal_probability(model, rate):
+    X, y, X_new = halves(*load_digits(return_X_y=True))
+    service = frozen(ExpectedFClassifier(model, max_selected=rate), X, y == 3)
+    np.testing.assert_array_equal(service.to_sklearn().predict(X_new), service.predict(X_new))
+
+
+def test_a_calibration_by_an_isotonic_regression_of_ones_own():
+    X, y, X_new = halves(*binary())
+    curve = IsotonicRegression(out_of_bounds="clip")
+    service = frozen(ExpectedFClassifier(LINEAR, calibration=curve), X, y)
+    np.testing.assert_array_equal(service.to_sklearn().predict(X_new), service.predict(X_new))
 
 
 def test_a_calibration_of_ones_own_is_refused_by_name():

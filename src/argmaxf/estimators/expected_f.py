@@ -336,14 +336,9 @@ class ProbabilityFClassifier(ScoreFClassifier):
 
     def probability_rule(self) -> FixedRule:
         """Return how probabilities are made, for exports; thresholds are not set."""
-        limits = (self.max_selected, self.min_selected, self.min_precision, self.min_recall)
-        flat = getattr(self, "calibration_", None) not in (None, "sigmoid")
-        limited = flat and any(limit is not None for limit in limits)
         odds = None if self._prior.deploy is None else self._prior.odds()
         columns = self._scorer.columns()
-        return FixedRule.of(
-            self._labels, columns, np.nan, 1.0, odds=odds, limited=limited, seen=self._seen
-        )
+        return FixedRule.of(self._labels, columns, np.nan, 1.0, odds=odds, seen=self._seen)
 
     def _average(self, labels: Labels) -> str:
         return self.average if labels.is_multilabel else "macro"

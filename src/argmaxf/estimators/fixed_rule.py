@@ -65,7 +65,6 @@ class FixedRule:
     threshold: Floats
     gain: Floats  # what a margin is worth to each class of a multiclass target
     odds: Floats | None = None  # by which the rate in deployment multiplies those of each label
-    limited: bool = False  # whether a limit may have put the threshold among equal probabilities
     on_scores: bool = False  # and not on probabilities
     rows: int | None = None  # of training
     positives: list[int] | None = None  # of each label in them

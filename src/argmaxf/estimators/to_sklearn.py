@@ -1,8 +1,8 @@
 """Fixed thresholds as objects of scikit-learn alone, for places where argmaxf is not installed.
 
 A rule is a row of steps from X to a table with one column for each label: what the models answer,
-the scores, their curves, the mean. `FunctionTransformer` turns methods of fitted models into steps,
-and linear models with given coefficients pick columns and average them.
+the scores, their curves, the mean. `FunctionTransformer` turns functions and methods of fitted
+models into steps. The graphs of ONNX are made from the same steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.svm import LinearSVC
 
-from argmaxf.estimators.calibration import curve_data
+from argmaxf.estimators.calibration import TIE, curve_data
 from argmaxf.estimators.fixed_rule import (
     LARGEST,
     Column,
@@ -41,21 +41,17 @@ SMALLEST = 1e-300  # in place of probabilities of zero, so that rows of zeros ha
 Steps = list[tuple[str, Any]]
 FINITE = ("finite", FunctionTransformer(np.clip, kw_args={"a_min": -LARGEST, "a_max": LARGEST}))
 COLUMN = ("column", FunctionTransformer(np.expand_dims, kw_args={"axis": 1}))
+PRODUCT = ("product", FunctionTransformer(np.prod, kw_args={"axis": 1, "keepdims": True}))
 PROBABILITY = ("probability", FunctionTransformer(expit))
 
 
 def as_sklearn(rule: FixedRule) -> Any:
     """Return a fitted classifier of scikit-learn that predicts as the rule does."""
-    if rule.limited:
-        raise ValueError(
-            "a threshold under a limit may lie among rows of equal probability, which scikit-learn "
-            "cannot tell apart; use calibration='sigmoid', or export to ONNX"
-        )
     labels = rule.labels
     if labels.kind == "multiclass":
         margins = np.diag(rule.gain), -rule.gain * rule.threshold
         tail = linear_model(*margins, labels.classes, LinearSVC)
-        made = Pipeline([*_values(rule, range(len(labels.classes))), ("margins", tail)])
+        made = Pipeline([*steps_of(rule, range(len(labels.classes))), ("margins", tail)])
     elif labels.is_multilabel:
         made = MultiOutputClassifier(FixedThresholdClassifier(LogisticRegression()))
         made.estimators_ = [_one_label(rule, j, np.array([0, 1]), 1) for j in labels.classes]
@@ -89,9 +85,9 @@ def _one_label(rule: FixedRule, label: int, classes: Any, positive: Any) -> Any:
         base = without_argmaxf(score.model)
     elif rule.on_scores:
         end = linear_model([1.0 if upwards else -1.0], 0.0, classes)
-        base = Pipeline([*_values(rule, [label]), ("score", end)])
+        base = Pipeline([*steps_of(rule, [label]), ("score", end)])
     else:
-        base = _with_probability(_values(rule, [label]), classes, upwards)
+        base = _with_probability(steps_of(rule, [label]), classes, upwards)
     return FixedThresholdClassifier(
         FrozenEstimator(base),
         threshold=float(rule.threshold[label]),
@@ -120,14 +116,10 @@ def _calibrated() -> tuple[Any, Any]:
     return made, made.calibrated_classifiers_[0]
 
 
-def _values(rule: FixedRule, labels: Sequence[int]) -> Steps:
+def steps_of(rule: FixedRule, labels: Sequence[int]) -> Steps:
     """Return the steps from rows to what the thresholds of some labels are on."""
-    n, m, competing = len(labels), len(rule.members), rule.labels.kind == "multiclass"
-    tables = [_member([member[j] for j in labels], competing) for member in rule.members]
-    steps = tables[0]
-    if m > 1:
-        mean = ("mean of members", _linear(np.hstack([np.eye(n) / m] * m)))
-        steps = [("members", _side_by_side(tables)), mean]
+    n, competing = len(labels), rule.labels.kind == "multiclass"
+    steps = _mean([_member([each[j] for j in labels], competing) for each in rule.members], n)
     if rule.odds is None:
         return steps
     odds = rule.odds[labels]
@@ -141,39 +133,45 @@ def _values(rule: FixedRule, labels: Sequence[int]) -> Steps:
 
 def _member(columns: Sequence[Column], competing: bool) -> Steps:
     """Return the steps from rows to the probability or score of each label by one member."""
-    steps = _scores([score for column in columns for score in column.scores])
-    curves = [curve for column in columns for _, curve in column.pairs]
-    if any(curve is not None for curve in curves):
-        parts = [[_only(i), *_curve(curve)] for i, curve in enumerate(curves)]
-        steps.append(("curves", _side_by_side(parts)))
-    sizes = np.array([len(column.scores) for column in columns])
-    if sizes.max() > 1:
-        own = np.repeat(np.arange(sizes.size), sizes) == np.arange(sizes.size)[:, None]
-        steps.append(("mean", _linear(own / sizes[:, None])))
-    logistic = [column.logistic for column in columns]
-    if any(logistic):
-        parts = [[_only(j), *([PROBABILITY] * is_so)] for j, is_so in enumerate(logistic)]
-        steps.append(("probabilities", _side_by_side(parts)))
+    steps, parts, first = _scores([s for column in columns for s in column.scores]), [], 0
+    for column in columns:
+        own = range(first, first := first + len(column.scores))
+        parts.append([_only(own), *_column(column)])
+    steps.append(("labels", _side_by_side(parts)))
     calibrated = any(column.curves or column.logistic for column in columns)
     return [*steps, *_summing_to_one("of classes")] if competing and calibrated else steps
+
+
+def _column(column: Column) -> Steps:
+    """Return the steps from the scores of a label to its probability, or its score."""
+    n = len(column.scores)
+    mean = ("mean", _linear(np.full((1, n), 1.0 / n)))
+    if not column.curves:
+        return [mean, *([PROBABILITY] * column.logistic)]
+    curves = _side_by_side([[_only([i]), *_curve(c)] for i, c in enumerate(column.curves)])
+    # As `break_ties` orders rows of equal probability: times 1 - TIE / 2 (1 - s / (1 + |s|)).
+    with_one = ("with one", _linear([[1.0], [0.0]], [0.0, 1.0]))
+    lower = ("lower", _linear([[TIE / 2.0, 0.0]], [1.0 - TIE / 2.0]))
+    place = [mean, with_one, ("place", Normalizer("l1")), lower]
+    return [("both", _side_by_side([[("curves", curves), mean], place])), PRODUCT]
 
 
 def _scores(scores: Sequence[Score]) -> Steps:
     """Return the steps from rows to scores; what several are columns of is computed once."""
     answers: dict[Any, tuple[int, Steps]] = {}
-    places, width = [], 0
-    for score in scores:
+    places, width = {}, 0
+    for score in [each for each in scores if each.constant is None] or scores[:1]:
         key = id(score.model), answering(score.model, score.method), score.output
         if key not in answers:
             answers[key] = width, _answer(score)
             width += _width(score)
-        places.append(answers[key][0])
+        places[id(score)] = answers[key][0]
     coef, shift = np.zeros((len(scores), width)), np.zeros(len(scores))
-    for row, (score, first) in enumerate(zip(scores, places, strict=True)):
+    for row, score in enumerate(scores):
         if score.constant is not None:
             shift[row] = np.clip(score.constant, -LARGEST, LARGEST)
             continue
-        place = score.place or 0
+        first, place = places[id(score)], score.place or 0
         coef[row, first + place] = score.sign
         if score.method == "log_odds":
             coef[row, first + 1 - place] = -score.sign
@@ -213,20 +211,43 @@ def _curve(curve: Any) -> Steps:
     return []
 
 
+def steps_of_calibrated(model: CalibratedClassifierCV) -> Steps:
+    """Return the steps from rows to the probabilities of a calibrated classifier."""
+    tables = []
+    for part in model.calibrated_classifiers_:
+        scored, n = hasattr(part.estimator, "decision_function"), len(part.calibrators)
+        method = getattr(part.estimator, "decision_function" if scored else "predict_proba")
+        places = range(n) if n > 1 else [-1]
+        curves = [[_only([i]), *_curve(c)] for i, c in zip(places, part.calibrators, strict=True)]
+        pair = [("pair", _linear(np.array([[-1.0], [1.0]]), np.array([1.0, 0.0])))]
+        tables.append([
+            *([("method", FunctionTransformer(method))] + [COLUMN] * (scored and n == 1)),
+            ("curves", _side_by_side(curves)),
+            *(_summing_to_one("of classes") if n > 1 else pair),
+        ])  # fmt: skip
+    return _mean(tables, len(model.classes_))
+
+
+def _mean(tables: Sequence[Steps], n: int) -> Steps:
+    """Return the steps to the mean of several tables of n columns."""
+    m, steps = len(tables), [("members", _side_by_side(tables))]
+    return [*steps, ("mean", _linear(np.hstack([np.eye(n) / m] * m)))] if m > 1 else steps
+
+
 def _side_by_side(parts: Sequence[Steps]) -> Any:
     """Return a transformer to the columns of several rows of steps."""
     pipelines = [(f"part{i}", Pipeline(steps)) for i, steps in enumerate(parts)]
     return FeatureUnion(pipelines) if len(parts) > 1 else pipelines[0][1]
 
 
-def _only(place: int) -> tuple[str, Any]:
-    return "only", FunctionTransformer(np.take, kw_args={"indices": [place], "axis": 1})
+def _only(places: Sequence[int]) -> tuple[str, Any]:
+    return "only", FunctionTransformer(np.take, kw_args={"indices": [*places], "axis": 1})
 
 
 def _linear(coef: Any, intercept: Any = 0.0) -> FunctionTransformer:
     """Return a transformer of a table to linear combinations of its columns."""
     model = LinearRegression()
-    model.coef_, model.intercept_ = coef, intercept
+    model.coef_, model.intercept_ = np.asarray(coef), np.asarray(intercept)
     return FunctionTransformer(model.predict)
 
 
