@@ -95,6 +95,16 @@ def test_results_and_numbers():
     np.testing.assert_array_equal(saved.select(p), decided.selected)
 
 
+def test_a_threshold_on_other_numbers_than_probabilities_is_one_on_scores():
+    best = maximize_empirical_f([0, 0, 1, 1], [-3.0, 1.0, 2.5, 4.0])
+    saved = through_json(SavedThreshold.of(best, measure="f1"))
+    assert (saved.scale, saved.thresholds) == ("score", [best.threshold])
+    with pytest.raises(ValueError, match="on scores"):
+        saved.for_column("score")
+    with pytest.raises(ValueError, match=r"probabilities lie in \[0, 1\], got \[2.5\]"):
+        SavedThreshold([2.5])
+
+
 @pytest.mark.filterwarnings("ignore:labels with")
 def test_labels_that_are_always_or_never_predicted():
     X, Y = make_multilabel_classification(200, n_classes=3, random_state=0)

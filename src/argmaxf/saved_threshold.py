@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,10 +15,11 @@ import argmaxf
 from argmaxf._base import saved
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.atomic_write import write_whole
+from argmaxf._base.validation import check_choice
 from argmaxf.measures import MEASURES, MeasureLike, as_measure, measure_as_data, measure_of_data
 
 INFINITE = {"always": -math.inf, "never": math.inf}  # of labels with one value in training
-FORMS = {"isotonic": ("x", "y"), "sigmoid": ("slope", "intercept"), "none": ()}
+FORMS = {"isotonic": ("x", "y"), "sigmoid": ("slope", "intercept")}
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,30 @@ class SavedThreshold:
     calibration: list[list[list[dict[str, Any]]]] | None = field(default=None, repr=False)
     provenance: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        n, probable = len(self.thresholds), self.scale == "probability"
+        check_choice("scale", self.scale, ("probability", "score"))
+        if not n or any(isinstance(t, bool) or math.isnan(t) for t in self.thresholds):
+            raise ValueError(f"thresholds must be numbers, got {self.thresholds!r}")
+        if probable and not all(0.0 <= t <= 1.0 or math.isinf(t) for t in self.thresholds):
+            raise ValueError(f"probabilities lie in [0, 1], got {self.thresholds!r}")
+        if len(self.labels) != n or not all(isinstance(name, str) for name in self.labels):
+            raise ValueError(f"labels must be a name for each of {n} thresholds")
+        if not isinstance(self.provenance, dict):
+            raise ValueError(f"provenance must be an object, got {self.provenance!r}")
+        if self.interval is not None and len(self.interval) != 3:
+            raise ValueError(f"interval must have three numbers, got {self.interval!r}")
+        numbers = [*(self.value or []), *(self.expected or []), *(self.interval or [])]
+        if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
+            raise ValueError(f"value, expected and interval must be numbers, got {numbers!r}")
+        if self.calibration is not None and len(self.calibration) != n:
+            raise ValueError(f"calibration must be for {n} labels, got {len(self.calibration)}")
+        for label in self.calibration or []:
+            if not label or not all(label):
+                raise ValueError("calibration must hold a curve for each model, got none")
+            for curve in chain(*label):
+                _at(curve, np.zeros(1))
+
     @classmethod
     def of(cls, fitted: Any, *, measure: MeasureLike | None = None, **provenance: Any) -> Self:
         """Return the threshold of a fitted classifier, or of a result with `threshold`.
@@ -98,9 +124,16 @@ class SavedThreshold:
             return cls(**_of_classifier(fitted, about | provenance))
         found = np.atleast_1d(np.asarray(getattr(fitted, "threshold", fitted), dtype=np.float64))
         names = ["1"] if found.size == 1 else [str(i) for i in range(found.size)]
-        value, expected = (_listed(getattr(fitted, a, None)) for a in ("value", "expected"))
-        made = cls(found.tolist(), names, measure=measure, provenance=about | provenance)
-        return replace(made, value=value, expected=expected)
+        inside = np.isinf(found) | ((found >= 0.0) & (found <= 1.0))
+        return cls(
+            found.tolist(),
+            names,
+            scale="probability" if inside.all() else "score",
+            measure=measure,
+            value=_listed(getattr(fitted, "value", None)),
+            expected=_listed(getattr(fitted, "expected", None)),
+            provenance=about | provenance,
+        )
 
     def select(self, p: ArrayLike) -> Bools:
         """Return which rows, or labels of rows, are predicted.
@@ -121,7 +154,7 @@ class SavedThreshold:
                 f"p must have one column for each of {len(self.thresholds)} labels, got the shape "
                 f"{numbers.shape}"
             )
-        return np.asarray(numbers >= np.array(self.thresholds)[: len(self.thresholds)])
+        return np.asarray(numbers >= np.array(self.thresholds))
 
     def calibrate(self, scores: ArrayLike, label: int = 0) -> Floats:
         """Return the probability of a label from the scores of the models behind it.
@@ -245,54 +278,22 @@ class SavedThreshold:
         """Return the threshold of what the file holds."""
         thresholds = [INFINITE.get(t, t) for t in data["thresholds"]]
         measure = None if data["measure"] is None else measure_of_data(data["measure"])
-        made = cls(**data | {"thresholds": thresholds, "measure": measure})
-        made._check()
-        return made
-
-    def _check(self) -> None:
-        """Refuse what no `save` writes."""
-        n = len(self.thresholds)
-        if not n or any(isinstance(t, bool) or math.isnan(t) for t in self.thresholds):
-            raise ValueError(f"thresholds must be numbers, got {self.thresholds!r}")
-        if self.scale not in ("probability", "score"):
-            raise ValueError(f"scale must be 'probability' or 'score', got {self.scale!r}")
-        inside = all(0.0 <= t <= 1.0 for t in self.thresholds if math.isfinite(t))
-        if self.scale == "probability" and not inside:
-            raise ValueError(f"probabilities lie in [0, 1], got {self.thresholds!r}")
-        if len(self.labels) != n or not all(isinstance(name, str) for name in self.labels):
-            raise ValueError(f"labels must be a name for each of {n} thresholds")
-        if not isinstance(self.provenance, dict):
-            raise ValueError(f"provenance must be an object, got {self.provenance!r}")
-        if self.interval is not None and len(self.interval) != 3:
-            raise ValueError(f"interval must have three numbers, got {self.interval!r}")
-        numbers = [*(self.value or []), *(self.expected or []), *(self.interval or [])]
-        if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
-            raise ValueError(f"value, expected and interval must be numbers, got {numbers!r}")
-        if self.calibration is not None and len(self.calibration) != n:
-            raise ValueError(f"calibration must be for {n} labels, got {len(self.calibration)}")
-        for label in self.calibration or []:
-            if not label or not all(label):
-                raise ValueError("calibration must hold a curve for each model, got none")
-        for member in (m for label in self.calibration or [] for m in label):
-            for curve in member:
-                _at(curve, np.zeros(1))
+        return cls(**data | {"thresholds": thresholds, "measure": measure})
 
 
 def _at(curve: dict[str, Any], scores: NDArray[Any]) -> Floats:
     """Return the probabilities of scores by one curve of the file."""
+    if "none" in curve:
+        return scores
     (form,) = set(curve) & set(FORMS)
-    numbers = {key: np.asarray(curve[form][key], dtype=np.float64) for key in FORMS[form]}
-    if not all(np.isfinite(each).all() for each in numbers.values()):
+    first, second = (np.asarray(curve[form][key], dtype=np.float64) for key in FORMS[form])
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError(f"a curve must have finite numbers, got {curve!r}")
     if form == "sigmoid":
-        line = numbers["slope"] * scores + numbers["intercept"]
-        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(line, -700.0, 700.0))))
-    if form == "none":
-        return scores
-    x, y = numbers["x"], numbers["y"]
-    if x.ndim != 1 or x.shape != y.shape or not x.size or (np.diff(x) <= 0).any():
+        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(first * scores + second, -700.0, 700.0))))
+    if first.ndim != 1 or first.shape != second.shape or not (np.diff(first) > 0).all():
         raise ValueError("a curve must have rising x, and a y for each")
-    return np.asarray(np.interp(scores, x, y))
+    return np.asarray(np.interp(scores, first, second))
 
 
 def _listed(values: Any) -> list[float] | None:
@@ -319,10 +320,9 @@ def _of_classifier(fitted: Any, about: dict[str, Any]) -> dict[str, Any]:
         about |= {"rows": rule.rows, "positives": rule.positives}
     curves = None
     if any(column.curves for member in rule.members for column in member):
-        labels = zip(*rule.members, strict=True)
         curves = [
             [[{"scores": s.method} | curve_data(k) for s, k in column.pairs] for column in label]
-            for label in labels
+            for label in zip(*rule.members, strict=True)
         ]
     interval = getattr(fitted, "interval_", None)
     return {

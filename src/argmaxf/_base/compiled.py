@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from types import FunctionType, SimpleNamespace
 from typing import Any, ClassVar
 
@@ -71,12 +71,10 @@ class Kernel:
     def compiled(self, *arguments: Any) -> Any:
         """Run the function compiled, whatever the size of its input; as Python without numba."""
         # Nearly as fine as numba's types; what is finer is compiled without a notice.
-        kinds = tuple(
-            [
-                type(a) if type(a) is not ndarray else (a.dtype.num, a.ndim, a.flags.num)
-                for a in arguments
-            ]
-        )
+        kinds = tuple([
+            (a.dtype.num, a.ndim, a.flags.num) if type(a) is ndarray else type(a)
+            for a in arguments
+        ])  # fmt: skip
         if kinds not in self.compiled_for and not self._compile(arguments):
             return self._in_python(arguments)
         self.compiled_for.add(kinds)
@@ -166,25 +164,23 @@ _FUNCTIONS = ("exp", "expm1", "log", "log1p", "log2", "sqrt")
 _NUMPY_AS_MATH = SimpleNamespace(**vars(math) | {name: getattr(np, name) for name in _FUNCTIONS})
 
 
+@cache
 def has_numba() -> bool:
     """Whether numba is there; if not, say once that large input will take long."""
     try:
         with Kernel.lock:
             import numba  # noqa: F401
     except ImportError:
-        if not _said.get("missing"):
-            _said["missing"] = True
-            warnings.warn(
-                "numba cannot be imported, so argmaxf runs as plain Python, some hundred times "
-                "slower for large input; install it with: pip install numba",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        warnings.warn(
+            "numba cannot be imported, so argmaxf runs as plain Python, some hundred times slower "
+            "for large input; install it with: pip install numba",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return False
     return True
 
 
-_said: dict[str, bool] = {}  # what this process was told already
 _SILENT_FOR = 1.5  # seconds of compiling, or of waiting for a process that compiles
 
 
@@ -202,9 +198,9 @@ def _notice() -> Iterator[None]:
         _work.waited += time.monotonic() - started
 
 
+@cache
 def _say_compiling() -> None:
-    if not _said.get("compiling") and sys.stderr is not None:
-        _said["compiling"] = True
+    if sys.stderr is not None:
         print("argmaxf: compiling, once for this installation …", file=sys.stderr, flush=True)
 
 
