@@ -3,8 +3,8 @@
 torch is imported when something here is first asked for. `segmentation` has the entry point, images
 as they are given and returned, `tensors` the decision about rows of pixels: as arrays on the CPU,
 and by the kernels of `triton_rows` on NVIDIA GPUs. `exclusive` gives each pixel one class,
-`ensembles` decides under a mixture by the searches in `sizes`; both sum up pixels by `passes`.
-`temperature` calibrates logits, `losses` and `metrics` are for training, `monai` has transforms.
+`ensembles` decides under a mixture; both sum up pixels by `passes`. `temperature` calibrates
+logits, `losses` and `metrics` are for training, `monai` has transforms.
 """
 
 from importlib import import_module

@@ -1,17 +1,22 @@
 r"""The best mask under an ensemble: one member is right, pixels are independent given which.
 
-Dice: a mask of k pixels has Σ_i Δ_i(k), the general F maximizer's form (`expected/dependent`), so
-that `sizes.best_size` finds the optimum. IoU has no such form: with h_z = E_z[1 / (k + R)], R the
-positives left out, a mask has Σ_z π_z h_z Σ_{i in} p_zi, and h_z depends on the mask, too. An
-ascent finds a mask that no single pixel can better, and a bound proves how good it is. Since h_z is
-highest for the k pixels most probable to member z, H_z(k), and H_z falls with k, masks of
-a ≤ k < b pixels have at most the sum of the b - 1 largest Σ_z π_z H_z(a) p_zi.
+Dice: a mask of k pixels has Σ_i Δ_i(k), the general F maximizer's form. On the CPU
+`expected/dependent` decides, on a GPU `best_dice` in the same way: V(k, t), the sum of the k
+largest Δ_i(t), is convex in 1 / (t + shift), shift the most that positives plausibly add to the
+denominator, so that chords between two sizes t bound V(k, k) for every size k between them.
+
+IoU has no such form: with h_z = E_z[1 / (k + R)], R the positives left out, a mask has
+Σ_z π_z h_z Σ_{i in} p_zi, and h_z depends on the mask, too. An ascent finds a mask that no single
+pixel can better, and a bound proves how good it is. Since h_z is highest for the k pixels most
+probable to member z, H_z(k), and H_z falls with k, masks of a ≤ k < b pixels have at most the sum
+of the b - 1 largest Σ_z π_z H_z(a) p_zi.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,12 +30,12 @@ from argmaxf.measures import Coefficients, Dice
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
 from argmaxf.torch.passes import RowNodes, none_there, reciprocals
-from argmaxf.torch.sizes import ascend, best_size, mark_top
 from argmaxf.torch.tensors import Rows, as_array, best_masks, check_range, mask_values
 
 DICE = Dice().coefficients()
 SLACK = 1e-12  # a range of sizes is closed where its bound is lower than the best by this part
 ENOUGH = 1e-4  # the gap of IoU to stop at
+TIE = 1e-13  # contributions that differ by this part of them are equal
 RANGES = 60  # of sizes looked at, at most, for the bound of IoU
 
 
@@ -54,7 +59,7 @@ class Members(NamedTuple):
 def best_dice(p: Tensor, weight: Tensor, zero: float) -> tuple[Tensor, Tensor]:
     """Return the mask with the highest expected Dice, and the lowest contribution to it.
 
-    Of equal pixels the first are in the mask.
+    Of equal pixels (contributions that agree to 13 digits) the first are in the mask.
     """
     members = Members.of(p, weight, zero, DICE)
     nodes = members.nodes
@@ -63,9 +68,63 @@ def best_dice(p: Tensor, weight: Tensor, zero: float) -> tuple[Tensor, Tensor]:
     def additions(t: float) -> Tensor:
         return reciprocals(p, scale * (-nodes.u * t).exp(), nodes.x_in).mul_(p).sum(0)
 
-    guess, most = float(weight @ p.sum(1, dtype=torch.float64)), float(nodes.most.max())
-    k, _ = best_size(additions, p.shape[1], most, round(guess), members.nothing, 0.0, SLACK)
-    return mark_top(additions(float(max(k, 1))), k)
+    guess = round(float(weight @ p.sum(1, dtype=torch.float64)))
+    most = float(nodes.most.max())
+    k = best_size(additions, p.shape[1], most, guess, members.nothing)
+    delta = additions(float(max(k, 1)))
+    if k == 0:
+        return torch.zeros_like(delta, dtype=torch.bool), delta.new_tensor(math.inf)
+    cut = delta.sort(descending=True).values[k - 1]
+    above, tied = delta > cut + TIE * cut.abs(), (delta - cut).abs() <= TIE * cut.abs()
+    chosen = above | (tied & (tied.long().cumsum(0) <= k - above.sum()))
+    return chosen, torch.where(chosen, delta, math.inf).amin()
+
+
+def best_size(
+    additions: Callable[[float], Tensor], n: int, shift: float, guess: int, nothing: float
+) -> int:
+    """Return the size of the best mask; `nothing` is what the empty one is worth.
+
+    `additions` says what each pixel adds to a mask of some size; `guess` is where to look first.
+    Ranges of sizes are cut until their chords are below the best value.
+    """
+
+    def top_sums(t: int, most: int) -> Tensor:
+        return running_sums(additions(float(t)).sort(descending=True).values[:most])
+
+    left, rights = 1, [n]
+    held = {t: top_sums(t, n) for t in (1, n)}
+    best = max((nothing, 0), *((float(sums[t - 1]), -t) for t, sums in held.items()))
+    while rights:
+        right, length = rights[-1], rights[-1] - left
+        high, k = -math.inf, left
+        if length > 1:
+            sizes = torch.arange(left + 1, right, device=held[left].device, dtype=torch.float64)
+            share = (sizes - left) * (right + shift) / (length * (sizes + shift))
+            chord = torch.lerp(held[left][left : right - 1], held[right][left : right - 1], share)
+            k += 1 + int(chord.argmax())
+            high = float(chord.amax())
+        if high <= best[0] * (1.0 - SLACK):
+            left, _ = rights.pop(), held.pop(left)
+            continue
+        margin = max(1, length // 8)
+        k = guess if left < guess < right else min(max(k, left + margin), right - margin)
+        held[k] = top_sums(k, right)
+        best = max(best, (float(held[k][k - 1]), -k))  # of equal ones the smaller
+        rights.append(k)
+    return -best[1]
+
+
+def running_sums(x: Tensor) -> Tensor:
+    """Return the sums of the first 1, 2, … numbers, in an order that is the same in every run.
+
+    A scan of one long row is cut differently in every run on CUDA; scans of several rows are not.
+    """
+    side = max(1, math.isqrt(len(x)))
+    rows = torch.nn.functional.pad(x, (0, -len(x) % side)).view(-1, side).cumsum(1)
+    ends = torch.stack([rows[:, -1]] * 2).cumsum(1)[0]
+    rows[1:] += ends[:-1, None]
+    return rows.reshape(-1)[: len(x)]
 
 
 class Overlap(NamedTuple):
@@ -87,17 +146,41 @@ class Overlap(NamedTuple):
         value = float((scale * (-nodes.u * k).exp() * inside[:, None]).sum()) if k else 0.0
         return cls(chosen, k, inside, scale, value)
 
+    def gains(self, members: Members) -> Tensor:
+        """Return what each pixel would gain by joining the mask, or by leaving it."""
+        nodes, p, inside = members.nodes, members.p, self.inside[:, None]
+        joining = self.scale * (-nodes.u * (self.k + 1)).exp()
+        join = reciprocals(p, joining, nodes.x_out).mul_(inside + p).sum(0)
+        leaving = self.scale * (-nodes.u * max(self.k - 1, 1)).exp()
+        total, tilted = leaving.sum(1)[:, None], (leaving * nodes.w_out).sum(1)[:, None]
+        leave = ((total - p * tilted) * (inside - p)).sum(0) if self.k > 1 else 0.0
+        gain: Tensor = torch.where(self.chosen, leave, join) - self.value
+        return torch.where(gain > SLACK * self.value, gain, 0.0)
 
-def flip_gains(members: Members, state: Overlap) -> Tensor:
-    """Return what each pixel would gain by joining the mask, or by leaving it."""
-    nodes, p, inside = members.nodes, members.p, state.inside[:, None]
-    joining = state.scale * (-nodes.u * (state.k + 1)).exp()
-    join = reciprocals(p, joining, nodes.x_out).mul_(inside + p).sum(0)
-    leaving = state.scale * (-nodes.u * max(state.k - 1, 1)).exp()
-    total, tilted = leaving.sum(1)[:, None], (leaving * nodes.w_out).sum(1)[:, None]
-    leave = ((total - p * tilted) * (inside - p)).sum(0) if state.k > 1 else 0.0
-    gain: Tensor = torch.where(state.chosen, leave, join) - state.value
-    return torch.where(gain > SLACK * state.value, gain, 0.0)
+
+def ascend(members: Members, chosen: Tensor) -> Overlap:
+    """Return a mask that no single pixel can better, or all together by a billionth.
+
+    Many pixels move at once: those that gain most go first, twice as many as last time, and half of
+    them stay where together they lose.
+    """
+    state, most = Overlap.of(members, chosen), None
+    for _ in range(400):  # a few dozen are usual
+        gain = state.gains(members)
+        wanted = int((gain > 0.0).sum())
+        if wanted == 0 or float(gain.sum()) <= 1e-9 * state.value:
+            return state
+        order = gain.sort(descending=True, stable=True).indices[:wanted][:most]
+        moved = state
+        while moved.value <= state.value:
+            if len(order) == 0:
+                return state
+            flipped = state.chosen.clone()
+            flipped[order] = ~flipped[order]
+            moved, most = Overlap.of(members, flipped), 2 * len(order)
+            order = order[: len(order) // 2]
+        state = moved
+    return state
 
 
 def best_iou(
@@ -111,16 +194,7 @@ def best_iou(
     members = Members.of(p, weight, problem.zero_division, problem.coefficients)
     mean = (weight @ p.double()).clamp(0.0, 1.0)[None]
     alone = [best_masks(rows, replace(problem, zero_division=0.0)).chosen for rows in (mean, p)]
-
-    def move(state: Overlap, places: Tensor) -> Overlap:
-        chosen = state.chosen.clone()
-        chosen[places] = ~chosen[places]
-        return Overlap.of(members, chosen)
-
-    found = [
-        ascend(Overlap.of(members, mask), lambda state: flip_gains(members, state), move, 1e-9)
-        for mask in (start, *alone[0], *alone[1])
-    ]
+    found = [ascend(members, mask) for mask in (start, *alone[0], *alone[1])]
     best = max(found, key=lambda state: state.value)
     chosen = best.chosen & (best.value > members.nothing)
     lowest = torch.where(chosen, mean[0], math.inf).amin()
@@ -160,10 +234,11 @@ def mixture_masks(maps: Tensor, weights: Floats, problem: Problem) -> tuple[Rows
     value is none.
     """
     check_range(maps)
-    by_array = problem.coefficients == DICE and not passes.has_triton(maps)
-    decide_set = _set_by_array if by_array else _set_in_place
-    found = [decide_set(p, weights, problem) for p in maps.unbind(1)]
-    *rows, bound = map(torch.stack, zip(*found, strict=True))
+    in_place = passes.has_triton(maps)
+    sets = (maps if in_place else maps.cpu()).unbind(1)
+    decide_set = _set_in_place if in_place or problem.coefficients != DICE else _set_by_array
+    found = [decide_set(p, weights, problem) for p in sets]
+    *rows, bound = (torch.stack(each).to(maps.device) for each in zip(*found, strict=True))
     return Rows(*rows), bound
 
 
