@@ -21,7 +21,7 @@ from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
 from argmaxf._base.compiled import kernel
 from argmaxf._base.validation import ones_unless
 from argmaxf.empirical.cuts import ROUNDING, Counts, CutProblem, Cuts
-from argmaxf.empirical.threshold import Solution, Threshold, thresholds
+from argmaxf.empirical.threshold import Solution, solution_at, thresholds
 from argmaxf.measures import MCC, FBeta
 
 FRACTION_BITS = 8
@@ -163,18 +163,10 @@ class BinSearch:
 
     def best(self, kind: Any = np.float64) -> Solution:
         """Return the best cut between bins; its threshold has the type of the scores."""
-        bins, cuts, counts = self.bins, self.cuts, self.bins.counts.with_empty()
+        bins, cuts = self.bins, self.cuts
         i = self.problem.best(cuts, bins.true.any(), self.summed)
         beside = (each[max(i - 1, 0) : i + 1].astype(kind) for each in (bins.low, bins.high))
-        best = Threshold(
-            threshold=float(thresholds(*beside)[min(i, 1)]),
-            value=float(cuts.value[i]),
-            precision=float(cuts.precision[i]),
-            recall=float(cuts.recall[i]),
-            k=int(bins.rows[:i].sum()),
-        )
-        held = [counts.true[i], counts.size[i], counts.true[-1], counts.size[-1]]
-        return Solution(best, np.array(held))
+        return solution_at(cuts, i, thresholds(*beside)[min(i, 1)], bins.rows[:i].sum())
 
     def bounds(self) -> Floats:
         """Return the most that a cut inside each bin can reach, -inf where none can be the best."""

@@ -28,6 +28,14 @@ class Cuts(NamedTuple):
     precision: Floats
     recall: Floats
     rate: Floats  # the part that is selected; 0 for the empty cut alone
+    counts: Any = None  # true positives, selected, all positives, all rows; not of means over rows
+
+    def held(self, i: int) -> Any:
+        """Return the counts of the i-th cut."""
+        if self.counts is None:
+            return None
+        true, size, *every = self.counts
+        return np.array([true[i], size[i], *every])
 
     def threshold(self, i: int, score: Any) -> float:
         """Return a threshold on the scores that is the i-th cut."""
@@ -69,20 +77,16 @@ class CutProblem:
         """Whether it is known that the measure rises with true and falls with false positives."""
         return isinstance(self.measure, Ratio) or type(self.measure) in MEASURES.values()
 
-    def free(self) -> CutProblem:
-        """Return the problem without constraints."""
-        return replace(self, constraints=Constraints())
-
     def value(self, *counts: Any) -> Any:
         """Return the measure of true positives, what is selected, positives, and all rows."""
         return self.measure.value(*counts, zero_division=self.zero_division)
 
     def rated(self, counts: Counts, positives: float, n: float) -> Cuts:
         """Rate cuts of so many positives among n."""
-        size, zero = counts.size, self.zero_division
-        value = self.value(counts.true, size, positives, n)
-        precision, recall = divided(counts.true, size, zero), divided(counts.true, positives, zero)
-        return Cuts(counts.edge, value, precision, recall, size / n)
+        true, size, zero = counts.true, counts.size, self.zero_division
+        every = true, size, positives, n
+        precision, recall = divided(true, size, zero), divided(true, positives, zero)
+        return Cuts(counts.edge, self.value(*every), precision, recall, size / n, every)
 
     def rated_to_all(self, counts: Counts) -> Cuts:
         """Rate cuts of which the last holds all rows, after the empty one."""
@@ -110,13 +114,6 @@ class CutProblem:
                     f"threshold is {reached[before].max():.6g}"
                 )
         return int(np.argmax(np.where(found, cuts.value, -np.inf)))
-
-
-def best_threshold(y: Any, score: Any, weight: Any, measure: Measure) -> float:
-    """Return the threshold on the scores with the highest value."""
-    y, score, weight = counted(y, score, weight)
-    cuts = useful_cuts(y, score, weight, CutProblem(measure))
-    return cuts.threshold(int(np.argmax(cuts.value)), score)
 
 
 def smoothed(y: Any, score: Any, weight: Any, below: float) -> Any:
@@ -187,9 +184,10 @@ def threshold_std(
     found = []
     for i in range(parts):
         rows = np.concatenate([each[i::parts] for each in classes])
-        heavy = None if weight is None else weight[rows]
-        if heavy is None or heavy.any():
-            found.append(best_threshold(y[rows], score[rows], heavy, measure))
+        part = counted(y[rows], score[rows], None if weight is None else weight[rows])
+        if part[0].size:
+            cuts = useful_cuts(*part, CutProblem(measure))
+            found.append(cuts.threshold(int(np.argmax(cuts.value)), part[1]))
     return float(np.std(found, ddof=1) * parts ** (-1 / 3)) if len(found) > 1 else float("nan")
 
 

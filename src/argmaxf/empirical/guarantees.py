@@ -182,18 +182,19 @@ class Sample:
 
 def best_guaranteed(
     y: Any, score: Any, chance: ChanceConstraint, problem: CutProblem
-) -> tuple[Cuts, int, Guarantee]:
-    """Return the cuts that qualify, which of them is the best, and what is guaranteed of it."""
+) -> tuple[Cuts, int, Guarantee, Any]:
+    """Return the cuts that qualify, the best of them and its guarantee, and counts without one."""
     sample = Sample.of(y, score)
-    passed, level = guaranteed_cuts(sample, chance)
+    passed, passed_at = guaranteed_cuts(sample, chance)
     cuts = problem.rated(passed, sample.positives, y.size)
-    every = problem.rated(sample.cuts, sample.positives, y.size)
+    every = problem.rated_to_all(sample.cuts)
     i = int(np.argmax(cuts.value))
-    limits = Limits.at(passed.where(i), level[i], sample, chance)
+    limits = Limits.at(passed.where(i), passed_at[i], sample, chance)
     low, recall, rate = (None if each is None else float(each) for each in limits)
-    cost = max(0.0, float(every.value.max(initial=0.0) - cuts.value[i]))
-    asked = chance.constraints, chance.confidence_level
-    return cuts, i, Guarantee(*asked, low, recall, rate, cost, chance.joint_confidence_level)
+    cost = max(0.0, float(every.value[1:].max(initial=0.0) - cuts.value[i]))
+    constraints, level, joint = chance
+    guarantee = Guarantee(constraints, level, low, recall, rate, cost, joint)
+    return cuts, i, guarantee, every.held(int(np.argmax(every.value)))
 
 
 def guaranteed_cuts(sample: Sample, chance: ChanceConstraint) -> tuple[Counts, Floats]:

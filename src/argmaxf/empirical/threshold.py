@@ -28,7 +28,6 @@ from argmaxf._base.validation import (
     check_choice,
     check_not_negative,
     check_zero_division,
-    ones_unless,
     second_column,
 )
 from argmaxf.constraints import ChanceConstraint, Constraints
@@ -45,6 +44,7 @@ from argmaxf.empirical.cuts import (
     useful_cuts,
 )
 from argmaxf.empirical.guarantees import (
+    Guarantee,
     GuaranteeError,
     best_guaranteed,
     chance_of_each,
@@ -268,12 +268,10 @@ def maximize_empirical_f(
             "smoothing must be 0 with confidence_level or average='samples', got "
             f"{smoothing:g} with {confidence_level=} and {average=}"
         )
-    several = kind == "segment"
-    chance = chance_of_each(constraints, confidence_level, len(rows) if several else 1)
-    options: dict[str, Any] = {"several": several, "smoothing": smoothing}
-    works = (partial(solution, *each, problem, chance, average, **options) for each in rows)
+    chance = chance_of_each(constraints, confidence_level, len(rows) if kind == "segment" else 1)
+    works = (partial(solution, *each, problem, chance, average, smoothing) for each in rows)
     solutions = solve_all(kind, zip(names, works, strict=True))
-    if several:
+    if kind == "segment":
         return joined(names, solutions, problem, confidence_level)
     if kind:
         return _stack(solutions)
@@ -388,11 +386,11 @@ def _read(
 
 
 class Solution(NamedTuple):
-    """The best cut of some rows, and the weights of what it holds; of a segment."""
+    """The best cut of some rows, and what it holds."""
 
     best: Threshold
     counts: Any = None  # true positives, selected, positives, and all rows
-    free: Any = None  # the same of the best cut without constraints
+    free: Any = None  # with a guarantee: the same of the best cut without
 
 
 def solution(
@@ -402,13 +400,13 @@ def solution(
     problem: CutProblem,
     chance: ChanceConstraint | None,
     average: str | None = None,
-    *,
-    several: bool = False,
     smoothing: float = 0.0,
 ) -> Solution:
-    """Return the best cut of some rows; with what it holds if they are one of several segments."""
-    guarantee = None
-    if chance is None:
+    """Return the best cut of some rows."""
+    guarantee = free = None
+    if chance is not None:
+        cuts, i, guarantee, free = best_guaranteed(y, score, chance, problem)
+    else:
         rate = mean_cuts if average == "samples" else useful_cuts
         judged = cuts = rate(y, score, weight, problem)
         labels = smoothed(y, score, weight, smoothing)
@@ -416,24 +414,19 @@ def solution(
             cuts = every_cut(y, score, weight, problem)
             judged = cuts._replace(value=every_cut(labels, score, weight, problem).value)
         i = problem.best(judged, y.any(), 0 if weight is None else score.size)
-    else:
-        cuts, i, guarantee = best_guaranteed(y, score, chance, problem)
-    best = Threshold(
-        threshold=cuts.threshold(i, score),
-        value=float(cuts.value[i]),
-        precision=float(cuts.precision[i]),
-        recall=float(cuts.recall[i]),
-        k=int(np.count_nonzero(score >= cuts.edge[i])) if cuts.rate[i] > 0 else 0,
-        guarantee=guarantee,
+    k = np.count_nonzero(score >= cuts.edge[i]) if cuts.rate[i] > 0 else 0
+    return solution_at(cuts, i, cuts.threshold(i, score), k, guarantee, free)
+
+
+def solution_at(
+    cuts: Cuts, i: int, threshold: Any, k: Any, guarantee: Guarantee | None = None, free: Any = None
+) -> Solution:
+    """Return the best of some cuts, with its threshold and how many rows it selects."""
+    value, precision, recall = (
+        float(each[i]) for each in (cuts.value, cuts.precision, cuts.recall)
     )
-    if not several:
-        return Solution(best)
-    free = None
-    if chance is not None:
-        free = solution(y, score, weight, problem.free(), None, several=True).counts
-    selected, heavy = score >= best.threshold, ones_unless(weight, len(y))
-    counts = [heavy @ (selected & y), heavy @ selected, heavy @ y, heavy.sum()]
-    return Solution(best, np.array(counts), free)
+    best = Threshold(float(threshold), value, precision, recall, int(k), guarantee)
+    return Solution(best, cuts.held(i), free)
 
 
 def solve_all(

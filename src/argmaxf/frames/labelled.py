@@ -283,8 +283,7 @@ class Search:
 
     def _solution(self, columns: Any, chance: ChanceConstraint | None) -> Solution:
         y, score, weight = columns
-        several = self.rows.table.number is not None
-        return solution(*counted(y == 1, score, weight), self.problem, chance, several=several)
+        return solution(*counted(y == 1, score, weight), self.problem, chance)
 
     def _segments(self) -> Threshold:
         """Solve segments one after the other, in memory or in temporary files."""
