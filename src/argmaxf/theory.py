@@ -20,6 +20,7 @@ from argmaxf._base.validation import (
     as_probabilities,
     check_beta,
     check_count,
+    check_count_if_given,
     check_not_negative,
     check_unit_interval,
 )
@@ -94,8 +95,7 @@ def deviation_bound(n: int, positive_rate: float, beta: float = 1.0, eta: float 
     >>> deviation_bound(1000, positive_rate=0.05).reason
     'n = 1000 is too small: r(n, eta) = 0.0489 must be below 0.0125'
     """
-    n, pi, b2, eta = _check_setting(n, positive_rate, beta, eta)
-    return _bound(n, math.sqrt(math.log(6.0 / eta) / (2.0 * n)), pi, b2, factor=3.0)
+    return _bound(n, None, positive_rate, beta, eta)
 
 
 @with_entries_of(deviation_bound)
@@ -128,12 +128,7 @@ def regret_bound(
     >>> regret_bound(1000, 11, positive_rate=0.5).value
     inf
     """
-    n, pi, b2, eta = _check_setting(n, positive_rate, beta, eta)
-    d = check_count("vc_dimension", vc_dimension)
-    # The count of labellings, (2en/d)^d, holds from 2n = d on; r̄ is above √2 there already.
-    growth = d * math.log(2.0 * math.e * max(n, d / 2.0) / d)
-    radius = math.sqrt((math.log(12.0 / eta) + growth) / n)
-    return _bound(n, radius, pi, b2, factor=6.0)
+    return _bound(n, check_count("vc_dimension", vc_dimension), positive_rate, beta, eta)
 
 
 @with_entries_of(deviation_bound)
@@ -167,16 +162,12 @@ def sample_size(
     >>> sample_size(0.05, positive_rate=0.5, vc_dimension=11)
     45659935
     """
-    accuracy = float(accuracy)
-    if not accuracy > 0:
+    if not (accuracy := float(accuracy)) > 0:
         raise ValueError(f"accuracy must be positive, got {accuracy!r}")
+    vc_dimension = check_count_if_given("vc_dimension", vc_dimension)
 
     def enough(n: int) -> bool:  # once it is, it stays so
-        bound = (
-            deviation_bound(n, positive_rate, beta, eta)
-            if vc_dimension is None
-            else regret_bound(n, vc_dimension, positive_rate, beta, eta)
-        )
+        bound = _bound(n, vc_dimension, positive_rate, beta, eta)
         return not bound.reason and bound.value <= accuracy
 
     high = 1
@@ -408,27 +399,24 @@ class GaussianMixture:
         return Optimum(fbeta=best, threshold=best / (1.0 + b2))
 
 
-def _bound(n: int, radius: float, pi: float, b2: float, *, factor: float) -> Bound:
-    """Lemma 2 and Theorem 3: factor·(1+β²)r / (β²π₁ - 2(1+β²)r), where it is positive."""
-    limit = b2 * pi / (2.0 * (1.0 + b2))
+def _bound(n: int, d: int | None, positive_rate: float, beta: float, eta: float) -> Bound:
+    """Lemma 2, and with a VC dimension Theorem 3: c (1+β²) r / (β²π₁ - 2 (1+β²) r), if positive."""
+    if check_count("n", n) > MOST_EXAMPLES:
+        raise ValueError("n must be below 1e300, got more")
+    pi = _check_open_rate("positive_rate", positive_rate, closed_above=True)
+    b2, eta = check_beta(beta) ** 2, _check_open_rate("eta", eta)
+    if d is None:
+        factor, square = 3.0, math.log(6.0 / eta) / (2.0 * n)
+    else:
+        # The count of labellings, (2en/d)^d, holds from 2n = d on; r is above √2 there already.
+        growth = d * math.log(2.0 * math.e * max(n, d / 2.0) / d)
+        factor, square = 6.0, (math.log(12.0 / eta) + growth) / n
+    radius, limit = math.sqrt(square), b2 * pi / (2.0 * (1.0 + b2))
     if radius < limit:
         value = factor * (1.0 + b2) * radius / (b2 * pi - 2.0 * (1.0 + b2) * radius)
         return Bound(value, radius, limit)
     reason = f"n = {n} is too small: r(n, eta) = {radius:.3g} must be below {limit:.3g}"
     return Bound(math.inf, radius, limit, reason)
-
-
-def _check_setting(
-    n: int, positive_rate: float, beta: float, eta: float
-) -> tuple[int, float, float, float]:
-    if check_count("n", n) > MOST_EXAMPLES:
-        raise ValueError("n must be below 1e300, got more")
-    return (
-        int(n),
-        _check_open_rate("positive_rate", positive_rate, closed_above=True),
-        check_beta(beta) ** 2,
-        _check_open_rate("eta", eta),
-    )
 
 
 def _check_open_rate(name: str, number: float, *, closed_above: bool = False) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Ints
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf.estimators.labels import Labels
 from argmaxf.measures import as_measure
@@ -85,10 +85,18 @@ class Display:
         Display
             The display, with what was drawn.
         """
-        if ax is not False:
-            self.ax_ = new_axes(self._width) if ax is None else ax
-            self.figure_ = self.ax_.figure  # type: ignore[assignment]
-            self._draw(self.ax_)
+        if ax is False:
+            return self
+        if ax is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ModuleNotFoundError:
+                raise ModuleNotFoundError(
+                    "displays need matplotlib; run pip install 'argmaxf[plot]'", name="matplotlib"
+                ) from None
+            ax = plt.subplots(figsize=(self._width, 4.2), layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(ax)
         return self
 
 
@@ -141,10 +149,16 @@ class PredictionDisplay(Display):
         Display
             The display, with what was drawn.
         """
-        scores = positive_proba(estimator, X, pos_label, or_score=cls._takes_scores)
-        if y is not None:
-            options["pos_label"] = pos_label
-        drawn: Self = cls.from_predictions(*([] if y is None else [y]), scores, **options)
+        labels = two_classes("the classifier", estimator.classes_, pos_label)
+        if hasattr(estimator, "predict_proba"):
+            scores = labels.one(estimator.predict_proba(X))[:, 0]
+        elif cls._takes_scores:
+            scores = labels.margins(estimator.decision_function(X))[:, 0]
+        else:
+            raise ValueError(f"{type(estimator).__name__} has no predict_proba")
+        rows = (scores,) if y is None else (y, scores)
+        known = {} if y is None else {"pos_label": pos_label}
+        drawn: Self = cls.from_predictions(*rows, **known, **options)
         return drawn
 
 
@@ -163,21 +177,6 @@ class MeasuredDisplay(PredictionDisplay):
     def __post_init__(self) -> None:
         """Replace the name of a measure by the measure."""
         self.measure = as_measure(self.measure, self.beta)
-
-
-def positive_proba(
-    estimator: Any, X: Any, pos_label: Any = None, *, or_score: bool = False
-) -> Floats:
-    """Return each row's probability of the positive class, from a fitted binary classifier.
-
-    With `or_score` it is the decision score of a classifier without probabilities.
-    """
-    labels = two_classes("the classifier", estimator.classes_, pos_label)
-    if hasattr(estimator, "predict_proba"):
-        return labels.one(estimator.predict_proba(X))[:, 0]
-    if not or_score:
-        raise ValueError(f"{type(estimator).__name__} has no predict_proba")
-    return labels.margins(estimator.decision_function(X))[:, 0]
 
 
 def positives(y_true: ArrayLike, pos_label: Any = None) -> Bools:
@@ -227,14 +226,3 @@ def tidy(ax: Axes, xlabel: str, ylabel: str, title: str, legend: Any = "best") -
     ax.set_axisbelow(True)
     if legend:
         ax.legend(frameon=False, loc=legend, fontsize="small")
-
-
-def new_axes(width: float) -> Axes:
-    """Return the axes of a new figure."""
-    try:
-        import matplotlib.pyplot as plt
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "displays need matplotlib; run pip install 'argmaxf[plot]'", name="matplotlib"
-        ) from None
-    return plt.subplots(figsize=(width, 4.2), layout="constrained")[1]

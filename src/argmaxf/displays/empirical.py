@@ -330,8 +330,13 @@ class ReliabilityDisplay(MeasuredDisplay):
         ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
-        """Draw the shares with their intervals over a histogram of the probabilities."""
-        self._draw_histogram(ax)
+        """Draw the shares with their intervals over a histogram on a logarithmic scale."""
+        height = np.log10(self.count + 1.0)
+        height *= 0.2 / max(float(height.max()), 1e-9)
+        style: dict[str, Any] = {"align": "edge", "color": ORANGE, "alpha": 0.3}
+        columns = ax.bar(self.edges[:-1], height, np.diff(self.edges), bottom=-0.29, **style)
+        ax.bar_label(columns, [_short(int(count)) for count in self.count], fontsize=7)
+        ax.text(0.995, -0.03, "rows in each bin", ha="right", va="bottom", fontsize=7)
         seen = self.count > 0
         x, y = self.predicted[seen], self.observed[seen]
         ax.plot([0, 1], [0, 1], color=GREY, ls="--", lw=1, label="perfectly calibrated")
@@ -342,15 +347,6 @@ class ReliabilityDisplay(MeasuredDisplay):
         f, cost = self.measure.title, f"miscalibration costs at most {self.cost:.3f}"
         title = f"Expected {f} {self.expected:.3f}, achieved {self.achieved:.3f}; {cost}"
         tidy(ax, "predicted probability", "share of positives observed", title, "upper left")
-
-    def _draw_histogram(self, ax: Axes) -> None:
-        """Draw how many rows each bin has, on a logarithmic scale, below the zero line."""
-        height = np.log10(self.count + 1.0)
-        height *= 0.2 / max(float(height.max()), 1e-9)
-        style: dict[str, Any] = {"align": "edge", "color": ORANGE, "alpha": 0.3}
-        bars = ax.bar(self.edges[:-1], height, np.diff(self.edges), bottom=-0.29, **style)
-        ax.bar_label(bars, [_short(int(count)) for count in self.count], fontsize=7)
-        ax.text(0.995, -0.03, "rows in each bin", ha="right", va="bottom", fontsize=7)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -467,29 +463,24 @@ class MethodComparisonDisplay(MeasuredDisplay):
             ax.plot([score.low, score.high], [row, row], color=color, lw=2.2, alpha=0.75)
             ax.plot([score.value], [row], "o", color=color)
             ax.text(score.value, row - 0.16, f"{score.value:.3f}", ha="center", va="bottom")
-            ax.text(1.02, row, self._beside(name), **beside)
-        head = f"difference to {_plain(self.reference)}"
-        ax.text(1.02, -0.62, head, fontsize="small", style="italic", **beside)
+            d = self.differences[name]
+            text = f"{d.value:+.3f}  [{d.low:+.3f}, {d.high:+.3f}]".replace("-", "−")
+            ax.text(1.02, row, "—" if name == self.reference else text, **beside)
+        reference = _plain(self.reference)
+        ax.text(
+            1.02, -0.62, f"difference to {reference}", fontsize="small", style="italic", **beside
+        )
         ax.set_yticks(range(len(self.scores)), [_plain(name) for name in self.scores])
         ax.set_ylim(len(self.scores) - 0.5, -0.75)
         narrow = next((each.caveat for each in scores if each.caveat), "")
         interval = f"{100 * self.confidence_level:g} % interval{narrow}"
         xlabel = f"{f} on rows not trained on, with {interval}"
-        tidy(ax, xlabel, "", self._title(f), legend=None)
-        ax.grid(visible=False, axis="y")
-
-    def _beside(self, name: str) -> str:
-        if name == self.reference:
-            return "—"
-        d = self.differences[name]
-        return f"{d.value:+.3f}  [{d.low:+.3f}, {d.high:+.3f}]".replace("-", "−")
-
-    def _title(self, f: str) -> str:
         behind = [_plain(n) for n, d in self.differences.items() if d.high < 0]
-        reference = _plain(self.reference)
-        if not behind:
-            return f"Nothing is clearly worse than {reference} in {f}"
-        return f"Clearly worse than {reference} in {f}: {', '.join(behind)}"
+        title = f"Nothing is clearly worse than {reference} in {f}"
+        if behind:
+            title = f"Clearly worse than {reference} in {f}: {', '.join(behind)}"
+        tidy(ax, xlabel, "", title, legend=None)
+        ax.grid(visible=False, axis="y")
 
 
 def _short(count: int) -> str:

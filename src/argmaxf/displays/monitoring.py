@@ -76,7 +76,12 @@ class MonitorDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         of_f, changed = self.shows == "f", "if only the rate\nhas changed"
         values = [p.predicted.f if of_f else p.rate for p in self.periods]
-        self._draw_intervals(ax, values, label="predicted" if of_f else changed)
+        x = np.arange(len(values)) if len(values) > 1 else np.array([-0.3, 0.3])  # some width
+        ends = np.array([(v.low, v.value, v.high) for v in values]).T
+        low, middle, high = np.broadcast_to(ends, (3, x.size))
+        ax.fill_between(x, low, high, color=BLUE, alpha=0.2, lw=0, label="interval")
+        label = "predicted" if of_f else changed
+        ax.plot(x, middle, "o-", color=BLUE, ms=3.5, lw=1.5, label=label)
         if of_f:
             after = [p.predicted_after_shift.f.value for p in self.periods]
             ax.plot(after, ":", color=GREY, lw=1.4, label=changed)
@@ -94,7 +99,8 @@ class MonitorDisplay(Display):
             once = "alarm" if i == alarms[0] else None
             ax.axvspan(i - 0.5, i + 0.5, color=ORANGE, alpha=0.2, lw=0, label=once)
         places = np.arange(len(self.periods))[:: -(-len(self.periods) // MOST_NAMES)]
-        names = [_short(self.periods[i].name) for i in places]
+        every = (self.periods[i].name for i in places)
+        names = [name if len(name) <= 16 else f"{name[:15]}…" for name in every]
         turned: dict[str, Any] = {"rotation": 35, "ha": "right"} if max(map(len, names)) > 4 else {}
         ax.set_xticks(places, names, **turned)
         ax.set_xlim(-0.6, len(self.periods) - 0.4)
@@ -104,16 +110,3 @@ class MonitorDisplay(Display):
         tidy(ax, "", what, f"{title} by period", legend=False)
         beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
         ax.legend(frameon=False, fontsize="small", **beside)
-
-    def _draw_intervals(self, ax: Axes, values: Sequence[Any], label: str) -> None:
-        """Draw values with their intervals; those of a single period have some width."""
-        x = np.arange(len(values)) if len(values) > 1 else np.array([-0.3, 0.3])
-        ends = np.array([(v.low, v.value, v.high) for v in values]).T
-        low, middle, high = np.broadcast_to(ends, (3, x.size))
-        ax.fill_between(x, low, high, color=BLUE, alpha=0.2, lw=0, label="interval")
-        ax.plot(x, middle, "o-", color=BLUE, ms=3.5, lw=1.5, label=label)
-
-
-def _short(name: str) -> str:
-    """Return a name that fits under an axis."""
-    return name if len(name) <= 16 else f"{name[:15]}…"

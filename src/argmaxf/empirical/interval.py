@@ -7,7 +7,6 @@ explained in docs/background/interval-coverage.md.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -103,29 +102,49 @@ def f_interval(
         design = max(float(covariance.sum() / np.trace(covariance)), 1.0 / len(truth))
     if counts.shape[1] == 1:
         return interval_of_counts(counts[:, 0], chosen, zero_division, tail, design)
-    value = np.asarray(chosen.value(*counts, zero_division=zero_division))
-    ends = [_melded(each, chosen, zero_division, tail, design, 0.0) for each in counts.T]
-    low, high = np.array(ends).T
+    labels = [interval_of_counts(each, chosen, zero_division, tail, share=0.0) for each in counts.T]
+    low, value, high = np.array([(each.low, each.value, each.high) for each in labels]).T
     scale = np.sqrt(np.diag(covariance))
     known = type(chosen) in MEASURES.values()
     correlation = covariance / np.outer(scale, scale) if known else np.ones_like(covariance)
-    mean = float(value.mean())
     below, above = (
-        float(np.sqrt(side @ correlation @ side)) / value.size
-        for side in (np.maximum(value - low, 0.0), np.maximum(high - value, 0.0))
+        np.sqrt(side @ correlation @ side) / value.size for side in (value - low, high - value)
     )
     enough = bool(np.minimum(counts[2], counts[3] - counts[2]).min() >= FEWEST_OF_EACH)
-    return replace(_around(mean - below, mean, mean + above, chosen), reliable=enough)
+    mean = value.mean()
+    return _around(mean - below, mean, mean + above, chosen, enough)
 
 
 def interval_of_counts(
-    counts: Floats, measure: Measure, zero_division: float, tail: float, design: float = 1.0
+    counts: Floats,
+    measure: Measure,
+    zero_division: float,
+    tail: float,
+    design: float = 1.0,
+    share: float | None = None,
 ) -> Interval:
-    """Return the value at counts T, k, S and n, and the interval that misses by `tail` each way."""
-    share = 0.25 if type(measure) in MEASURES.values() else 0.0
-    low, high = _melded(counts, measure, zero_division, tail, design, share)
-    value = float(measure.value(*counts, zero_division=zero_division))
-    return _around(low, value, high, measure)
+    """Return the value at counts T, k, S and n, and the interval that misses by `tail` each way.
+
+    `share` is ¼ for measures that are known and 0, for exact limits of proportions, for others.
+    """
+    if share is None:
+        share = 0.25 if type(measure) in MEASURES.values() else 0.0
+    scale = max(1.0, -NormalDist().inv_cdf(tail) / 2.0)
+    weight = _points(scale)[1]
+    n = counts[3]
+    true, predicted, positives, total = counts / design
+    negatives = total - positives
+    rejected = negatives - predicted + true  # true negatives
+    s = n * _proportion(scale, 0, positives, total, 0.5)
+    ends = []
+    for sign, more in ((1.0, share), (-1.0, 1.0 - share)):
+        tp = s * _proportion(scale, 1, true, positives, more)
+        alarms = (n - s) * (1.0 - _proportion(scale, 2, rejected, negatives, more))
+        values = measure.value(tp, tp + alarms, s, n, zero_division=zero_division)
+        order = np.argsort(sign * values)
+        passed = np.cumsum(weight[order]) / weight.sum()
+        ends.append(values[order[np.searchsorted(passed, tail)]])
+    return _around(ends[0], measure.value(*counts, zero_division=zero_division), ends[1], measure)
 
 
 def f_difference(
@@ -179,41 +198,11 @@ def f_and_influences(
     return measure.value(*counts), influence if weight is None else weight[:, None] * influence
 
 
-def _around(low: float, value: float, high: float, measure: Measure) -> Interval:
+def _around(low: Any, value: Any, high: Any, measure: Measure, reliable: bool = True) -> Interval:
     """Return an interval within the measure's range that holds its value, whatever rounding did."""
     least, most = measure.ends
     low, high = min(max(low, least), value), max(min(high, most), value)
-    return Interval(float(low), float(value), float(high))
-
-
-def _melded(
-    counts: Floats,
-    measure: Measure,
-    zero_division: float,
-    tail: float,
-    design: float,
-    share: float,
-) -> tuple[float, float]:
-    """Return both ends for the measure at these counts, each missed with probability `tail`."""
-    scale = max(1.0, -NormalDist().inv_cdf(tail) / 2.0)
-    weight = _points(scale)[1]
-    n = counts[3]
-    true, predicted, positives, total = counts / design
-    negatives = total - positives
-    rejected = negatives - predicted + true  # true negatives
-    s = n * _proportion(scale, 0, positives, total, 0.5)
-    ends = []
-    for up in (False, True):
-        recall = _proportion(scale, 1, true, positives, 1.0 - share if up else share)
-        specificity = _proportion(scale, 2, rejected, negatives, 1.0 - share if up else share)
-        tp = s * recall
-        value = measure.value(
-            tp, tp + (n - s) * (1.0 - specificity), s, n, zero_division=zero_division
-        )
-        order = np.argsort(-value if up else value)
-        passed = np.cumsum(weight[order]) / weight.sum()
-        ends.append(float(value[order[np.searchsorted(passed, tail)]]))
-    return ends[0], ends[1]
+    return Interval(float(low), float(value), float(high), reliable)
 
 
 @lru_cache(maxsize=8)
