@@ -21,13 +21,13 @@ import polars as pl
 from polars import selectors
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import all_estimators
 
@@ -98,15 +98,15 @@ def behind_preprocessing(X: pl.DataFrame, classifier: Any) -> Pipeline:
     numbers = X.select(selectors.numeric()).columns
     categories = [column for column in X.columns if column not in numbers]
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    scaled = Pipeline([("fill", fill), ("scale", StandardScaler())])
     one_hot = OneHotEncoder(
         handle_unknown="infrequent_if_exist",
         min_frequency=2,
         max_categories=MOST_CATEGORIES,
         sparse_output=False,
     )
-    columns = ColumnTransformer([("numbers", scaled, numbers), ("categories", one_hot, categories)])
-    return Pipeline([("columns", columns), ("classifier", classifier)])
+    scaled = make_pipeline(fill, StandardScaler())
+    columns = make_column_transformer((scaled, numbers), (one_hot, categories))
+    return make_pipeline(columns, classifier)
 
 
 def save_classifier(model: Any, path: Path) -> list[str]:

@@ -60,14 +60,11 @@ def render(
 ) -> str:
     """Return the page: the decision, the comparison, pictures, live numbers, how to repeat it.
 
-    `made_with` names the classifier and how it was evaluated; `saved` is a model file, as for
-    `code`.
+    `made_with` names the classifier and how it was evaluated. `saved` is the name of a model file,
+    and the types in it that skops does not trust by itself.
     """
     rows = comparison.evidence
-    if rows is None:
-        raise ValueError(
-            "the report needs the predictions of the rows, and this comparison has not kept them"
-        )
+    assert rows is not None
     method = comparison.method.method
     scores: Floats = rows.scores.get(method.name, np.full(rows.truth.shape, np.nan))
     if method.wraps and not method.joint and rows.proba is not None:
@@ -93,7 +90,8 @@ def render(
         ],
         guaranteed=guaranteed(comparison),
         pooled="folds" in comparison.rated_on,
-        code=code(comparison, saved),
+        code=code(comparison),
+        saved=saved,
         made_with=made_with,
     )
 
@@ -281,25 +279,8 @@ def svg(
     return Markup(opening + text[text.index(">") + 1 :])
 
 
-def code(comparison: Comparison, saved: tuple[str, Sequence[str]] | None = None) -> str:
-    """Return Python code that uses the result: the saved model, or one like it.
-
-    `saved` is the name of a model file, and the types in it that skops does not trust by itself.
-    They are listed as they were when it was written, so that a file with others is refused when it
-    is loaded.
-    """
-    if saved is not None:
-        file, untrusted = saved
-        types = "".join(f"    {name!r},\n" for name in untrusted)
-        return (
-            "import skops.io\n\n"
-            f"file = {file!r}\n"
-            "print(skops.io.get_untrusted_types(file=file))  # look at the types in the file\n"
-            f"trusted = [  # those of the model when it was saved: load a file with no others\n"
-            f"{types}]\n"
-            "model = skops.io.load(file, trusted=trusted)\n"
-            "labels = model.predict(new_rows)  # a frame with the columns of the training table\n"
-        )
+def code(comparison: Comparison) -> str:
+    """Return Python code that makes the chosen method, fits it and predicts."""
     imports: set[str] = set()
     written = _written(_bare(comparison.estimator), imports)
     fitted = f"model = {written}.fit(X, y)"
