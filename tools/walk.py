@@ -1,4 +1,4 @@
-"""Walks through the house: which functions and modules a call visits; prints a table.
+"""Print which functions and modules of the library a call visits.
 
 A switch is a step from one module to another, there or back. `--switches 20` adds the pairs of
 modules that a call switches between most often. Kernels that run as plain Python, because the data

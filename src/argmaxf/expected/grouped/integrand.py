@@ -132,7 +132,8 @@ class Integrand:
 
         inside, outside = np.array(self.inside.totals(chosen)), np.array(self.outside.totals(rest))
         k, nodes, c = float(chosen.count.sum()), np.array(self.nodes), self.coefficients
-        return ExpectedF(*band_kernels.value_and_spread(k, inside, outside, 0.0, nodes, c))
+        mean, std = band_kernels.value_and_spread(k, inside, outside, 0.0, nodes, c)
+        return ExpectedF(float(mean), float(std))
 
     def scale(self, log_q: Floats) -> Floats:
         """ω e^{-u s1} Q."""
