@@ -106,18 +106,18 @@ class Threshold(Shown):
 
 @dataclass(frozen=True, repr=False)
 class Curve(Shown):
-    """Precision, recall and F_β for every cut, from the one that selects nothing downwards.
+    """Precision, recall and F_β at every threshold, from the highest one down.
 
     Attributes
     ----------
     threshold : ndarray
         An item is selected where its score is at least this.
     precision : ndarray
-        Precision of each cut.
+        Precision at each threshold.
     recall : ndarray
-        Recall of each cut.
+        Recall at each threshold.
     fbeta : ndarray
-        F_β of each cut, or the measure asked for; `value` is the same array.
+        F_β at each threshold, or the measure asked for; `value` is the same array.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class Curve(Shown):
 
     @property
     def value(self) -> Floats:
-        """The measure of each cut."""
+        """The measure at each threshold."""
         return self.fbeta
 
 

@@ -24,10 +24,11 @@ from argmaxf.estimators.scores import HeldOut, TrainingData
 class BlendFClassifier(ProbabilityFClassifier):
     """A classifier with the highest expected F_β by the mean of two models; experimental.
 
-    The probability of a row is the mean of the classifier's and of those of a linear model trained
-    for F (`SoftFClassifier`), each calibrated on held-out rows. The two make different errors: on
-    real imbalanced sets their mean beat each of them (docs/background/method-study.md). As with
-    `ExpectedFClassifier`, `predict(X)` decides all rows of X jointly; use `freeze` for single rows.
+    The probability of a row is the mean of two: that of the classifier, and that of a linear model
+    trained for F (`SoftFClassifier`). Both are calibrated on held-out rows. They make different
+    errors: on real imbalanced sets their mean beat each of them
+    (docs/background/method-study.md). As with `ExpectedFClassifier`, `predict(X)` decides all rows
+    of X jointly; use `freeze` for single rows.
 
     Both models are fitted once for each fold. Parameters of `fit` are passed on to the classifier;
     the linear model gets the weights only.

@@ -31,9 +31,9 @@ from argmaxf.problem import Problem
 class JointFClassifier(MetaFClassifier):
     """A multilabel classifier with the highest expected F_β of each row, for dependent labels.
 
-    For every label one model is trained on "is it positive, and how many labels are in all": a
-    multinomial problem with the classes no, 1, 2, …; and one model on "is there none". Their
-    probabilities P(y_i = 1, S = s | x) are all that the expected F of a row depends on
+    One model is trained for each label. Its classes are 0, where the label is negative, and else
+    the number of positive labels of the row: 1, 2, …. One more model predicts rows without labels.
+    Their probabilities P(y_i = 1, S = s | x) are all that the expected F of a row depends on
     (Dembczyński et al. 2011, 2013).
 
     `ExpectedFClassifier(average="samples")` does the same for labels that are independent given the

@@ -29,22 +29,22 @@ from argmaxf.problem import Problem
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MacroDecision(Decision):
-    """The labels with the highest expected macro F when each row may have so many, with a proof.
+    """The labels with the highest expected macro F under a rule for each row, with a proof.
 
     As `Decision` for columns, with `k` and `threshold` for each column, and:
 
     Attributes
     ----------
     threshold : ndarray
-        The smallest selected probability of each column, infinite if nothing is selected. Not a
-        cut: rows compete, and a higher probability may have gone to another column.
+        The smallest selected probability of each column, infinite if nothing is selected. A row
+        with a higher probability may have been given to another column.
     expected : float
         E[macro F] of the selected labels: one number.
     std : float
         Standard deviation of macro F under the model; NaN if averaged over present columns only,
         where it has no such form.
     bound : float
-        No labels that keep to so many in each row have a higher expected macro F.
+        No labels that keep the rule have a higher expected macro F.
     gap : float
         The part of `bound` that `expected` falls short of. 0 means proven optimal (to rounding,
         a part of 1e-12).

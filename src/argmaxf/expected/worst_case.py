@@ -52,8 +52,8 @@ class WorstCase(Decision):
     Attributes
     ----------
     regret : float or None
-        With ``regret=True``: the most of expected F that is lost, over the odds factors, against
-        the best set for the factor that is true.
+        With ``regret=True``: the maximum loss over the odds factors, in expected F below that of
+        the best set for the true factor.
 
     Examples
     --------
@@ -132,9 +132,10 @@ def maximize_worst_case_f(
     zero_division : float, default=0.0
         Value of F when nothing is positive and nothing is predicted.
     regret : bool, default=False
-        Instead, take one odds factor to be common to all items and unknown (`high` has the same
-        multiple of the odds of `low` everywhere), and return the set whose loss against the best
-        set for the true factor is least in the worst case, over 33 factors between the ends.
+        Assume instead that one unknown factor on the odds is common to all items, so that `high`
+        has the same multiple of the odds of `low` everywhere. The loss of a set is its expected F
+        below that of the best set for the true factor. Returned is the set with the smallest
+        maximum loss over 33 factors between the ends.
 
     Returns
     -------
