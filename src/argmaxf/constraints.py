@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from argmaxf._base.validation import check_strictly_between, check_unit_interval
+from argmaxf._base.validation import check_choice, check_strictly_between, check_unit_interval
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,15 @@ class Constraints:
     def __post_init__(self) -> None:
         for name, limit in self.given().items():
             check_unit_interval(name, limit)
+
+    @classmethod
+    def of(cls, given: Constraints | Mapping[str, float] | None) -> Constraints:
+        """Return constraints that may be given by their names."""
+        if isinstance(given, Constraints):
+            return given
+        for name in given or ():
+            check_choice("constraints", name, tuple(cls.__dataclass_fields__))
+        return cls(**(given or {}))
 
     def given(self) -> dict[str, float]:
         """Return the constraints that were given, by name."""

@@ -11,14 +11,12 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from argmaxf._base.arrays import Floats
-from argmaxf._base.validation import check_count_if_given
 from argmaxf.comparison.cross_validation import CrossValidation, advice_silenced
-from argmaxf.comparison.methods import METHODS, Settings, as_constraints, methods_for
+from argmaxf.comparison.methods import METHODS, Settings
 from argmaxf.comparison.result import Comparison, rank
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.calibration import warn_about_weights
 from argmaxf.estimators.expected_f import ProbabilityFClassifier
-from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.meta import (
     FClassifier,
     FixedThresholdFClassifier,
@@ -111,33 +109,16 @@ class AutoFClassifier(MetaFClassifier):
     deploy_rate: Any = None
     pos_label: Any = None
 
-    def settings(self) -> Settings:
-        """Return what every method is made with.
-
-        Returns
-        -------
-        Settings
-            The measure, the folds, the constraints and the target rate.
-        """
-        limits = as_constraints(self.constraints)
-        how = (self.measure, self.pos_label, self.cv, limits, self.confidence_level)
-        return Settings(*how, self.deploy_rate)
-
     def _fit(self, rows: TrainingData) -> None:
-        self._check_rate()
-        check_count_if_given("set_size", self.set_size)
-        methods = methods_for(self.methods, self._measure())
+        check_deploy_rate(self.deploy_rate, self._labels)
         warn_about_weights(rows.columns, rows.weight, self.deploy_rate)
-        settings = self.settings()
         counted = rows.columns if rows.weight is None else rows.columns[rows.weight > 0]
         if (counted == counted[0]).all():
-            self._fit_plain(rows, settings)
+            self._fit_plain(rows)
             return
-        cv = CrossValidation(
-            rows, self.estimator, settings, methods, needs_model=True, set_size=self.set_size
-        )
+        cv = CrossValidation(self, rows, needs_model=True)
         cv.run()
-        report = rank(cv, label_names(rows.y, self._labels))
+        report = rank(cv)
         self.report_ = replace(report, evidence=None)  # a model need not carry its training rows
         self.chosen_ = report.chosen
         self.classifier_ = cv.fit(report.method.method)
@@ -148,25 +129,10 @@ class AutoFClassifier(MetaFClassifier):
         self._model = cv.held_out.model
         self._show_models(self._model.models_)
 
-    def _check_rate(self) -> None:
-        """Refuse rates of labels that share rows, and those that single rows cannot show."""
-        check_deploy_rate(self.deploy_rate, self._labels)
-        if self.deploy_rate is not None and self._labels.kind == "multilabel-indicator":
-            raise ValueError(
-                "deploy_rate of AutoFClassifier is for binary and multiclass targets: rows cannot "
-                "be weighted for all labels at once; ExpectedFClassifier takes one for each label"
-            )
-        if isinstance(self.deploy_rate, str) and self.set_size == 1:
-            raise ValueError(
-                "set_size=1 decides each row alone, and the rate cannot be estimated from one "
-                "row: pass a number as deploy_rate, or freeze a classifier on rows like the "
-                "future ones"
-            )
-
-    def _fit_plain(self, rows: TrainingData, settings: Settings) -> None:
+    def _fit_plain(self, rows: TrainingData) -> None:
         """Fit the classifier as it is: no label has both positives and negatives."""
         plain = METHODS["plain"]
-        classifier = plain.make(self.estimator, settings)
+        classifier = plain.make(self.estimator, Settings(pos_label=self.pos_label))
         held_out = classifier.hold_out(rows)
         self.classifier_, self.chosen_ = classifier.learn(held_out), plain.name
         why = "There is nothing to compare: no label has both positives and negatives."
@@ -225,13 +191,3 @@ class AutoFClassifier(MetaFClassifier):
         if hasattr(self.classifier_, "decision_function"):
             return self._labels.margins(self.classifier_.decision_function(X))
         return np.where(self._labels.columns(self.classifier_.predict(X)), 1.0, -1.0)
-
-
-def label_names(y: Any, labels: Labels) -> tuple[str, ...]:
-    """Return the names of the labels: classes, columns of a frame, or the one target."""
-    if labels.kind == "multiclass":
-        return tuple(map(str, labels.classes))
-    if labels.kind == "multilabel-indicator":
-        return tuple(map(str, getattr(y, "columns", labels.classes)))
-    name = getattr(y, "name", None)
-    return (str(labels.positive) if name is None else str(name),)

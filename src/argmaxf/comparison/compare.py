@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from argmaxf._base.validation import as_weights, check_count_if_given, how_many
-from argmaxf.comparison.auto_f import AutoFClassifier, label_names
+from argmaxf._base.validation import as_weights, how_many
+from argmaxf.comparison.auto_f import AutoFClassifier
 from argmaxf.comparison.cross_validation import CrossValidation, Progress
-from argmaxf.comparison.methods import methods_for
 from argmaxf.comparison.result import Comparison, rank
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.labels import Labels
@@ -122,36 +121,25 @@ def compare_methods(
     progress: Progress = False,
 ) -> Comparison:
     """Return the comparison that `auto` makes; `names` are those of the rows in messages."""
-    settings = auto.settings()
     labels = Labels.of(y, auto.pos_label)
-    titles = label_names(y, labels)
+    titles = labels.titles(y)
     if len(labels.classes) < 2:
         raise ValueError(
             f"target {titles[0]!r} of {names[0]} is always {labels.classes[0]}: nothing to learn"
         )
     check_consistent_length(X, y)
-    check_count_if_given("set_size", auto.set_size)
     target, weight = labels.target(y), as_weights(sample_weight, np.shape(y)[0])
-    positive = labels.positive
-    positive = positive.item() if isinstance(positive, np.generic) else positive
     params = route_fit_params(auto, weight, {})
     rows = TrainingData(X, y, labels, target, labels.columns(target), weight, groups, params)
-    cv = CrossValidation(
-        rows,
-        auto.estimator,
-        replace(settings, pos_label=positive),
-        methods_for(auto.methods, settings.objective),
-        test=_checked_test(test_set, labels, titles, names[1]),
-        set_size=auto.set_size,
-    )
+    cv = CrossValidation(auto, rows, _checked_test(test_set, labels, titles, names[1]))
     _check_enough(cv, titles, names[0])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         cv.run(progress)
-        comparison = rank(cv, titles, names)
+        comparison = rank(cv, names)
         if cv.test is not None:
             joint = comparison.method.method.joint
-            cv.drift_detector.warn_if_unlike(cv.X_test, comparison.chosen, joint)
+            cv.drift_detector.warn_if_unlike(cv.test[0], comparison.chosen, joint)
     warned = dict.fromkeys(str(w.message) for w in caught)
     return replace(comparison, notes=(*comparison.notes, *warned))
 

@@ -24,8 +24,8 @@ from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
 from argmaxf._base.arrays import Bools, Floats, Ints
-from argmaxf._base.validation import ones_unless
-from argmaxf.comparison.methods import Method, Settings
+from argmaxf._base.validation import check_count_if_given, ones_unless
+from argmaxf.comparison.methods import Method, Settings, methods_for
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.estimators.calibration import CalibrationWarning, is_calibrated
 from argmaxf.estimators.expected_f import SmallBatchWarning
@@ -65,13 +65,10 @@ def _read_predictions(online: bool, model: Any, X: Any) -> tuple[Any, Any]:
 class CrossValidation:
     """The rows of a comparison, and the scores and predictions of models not trained on them."""
 
+    auto: Any  # the `AutoFClassifier` whose options are those of the comparison
     rows: TrainingData
-    estimator: Any
-    settings: Settings
-    methods: list[Method]
     test: tuple[Any, Any] | None = None  # X and the target of a test set
     needs_model: bool = False  # whether the classifier that predicts is used
-    set_size: int | None = None  # rows predicted at a time; 1 is online prediction
 
     # What is read from the models: the classifier's scores, with those of the linear model to blend
     # as `other`, its scores of the test set, and what methods with their own models predict.
@@ -80,28 +77,44 @@ class CrossValidation:
     own: dict[str, tuple[Bools, Floats]] = field(init=False)
 
     def __post_init__(self) -> None:
-        rows, settings = self.rows, self.settings
+        auto, rows = self.auto, self.rows
+        self.estimator = auto.estimator
+        self.set_size: int | None = auto.set_size
+        self.settings = settings = Settings.of(auto, rows.labels.positive)
+        check_count_if_given("set_size", self.set_size)
+        self._check_rate()
+        methods = methods_for(auto.methods, settings.objective)
         self.prior = TargetPrior.of(settings.deploy_rate, rows.labels, rows.columns, rows.weight)
         if rows.groups is not None and settings.confidence_level is not None:
             refuse_groups()
         self.splits = make_splits(settings.cv, rows.columns, rows.target, rows.groups)
         self.rated = held_out_rows(self.splits, len(rows.columns))
         self.notes: list[str] = []
-        self.methods = self._applicable()
+        self.methods = self._applicable(methods)
         self.blended = {key for method in self.methods for key in method.members}
         for method in self.methods:
             if method.wraps:
                 method.make(self.estimator, settings).check(rows.labels, rows.columns)
 
+    def _check_rate(self) -> None:
+        """Refuse rates of labels that share rows, and those that single rows cannot show."""
+        rate = self.settings.deploy_rate
+        if rate is not None and self.rows.labels.is_multilabel:
+            raise ValueError(
+                "deploy_rate of AutoFClassifier is for binary and multiclass targets: rows cannot "
+                "be weighted for all labels at once; ExpectedFClassifier takes one for each label"
+            )
+        if isinstance(rate, str) and self.online:
+            raise ValueError(
+                "set_size=1 decides each row alone, and the rate cannot be estimated from one "
+                "row: pass a number as deploy_rate, or freeze a classifier on rows like the "
+                "future ones"
+            )
+
     @property
     def online(self) -> bool:
         """Whether each row is decided alone."""
         return self.set_size == 1
-
-    @property
-    def X_test(self) -> Any:
-        """The rows of the test set, if there is one."""
-        return None if self.test is None else self.test[0]
 
     @cached_property
     def truth(self) -> Bools:
@@ -149,7 +162,7 @@ class CrossValidation:
         of_rows = (self.estimator, self.rows.labels, self.splits, self.rows.params, whole)
         fits: list[tuple[Method | None, Fit]] = [(None, fit) for fit in score_fits(*of_rows)]
         fits += [(method, fit) for method in self.methods for fit in self._own_fits(method)]
-        rows = (self.rows.X, self.rows.target, self.X_test)
+        rows = (self.rows.X, self.rows.target, None if self.test is None else self.test[0])
         models = Parallel(return_as="generator")(delayed(fit.run)(*rows) for _, fit in fits)
         fitted: dict[Method | None, list[tuple[Any, Any]]] = defaultdict(list)
         for number, (method, fit) in enumerate(fits):
@@ -187,13 +200,13 @@ class CrossValidation:
                 ]
                 self.held_out = replace(self.held_out, other=HeldOut.of(folds, *of_rows))
 
-    def _applicable(self) -> list[Method]:
+    def _applicable(self, methods: list[Method]) -> list[Method]:
         """Return the methods that can be compared, with all that they blend."""
-        found = [m for m in self.methods if self._applies(m)]
+        found = [m for m in methods if self._applies(m)]
         keys = {m.key for m in found}
         able = [m for m in found if keys.issuperset(m.members)]
         if not able:
-            names = ", ".join(repr(m.key) for m in self.methods)
+            names = ", ".join(repr(m.key) for m in methods)
             limited = self.settings.confidence_level is not None
             what = f"guarantee {self.settings.constraints}" if limited else "take part"
             raise ValueError(f"no method can {what} here, got {names}")

@@ -11,6 +11,7 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from argmaxf._base.validation import check_choice
@@ -25,17 +26,6 @@ from argmaxf.estimators.threshold_f import ThresholdFClassifier
 from argmaxf.measures import FBeta, Measure, MeasureLike, Ratio, as_measure
 
 
-def as_constraints(constraints: Constraints | Mapping[str, float] | None) -> Constraints:
-    """Return constraints that were given by their names."""
-    if isinstance(constraints, Constraints):
-        return constraints
-    given = dict(constraints or {})
-    known = tuple(Constraints.__dataclass_fields__)
-    for name in given:
-        check_choice("constraints", name, known)
-    return Constraints(**given)
-
-
 @dataclass(frozen=True)
 class Settings:
     """What every method of one comparison is made with."""
@@ -47,12 +37,17 @@ class Settings:
     confidence_level: float | None = None
     deploy_rate: Any = None
 
-    def __post_init__(self) -> None:
-        if (self.confidence_level is None) != (not self.constraints.given()):
+    @classmethod
+    def of(cls, auto: Any, pos_label: Any) -> Settings:
+        """Return those of an `AutoFClassifier`, checked."""
+        limits, level = Constraints.of(auto.constraints), auto.confidence_level
+        if (level is None) != (not limits.given()):
             raise ValueError(
                 "a guarantee needs both a constraint and a confidence level, got "
-                f"{str(self.constraints) or 'none'} and confidence_level={self.confidence_level}"
+                f"{str(limits) or 'none'} and confidence_level={level}"
             )
+        positive = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
+        return cls(auto.measure, positive, auto.cv, limits, level, auto.deploy_rate)
 
     @property
     def objective(self) -> Measure:
@@ -129,7 +124,7 @@ class Method:
             return clone(self.build)
         taken, limits = signature(self.build).parameters, settings.constraints.given()
         rate = limits.get("max_selected_rate")
-        most = None if rate is None else float(rate)
+        most = None if rate is None else float(rate)  # a whole number would be that many rows
         given = {**vars(settings), **limits, "max_selected": most}
         if self.joint and not {"min_precision", "min_recall"} & limits.keys():
             given["confidence_level"] = None  # a rate always holds in a batch

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.validation import how_many
 from argmaxf.comparison.cross_validation import CrossValidation
 from argmaxf.comparison.methods import OWN_NAMES, SAFE, Method
 from argmaxf.empirical.interval import f_and_influences
@@ -58,11 +59,7 @@ def score_sets(truth: Any, predicted: Any, sets: Any, measure: Measure) -> Metho
     return MethodScore(float(values.mean()), values - values.mean(), spread)
 
 
-class Prediction(NamedTuple):
-    """The labels that a method selects in one set, and the scores it decides by."""
-
-    selected: Bools
-    scores: Floats
+Prediction = tuple[Bools, Floats]  # the labels selected in one set, and the scores that decided
 
 
 @dataclass(frozen=True)
@@ -82,18 +79,18 @@ class EvaluationSets:
         """Return whole parts, or sets of a given size drawn from them."""
         if cv.test is not None:
             return cls(cv, [(cv.rated, [np.arange(len(cv.truth))])], True)
-        if cv.set_size is None or cv.online:
-            return cls(cv, [(rest, [part]) for rest, part in cv.parts()], True)
-        random_state = check_random_state(seed_of(cv.settings.cv))
-        rng = np.random.default_rng(random_state.randint(2**31))
-        parts = cv.parts()
+        parts, size = cv.parts(), cv.set_size
+        if size is None or cv.online:
+            return cls(cv, [(rest, [part]) for rest, part in parts], True)
+        seed = check_random_state(seed_of(cv.settings.cv)).randint(2**31)
+        rng = np.random.default_rng(seed)
         often = None if cv.settings.deploy_rate is None else cv.weight_in_use
 
         def draw(rows: Ints) -> Ints:
             """Draw a set; rows repeat where there are too few, or come at another rate."""
             p = None if often is None else often[rows] / often[rows].sum()
-            repeat = cv.set_size > len(rows) or often is not None  # type: ignore[operator]
-            return rng.choice(rows, cv.set_size, replace=repeat, p=p)
+            drawn: Ints = rng.choice(rows, size, replace=size > len(rows) or p is not None, p=p)
+            return drawn
 
         each = range(-(-N_SETS // len(parts)))
         return cls(cv, [(rest, [draw(part) for _ in each]) for rest, part in parts], False)
@@ -119,9 +116,9 @@ class EvaluationSets:
         cv = self.cv
         if not method.wraps:
             own, scores = cv.own[method.name]
-            return [Prediction(own[rows], scores[rows]) for rows in self.sets]
+            return [(own[rows], scores[rows]) for rows in self.sets]
         if cv.test is not None:
-            return [self._predict(method, cv.fit(method), cv.X_test, cv.test_scores)]
+            return [self._predict(method, cv.fit(method), cv.test[0], cv.test_scores)]
         found = []
         for rest, sets in self.parts:
             made = cv.learn(method, rest)
@@ -132,11 +129,10 @@ class EvaluationSets:
     def _predict(
         self, method: Method, fitted: Any, X: Any, scores: dict[str, Floats]
     ) -> Prediction:
-        """Return the prediction of one set by a fitted method."""
         labels = self.cv.rows.labels
         by = labels.one(fitted.predict_proba(X)) if method.joint else [*scores.values()][-1]
         fitted = fitted.freeze() if self.cv.online else fitted
-        return Prediction(labels.columns(fitted.predict(X)), by)
+        return labels.columns(fitted.predict(X)), by
 
     def in_order(self, tables: Iterable[NDArray[Any]]) -> NDArray[Any]:
         """Return one table, in the order of `rows`, from those of whole parts."""
@@ -149,20 +145,21 @@ class EvaluationSets:
             return score_sets(truth, selected, self.sets, measure)
         return score_rows(truth[self.rows], self.in_order(selected), measure, self.weight)
 
-    def leave_out_unable(self) -> None:
-        """Leave out, with a note, methods whose expectation takes too long for so many rows."""
+    def able(self) -> list[Method]:
+        """Return the methods, without those whose expectation takes too long for so many rows."""
         cv = self.cv
         problem = Problem.of(measure=cv.settings.objective)
         bounded = isinstance(problem.measure, GMean) and cv.settings.confidence_level is None
         able = [method for method in cv.methods if not method.joint]
         if bounded or not problem.needs_items or not able:
-            return
+            return cv.methods
         batches = [rest for rest, _ in self.parts] if cv.online else self.sets
         try:
             refuse_many(max(map(len, batches)), problem.measure)
         except ValueError as error:
             cv.notes += [f"{m.name} was left out: {error}" for m in cv.methods if m.joint]
-            cv.methods = able
+            return able
+        return cv.methods
 
 
 class Choice(NamedTuple):
@@ -187,11 +184,11 @@ def choose(scores: Mapping[str, MethodScore], guarantees: str | None = None) -> 
     """
     best = max(scores, key=lambda name: scores[name].value)
     safe = next((name for name in SAFE if name in scores), None)
-    if safe is None:
-        simple = [name for name in _simple(scores) if not _leads(scores, best, name)]
-        chosen = simple[0] if simple else best
-    else:
-        chosen = _unless_led(scores, safe)
+    simple = [name for name in _simple(scores) if not _leads(scores, best, name)]
+    chosen = safe or next(iter(simple), best)
+    while safe and (leaders := [name for name in scores if _leads(scores, name, chosen)]):
+        # A method that the user added needs a smaller lead, so it may be led in turn.
+        chosen = max(leaders, key=lambda name: scores[name].value)
     if guarantees is not None and guarantees in scores:
         chosen = guarantees
     close = tuple(
@@ -218,25 +215,12 @@ def _leads(scores: Mapping[str, MethodScore], name: str, other: str) -> bool:
     return lead > clear * scores[name].std_error(scores[other])
 
 
-def _unless_led(scores: Mapping[str, MethodScore], safe: str) -> str:
-    """Return the safe method, or the best of those that lead it clearly, unless that is led too.
-
-    Only an added method can be, which needs a smaller lead: two clear leads add up to one.
-    """
-    leaders = [name for name in scores if _leads(scores, name, safe)]
-    if not leaders:
-        return safe
-    return _unless_led(scores, max(leaders, key=lambda name: scores[name].value))
-
-
 def _reason(
     scores: Mapping[str, MethodScore], chosen: str, best: str, safe: str | None, close: Any
 ) -> str:
     """Return why the method was chosen, and which of those as good is the simplest to deploy."""
-    behind, error = (
-        scores[best].value - scores[chosen].value,
-        scores[chosen].std_error(scores[best]),
-    )
+    behind = scores[best].value - scores[chosen].value
+    error = scores[chosen].std_error(scores[best])
     within = f"no more than {CLEAR_LEAD:.2f} standard errors"
     lead = f"{best} scored higher by {behind:.4f}, {within} ({error:.4f} each)"
     if chosen == best:
@@ -268,20 +252,24 @@ def _reason(
 
 def sentence(text: str) -> str:
     """Return text that begins with a capital letter."""
-    return text[0].upper() + text[1:]
+    return text[:1].upper() + text[1:]
 
 
-def calibration_error(truth: Bools, proba: Floats) -> float:
-    """Return the worse z of two tests of calibration: of the total, and Spiegelhalter's (1986)."""
-    return max(total_error(truth, proba), _z(truth, proba, 1 - 2 * proba))
+def miscalibration(truth: Bools, proba: Floats) -> str:
+    """Return how probabilities are wrong: in the number of positives, or for single rows.
 
+    The text is empty where two tests see nothing: of the total, and Spiegelhalter's (1986).
+    """
+    error, variance = truth - proba, proba * (1 - proba)
 
-def total_error(truth: Bools, proba: Floats) -> float:
-    """Return how far the number of positives is from the expected one, in standard errors."""
-    return _z(truth, proba, np.ones_like(proba))
+    def far(a: Any) -> bool:
+        """Whether the sum of a (truth - p) is three standard errors or more from 0."""
+        return bool(abs(np.sum(a * error)) >= 3.0 * max(np.sqrt(np.sum(a**2 * variance)), 1e-12))
 
-
-def _z(truth: Bools, proba: Floats, a: Floats) -> float:
-    """Return how far a weighted sum of truth - p is from 0, in standard errors."""
-    error = np.sqrt(np.sum(a**2 * proba * (1 - proba)))
-    return float(abs(np.sum(a * (truth - proba))) / max(error, 1e-12))
+    expected, there = how_many(round(proba.sum()), "positive"), how_many(truth.sum(), "positive")
+    if far(1.0) and expected != there:
+        return f"they predict {expected}, but there are {truth.sum():,}"
+    if not far(1.0) and not far(1 - 2 * proba):
+        return ""
+    squares = f"their mean squared error is {np.mean(error**2):.4g}"
+    return f"{squares}, and would be {variance.mean():.4g} if they were right"

@@ -21,10 +21,9 @@ from argmaxf.comparison.ranking import (
     EvaluationSets,
     MethodScore,
     Prediction,
-    calibration_error,
     choose,
+    miscalibration,
     sentence,
-    total_error,
 )
 from argmaxf.constraints import format_cost
 from argmaxf.empirical.interval import FEWEST_OF_EACH, f_interval
@@ -46,10 +45,6 @@ class Standing(Shown):
         The method.
     score : Interval
         Its F with a 95 % interval.
-    behind : float
-        How far it is behind the best.
-    std_error : float
-        The standard error of that difference, paired over the same rows.
     difference : Interval
         Its F minus that of the chosen method, paired, with a 95 % interval.
     counts : dict of str to int, or None
@@ -58,8 +53,6 @@ class Standing(Shown):
 
     method: Method
     score: Interval
-    behind: float
-    std_error: float
     difference: Interval
     counts: Mapping[str, int] | None
 
@@ -162,16 +155,6 @@ class Comparison(Shown):
         return {standing.name: standing.score.value for standing in self.methods}
 
     @property
-    def behind(self) -> dict[str, float]:
-        """How far each method is behind the best, by name."""
-        return {standing.name: standing.behind for standing in self.methods}
-
-    @property
-    def std_error(self) -> dict[str, float]:
-        """The standard error of each method's difference to the best, by name."""
-        return {standing.name: standing.std_error for standing in self.methods}
-
-    @property
     def beta(self) -> float:
         """The β of F_β; 1 for a measure that has none."""
         return float(getattr(self.measure, "beta", 1.0))
@@ -190,19 +173,15 @@ class Comparison(Shown):
         where = "on rows it was not trained on"
         if self.prefit and self.method.method.wraps:
             where = "on the rows given, which must be new to it"
-        known = f"{self.score_name} {shown(self.method.score)} {where}"
+        known = f"{self.score_name} {self.method.score:.3f} {where}"
         predicted = ""
         if self.evidence is not None:
             selected = self.evidence.predictions[self.chosen]
             what = "rows" if selected.shape[1] == 1 else "labels"
             known += f"; it selects {selected.sum():,} of {selected.size:,} {what}"
             predicted = self._predicted(self.evidence)
-        others = [name for name in self.close if name != self.chosen]
-        tie = ""
-        if others:
-            tie = (
-                f" {sentence(listed(others))} performed equally well within the statistical error."
-            )
+        others = sentence(listed([name for name in self.close if name != self.chosen]))
+        tie = f" {others} performed equally well within the statistical error." if others else ""
         return f"Use {self.chosen}: {known}.{predicted}{tie}"
 
     def _predicted(self, evidence: Evidence) -> str:
@@ -222,20 +201,12 @@ class Comparison(Shown):
         )
 
     def __str__(self) -> str:
-        rows = [
-            (
-                "*" if standing.name == self.chosen else "",
-                standing.name,
-                f"{standing.score.value:.4f}",
-                "" if standing.name == self.chosen else standing.paired,
-                standing.method.symbol,
-            )
-            for standing in self.methods
-        ]
-        head = ("", "", self.score_name, f"minus {self.chosen} (± 95 %)", "")
-        table = aligned([head, *rows], (False, False, True, False, False)) if rows else []
-        verdict = [self.verdict] if self.methods else []
-        return "\n".join([*table, *verdict, self.reason, *self.notes])
+        table = [("", "", self.score_name, f"minus {self.chosen} (± 95 %)", "")]
+        for m in self.methods:
+            used, other = ("*", "") if m.name == self.chosen else ("", m.paired)
+            table.append((used, m.name, f"{m.score.value:.4f}", other, m.method.symbol))
+        lines = [*aligned(table, right=2), self.verdict] if self.methods else []
+        return "\n".join([*lines, self.reason, *self.notes])
 
     def _parts(self) -> Mapping[str, Any]:
         value = {} if not self.methods else {self.score_name: self.method.score}
@@ -244,24 +215,12 @@ class Comparison(Shown):
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook; names are escaped."""
-        head = ("", self.score_name, "95 % interval", f"minus {self.chosen}", "95 % interval", "")
-        table = html_table([head, *(self._cells(standing) for standing in self.methods)])
-        text = "".join(
-            f"<p>{escape(line)}</p>" for line in (self.verdict, self.reason, *self.notes)
-        )
-        return f"{table}{text}"
-
-    def _cells(self, standing: Standing) -> tuple[str, ...]:
-        score, difference = standing.score, standing.difference
-        used = standing.name == self.chosen
-        return (
-            f"{standing.name}{' *' if used else ''}",
-            f"{score.value:.3f}",
-            f"{score.low:.3f} – {score.high:.3f}",
-            "" if used else f"{difference.value:+.3f}",
-            "" if used else f"{difference.low:+.3f} to {difference.high:+.3f}",
-            standing.method.symbol,
-        )
+        table: list[tuple[str, ...]] = [("", self.score_name, f"minus {self.chosen}", "")]
+        for m in self.methods:
+            used, other = (" *", "") if m.name == self.chosen else ("", f"{m.difference:+.3f}")
+            table.append((f"{m.name}{used}", f"{m.score:.3f}", other, m.method.symbol))
+        text = (self.verdict, self.reason, *self.notes)
+        return html_table(table) + "".join(f"<p>{escape(line)}</p>" for line in text)
 
 
 def _method_that_guarantees(settings: Settings) -> str | None:
@@ -274,49 +233,36 @@ def _method_that_guarantees(settings: Settings) -> str | None:
     return METHODS["threshold"].name if limits and settings.confidence_level else None
 
 
-def rank(
-    cv: CrossValidation, labels: tuple[str, ...], names: tuple[str, str] = ("X", "X_test")
-) -> Comparison:
+def rank(cv: CrossValidation, names: tuple[str, str] = ("X", "X_test")) -> Comparison:
     """Return the comparison after the fits are run; `names` are those of the rows."""
     sets = EvaluationSets.of(cv)
-    sets.leave_out_unable()
+    cv.methods = sets.able()
     with advice_silenced():
         predictions = {method.name: sets.predict(method) for method in cv.methods}
-    scores = {name: sets.score([p.selected for p in each]) for name, each in predictions.items()}
+    scores = {name: sets.score([s for s, _ in each]) for name, each in predictions.items()}
     truth, proba = cv.truth[sets.rows], None if cv.proba is None else cv.proba[sets.rows]
     choice = choose(scores, _method_that_guarantees(cv.settings))
-    best, chosen = max(scores.values(), key=lambda score: score.value), scores[choice.chosen]
     evidence = None
     if sets.whole:
-        tables = {n: sets.in_order(p.selected for p in each) for n, each in predictions.items()}
-        by = {n: sets.in_order(p.scores for p in each) for n, each in predictions.items()}
-        evidence = Evidence(truth, proba, tables, by)
-    measure = cv.settings.objective
-
-    def standing(method: Method) -> Standing:
-        score, counts = scores[method.name], None
-        interval = _around(score.value, score.std_error())
-        if evidence is not None:
-            table = evidence.predictions[method.name]
-            cells = {"tp": truth & table, "fp": ~truth & table, "fn": truth & ~table}
-            cells["tn"] = ~truth & ~table
-            counts = {name: int(np.sum(cell)) for name, cell in cells.items()}
-            if sets.weight is None:  # valid for few positives too
-                interval = f_interval(truth, table, measure=measure, average="macro")
-        return Standing(
-            method=method,
-            score=interval,
-            behind=best.value - score.value,
-            std_error=score.std_error(best),
-            difference=_around(score.value - chosen.value, score.std_error(chosen)),
-            counts=counts,
-        )
-
-    standings = tuple(map(standing, cv.methods))
-    method = next(m for m in cv.methods if m.name == choice.chosen)
-    tuned, positive = METHODS["threshold"].name, cv.rows.labels.positive
+        both = {name: zip(*each, strict=True) for name, each in predictions.items()}
+        tables = {name: [sets.in_order(each) for each in pair] for name, pair in both.items()}
+        selected, by = ({name: pair[i] for name, pair in tables.items()} for i in (0, 1))
+        evidence = Evidence(truth, proba, selected, by)
+    standings = tuple(
+        _standing(method, scores, choice.chosen, evidence, sets) for method in cv.methods
+    )
+    chosen = next(standing.method for standing in standings if standing.name == choice.chosen)
+    labels, positive = cv.rows.labels.titles(cv.rows.y), cv.rows.labels.positive
+    notes = [
+        *guarantee_notes(cv, chosen),
+        *rate_notes(cv),
+        *cv.notes,
+        *scale_notes(sets, predictions, scores),
+        *data_notes(truth, proba),
+        *interval_notes(standings, labels, truth),
+    ]
     return Comparison(
-        measure=measure,
+        measure=cv.settings.objective,
         kind=cv.rows.labels.kind,
         labels=labels,
         rated_on=f"{len(cv.splits)} folds of {names[0]}" if cv.test is None else names[1],
@@ -325,18 +271,33 @@ def rank(
         chosen=choice.chosen,
         close=choice.close,
         reason=choice.reason,
-        notes=(
-            *guarantee_notes(cv, method),
-            *rate_notes(cv),
-            *cv.notes,
-            *(scale_notes(sets, predictions[tuned], scores[tuned]) if tuned in scores else ()),
-            *data_notes(truth, proba),
-            *interval_notes(standings, labels, truth),
-        ),
-        estimator=method.make(cv.estimator, cv.settings),
+        notes=tuple(notes),
+        estimator=chosen.make(cv.estimator, cv.settings),
         evidence=evidence,
         prefit=isinstance(last_step(cv.estimator), FrozenEstimator),
-        positive=str(positive) if isinstance(positive, str) else None,
+        positive=positive if isinstance(positive, str) else None,
+    )
+
+
+def _standing(
+    method: Method,
+    scores: Mapping[str, MethodScore],
+    chosen: str,
+    evidence: Evidence | None,
+    sets: EvaluationSets,
+) -> Standing:
+    score, other, counts = scores[method.name], scores[chosen], None
+    interval = _around(score.value, score.std_error())
+    if evidence is not None:
+        truth, table = evidence.truth, evidence.predictions[method.name]
+        cells = {"tp": truth & table, "fp": ~truth & table, "fn": truth & ~table}
+        cells["tn"] = ~truth & ~table
+        counts = {name: int(np.sum(cell)) for name, cell in cells.items()}
+        if sets.weight is None:  # valid for few positives too
+            measure = sets.cv.settings.objective
+            interval = f_interval(truth, table, measure=measure, average="macro")
+    return Standing(
+        method, interval, _around(score.value - other.value, score.std_error(other)), counts
     )
 
 
@@ -354,13 +315,12 @@ def data_notes(truth: Bools, proba: Floats | None) -> Iterator[str]:
         yield f"There {only}{of}: thresholds, and the scores above, would differ on other rows."
     if proba is None:
         yield "The classifier has no predict_proba; its scores were calibrated for expected F."
-    elif calibration_error(truth, proba) < 3.0:
+    elif not (wrong := miscalibration(truth, proba)):
         yield "The classifier's own probabilities agree with the held-out labels."
     else:
         yield (
-            "The classifier's own probabilities do not agree with the held-out labels "
-            f"({_disagreement(truth, proba)}); calibrate them before you use them for anything "
-            "else."
+            f"The classifier's own probabilities do not agree with the held-out labels ({wrong}); "
+            "calibrate them before you use them for anything else."
         )
 
 
@@ -380,16 +340,6 @@ def interval_notes(
     )
 
 
-def _disagreement(truth: Bools, proba: Floats) -> str:
-    """Return how probabilities are wrong: in the number of positives, or for single rows."""
-    positives = int(truth.sum())
-    expected, there = how_many(round(proba.sum()), "positive"), how_many(positives, "positive")
-    if total_error(truth, proba) >= 3.0 and expected != there:
-        return f"they predict {expected}, but there are {positives:,}"
-    error, right = np.mean((truth - proba) ** 2), np.mean(proba * (1 - proba))
-    return f"their mean squared error is {error:.4g}, and would be {right:.4g} if they were right"
-
-
 def guarantee_notes(cv: CrossValidation, method: Method) -> list[str]:
     """Say what the chosen method guarantees, with what confidence, and its cost."""
     settings = cv.settings
@@ -398,19 +348,16 @@ def guarantee_notes(cv: CrossValidation, method: Method) -> list[str]:
     with advice_silenced():
         made = cv.learn(method, cv.rated)
         if not method.joint:
-            found = made.guarantee_
-            return [
-                f"guaranteed: {each}" for each in (found if isinstance(found, list) else [found])
-            ]
-        level = made.confidence_level
-        held = f" with probability {level:g}, if the probabilities are right" if level else ""
+            found = made.guarantee_ if isinstance(made.guarantee_, list) else [made.guarantee_]
+            return [f"guaranteed: {each}" for each in found]
+        rows = cv.held_out.take(cv.rated)
         limits = ("min_precision", "min_recall", "max_selected", "confidence_level")
         free = copy(made).set_params(**dict.fromkeys(limits))
-        rows = cv.held_out.take(cv.rated)
         cost = np.mean(free.decide(rows).expected - made.decide(rows).expected)
-    measure = f"expected {settings.objective.title}"
-    said = f"; on the held-out rows this {format_cost(float(cost), measure)}"
-    known = "" if np.isnan(cost) else said  # unknown where probabilities are known to be wrong
+    level = made.confidence_level
+    held = f" with probability {level:g}, if the probabilities are right" if level else ""
+    said = format_cost(float(cost), f"expected {settings.objective.title}")
+    known = "" if np.isnan(cost) else f"; on the held-out rows this {said}"
     return [f"guaranteed: {settings.constraints} in each batch{held}{known}"]
 
 
@@ -425,71 +372,56 @@ def rate_notes(cv: CrossValidation) -> list[str]:
 
 
 def scale_notes(
-    sets: EvaluationSets, predictions: Sequence[Prediction], tuned: MethodScore
+    sets: EvaluationSets,
+    predictions: Mapping[str, Sequence[Prediction]],
+    scores: Mapping[str, MethodScore],
 ) -> Iterator[str]:
     """Say where the folds' scores differ, and selecting one share of rows in each does better.
 
     Rows are assigned to folds at random, so shares are alike; where scores are not, the models
     differ, as those of naive Bayes do: each constant feature of a class moves all of its scores.
     """
-    cv = sets.cv
+    cv, name = sets.cv, METHODS["threshold"].name
     own_models = cv.test is None and not isinstance(cv.estimator, FrozenEstimator)
     random = isinstance(cv.settings.cv, int | None) and cv.rows.groups is None
     alone = cv.rows.labels.kind != "multiclass" and cv.settings.confidence_level is None
-    if not (sets.whole and random and alone and own_models):
+    if name not in scores or not (sets.whole and random and alone and own_models):
         return
-    share = np.mean(np.concatenate([each.selected for each in predictions]), axis=0)
-    scores = [each.scores for each in predictions]
-    ranks = [np.argsort(np.argsort(-s, axis=0, kind="stable"), axis=0) for s in scores]
+    selected, found = zip(*predictions[name], strict=True)
+    share, tuned = np.mean(np.concatenate(selected), axis=0), scores[name]
+    ranks = [np.argsort(np.argsort(-s, axis=0, kind="stable"), axis=0) for s in found]
     by_rank = sets.score([rank < np.round(share * len(rank)) for rank in ranks])
     better = by_rank.value - tuned.value > CLEAR_LEAD * by_rank.std_error(tuned)
-    folds = range(len(scores))
-    others = [np.concatenate([scores[j] for j in folds if j != i]) for i in folds]
-    apart = [Distance.between(scores[i], others[i], comparisons=len(scores)) for i in folds]
-    if not better or not any(distance.matters for distance in apart):
+    rest = [np.concatenate(found[:i] + found[i + 1 :]) for i in range(len(found))]
+    pairs = zip(found, rest, strict=True)
+    if not better or not any(Distance.between(*pair, len(found)).matters for pair in pairs):
         return
-    also = [m.name for m in cv.methods if m.key in ("expected", "blend")]
-    are = "are" if len(also) > 1 else "is"
+    also = [method.name for method in cv.methods if method.key in ("expected", "blend")]
     low = (
-        f" For the same reason, {listed(also)} {are} underestimated here; in use, each model is "
-        "calibrated separately."
+        f" For the same reason, {listed(also)} {'are' if len(also) > 1 else 'is'} underestimated "
+        "here; in use, each model is calibrated separately."
     )
-    f, name = cv.settings.objective.title, METHODS["threshold"].name
     yield (
-        f"The scores of the {len(predictions)} fold models are on different scales, so no "
-        f"threshold suits them all: {name} reaches {f} {tuned.value:.3f}, but selecting the same "
-        f"share of rows in each fold would reach {by_rank.value:.3f}. In use, {name} thresholds "
-        f"the scores of one model and may do better or worse than here.{low if also else ''}"
+        f"The scores of the {len(found)} fold models are on different scales, so no threshold "
+        f"suits them all: {name} reaches {cv.settings.objective.title} {tuned.value:.3f}, but "
+        f"selecting the same share of rows in each fold would reach {by_rank.value:.3f}. In use, "
+        f"{name} thresholds the scores of one model and may do better or worse than "
+        f"here.{low if also else ''}"
     )
 
 
-def listed(names: Sequence[str], word: str = "and") -> str:
+def listed(names: Sequence[str]) -> str:
     """Return names as people list them.
 
     >>> listed(["a", "b", "c"])
     'a, b and c'
     """
-    head, last = ", ".join(names[:-1]), names[-1]
-    return f"{head} {word} {last}" if head else last
+    *head, last = [*names] or [""]
+    return f"{', '.join(head)} and {last}" if head else last
 
 
-def shown(interval: Interval, form: str = ".3f") -> str:
-    """Return a value with its interval.
-
-    >>> shown(Interval(0.25, 0.5, 0.75))
-    '0.500 [0.250, 0.750]'
-    """
-    return format(interval, form)
-
-
-def aligned(rows: Sequence[Sequence[Any]], right: Sequence[bool]) -> list[str]:
-    """Return rows of cells as lines with aligned columns."""
-    cells = [[str(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if side else cell.ljust(width)
-            for cell, width, side in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
+def aligned(rows: Sequence[Sequence[str]], right: int) -> list[str]:
+    """Return rows of cells as lines with aligned columns, one of them to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    shape = "  ".join(f"{{:{'>' if i == right else '<'}{w}}}" for i, w in enumerate(widths))
+    return [shape.format(*row).rstrip() for row in rows]

@@ -69,6 +69,14 @@ class Labels:
         """The value that each column stands for."""
         return np.asarray([self.positive]) if self.is_binary else self.classes
 
+    def titles(self, y: Any) -> tuple[str, ...]:
+        """Return the names of the labels: classes, columns of a frame, or the one target."""
+        if not self.is_binary:
+            named = getattr(y, "columns", self.classes) if self.is_multilabel else self.classes
+            return tuple(map(str, named))
+        name = getattr(y, "name", None)
+        return (str(self.positive) if name is None else str(name),)
+
     def target(self, y: Any) -> NDArray[Any]:
         """Return `y` as the array that a scikit-learn classifier is trained on."""
         if self.is_multilabel:
