@@ -31,7 +31,7 @@ def rows():
 def test_a_frozen_model_gets_the_threshold_that_is_guaranteed(rows):
     X, y, X_new, y_new = rows
     model = LogisticRegression().fit(X[:1000], y[:1000])
-    tuned = ThresholdFClassifier(FrozenEstimator(model), **LIMITS).fit(X[1000:], y[1000:])
+    tuned = ThresholdFClassifier(FrozenEstimator(model), **COMPARED).fit(X[1000:], y[1000:])
     alone = maximize_empirical_f(y[1000:], model.decision_function(X[1000:]), **LIMITS)
     assert tuned.log_odds_threshold_ == alone.threshold
     assert tuned.guarantee_ == alone.guarantee
@@ -43,14 +43,14 @@ def test_a_frozen_model_gets_the_threshold_that_is_guaranteed(rows):
 def test_a_binary_target_has_no_label_to_name(rows):
     X, y, *_ = rows
     with pytest.raises(GuaranteeError, match=r"^min_precision=0\.99999 cannot be guaranteed"):
-        ThresholdFClassifier(LogisticRegression(), min_precision=0.99999, confidence_level=0.9).fit(
-            X, y
-        )
+        ThresholdFClassifier(
+            LogisticRegression(), constraints={"min_precision": 0.99999}, confidence_level=0.9
+        ).fit(X, y)
 
 
 def test_held_out_rows_are_unseen_by_the_model_that_predicts(rows):
     X, y, X_new, _ = rows
-    tuned = ThresholdFClassifier(LogisticRegression(), cv=0.4, **LIMITS).fit(X, y)
+    tuned = ThresholdFClassifier(LogisticRegression(), cv=0.4, **COMPARED).fit(X, y)
     (model,) = tuned.estimators_
     rng = np.random.RandomState(0)
     held_out = rng.permutation(2000)[:800]
@@ -66,8 +66,8 @@ def test_held_out_rows_are_unseen_by_the_model_that_predicts(rows):
 
 def test_folds_guarantee_too_and_plain_constraints_do_not(rows):
     X, y, *_ = rows
-    guaranteed = ThresholdFClassifier(LogisticRegression(), **LIMITS).fit(X, y)
-    plain = ThresholdFClassifier(LogisticRegression(), min_precision=0.8).fit(X, y)
+    guaranteed = ThresholdFClassifier(LogisticRegression(), **COMPARED).fit(X, y)
+    plain = ThresholdFClassifier(LogisticRegression(), constraints={"min_precision": 0.8}).fit(X, y)
     free = ThresholdFClassifier(LogisticRegression()).fit(X, y)
     assert guaranteed.guarantee_.constraints.min_precision == 0.8
     assert guaranteed.threshold_ >= plain.threshold_
@@ -78,23 +78,25 @@ def test_folds_guarantee_too_and_plain_constraints_do_not(rows):
 
 def test_labels_have_guarantees_of_their_own():
     X, Y = make_multilabel_classification(2000, n_classes=3, random_state=0)
-    tuned = ThresholdFClassifier(LogisticRegression(), min_recall=0.8, confidence_level=0.9).fit(
-        X, Y
-    )
+    tuned = ThresholdFClassifier(
+        LogisticRegression(), constraints={"min_recall": 0.8}, confidence_level=0.9
+    ).fit(X, Y)
     assert len(tuned.guarantee_) == 3
     assert all(guarantee.recall_low >= 0.8 for guarantee in tuned.guarantee_)
 
 
 def test_what_cannot_be_guaranteed_says_so(rows):
     X, y, *_ = rows
-    few = ThresholdFClassifier(LogisticRegression(), min_precision=0.99, confidence_level=0.99)
+    few = ThresholdFClassifier(
+        LogisticRegression(), constraints={"min_precision": 0.99}, confidence_level=0.99
+    )
     with pytest.raises(GuaranteeError, match="labelled rows"):
         few.fit(X[:60], y[:60])
     with pytest.raises(ValueError, match=r"cv as a part of the rows .* got 1.5"):
-        ThresholdFClassifier(LogisticRegression(), cv=1.5, **LIMITS).fit(X, y)
+        ThresholdFClassifier(LogisticRegression(), cv=1.5, **COMPARED).fit(X, y)
     classes = np.arange(len(y)) % 3
     for model in (
-        ThresholdFClassifier(LogisticRegression(), **LIMITS),
+        ThresholdFClassifier(LogisticRegression(), **COMPARED),
         ExpectedFClassifier(LogisticRegression(), min_precision=0.8, confidence_level=0.9),
     ):
         with pytest.raises(ValueError, match=r"binary or multilabel target.*got 3 classes"):
@@ -124,7 +126,7 @@ def test_the_comparison_takes_only_methods_that_guarantee(rows):
     auto = AutoFClassifier(LogisticRegression(), **COMPARED).fit(X, y)
     assert any(note.startswith("guaranteed: min_precision=0.8") for note in auto.report_.notes)
     chosen = auto.classifier_
-    assert chosen.min_precision == 0.8
+    assert chosen.constraints == {"min_precision": 0.8}
     with pytest.raises(ValueError, match=r"needs both a constraint and a confidence level"):
         compare(X, y, LogisticRegression(), constraints={"min_precision": 0.8})
     with pytest.raises(ValueError, match=r"needs both a constraint and a confidence level"):
@@ -205,14 +207,12 @@ def test_the_report_shows_the_guarantee_and_its_cost(rows):
     assert "guarantee" not in plain
 
 
-@pytest.mark.parametrize(
-    ("classifier", "limits"), [(ThresholdFClassifier, LIMITS), (AutoFClassifier, COMPARED)]
-)
-def test_rows_in_groups_have_no_guarantee(rows, classifier, limits):
+@pytest.mark.parametrize("classifier", [ThresholdFClassifier, AutoFClassifier])
+def test_rows_in_groups_have_no_guarantee(rows, classifier):
     """With clusters of 20 rows a guarantee of 95 % held in 73.5 % of draws."""
     X, y, *_ = rows
     with pytest.raises(
         ValueError, match=r"needs independent rows, .* fit on one row of each group"
     ):
-        classifier(LogisticRegression(), **limits).fit(X, y, groups=np.arange(len(y)) // 20)
+        classifier(LogisticRegression(), **COMPARED).fit(X, y, groups=np.arange(len(y)) // 20)
     classifier(LogisticRegression()).fit(X[:300], y[:300], groups=np.arange(300) // 20)

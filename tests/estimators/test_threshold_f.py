@@ -277,20 +277,22 @@ def test_rows_that_are_never_held_out_do_not_tune(rare):
 
 
 @pytest.mark.parametrize("share", [0.25, 0.4, 0.75])
-@pytest.mark.parametrize("promise", [{}, {"min_recall": 0.3, "confidence_level": 0.8}])
-def test_a_share_of_the_rows_is_unseen_by_the_model_that_predicts(rare, share, promise):
-    """One meaning, with and without a promise, in every classifier."""
+@pytest.mark.parametrize("guaranteed", [False, True])
+def test_a_share_of_the_rows_is_unseen_by_the_model_that_predicts(rare, share, guaranteed):
+    """One meaning, with and without a guarantee, in every classifier."""
     X, y = rare
-    fitted = ThresholdFClassifier(LogisticRegression(), cv=share, **promise).fit(X, y)
+    limits = {"constraints": {"min_recall": 0.3}, "confidence_level": 0.8} if guaranteed else {}
+    fitted = ThresholdFClassifier(LogisticRegression(), cv=share, **limits).fit(X, y)
     ((train, held_out),) = ShuffleSplit(1, test_size=share, random_state=0).split(X)
     model = LogisticRegression().fit(X[train], y[train])
-    options = promise or {"smoothing": 50}
+    options = {"smoothing": 50}
+    if guaranteed:
+        options = {"min_recall": 0.3, "confidence_level": 0.8}
     want = maximize_empirical_f(y[held_out], model.decision_function(X[held_out]), **options)
     assert len(held_out) == round(share * len(y))
     assert fitted.log_odds_threshold_ == pytest.approx(want.threshold)
     assert fitted.estimators_[0].coef_ == pytest.approx(model.coef_)
-    if promise:
-        limits = {"constraints": {"min_recall": 0.3}, "confidence_level": 0.8}
+    if guaranteed:
         chosen = AutoFClassifier(LogisticRegression(), cv=share, **limits).fit(X, y).classifier_
         assert chosen.estimators_[0].coef_ == pytest.approx(model.coef_)
     calibrated = ExpectedFClassifier(LogisticRegression(), cv=share).fit(X, y)
@@ -320,7 +322,9 @@ def test_labels_may_share_the_threshold_of_the_average_that_counts(average):
     with pytest.raises(ValueError, match=f"average='{average}' is for multilabel targets"):
         ThresholdFClassifier(LogisticRegression(), average=average).fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="average must be 'macro'"):
-        ThresholdFClassifier(base, average=average, min_recall=0.5, confidence_level=0.9).fit(X, Y)
+        ThresholdFClassifier(
+            base, average=average, constraints={"min_recall": 0.5}, confidence_level=0.9
+        ).fit(X, Y)
 
 
 MODELS = {
@@ -376,7 +380,7 @@ def test_saturated_probabilities_are_thresholded_on_log_odds(measure):
 @pytest.mark.parametrize("constraint", [{"min_precision": 1.0}, {"max_selected_rate": 0.0}])
 def test_an_empty_selection_stays_empty_on_probabilities(rare, constraint):
     X, y = rare
-    model = ThresholdFClassifier(LogisticRegression(), cv=None, **constraint).fit(X, y)
+    model = ThresholdFClassifier(LogisticRegression(), cv=None, constraints=constraint).fit(X, y)
     predicted = model.predict(X) == 1
     assert np.array_equal(model.predict_proba(X)[:, 1] >= model.threshold_, predicted)
     score = model.estimators_[0].decision_function(X)

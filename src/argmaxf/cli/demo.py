@@ -164,8 +164,9 @@ def _one_sample(frame: pl.DataFrame) -> tuple[Any, Any, Any, Any]:
         predicted: Any = decision.interval
         sure = np.nan
         with suppress(GuaranteeError):
-            limits: Any = {"min_precision": MIN_PRECISION, "confidence_level": 0.95}
-            guaranteed = ThresholdFClassifier(forest(), **limits).fit(X[:half], y)
+            limits: Any = {"min_precision": MIN_PRECISION}
+            guaranteed = ThresholdFClassifier(forest(), constraints=limits, confidence_level=0.95)
+            guaranteed.fit(X[:half], y)
             sure = precision_score(y_test, guaranteed.predict(X[half:]))
         held = predicted.low <= f1_score(y_test, decision.selected) <= predicted.high
         alone.append([predicted.value, held, sure])

@@ -125,7 +125,7 @@ class Method:
         taken, limits = signature(self.build).parameters, settings.constraints.given()
         rate = limits.get("max_selected_rate")
         most = None if rate is None else float(rate)  # a whole number would be that many rows
-        given = {**vars(settings), **limits, "max_selected": most}
+        given = {**vars(settings), **limits, "constraints": limits or None, "max_selected": most}
         if self.joint and not {"min_precision", "min_recall"} & limits.keys():
             given["confidence_level"] = None  # a rate always holds in a batch
         options = {name: value for name, value in given.items() if name in taken}

@@ -275,7 +275,7 @@ def rank(cv: CrossValidation, names: tuple[str, str] = ("X", "X_test")) -> Compa
         estimator=chosen.make(cv.estimator, cv.settings),
         evidence=evidence,
         prefit=isinstance(last_step(cv.estimator), FrozenEstimator),
-        positive=positive if isinstance(positive, str) else None,
+        positive=str(positive) if isinstance(positive, str) else None,
     )
 
 

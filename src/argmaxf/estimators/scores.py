@@ -35,18 +35,6 @@ PREFERRED = {
     "multilabel-indicator": ("decision_function", "log_odds", "predict_proba"),
     "multiclass": ("predict_proba", "decision_function"),
 }
-# Modules whose transformers use the target only if their tags require it.
-UNSUPERVISED = tuple(
-    f"sklearn.{name}"
-    for name in (
-        "decomposition",
-        "feature_extraction",
-        "impute",
-        "kernel_approximation",
-        "preprocessing",
-        "random_projection",
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -390,7 +378,8 @@ def ignores_target(step: Any) -> bool:
     if type(step) in (Pipeline, FeatureUnion, ColumnTransformer):
         inside = step.get_params().values()
         return all(ignores_target(each) for each in inside if hasattr(each, "fit"))
-    known = type(step).__module__.startswith(UNSUPERVISED)
+    package, module = (*type(step).__module__.split("."), "")[:2]
+    known = package == "sklearn" and module not in ("feature_selection", "cross_decomposition")
     return known and not get_tags(step).target_tags.required
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
@@ -92,13 +92,11 @@ class ThresholdFClassifier(ScoreFClassifier):
         out rows once, and the model is trained on the others only. None tunes on the training
         scores, as the paper does; that overfits where rows are few for the model. Folds run in
         parallel inside ``joblib.parallel_config(n_jobs=4)``.
-    min_precision : float, default=None
-        The minimum precision on the scores used for tuning; `fit` fails if no threshold reaches it.
-    min_recall : float, default=None
-        The minimum recall on the same scores.
-    max_selected_rate : float, default=None
-        The maximum share of rows to be predicted positive. For a number of rows in each batch use
-        `ExpectedFClassifier(max_selected=…)`.
+    constraints : dict of str to float, default=None
+        What the threshold must reach on the scores used for tuning: `min_precision`, `min_recall`,
+        and `max_selected_rate`, the maximum share of rows to be predicted positive, as in
+        ``{"min_precision": 0.8}``. `fit` fails if no threshold does. For a number of rows in each
+        batch use `ExpectedFClassifier(max_selected=…)`.
     confidence_level : float, default=None
         The probability with which these hold for new rows (see `maximize_empirical_f`). It is
         proven if the model was not trained on the rows on which the threshold is tuned: with a
@@ -156,9 +154,7 @@ class ThresholdFClassifier(ScoreFClassifier):
     measure: Any = "f1"
     average: str = "macro"
     cv: Any = 5
-    min_precision: float | None = None
-    min_recall: float | None = None
-    max_selected_rate: float | None = None
+    constraints: Constraints | Mapping[str, float] | None = None
     confidence_level: float | None = None
     smoothing: float = 50
     deploy_rate: Any = None
@@ -188,7 +184,7 @@ class ThresholdFClassifier(ScoreFClassifier):
             )
 
     def _limits(self) -> dict[str, Any]:
-        return Constraints(self.min_precision, self.min_recall, self.max_selected_rate).given()
+        return Constraints.of(self.constraints).given()
 
     def hold_out(self, rows: TrainingData) -> HeldOut:
         """Fit the classifier, and hold out rows to tune on where that is possible.

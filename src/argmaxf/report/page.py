@@ -7,7 +7,6 @@ import platform
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import fields
 from importlib import metadata
 from inspect import signature
 from itertools import takewhile
@@ -22,7 +21,6 @@ from sklearn.pipeline import Pipeline
 import argmaxf
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf.comparison.result import Comparison
-from argmaxf.constraints import Constraints
 from argmaxf.displays.empirical import (
     EmpiricalFDisplay,
     MethodComparisonDisplay,
@@ -142,8 +140,9 @@ def _page(template: str, command: Sequence[str], **content: Any) -> str:
 def guaranteed(comparison: Comparison) -> dict[str, float]:
     """Return the constraints that the method to use guarantees, and their confidence level."""
     model = comparison.estimator
-    names = [*(field.name for field in fields(Constraints)), "confidence_level"]
+    names = ("min_precision", "min_recall", "confidence_level")
     limits = {name: getattr(model, name, None) for name in names}
+    limits |= getattr(model, "constraints", None) or {}
     if isinstance(getattr(model, "max_selected", None), float):
         limits["max_selected_rate"] = model.max_selected
     return {name: limit for name, limit in limits.items() if limit is not None}
