@@ -294,7 +294,13 @@ def _tables(y_true: Any, y_pred: Any, average: str | None, pos_label: Any) -> tu
         raise ValueError(
             f"y_true and y_pred must have one shape, got {truth.shape} and {guess.shape}"
         )
-    _refuse_two_kinds(truth, guess)
+    some = (each if each.dtype == object else each.ravel()[:1] for each in (truth, guess))
+    kinds = {isinstance(label, str): label for each in some for label in each.ravel().tolist()}
+    if len(kinds) > 1:  # numbers and text are never equal
+        raise ValueError(
+            f"y_true and y_pred must hold labels of one kind, got {kinds[False]!r} and "
+            f"{kinds[True]!r}"
+        )
     if pos_label is not None:  # it must be there, but need not be predicted
         if average is not None:
             raise ValueError(f"pos_label is for labels without average, got average={average!r}")
@@ -312,14 +318,3 @@ def _tables(y_true: Any, y_pred: Any, average: str | None, pos_label: Any) -> tu
         )
     tables = as_positives("y_true", truth), as_positives("y_pred", guess)
     return tables[0].reshape(len(truth), -1), tables[1].reshape(len(truth), -1)
-
-
-def _refuse_two_kinds(truth: Any, guess: Any) -> None:
-    """Refuse numbers beside text: they are never equal."""
-    some = (each if each.dtype == object else each.ravel()[:1] for each in (truth, guess))
-    kinds = {isinstance(label, str): label for each in some for label in each.ravel().tolist()}
-    if len(kinds) > 1:
-        raise ValueError(
-            f"y_true and y_pred must hold labels of one kind, got {kinds[False]!r} and "
-            f"{kinds[True]!r}"
-        )
