@@ -156,23 +156,19 @@ class Planes:
         self.gram = np.block([[self.gram, products[:-1, None]], [products]])
 
     def minimum(self) -> tuple[Vector, float]:
-        """Return the minimizing w, and the dual value there: a lower bound, however rough it is."""
+        """Return the minimizing w, and the dual value there, a lower bound; drop idle planes."""
         shares = solve_simplex_qp(self.budget * self.gram, np.array(self.losses))
         a = self.budget * shares
         w = np.asarray(sum(map(np.multiply, a, self.planes)))
         bound = float(a @ self.losses) - 0.5 * float(w @ w)
-        self._forget(shares)
-        return w, bound
-
-    def _forget(self, shares: Vector) -> None:
-        """Drop the planes that have had next to no weight for 20 rounds."""
         little = shares < 1e-3 / len(shares)
         self.idle = [count + 1 if low else 0 for count, low in zip(self.idle, little, strict=True)]
         used = np.flatnonzero(np.array(self.idle) <= 20)
-        if len(used) < len(shares):
+        if len(used) < len(shares):  # some have had next to no weight for 20 rounds
             for name in ("planes", "losses", "idle"):
                 setattr(self, name, [getattr(self, name)[k] for k in used])
             self.gram = self.gram[np.ix_(used, used)]
+        return w, bound
 
 
 def solve_simplex_qp(gram: Vector, gain: Vector) -> Vector:

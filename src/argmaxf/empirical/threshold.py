@@ -363,20 +363,15 @@ def _read(
         if y.ndim != 1 or average is not None:
             raise ValueError(f"by is for one column of labels, got shape {y.shape} and {average=}")
         segments = Segments.of(by, len(y))
-        columns = [None if each is None else segments.sorted(each) for each in (y, s, weight)]
-        parts = [
-            counted(*(None if each is None else each[rows] for each in columns))
-            for rows in segments.slices()
-        ]
+        order = segments.sorted(np.arange(len(y)))
+        each = [order[rows] for rows in segments.slices()]
+        parts = [counted(y[i], s[i], None if weight is None else weight[i]) for i in each]
         some = [len(y) > 0 for y, _, _ in parts]  # a segment without weight is left out
         return "segment", segments.names[some], list(compress(parts, some))
     y, s, weight = counted(y, s, weight)
     if y.ndim == 2 and check_choice("average", average, ("macro", "micro", "samples")) == "macro":
-        return (
-            "label",
-            np.arange(y.shape[1]),
-            [(y[:, j], s[:, j], weight) for j in range(y.shape[1])],
-        )
+        columns = np.arange(y.shape[1])
+        return "label", columns, [(y[:, j], s[:, j], weight) for j in columns]
     if y.ndim == 1:
         check_choice("average", average, (None,))
     if average == "micro":

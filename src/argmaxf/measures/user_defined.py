@@ -52,19 +52,25 @@ class UserDefined(Measure):
         counts = np.broadcast_arrays(*map(np.atleast_1d, (tp, k, s, n)))
         with np.errstate(all="ignore"):
             value = self._of_arrays(counts)
-            if value is None or not self._is_of_numbers(value, counts):
+            if value is None or not all(
+                np.isclose(value[at], self._of_one([each[at] for each in counts]), 1e-9, 0, True)
+                for at in _places(counts, value)
+            ):
                 value = np.vectorize(self._of_numbers, otypes=[float])(*counts)
+            if np.isinf(value).any():
+                at = tuple(np.argwhere(np.isinf(value))[0])
+                raise ValueError(
+                    f"measure must be finite, or NaN for 0/0, got {float(value[at])} at "
+                    f"{_written([each[at] for each in counts])}"
+                )
             undefined = np.isnan(value)
-            self._refuse(value, undefined, counts)
+            if undefined.all() and math.isnan(self._of_one(COMMON_COUNTS)):
+                raise ValueError(
+                    "measure must be a number wherever it is not 0/0, got NaN at the counts asked "
+                    f"for and at {_written(COMMON_COUNTS)}"
+                )
         value = np.where(undefined, 0.0, value).reshape(shape)
         return value, (~undefined).astype(float).reshape(shape)
-
-    def _is_of_numbers(self, value: Any, counts: Sequence[Any]) -> bool:
-        """Whether values from one call with arrays are those of single calls with numbers."""
-        return all(
-            np.isclose(value[place], self._of_one([each[place] for each in counts]), 1e-9, 0, True)
-            for place in _places(counts, value)
-        )
 
     def _of_arrays(self, arrays: Sequence[Any]) -> Any:
         """Return the function's values of arrays as floats; None if they are none for each."""
@@ -103,20 +109,6 @@ class UserDefined(Measure):
         raise ValueError(
             f"measure must return one real number, got {value!r:.60} at {_written(counts)}"
         )
-
-    def _refuse(self, value: Any, undefined: Any, counts: Sequence[Any]) -> None:
-        """Refuse infinite values, and a function that is NaN where there is some of everything."""
-        if np.isinf(value).any():
-            where = tuple(np.argwhere(np.isinf(value))[0])
-            raise ValueError(
-                f"measure must be finite, or NaN for 0/0, got {float(value[where])} at "
-                f"{_written([each[where] for each in counts])}"
-            )
-        if undefined.all() and math.isnan(self._of_one(COMMON_COUNTS)):
-            raise ValueError(
-                "measure must be a number wherever it is not 0/0, got NaN at the counts asked for "
-                f"and at {_written(COMMON_COUNTS)}"
-            )
 
 
 def _places(counts: Sequence[Any], value: Any) -> Iterator[tuple[Any, ...]]:
