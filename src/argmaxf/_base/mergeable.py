@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 START = struct.Struct("<8sH")  # name and version
-VERSION = 1
+FORMAT_VERSION = 1
 CHECKSUM = struct.Struct("<I")
 MOST_COUNTED = 2.0**53  # beyond, a count of doubles is no longer exact
 
@@ -74,7 +74,7 @@ class Mergeable(ABC):
     def to_bytes(self) -> bytes:
         """Return the sketch as bytes, with a version and a checksum."""
         numbers, body = self._parts()
-        data = START.pack(self._name, VERSION) + self._numbers.pack(*numbers) + body
+        data = START.pack(self._name, FORMAT_VERSION) + self._numbers.pack(*numbers) + body
         return data + CHECKSUM.pack(zlib.crc32(data))
 
     @classmethod
@@ -96,8 +96,8 @@ class Mergeable(ABC):
         if last < first or not data.startswith(cls._name):
             raise ValueError(f"not {kind}: {len(data)} bytes that start {data[:8]!r}")
         version = START.unpack_from(data)[1]
-        if version != VERSION:
-            raise ValueError(f"sketch version must be {VERSION}, got {version}")
+        if version != FORMAT_VERSION:
+            raise ValueError(f"sketch version must be {FORMAT_VERSION}, got {version}")
         numbers = cls._numbers.unpack_from(data, START.size)
         length = first + sketch._length(*numbers) + CHECKSUM.size
         if len(data) != length:

@@ -20,13 +20,13 @@ import numpy as np
 from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
 from argmaxf._base.compiled import kernel
 from argmaxf._base.validation import ones_unless
-from argmaxf.empirical.cuts import ROUNDING, Counts, CutProblem, Cuts
+from argmaxf.empirical.cuts import ROUNDING_ERROR, Counts, CutProblem, Cuts
 from argmaxf.empirical.threshold import Solution, solution_at, thresholds
 from argmaxf.measures import MCC, FBeta
 
 FRACTION_BITS = 8
-SHIFT = 52 - FRACTION_BITS  # bits of a double that a bin does not look at
-MOST_BINS = 1 << (64 - SHIFT)
+DROPPED_BITS = 52 - FRACTION_BITS  # bits of a double that a bin does not look at
+MOST_BINS = 1 << (64 - DROPPED_BITS)
 MOST_SORTED = 1 << 22  # rows that are held to be sorted
 
 
@@ -77,13 +77,13 @@ class Zoom(NamedTuple):
 
     first: int = -MOST_BINS // 2
     size: int = MOST_BINS
-    shift: int = SHIFT
+    shift: int = DROPPED_BITS
 
     @classmethod
     def into(cls, low: float, high: float) -> Zoom:
         """Return the finest bins for scores between two numbers."""
         first, last = numbers(np.array([low, high])).tolist()
-        shift = max(0, (last - first).bit_length() - (64 - SHIFT) + 1)
+        shift = max(0, (last - first).bit_length() - (64 - DROPPED_BITS) + 1)
         return cls(first >> shift, (last >> shift) - (first >> shift) + 1, shift)
 
     def table(self) -> Floats:
@@ -195,7 +195,7 @@ class BinSearch:
         with suppress(ValueError):  # a cut inside a bin may meet the constraints
             least = self.best().best.value
         bounds = self.bounds()
-        return (bounds > -np.inf) & (bounds >= least - ROUNDING * max(1.0, abs(least)))
+        return (bounds > -np.inf) & (bounds >= least - ROUNDING_ERROR * max(1.0, abs(least)))
 
     def settled(self, between: Between) -> BinSearch:
         """Refine bins until none can hold a better cut than those between them."""

@@ -17,7 +17,7 @@ from argmaxf.constraints import Constraints
 from argmaxf.measures import MEASURES, FBeta, Measure, Ratio
 from argmaxf.measures.base import divided
 
-ROUNDING = 1e-12  # how far rounding can move what is compared
+ROUNDING_ERROR = 1e-12  # how far rounding can move what is compared
 FOUR_ERRORS = 3.2e-5  # the probability that a normal number is four standard errors too low
 
 
@@ -99,7 +99,7 @@ class CutProblem:
         Where there is nothing to find, 0/0 is any recall.
         """
         asked = self.constraints if any_positive else replace(self.constraints, min_recall=None)
-        return asked, max(ROUNDING, summed * float(np.finfo(float).eps))
+        return asked, max(ROUNDING_ERROR, summed * float(np.finfo(float).eps))
 
     def best(self, cuts: Cuts, any_positive: Any, summed: float) -> int:
         """Return which cut is the best that meets the constraints, or say what can be reached."""

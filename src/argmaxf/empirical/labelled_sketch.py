@@ -14,7 +14,7 @@ from argmaxf._base.mergeable import MOST_COUNTED, Mergeable
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_positives, as_scores, as_weights, check_zero_division
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.bins import EMPTY, SHIFT, Between, Bins, BinSearch, Zoom, numbers
+from argmaxf.empirical.bins import DROPPED_BITS, EMPTY, Between, Bins, BinSearch, Zoom, numbers
 from argmaxf.empirical.cuts import CutProblem
 from argmaxf.empirical.threshold import (
     Curve,
@@ -123,7 +123,7 @@ class LabelledSketch(Mergeable):
 
     def _add_bins(self, bins: Bins) -> None:
         both = Bins(*map(np.append, self._bins, bins))
-        self._bins = both.grouped(numbers(both.low) >> SHIFT)
+        self._bins = both.grouped(numbers(both.low) >> DROPPED_BITS)
 
     def _add(self, other: Self) -> None:
         self._add_bins(other.bins)
@@ -244,7 +244,7 @@ def best_in(sketch: LabelledSketch, problem: CutProblem, rows: Between | None = 
 
 def possible(bins: Bins) -> bool:
     """Tell whether bins can be the summary of some rows."""
-    weights, key = np.array([bins.true, bins.false]), numbers(bins.low) >> SHIFT
+    weights, key = np.array([bins.true, bins.false]), numbers(bins.low) >> DROPPED_BITS
     with np.errstate(over="ignore"):
         is_finite = np.isfinite(weights.sum())
     return bool(
@@ -255,6 +255,6 @@ def possible(bins: Bins) -> bool:
         and (bins.rows == np.floor(bins.rows)).all()
         and (bins.low <= bins.high).all()
         and ((bins.rows > 1) | (bins.low == bins.high)).all()
-        and (key == numbers(bins.high) >> SHIFT).all()
+        and (key == numbers(bins.high) >> DROPPED_BITS).all()
         and (key[1:] < key[:-1]).all()
     )

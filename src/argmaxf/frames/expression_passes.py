@@ -11,7 +11,7 @@ import numpy as np
 
 from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import NotAProbability
-from argmaxf.empirical.bins import FRACTION_BITS, SHIFT, Bins, NotLabelled, numbers
+from argmaxf.empirical.bins import DROPPED_BITS, FRACTION_BITS, Bins, NotLabelled, numbers
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.band import Around, Counts
 from argmaxf.expected.pass_kernels import BINS, ONE, POWERS
@@ -136,4 +136,4 @@ def labelled_bins(items: Frame, *, weighted: bool) -> Bins:
     if bad.sum() or np.isnan(sums[0]).any():
         raise NotLabelled
     bins = Bins(*sums)
-    return bins.grouped(numbers(bins.low) >> SHIFT)
+    return bins.grouped(numbers(bins.low) >> DROPPED_BITS)
