@@ -11,7 +11,7 @@ import pytest
 
 from argmaxf import Monitor, estimate_f, plan_labels
 from argmaxf.cli.app import run
-from argmaxf.monitoring.plan_files import read_plan
+from argmaxf.monitoring.files import read_plan
 
 
 def scored(rng, rate, days, n=600):

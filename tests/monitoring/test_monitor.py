@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from argmaxf import expected_f, maximize_expected_f
 from argmaxf.monitoring.monitor import Monitor
-from argmaxf.monitoring.prediction import predict_f
+from argmaxf.monitoring.prediction import PredictedF, predict_f
 
 
 def rows(rng, rate, n):
@@ -128,8 +128,8 @@ def test_a_file_with_periods_that_cannot_be_is_refused(tmp_path):
     monitor.save(tmp_path / "m.json")
     state = json.loads((tmp_path / "m.json").read_text())
     (period,) = state["periods"]
-    twice = period | {"rows": period["rows"] | {"true positives": period["rows"]["others"]}}
-    too_many = twice | {"rows": twice["rows"] | {"false positives": period["rows"]["others"]}}
+    counts = [[*each[:2], 2, each[1], 0] for each in period["rows"]["counts"]]  # twice labelled
+    too_many = period | {"rows": period["rows"] | {"counts": counts}}
     for periods, says in (
         ([period, period], "two periods are called 'a'"),
         ([too_many], "it has 1 selected rows, got 2 labels of such rows"),
@@ -311,7 +311,7 @@ def test_a_monitor_of_a_frozen_classifier():
         found = f1(y[2000:] == 1, frozen.predict(X[2000:]) == "yes")
         held.append(period.predicted.f.low <= found <= period.predicted.f.high)
     assert sum(held) >= binom(20, 0.95).ppf(1e-3)
-    with pytest.raises(ValueError, match="predict_proba and one threshold_, got LogisticRegr"):
+    with pytest.raises(ValueError, match="one threshold_ on its probabilities, got LogisticRegr"):
         Monitor.of_classifier(LogisticRegression().fit(X, y), X)
 
 
@@ -425,8 +425,12 @@ def test_a_frame_of_any_engine_is_watched_by_its_days(engine):
     [
         {"looks": -1},
         {"measure": []},
-        {"reference": {"selected": "", "others": ""}},
-        {"reference": {"chosen": ""}},
+        {"reference": {"bins": [], "counts": []}},
+        {"reference": {"bins": [9, 9], "counts": [[1, 0, 0, 0, 0]] * 2}},
+        {"reference": {"bins": [-9], "counts": [[1, 0, 0, 0, 0]]}},
+        {"reference": {"bins": [9], "counts": [[1, 0, 0, 0, 1]]}},
+        {"reference": {"bins": [9], "counts": [[1, 2**31, 0, 0, 0]]}},
+        {"reference": {"bins": [9], "counts": [[1, 0]]}},
         {"reference": {}},
         {"periods": [{"name": "a"}]},
     ],
@@ -437,6 +441,81 @@ def test_an_altered_file_is_refused(tmp_path, change):
     (tmp_path / "m.json").write_text(json.dumps(state | change))
     with pytest.raises(ValueError, match=r"m\.json: the saved monitor is damaged"):
         Monitor.load(tmp_path / "m.json")
+
+
+def every_classifier():
+    """Every kind of classifier of the package."""
+    from sklearn.linear_model import LogisticRegression
+
+    import argmaxf
+
+    kinds = ("ExpectedF", "ThresholdF", "BlendF", "AutoF", "CostSensitiveF", "SoftF", "MarginF")
+    for kind in kinds:
+        of = getattr(argmaxf, f"{kind}Classifier")
+        yield of(*([] if kind in ("SoftF", "MarginF") else [LogisticRegression()]))
+
+
+@pytest.mark.parametrize("model", [*every_classifier()], ids=lambda model: type(model).__name__)
+def test_f_precision_and_recall_of_every_classifier_are_predicted(model):
+    rng = np.random.default_rng(21)
+    y = rng.random(12_000) < 0.1
+    X = rng.normal(np.where(y[:, None], 1.3, 0.0), 1.0, (y.size, 2))
+    (a, b, c), names = np.split(np.arange(y.size), [2000, 4000]), np.where(y, "yes", "no")
+    model.fit(X[a], names[a])
+    for each in (model, model.freeze()):
+        found = PredictedF.of_classifier(each, X[c], X[b], names[b])
+        selected = each.predict(X[c]) == "yes"
+        assert found.selected == np.count_nonzero(selected)
+        truth = f1(y[c], selected), y[c][selected].mean(), selected[y[c]].mean()
+        for interval, value in zip((found.f, found.precision, found.recall), truth, strict=True):
+            assert interval.low - 0.02 <= value <= interval.high + 0.02
+    if model.__class__.__name__ == "CostSensitiveFClassifier":
+        return  # it has no threshold on its probabilities
+    monitor = Monitor.of_classifier(model.freeze(), X[b], names[b])
+    period = monitor.update(X[c])
+    assert period.selected == found.selected
+    assert period.predicted.f.value == pytest.approx(found.f.value, abs=0.02)
+
+
+def test_a_loaded_monitor_takes_rows_again_if_it_is_given_the_classifier(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
+    X = np.random.default_rng(22).normal(size=(900, 2))
+    model = LogisticRegression().fit(X[:300], X[:300, 0] > 1)
+    model.threshold_ = 0.4
+    monitor = Monitor.of_classifier(model, X[300:600])
+    monitor.save(tmp_path / "m.json")
+    period = monitor.update(X[600:])
+    assert Monitor.load(tmp_path / "m.json", model).update(X[600:]) == period
+    with pytest.raises(ValueError, match="p must"):
+        Monitor.load(tmp_path / "m.json").update(X[600:])
+
+
+@pytest.mark.parametrize("of", [Monitor, PredictedF])
+def test_classifiers_that_cannot_be_watched_are_refused(of):
+    from sklearn.datasets import make_classification
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import LinearSVC
+
+    X, y = make_classification(300, n_classes=3, n_informative=4, random_state=0)
+    with pytest.raises(ValueError, match=r"two classes, got LogisticRegression with classes_ \["):
+        of.of_classifier(LogisticRegression().fit(X, y), X)
+    with pytest.raises(
+        ValueError, match=r"y_reference is needed, .* LinearSVC has no predict_proba"
+    ):
+        of.of_classifier(LinearSVC().fit(X, y > 0), X)
+
+
+def test_the_best_threshold_is_that_of_the_recalibrated_probabilities():
+    rng = np.random.default_rng(23)
+    truth = rows(rng, 0.05, 40_000)
+    p, y = truth**0.3, rng.random(truth.size) < truth  # far too high
+    best = maximize_expected_f(truth[20_000:])
+    monitor = Monitor(best.threshold**0.3, p[:20_000], labels=y[:20_000])
+    period = monitor.update(p[20_000:])
+    assert period.best_threshold == pytest.approx(best.threshold**0.3, abs=0.05)
+    assert period.loss < 0.005
+    assert Monitor(best.threshold**0.3, p[:20_000]).update(p[20_000:]).loss > 0.1
 
 
 def test_labels_of_other_classes_are_refused():
@@ -458,7 +537,7 @@ def test_labels_of_other_classes_are_refused():
         ({"threshold": np.nan}, "threshold must lie in"),
         ({"threshold": 0.5, "calibration": 3}, "calibration must be a tuple"),
         ({"threshold": 0.5, "calibration": ([0.5], [1], [1])}, "calibration must be a tuple"),
-        ({"threshold": 0.5, "calibration": ([0.5], [1, 0])}, "one label for each of 1"),
+        ({"threshold": 0.5, "calibration": ([0.5], [1, 0])}, "one entry for each of 1"),
     ],
 )
 def test_bad_options_of_predict_f_are_refused(options, says):

@@ -171,7 +171,7 @@ def label_plan(
     as_json: Json = False,
 ) -> None:
     """Draw the rows whose labels tell most about F, as a CSV file to fill in."""
-    from argmaxf.monitoring.plan_files import beside, plan_files
+    from argmaxf.monitoring.files import beside, plan_files
 
     inputs = [*files, *([str(labelled)] if labelled else [])]
     refuse_existing([output, beside(output)], inputs, force=force)
@@ -209,8 +209,8 @@ def estimate(
 ) -> None:
     """Estimate F from the labels of a plan, and the threshold that is best by them."""
     from argmaxf.expected.maximize import maximize_expected_f
+    from argmaxf.monitoring.files import read_plan
     from argmaxf.monitoring.labelling import estimate_f
-    from argmaxf.monitoring.plan_files import read_plan
 
     read = read_plan(plan)
     found = estimate_f(read.labels, read.plan, confidence_level=confidence_level)

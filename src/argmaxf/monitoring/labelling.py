@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     as_labels,
@@ -33,9 +34,12 @@ from argmaxf._base.validation import (
     check_count,
     check_strictly_between,
     check_whole,
+    check_zero_division,
 )
 from argmaxf.measures import Interval, Measure, MeasureLike, as_measure
-from argmaxf.monitoring.recalibration import DRAWS, CalibrationPosterior, log_odds
+from argmaxf.monitoring.histogram import binned, log_odds
+from argmaxf.monitoring.prediction import one_each, predict_f, predicted_from_counts
+from argmaxf.monitoring.recalibration import DRAWS, CalibrationPosterior
 
 UNIFORM_SHARE = 0.1  # of the draws
 FEWEST = 5  # positives among the labels that coverage needs
@@ -101,7 +105,7 @@ class LabelPlan(Shown):
         -------
         LabelPlan
         """
-        return _drawn(replace(self), self.indices.size + check_count("budget", budget))
+        return _drawn(self, self.indices.size + check_count("budget", budget))
 
     def replan(self, labels: ArrayLike, budget: int) -> LabelPlan:
         """Return a plan for `budget` further rows that makes use of the labels at hand.
@@ -120,9 +124,7 @@ class LabelPlan(Shown):
         -------
         LabelPlan
         """
-        known = self._with(labels)
-        rows = np.concatenate([self.labelled[0], self.indices])
-        found = replace(self, labelled=(rows, known), seed=self.seed + 1)
+        found = replace(self, labelled=self._with(labels), seed=self.seed + 1)
         return _drawn(found, check_count("budget", budget))
 
     def recalibrate(self, labels: ArrayLike) -> Floats:
@@ -138,10 +140,10 @@ class LabelPlan(Shown):
         ndarray of float
             For `maximize_expected_f`, to find the threshold that is best now.
         """
-        return self._posterior(self._with(labels)).transform(self.p, self.selected)
+        return self._posterior(*self._with(labels)).transform(self.p, self.selected)
 
-    def _with(self, labels: ArrayLike) -> Bools:
-        """Check the labels of this plan and put them behind those known before."""
+    def _with(self, labels: ArrayLike) -> tuple[Ints, Bools]:
+        """Check the labels of this plan; return all rows with a label, and their labels."""
         found = as_labels("labels", labels)
         if found.shape != self.indices.shape:
             raise ValueError(
@@ -149,14 +151,15 @@ class LabelPlan(Shown):
                 f"got {found.shape[0] if found.ndim == 1 else found.shape}; for fewer labels use "
                 "the plan of a smaller budget"
             )
-        return np.concatenate([self.labelled[1], found])
+        rows, known = self.labelled
+        return np.concatenate([rows, self.indices]), np.concatenate([known, found])
 
-    def _posterior(self, known: Bools) -> CalibrationPosterior:
-        """Return what all labels say about the calibration."""
-        rows = np.concatenate([self.labelled[0], self.indices])[: known.size]
+    def _posterior(self, rows: Ints, known: Bools) -> CalibrationPosterior:
+        """Return what the labels of some rows say about the calibration."""
         return CalibrationPosterior.fit(self.p[rows], known, self.selected[rows])
 
 
+@with_entries_of(predict_f)
 def plan_labels(
     p: ArrayLike,
     selected: ArrayLike,
@@ -178,10 +181,7 @@ def plan_labels(
         Which rows were selected, 0/1 or booleans.
     budget : int
         How many rows to label.
-    beta : float, default=1.0
-        Weight of recall against precision.
-    measure : str, Measure or callable, default="fbeta"
-        The measure to estimate.
+    beta, measure : as in `predict_f`
     target : {"value", "threshold"}, default="value"
         ``"value"`` draws rows that are informative about the value of the decision, ``"threshold"``
         rows near the border of the selection, which show whether another threshold is better.
@@ -211,12 +211,7 @@ def plan_labels(
     array([855, 921, 850, 269, 935])
     """
     probability = as_probabilities("p", p, ndim=1).astype(np.float64)
-    chosen = as_labels("selected", selected)
-    if chosen.shape != probability.shape:
-        raise ValueError(
-            f"selected must have one entry for each of {probability.size} probabilities, got "
-            f"{chosen.shape}"
-        )
+    chosen = one_each("selected", selected, probability.size)
     if not chosen.any():
         raise ValueError(
             f"selected must mark at least one of {chosen.size} rows, got none: F of none "
@@ -226,9 +221,9 @@ def plan_labels(
     seed: Any = np.random.SeedSequence().entropy
     if random_state is not None:
         seed = check_whole("random_state", random_state)
-    none = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+    rows, known = np.zeros(0, np.int64), np.zeros(0, np.bool_)
     plan = LabelPlan(
-        indices=none[0],
+        indices=rows,
         weights=np.zeros(0),
         n=probability.size,
         measure=as_measure(measure, beta),
@@ -236,7 +231,7 @@ def plan_labels(
         selected=chosen,
         seed=seed,
         target=target,
-        labelled=none,
+        labelled=(rows, known),
     )
     return _drawn(plan, check_count("budget", budget))
 
@@ -286,45 +281,39 @@ def estimate_f(
     >>> print(f"{f.value:.2f} [{f.low:.2f}, {f.high:.2f}]")
     0.46 [0.35, 0.58]
     """
-    check_strictly_between("confidence_level", confidence_level, "no interval is certain")
+    level = check_strictly_between("confidence_level", confidence_level, "no interval is certain")
+    zero = check_zero_division(zero_division)
     if not isinstance(plan, LabelPlan):
         raise ValueError(f"plan must be what plan_labels returned, got {type(plan).__name__}")
-    known = plan._with(labels)
-    rows = np.concatenate([plan.labelled[0], plan.indices])
-    chosen = plan.selected[rows]
+    rows, known = plan._with(labels)
     rng = np.random.default_rng(0)
-    posterior = plan._posterior(known)
+    posterior = plan._posterior(rows, known)
     theta = posterior.draw(DRAWS, rng)
     rest = np.ones(plan.n, np.bool_)
     rest[rows] = False
     hit, missed = (
-        np.count_nonzero(known[chosen == side])
-        + posterior.positives(theta, plan.p[rest & (plan.selected == side)], 1, rng, side)
+        np.count_nonzero(known[plan.selected[rows] == side])
+        + posterior.positives(theta, binned(plan.p[rest & (plan.selected == side)]), rng, side)
         for side in (True, False)
     )
-    k = np.count_nonzero(plan.selected)
-    value = plan.measure.value(hit, k, hit + missed, plan.n, zero_division=zero_division)
-    tail = (1.0 - confidence_level) / 2.0
-    low, high = np.quantile(value, [tail, 1.0 - tail])
-    mean = np.clip(np.mean(value), low, high)  # of a skewed distribution it may lie outside
+    counts, k = (hit, missed, np.full(DRAWS, 1.0 / DRAWS)), int(plan.selected.sum())
+    f = predicted_from_counts(counts, k, plan.n, plan.measure, level, zero).f
     few = np.count_nonzero(known) < FEWEST or (known.size < FEWEST_OTHERS and _by_others(plan))
     doubtful = few or posterior.contradicts or _saturated(plan.p)
-    reliable = not doubtful or rows.size == plan.n
-    return Interval(float(low), float(mean), float(high), reliable)
+    # The mean of a skewed distribution may lie outside of the interval
+    value = min(max(f.value, f.low), f.high)
+    return Interval(f.low, value, f.high, reliable=not doubtful or rows.size == plan.n)
 
 
 def _drawn(plan: LabelPlan, size: int) -> LabelPlan:
     """Return a plan of `size` rows of highest priority among those without a label."""
-    open_rows = np.ones(plan.n, np.bool_)
-    open_rows[plan.labelled[0]] = False
-    rows = np.flatnonzero(open_rows)
+    before, known = plan.labelled
+    rows = np.delete(np.arange(plan.n), before)
     if size > rows.size:
         raise ValueError(
             f"budget must be at most the number of rows without a label, {rows.size}, got {size}"
         )
-    p = plan.p
-    if plan.labelled[0].size:
-        p = plan._posterior(plan.labelled[1]).transform(p, plan.selected)
+    p = plan._posterior(before, known).transform(plan.p, plan.selected) if known.size else plan.p
     weight = _influence(p, plan.selected, plan.measure, plan.target)[rows]
     total = weight.sum()
     weight = weight / total if total > 0.0 else np.full(rows.size, 1.0 / rows.size)

@@ -1,35 +1,20 @@
 r"""Watching a deployed threshold without labels.
 
-A monitor compares the probabilities of each period with those at deployment. It sees what changes
-the probabilities: another rate of positives, other rows. It cannot see that rows with the same
-probability have become positive more or less often: then predicted F is wrong and no alarm is
-raised, until labels arrive (`Monitor.add_labels`).
-
-Alarms
-------
 Each look at the data, the t-th of the run, is tested at the level α / (t (t + 1)), divided among
-its tests. Since Σ_t 1 / (t (t + 1)) = 1, the probability of any false alarm over the whole run,
-however long, is at most α (union bound): reusing the reference and overlapping windows make the
-tests dependent, which the bound allows.
+its tests. Since Σ_t 1 / (t (t + 1)) = 1, the probability of any false alarm over the whole run is
+at most α (union bound): reusing the reference and overlapping windows make the tests dependent,
+which the bound allows. docs/monitoring-tutorial.md says what is tested, and what cannot be seen.
 
-New rows are a look that tests the period, and the last four periods together, for two changes: the
-share of selected rows, and the distribution of all probabilities, by the shares of rows above ten
-quantiles of these rows and those of the reference together. All of them are Fisher's exact test,
-which is valid given the pooled rows: if nothing has changed, each division of the pooled rows into
-reference and new ones is as likely as any other. The smallest of the ten p-values counts tenfold.
-
-New labels are a look with four tests, of the labelled rows of the period and of the four periods
-until then together, each of the selected rows and of the others: that the number of positives among
-them is a sum of labels with their probabilities (Poisson binomial).
-With labels of the reference, the posterior of the calibration is part of that distribution.
-
-A merged monitor tests the merged rows of each period anew, from the first period on, as one monitor
-of all rows would have done. Its alarms depend on these rows only, so the bound is α again.
+Rows are compared with the reference by Fisher's exact test, valid given the pooled rows: if nothing
+has changed, each division of them into reference and new ones is as likely as any other. The number
+of positives among labels is compared with its distribution, a sum of labels with their
+probabilities (Poisson binomial), or the posterior of the calibration where the reference has
+labels. A merged monitor tests the merged rows of each period anew, from the first one on, as one
+monitor of all rows would have done. Its alarms depend on these rows only, so the bound is α again.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
@@ -46,7 +31,7 @@ from scipy.stats import hypergeom
 from argmaxf._base import saved
 from argmaxf._base.arrays import Floats
 from argmaxf._base.atomic_write import write_whole
-from argmaxf._base.segments import Segments
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     NotAProbability,
@@ -55,11 +40,13 @@ from argmaxf._base.validation import (
     check_unit_interval,
     check_whole,
 )
-from argmaxf.empirical.interval import f_interval
-from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
+from argmaxf.empirical.interval import interval_of_counts
+from argmaxf.expected import refine
+from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.values import value_of_sets
 from argmaxf.frames.batches import column_batches
 from argmaxf.frames.solve import refusing
-from argmaxf.frames.table import SEGMENT, P, Table, number
+from argmaxf.frames.table import LABEL, SEGMENT, P, Table, check_columns, number
 from argmaxf.measures import (
     Interval,
     MeasureLike,
@@ -67,19 +54,33 @@ from argmaxf.measures import (
     measure_as_data,
     measure_of_data,
 )
+from argmaxf.monitoring.histogram import (
+    BINS,
+    LABELLED,
+    POSITIVE,
+    ROWS,
+    as_data,
+    bins_of,
+    histograms,
+    of_data,
+    sizes_of,
+)
 from argmaxf.monitoring.prediction import (
     PredictedF,
     as_labelled,
+    classifier_scores,
     count_distribution,
+    predict_f,
     predicted_from_sizes,
-    sizes_of_sketch,
+    reference_of,
 )
 from argmaxf.monitoring.recalibration import CalibrationPosterior
-from argmaxf.prior import EDGE, most_likely_rate, move_odds, odds_factor
+from argmaxf.prior import EDGE, most_likely_rate, odds_factor
+from argmaxf.problem import Problem
 
 WINDOWS = (1, 4)  # periods that are tested together
-MOST_PERIODS = 1000  # of one frame: each holds sketches in memory
-LABEL = "argmaxf_label"
+MOST_PERIODS = 1000  # of one frame: each holds a histogram in memory
+MIDNIGHT = " 00:00:00"
 # Shares of the pooled rows above which they are counted; positives are rare, so more at the top
 SHARES = (0.002, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
 
@@ -103,10 +104,10 @@ class Period(Shown):
     predicted_after_shift : PredictedF
         The same as `predicted` under prior shift, the probabilities being moved to `rate`.
     best_threshold : float
-        The threshold with the highest expected F in this period.
+        The threshold with the highest expected F in this period, to about 1 % of its odds.
     loss : float
-        How much expected F the deployed threshold loses against it. Both are computed from the
-        probabilities as they are, without recalibration.
+        How much expected F the deployed threshold loses against it. Both use the recalibrated
+        probabilities where the reference has labels. NaN for measures such as G-mean.
     alarms : tuple of str
         What differs from the reference, in words; empty where nothing does.
     found : Interval or None
@@ -132,47 +133,7 @@ class Period(Shown):
     found: Interval | None = None
 
 
-# Whose probabilities are sketched: rows on both sides of the threshold, and labelled rows
-SELECTED, OTHERS = "selected", "others"
-TP, FP, FN, TN = "true positives", "false positives", "false negatives", "true negatives"
-SIDES = {SELECTED: (TP, FP), OTHERS: (FN, TN)}
-WORDS = {SELECTED: "selected", OTHERS: "other"}
-
-
-class _Rows(dict[str, ProbabilitySketch]):
-    """The probabilities of some rows as sketches, by name; one that is missing is empty."""
-
-    def __missing__(self, name: str) -> ProbabilitySketch:
-        return ProbabilitySketch()
-
-    def add(self, p: Floats, threshold: float, labels: Any = None) -> None:
-        """Add rows; labels are 0, 1 or NaN, or None for rows without labels."""
-        for side, (hit, miss) in SIDES.items():
-            chosen = (p >= threshold) == (side == SELECTED)
-            parts = {side: chosen}
-            if labels is not None:
-                parts |= {hit: chosen & (labels == 1), miss: chosen & (labels == 0)}
-            for name, which in parts.items():
-                if which.any():
-                    self[name] = self[name].update(p[which])
-
-    def __add__(self, other: _Rows) -> _Rows:
-        return _Rows({name: self[name] + other[name] for name in {**self, **other}})
-
-    def counts(self, *names: str) -> list[int]:
-        """Return how many rows some sketches hold."""
-        return [self[name].n for name in names]
-
-    @property
-    def all(self) -> ProbabilitySketch:
-        return self[SELECTED] + self[OTHERS]
-
-    @property
-    def labelled(self) -> _Rows:
-        """The labelled rows alone."""
-        return _Rows({name: self[name] for name in (TP, FP, FN, TN) if name in self})
-
-
+@with_entries_of(predict_f)
 class Monitor:
     """Monitor a deployed threshold, period by period.
 
@@ -186,10 +147,7 @@ class Monitor:
         The labels of the reference rows, 0/1 or booleans. Predictions are then recalibrated, and
         the intervals also cover the calibration error. Without labels the probabilities are assumed
         to be calibrated.
-    beta : float, default=1.0
-        Weight of recall against precision.
-    measure : str, Measure or callable, default="fbeta"
-        The measure to watch.
+    beta, measure : as in `predict_f`
     confidence_level : float, default=0.95
         Confidence level of the intervals.
     false_alarm_rate : float, default=0.05
@@ -221,77 +179,79 @@ class Monitor:
         self.measure = as_measure(measure, beta)
         self.confidence_level = check_strictly_between("confidence_level", confidence_level, why)
         self.false_alarm_rate = check_strictly_between("false_alarm_rate", false_alarm_rate, why)
-        self._rows: dict[str, _Rows] = {}
+        self._classifier: Any = None
+        self._rows: dict[str, Floats] = {}  # the histogram of each period
         self._alarms: dict[str, list[str]] = {}
         self._looks = 0
-        rows = _Rows()
         if labels is None:
-            p = as_probabilities("reference", reference, ndim=1).astype(np.float64)
-            rows.add(p, self.threshold)
+            p, known = as_probabilities("reference", reference, ndim=1), None
         else:
-            p, positive = as_labelled("reference", "labels", reference, labels)
-            rows.add(p, self.threshold, positive)
-        self._refer_to(rows)
+            p, known = as_labelled("reference", "labels", reference, labels)
+        self._refer_to(histograms(p.astype(np.float64), self.threshold, known)[0])
 
-    def _refer_to(self, rows: _Rows) -> None:
+    def _refer_to(self, rows: Floats) -> None:
         """Take rows as the reference, and learn the calibration from those with a label."""
-        if not rows[SELECTED].n:
+        self._reference, self._posterior = rows, None
+        n = int(rows[:, ROWS].sum())
+        if not self._sides(rows)[0][:, ROWS].any():
             raise ValueError(
-                f"threshold must select some of the {rows.all.n:,} reference rows, got "
+                f"threshold must select some of the {n:,} reference rows, got "
                 f"{self.threshold:g}, which is above all their probabilities; pass the deployed "
                 "threshold, on the scale of the probabilities"
             )
-        self._reference, self._posterior = rows, None
-        known = [sizes_of_sketch(rows[name]) for name in (TP, FN, FP, TN)]
-        counts = rows.counts(TP, FN, FP, TN)
-        rate = rows.all.mean_positives / rows.all.n
-        if rows.labelled:
-            p, weight = (np.concatenate(each) for each in zip(*known, strict=True))
-            positive = np.repeat([True, True, False, False], [len(each[0]) for each in known])
-            self._posterior = CalibrationPosterior.fit(p, positive, weight=weight)
-            rate = sum(counts[:2]) / sum(counts)
+        p, size = sizes_of(rows)
+        rate = float(p @ size) / n
+        if rows[:, LABELLED].any():
+            p, size = sizes_of(rows, LABELLED)
+            hits = rows[rows[:, LABELLED] > 0, POSITIVE]
+            positive, weight = np.repeat([True, False], p.size), np.append(hits, size - hits)
+            self._posterior = CalibrationPosterior.fit(np.tile(p, 2), positive, weight=weight)
+            rate = float(hits.sum() / size.sum())
         self.rate = min(max(rate, EDGE), 1.0 - EDGE)  # a rate of 0 or 1 cannot be moved
+
+    def _sides(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Return the bins of the selected rows, and those of the others."""
+        first = int(bins_of(self.threshold)) + 1
+        return rows[first:], rows[:first]
 
     @classmethod
     def of_classifier(
         cls, classifier: Any, X_reference: Any, y_reference: Any = None, **options: Any
     ) -> Monitor:
-        """Return a monitor of a fitted classifier that decides each row by one threshold.
+        """Return a monitor of a fitted binary classifier that decides each row alone.
 
         Parameters
         ----------
         classifier : classifier
-            With `predict_proba` of two classes and a number as `threshold_`: what `freeze` returns.
+            What `freeze` returns, or another one with `predict_proba` and a number as `threshold_`.
+            Without `predict_proba`, the sigmoid of its `decision_function` is monitored at 0.5.
         X_reference : array-like
             Rows at deployment, not used in training.
         y_reference : array-like, optional
-            Their labels; predictions are then recalibrated by them.
+            Their labels; predictions are then recalibrated by them. Needed without `predict_proba`.
         **options : object
             Further options of `Monitor`.
 
         Returns
         -------
         Monitor
-            Pass ``classifier.predict_proba(X)[:, 1]`` of each period to `update`.
+            Its `update` takes the rows X of each period.
         """
+        reference, labels = reference_of(classifier, X_reference, y_reference)
         threshold: Any = getattr(classifier, "threshold_", None)
-        if np.ndim(threshold) or threshold is None or not hasattr(classifier, "predict_proba"):
+        if not hasattr(classifier, "predict_proba"):
+            threshold = 0.5
+        if np.ndim(threshold) or threshold is None:
             raise ValueError(
-                "classifier must have predict_proba and one threshold_, got "
-                f"{type(classifier).__name__}; freeze() returns such a classifier"
+                "classifier must have one threshold_ on its probabilities, got "
+                f"{type(classifier).__name__}; freeze() of ExpectedFClassifier returns such a one"
             )
-        labels = None
-        if y_reference is not None:
-            labels = np.asarray(y_reference) == classifier.classes_[1]
-            if not np.isin(y_reference, classifier.classes_).all():
-                raise ValueError(
-                    f"y_reference must hold the classes {classifier.classes_.tolist()}, got others"
-                )
-        reference = classifier.predict_proba(X_reference)[:, 1]
-        return cls(float(threshold), reference, labels=labels, **options)
+        monitor = cls(float(threshold), reference, labels=labels, **options)
+        monitor._classifier = classifier
+        return monitor
 
     def update(self, p: Any, *, period: Any = None) -> Period:
-        """Add the probabilities of a new period, or more of the last one, and test them.
+        """Add the rows of a new period, or more of the last one, and test them.
 
         Each call is one test of the data, and later tests use lower significance levels, so that
         the false-alarm rate holds. To test many batches once, pass them together, as an iterator.
@@ -299,7 +259,8 @@ class Monitor:
         Parameters
         ----------
         p : array-like of shape (n,), or iterator of such
-            Probabilities of its rows, or batches of them.
+            Probabilities of its rows, or batches of them. A monitor of a classifier also takes the
+            rows X, of shape (n, features).
         period : object, optional
             Its name; by default a new number. The same name as the last one adds rows
             to it.
@@ -309,54 +270,18 @@ class Monitor:
         Period
             The results for this period so far.
         """
-        rows = _Rows()
+        rows = np.zeros((BINS, 5))
         for batch in p if isinstance(p, Iterator) else [p]:
+            if self._classifier is not None and np.ndim(batch) == 2:
+                batch = classifier_scores(self._classifier, batch)
             probability = as_probabilities("p", batch, ndim=1).astype(np.float64)
-            rows.add(probability, self.threshold)
+            rows += histograms(probability, self.threshold)[0]
         return self._take(self._name(period), rows)
 
     def _name(self, period: Any) -> str:
         """Return the name of a period, by default a number that none has."""
         free = (str(i) for i in count(len(self._rows) + 1) if str(i) not in self._rows)
         return next(free) if period is None else str(period)
-
-    @classmethod
-    def of_frame(
-        cls,
-        threshold: float,
-        frame: Any,
-        column: str,
-        *,
-        label: str | None = None,
-        nulls: str = "raise",
-        **options: Any,
-    ) -> Monitor:
-        """Return a monitor whose reference is a column of a data frame.
-
-        Parameters
-        ----------
-        threshold : float
-            Rows with a probability of at least this are selected.
-        frame : frame
-            Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
-            It is read in batches.
-        column : str
-            Its column of probabilities.
-        label : str, optional
-            Its column of labels: 0, 1, and null where a label is not known.
-        nulls : {"raise", "drop"}, default="raise"
-            ``"raise"`` refuses rows without a probability, ``"drop"`` leaves them out.
-        **options : object
-            Further options of `Monitor`.
-
-        Returns
-        -------
-        Monitor
-        """
-        monitor = cls(threshold, [1.0], **options)
-        (rows,) = monitor._read(Table.of(frame, column, None, nulls), label)
-        monitor._refer_to(rows)
-        return monitor
 
     def update_frame(
         self,
@@ -404,9 +329,7 @@ class Monitor:
         >>> [(each.name, each.n) for each in monitor.update_frame(frame, "p", time="day")]
         [('1', 2), ('2', 1)]
         """
-        if every is not None and time is None:
-            raise ValueError("every needs time, the column of times to round down")
-        if time is not None and every is not None:
+        if every is not None:
             frame = _rounded_down(frame, time, every)
         table = Table.of(frame, column, time, nulls)
         if table.segments > MOST_PERIODS:
@@ -418,13 +341,45 @@ class Monitor:
         if time is None:
             return [self._take(self._name(period), found[0])]
         keys = [key[0] for key in table.python_keys()]
-        names = _names(keys)
-        return [
-            self._take(names[i], found[i]) for i in sorted(range(len(keys)), key=keys.__getitem__)
-        ]
+        names = [str(key) for key in keys]
+        if all(name.endswith(MIDNIGHT) for name in names):
+            names = [name.removesuffix(MIDNIGHT) for name in names]
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        return [self._take(names[i], found[i]) for i in order]
 
-    def _read(self, table: Table, label: str | None) -> list[_Rows]:
-        """Read a frame once; return the rows of each segment."""
+    @classmethod
+    @with_entries_of(update_frame)
+    def of_frame(
+        cls,
+        threshold: float,
+        frame: Any,
+        column: str,
+        *,
+        label: str | None = None,
+        nulls: str = "raise",
+        **options: Any,
+    ) -> Monitor:
+        """Return a monitor whose reference is a column of a data frame.
+
+        Parameters
+        ----------
+        threshold : float
+            Rows with a probability of at least this are selected.
+        frame, column, label, nulls : as in `update_frame`
+        **options : object
+            Further options of `Monitor`.
+
+        Returns
+        -------
+        Monitor
+        """
+        monitor = cls(threshold, [1.0], **options)
+        (rows,) = monitor._read(Table.of(frame, column, None, nulls), label)
+        monitor._refer_to(rows)
+        return monitor
+
+    def _read(self, table: Table, label: str | None) -> Floats:
+        """Read a frame once; return the histogram of each segment."""
         columns = {P: table.p(table.columns[0])}
         if table.number is not None:
             columns[SEGMENT] = nw.col(table.number)
@@ -435,67 +390,93 @@ class Monitor:
             columns[LABEL] = number(label)
         frame = table.frame.select(*(each.alias(name) for name, each in columns.items()))
 
-        def read() -> list[_Rows]:
-            rows = [_Rows() for _ in range(table.segments)]
+        def read() -> Floats:
+            found = np.zeros((table.segments, BINS, 5))
             for arrays in column_batches(frame, list(columns)):
-                self._sort_in(rows, dict(zip(columns, arrays, strict=True)), label)
-            if not all(rows):
+                batch: dict[str, Any] = dict(zip(columns, arrays, strict=True))
+                p, labels, which = batch[P], batch.get(LABEL), batch.get(SEGMENT, np.zeros(1))
+                if not (p.min(initial=1.0) >= 0.0 and p.max(initial=0.0) <= 1.0):
+                    raise NotAProbability
+                if which.min(initial=0) < 0:
+                    raise ValueError(
+                        "the column of times must have a value in every row, got null or NaN"
+                    )
+                if labels is not None:
+                    bad = labels[~(np.isnan(labels) | (labels == 0) | (labels == 1))]
+                    if bad.size:
+                        raise ValueError(
+                            f"column {label!r} must hold 0, 1, or nothing where a label is not "
+                            f"known, got {bad[0]:g}"
+                        )
+                period = which.astype(np.int64)
+                found += histograms(p, self.threshold, labels, period, table.segments)
+            if not found[:, :, ROWS].any(axis=1).all():
                 raise NotAProbability
-            return rows
+            return found
 
         return refusing(table, 0, read)
 
-    def _sort_in(self, rows: list[_Rows], batch: dict[str, Any], label: str | None) -> None:
-        """Add a batch to the rows of its segments."""
-        p, labels = batch[P], batch.get(LABEL)
-        which = batch.get(SEGMENT, np.zeros(p.size)).astype(np.int64)
-        if not (p.min(initial=1.0) >= 0.0 and p.max(initial=0.0) <= 1.0):
-            raise NotAProbability
-        if labels is not None and (bad := ~np.isnan(labels) & (labels != 0) & (labels != 1)).any():
-            raise ValueError(
-                f"column {label!r} must hold 0, 1, or nothing where a label is not known, got "
-                f"{labels[bad][0]:g}"
-            )
-        if which.min(initial=0) < 0:
-            raise ValueError("the column of times must have a value in every row, got null or NaN")
-        parted = Segments.of_numbers(which, len(rows))
-        p, labels = parted.sorted(p), None if labels is None else parted.sorted(labels)
-        for each, part in zip(rows, parted.slices(), strict=True):
-            each.add(p[part], self.threshold, None if labels is None else labels[part])
-
-    def _take(self, name: str, rows: _Rows) -> Period:
+    def _take(self, name: str, rows: Floats) -> Period:
         """Add rows to a period and test them; return its results."""
-        if not rows:
+        if not rows.any():
             raise ValueError(f"period {name!r} must have rows, got none")
-        _check_labels(name, self._rows.get(name, _Rows()) + rows)
+        self._check_labels(name, self._rows.get(name, 0.0) + rows)
         self._look(name, rows)
         return self[name]
 
-    def _look(self, name: str, rows: _Rows) -> None:
+    def _check_labels(self, name: str, rows: Floats) -> None:
+        """Refuse more labels than there are rows."""
+        for which, part in zip(("selected", "other"), self._sides(rows), strict=True):
+            there, known = part[:, [ROWS, LABELLED]].sum(axis=0)
+            if known > there:
+                raise ValueError(
+                    f"labels must be of rows of period {name!r}, each labelled once: it has "
+                    f"{there:,.0f} {which} rows, got {known:,.0f} labels of such rows"
+                )
+
+    def _look(self, name: str, rows: Floats) -> None:
         """Add rows to a period; raise the alarms of one look at them and one at their labels."""
-        new = rows.all.n > 0
+        new = rows[:, ROWS].any()
         if new and name in self._rows and name != next(reversed(self._rows)):
             raise ValueError(
                 f"period {name!r} has ended: rows can be added to the last period, "
                 f"{next(reversed(self._rows))!r}, or to a new one"
             )
-        self._rows[name] = self._rows.get(name, _Rows()) + rows
+        self._rows[name] = self._rows.get(name, 0.0) + rows
         periods = list(self._rows.values())[: list(self._rows).index(name) + 1]
-        windows = [sum(periods[-size:], start=_Rows()) for size in WINDOWS if size <= len(periods)]
+        windows = [np.sum(periods[-size:], axis=0) for size in WINDOWS if size <= len(periods)]
         if new:
             self._raise(name, [test for each in windows for test in self._changes(each)])
-        if rows.labelled:
-            pairs = [(each[hit], each[miss]) for each in windows for hit, miss in SIDES.values()]
-            tails = [_tail(*pair, self._posterior) for pair in pairs]
-            self._raise(name, [("labels against probabilities", tail) for tail in tails])
+        if rows[:, LABELLED].any():
+            sides = [side for each in windows for side in self._sides(each)]
+            self._raise(name, [("labels against probabilities", self._tail(s)) for s in sides])
 
-    def _changes(self, rows: _Rows) -> list[tuple[str, float]]:
-        """Return the tests of rows against the reference, and their p-values."""
-        counts, before = rows.counts(SELECTED, OTHERS), self._reference.counts(SELECTED, OTHERS)
+    def _changes(self, rows: Floats) -> list[tuple[str, float]]:
+        """Return the tests of rows against the reference, and their p-values.
+
+        The smallest of those of the rows above quantiles of all rows together counts for all.
+        """
+        both = np.stack([rows[:, ROWS], self._reference[:, ROWS]])
+        above = both[:, ::-1].cumsum(axis=1)  # by falling probability
+        n, pooled = above[:, -1:], above.sum(axis=0)
+        cuts = np.unique(np.searchsorted(pooled, np.multiply(SHARES, n.sum())))
+        tails = _fisher(above[:, cuts[pooled[cuts] < n.sum()]], n)
+        selected = [self._sides(each)[0][:, ROWS].sum() for each in (rows, self._reference)]
         return [
-            ("share of selected rows", _fisher(counts[0], sum(counts), before[0], sum(before))),
-            ("distribution of probabilities", _shares_above(rows.all, self._reference.all)),
+            ("share of selected rows", float(_fisher(np.array(selected), n[:, 0]))),
+            ("distribution of probabilities", min([1.0, *(tails.size * tails)])),
         ]
+
+    def _tail(self, rows: Floats) -> float:
+        """Return the two-sided p-value of the number of positives among labelled rows."""
+        sizes, found = sizes_of(rows, LABELLED), rows[:, POSITIVE].sum()
+        if not sizes[0].size:
+            return 1.0
+        if self._posterior is not None:
+            return min(1.0, 2.0 * min(self._posterior.tails(sizes, found)))
+        values, mass = count_distribution(sizes)
+        sides = values <= found, values >= found
+        return min(1.0, 2.0 * min(float(mass[side].sum()) for side in sides))
 
     def _raise(self, name: str, tests: list[tuple[str, float]]) -> None:
         """Count a look, and raise an alarm for each of its tests that fails at its level."""
@@ -526,10 +507,10 @@ class Monitor:
         name = str(period)
         if name not in self._rows:
             raise ValueError(f"period must be one of those seen, got {period!r}")
-        rows = _Rows()
         probability, positive = as_labelled("p", "labels", p, labels)
-        rows.add(probability, self.threshold, positive)
-        return self._take(name, rows.labelled)
+        rows = histograms(probability, self.threshold, positive)[0]
+        rows[:, :LABELLED] = 0.0  # the rows themselves are there already
+        return self._take(name, rows)
 
     @property
     def periods(self) -> list[Period]:
@@ -559,51 +540,60 @@ class Monitor:
             )
         merged = copy(self)
         merged._rows, merged._alarms, merged._looks = {}, {}, 0
-        none = _Rows()
         for name in dict.fromkeys([*self._rows, *other._rows]):
-            merged._look(name, self._rows.get(name, none) + other._rows.get(name, none))
+            parts = [each._rows[name] for each in (self, other) if name in each._rows]
+            merged._look(name, np.sum(parts, axis=0))
         return merged
 
-    def _described(self, name: str, rows: _Rows, alarms: Sequence[str]) -> Period:
+    def _described(self, name: str, rows: Floats, alarms: Sequence[str]) -> Period:
         """Put together what is known of some rows."""
-        chosen, others = sizes_of_sketch(rows[SELECTED]), sizes_of_sketch(rows[OTHERS])
-        values, counts = (np.concatenate(each) for each in zip(chosen, others, strict=True))
-        posterior, measured = self._posterior, (self.measure, 0.0, self.confidence_level)
-        plain = predicted = predicted_from_sizes(chosen, others, None, *measured)
-        known = values if posterior is None else posterior.transform(values)
-        rate = most_likely_rate(known, counts, self.rate, self.confidence_level)
-        factor = float(odds_factor(self.rate, rate.value))
-        if posterior is None:
-            inside, outside = ((move_odds(p, factor), size) for p, size in (chosen, others))
-            after = predicted_from_sizes(inside, outside, None, *measured)
-        else:  # recalibrated first, and then moved
-            predicted = predicted_from_sizes(chosen, others, posterior, *measured)
-            after = predicted_from_sizes(chosen, others, posterior.moved(factor), *measured)
-        best, loss = np.nan, np.nan
-        with suppress(ValueError):  # a sketch cannot decide every measure
-            decision = rows.all.decide(measure=self.measure)
-            best, loss = decision.threshold, max(0.0, decision.expected - plain.f.value)
+        posterior, measure, level = self._posterior, self.measure, self.confidence_level
+        p, size = sizes_of(rows)
+        values = p if posterior is None else posterior.transform(p)
+        rate = most_likely_rate(values, size, self.rate, level)
+        sides = self._sides(rows)
+        inside, outside = map(sizes_of, sides)
+        predicted, after = (
+            predicted_from_sizes(inside, outside, posterior, measure, level, factor=factor)
+            for factor in (1.0, float(odds_factor(self.rate, rate.value)))
+        )
         found = None
-        if rows.labelled:
-            outcomes = rows.counts(TP, FP, FN, TN)
-            truth, guess = (np.repeat(each, outcomes) for each in ([1, 0, 1, 0], [1, 1, 0, 0]))
-            level = self.confidence_level
-            found = f_interval(truth, guess, measure=self.measure, confidence_level=level)
+        if rows[:, LABELLED].any():
+            (t, k), (r, m) = (side[:, [POSITIVE, LABELLED]].sum(axis=0) for side in sides)
+            counts = np.array([t, k, t + r, k + m])
+            found = interval_of_counts(counts, measure, 0.0, (1.0 - level) / 2.0)
+        best, loss = self._best(p, values, size)
         return Period(
             name=name,
-            n=rows.all.n,
-            selected=rows[SELECTED].n,
+            n=predicted.n,
+            selected=predicted.selected,
             predicted=predicted,
             rate=rate,
             predicted_after_shift=after,
-            best_threshold=float(best),
-            loss=float(loss),
+            best_threshold=best,
+            loss=loss,
             alarms=tuple(alarms),
             found=found,
         )
 
+    def _best(self, p: Floats, values: Floats, size: Any) -> tuple[float, float]:
+        """Return the best threshold on p, and how much more expected F it has than the deployed.
+
+        `values` are the probabilities of the bins, recalibrated.
+        """
+        values = np.maximum.accumulate(values)[::-1]  # no better row is left out
+        groups, deployed = Groups.of_values(values, size[::-1]), p[::-1] >= self.threshold
+        with suppress(ValueError):  # of measures that cannot be decided in groups
+            search = refine.search(groups, Problem.of(1.0, self.measure, 0.0, "together"))
+            best = search.optimum
+            worth = value_of_sets(groups[deployed], groups[~deployed], search.problem).mean
+            above = np.cumsum(groups.count) <= best.k
+            threshold = float(p[::-1][above].min()) if best.k else np.inf
+            return threshold, max(0.0, best.f - worth)
+        return np.nan, np.nan
+
     def save(self, path: str | Path) -> None:
-        """Write the monitor to a JSON file: numbers and sketches, no code.
+        """Write the monitor to a JSON file: numbers and histograms, no code.
 
         Parameters
         ----------
@@ -611,7 +601,7 @@ class Monitor:
             The file; it is written completely or not at all.
         """
         periods = [
-            {"name": name, "alarms": self._alarms[name], "rows": _packed(rows)}
+            {"name": name, "alarms": self._alarms[name], "rows": as_data(rows)}
             for name, rows in self._rows.items()
         ]
         data = {**self._settings(), "looks": self._looks, "periods": periods}
@@ -624,23 +614,27 @@ class Monitor:
             "measure": measure_as_data(self.measure),
             "confidence_level": self.confidence_level,
             "false_alarm_rate": self.false_alarm_rate,
-            "reference": _packed(self._reference),
+            "reference": as_data(self._reference),
         }
 
     @classmethod
-    def load(cls, path: str | Path) -> Monitor:
+    def load(cls, path: str | Path, classifier: Any = None) -> Monitor:
         """Read a monitor that `save` wrote.
 
         Parameters
         ----------
         path : str or Path
             The file.
+        classifier : classifier, optional
+            The classifier, if `update` shall take rows X again; it is not in the file.
 
         Returns
         -------
         Monitor
         """
-        return saved.from_file(Path(path), "monitor", cls._of_data)
+        monitor = saved.from_file(Path(path), "monitor", cls._of_data)
+        monitor._classifier = classifier
+        return monitor
 
     @classmethod
     def _of_data(cls, data: dict[str, Any]) -> Monitor:
@@ -648,98 +642,32 @@ class Monitor:
         options = {key: data[key] for key in ("confidence_level", "false_alarm_rate")}
         found = cls(data["threshold"], [1.0], measure=measure_of_data(data["measure"]), **options)
         found._looks = check_whole("looks", data["looks"])
-        found._refer_to(_unpacked(data["reference"]))
+        found._refer_to(of_data(data["reference"]))
         for period in data["periods"]:
             if (name := str(period["name"])) in found._rows:
                 raise ValueError(f"two periods are called {name!r}")
-            found._rows[name] = _unpacked(period["rows"])
-            _check_labels(name, found._rows[name])
+            found._rows[name] = of_data(period["rows"])
+            found._check_labels(name, found._rows[name])
             found._alarms[name] = [str(each) for each in period["alarms"]]
         return found
 
 
-def _check_labels(name: str, rows: _Rows) -> None:
-    """Refuse more labels than there are rows."""
-    for side, (hit, miss) in SIDES.items():
-        known, there = sum(rows.counts(hit, miss)), rows[side].n
-        if known > there:
-            raise ValueError(
-                f"labels must be of rows of period {name!r}, each labelled once: it has "
-                f"{there:,} {WORDS[side]} rows, got {known:,} labels of such rows"
-            )
+def _fisher(above: Floats, of: Floats) -> Floats:
+    """Return the p-values of Fisher's exact test that two shares are equal, two-sided."""
+    both = hypergeom(of.sum(axis=0), above.sum(axis=0), of[0])
+    smaller = np.minimum(both.cdf(above[0]), both.sf(above[0] - 1.0))
+    return np.asarray(np.minimum(1.0, 2.0 * smaller))
 
 
-def _fisher(few: float, of: float, reference: float, of_reference: float) -> float:
-    """Return the p-value of Fisher's exact test that both shares are equal, two-sided."""
-    both = hypergeom(of + of_reference, few + reference, of)
-    return min(1.0, 2.0 * float(min(both.cdf(few), both.sf(few - 1))))
-
-
-def _tail(
-    positives: ProbabilitySketch,
-    negatives: ProbabilitySketch,
-    posterior: CalibrationPosterior | None,
-) -> float:
-    """Return the two-sided p-value of a number of positives, labels having probabilities p."""
-    found, rows = positives.n, positives + negatives
-    if rows.n == 0:
-        return 1.0
-    if posterior is not None:
-        return min(1.0, 2.0 * min(posterior.tails(*sizes_of_sketch(rows), found)))
-    values, mass = count_distribution(*sizes_of_sketch(rows))
-    sides = values <= found, values >= found
-    return min(1.0, 2.0 * min(float(mass[side].sum()) for side in sides))
-
-
-def _shares_above(one: ProbabilitySketch, other: ProbabilitySketch) -> float:
-    """Return the p-value of the tests that equal shares of two sets of rows are above quantiles."""
-    groups = [groups_of_sketch(each) for each in (one, other)]
-    place = -np.unique(-np.concatenate([each.centre for each in groups]))  # falling
-    above = [
-        np.cumsum(np.bincount(np.searchsorted(-place, -g.centre), g.count, place.size))
-        for g in groups
-    ]
-    (n, m), pooled = (each[-1] for each in above), above[0] + above[1]
-    cuts = np.unique(np.searchsorted(pooled, np.multiply(SHARES, n + m)))
-    tails = [_fisher(above[0][i], n, above[1][i], m) for i in cuts[cuts < place.size - 1]]
-    return min([1.0, *(len(tails) * tail for tail in tails)])
-
-
-def _packed(rows: _Rows) -> dict[str, str]:
-    """Return rows as what JSON can hold."""
-    return {name: base64.b64encode(each.to_bytes()).decode() for name, each in rows.items()}
-
-
-def _unpacked(state: dict[str, str]) -> _Rows:
-    """Return rows from what JSON holds."""
-    if not set(state) <= {SELECTED, OTHERS, TP, FP, FN, TN}:
-        raise ValueError(f"no part of a period is called {sorted(state)[0]!r}")
-    rows = _Rows(
-        {name: ProbabilitySketch.from_bytes(base64.b64decode(each)) for name, each in state.items()}
-    )
-    if rows.all.n == 0:
-        raise ValueError("periods must have rows")
-    return rows
-
-
-def _rounded_down(frame: Any, time: str, every: str) -> Any:
+def _rounded_down(frame: Any, time: str | None, every: str) -> Any:
     """Return a frame with the times of a column rounded down; text is read as times."""
+    if time is None:
+        raise ValueError("every needs time, the column of times to round down")
     rows = nw.from_native(frame)
-    kind = rows.collect_schema().get(time)
-    if kind is None:
-        raise ValueError(
-            f"the frame has no column {time!r}; it has {rows.collect_schema().names()}"
-        )
-    column = nw.col(time).str.to_datetime() if kind == nw.String else nw.col(time)
-    if not (kind == nw.String or kind.is_temporal()):
+    check_columns(rows, (), (), [time])
+    kind, column = rows.collect_schema()[time], nw.col(time)
+    if kind == nw.String:
+        column = column.str.to_datetime()
+    elif not kind.is_temporal():
         raise ValueError(f"every needs a column of dates or times, got {time!r} of type {kind}")
     return rows.with_columns(column.dt.truncate(every).alias(time)).to_native()
-
-
-def _names(keys: Sequence[Any]) -> list[str]:
-    """Return the names of periods; times are dates where each is at midnight."""
-    names = [str(key) for key in keys]
-    midnight = " 00:00:00"
-    if all(name.endswith(midnight) for name in names):
-        return [name.removesuffix(midnight) for name in names]
-    return names

@@ -17,25 +17,32 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit
 
-from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
+    as_classes,
     as_labels,
     as_probabilities,
     check_strictly_between,
     check_unit_interval,
+    check_zero_division,
+    which_are,
 )
 from argmaxf.expected.count_distribution import Spectrum
 from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
+from argmaxf.expected.values import expected_f
 from argmaxf.measures import Interval, Measure, MeasureLike, as_measure
+from argmaxf.monitoring.histogram import Sizes, binned
 from argmaxf.monitoring.recalibration import DRAWS, CalibrationPosterior
+from argmaxf.prior import move_odds
 
-EXACT_ITEMS = 4096  # more probabilities are put into the groups of a sketch first
+EXACT_ITEMS = 4096  # more probabilities are put into bins first
 MOST_COUNTS = 400  # of true positives and of missed ones; more are taken together in neighbours
 
-Sizes = tuple[Floats, Ints]  # probabilities, and how many rows have each
+Counts = tuple[Floats, Floats, Floats]  # true and missed positives, and how probable each pair is
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +78,56 @@ class PredictedF(Shown):
     selected: int
     n: int
 
+    @classmethod
+    def of_classifier(
+        cls,
+        classifier: Any,
+        X: Any,
+        X_reference: Any = None,
+        y_reference: Any = None,
+        **options: Any,
+    ) -> PredictedF:
+        """Predict the F that a fitted binary classifier has on rows without labels.
 
+        Parameters
+        ----------
+        classifier : classifier
+            Fitted, of this package or of scikit-learn, frozen or not. Without `predict_proba` its
+            `decision_function` is calibrated by the reference.
+        X : array-like
+            The rows, without labels.
+        X_reference : array-like, optional
+            Labelled rows the classifier was not trained on. They recalibrate its probabilities, and
+            the intervals then also cover the calibration error.
+        y_reference : array-like, optional
+            Their labels.
+        **options : object
+            `measure`, `beta`, `zero_division` and `confidence_level`, as in `predict_f`.
+
+        Returns
+        -------
+        PredictedF
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X, y = make_classification(4000, weights=[0.9], random_state=0)
+        >>> model = LogisticRegression().fit(X[:1000], y[:1000])
+        >>> labelled = X[1000:2000], y[1000:2000]
+        >>> predicted = PredictedF.of_classifier(model, X[2000:], *labelled)
+        >>> print(f"recall {predicted.recall.value:.2f}")
+        recall 0.57
+        """
+        p = classifier_scores(classifier, X)
+        calibration: Any = None
+        if y_reference is not None or not hasattr(classifier, "predict_proba"):
+            calibration = reference_of(classifier, X_reference, y_reference)
+        selected = which_are(np.asarray(classifier.predict(X)), classifier.classes_[1])
+        return predict_f(p, selected, calibration=calibration, **options)
+
+
+@with_entries_of(expected_f)
 def predict_f(
     p: ArrayLike,
     selected: ArrayLike | None = None,
@@ -86,7 +142,8 @@ def predict_f(
     """Predict the F of a decision on rows without labels, with an interval.
 
     If the relation between scores and labels has changed since training, the prediction is wrong,
-    and no method can detect this without labels: label some rows (`plan_labels`).
+    and no method can detect this without labels: label some rows (`plan_labels`). For a fitted
+    classifier use `PredictedF.of_classifier`.
 
     Parameters
     ----------
@@ -101,10 +158,7 @@ def predict_f(
         probabilities, and the interval then also covers the calibration error. Without them the
         probabilities are assumed to be calibrated, and the interval covers the randomness of the
         labels only.
-    beta : float, default=1.0
-        Weight of recall against precision.
-    measure : str, Measure or callable, default="fbeta"
-        The measure to predict.
+    beta, measure : as in `expected_f`
     zero_division : float, default=0.0
         Value of 0/0, also for precision and recall.
     confidence_level : float, default=0.95
@@ -127,11 +181,20 @@ def predict_f(
     """
     probability = as_probabilities("p", p, ndim=1).astype(np.float64)
     chosen = _chosen(probability, selected, threshold)
-    goal = as_measure(measure, beta)
+    posterior = None
+    if calibration is not None:
+        if not hasattr(calibration, "__len__") or len(calibration) != 2:
+            raise ValueError("calibration must be a tuple of probabilities and labels")
+        known, positive = as_labelled("calibration[0]", "calibration[1]", *calibration)
+        posterior = CalibrationPosterior.fit(known, positive)
+    exact = probability.size <= EXACT_ITEMS and posterior is None
+    inside, outside = (
+        np.unique(each, return_counts=True) if exact else binned(each)
+        for each in (probability[chosen], probability[~chosen])
+    )
     level = check_strictly_between("confidence_level", confidence_level, "no interval is certain")
-    posterior = None if calibration is None else _learned(calibration)
-    inside, outside = (_sizes(side) for side in (probability[chosen], probability[~chosen]))
-    return predicted_from_sizes(inside, outside, posterior, goal, zero_division, level)
+    zero = check_zero_division(zero_division)
+    return predicted_from_sizes(inside, outside, posterior, as_measure(measure, beta), level, zero)
 
 
 def predicted_from_sizes(
@@ -139,13 +202,35 @@ def predicted_from_sizes(
     outside: Sizes,
     posterior: CalibrationPosterior | None,
     measure: Measure,
-    zero_division: float,
     level: float,
+    zero_division: float = 0.0,
+    factor: float = 1.0,
 ) -> PredictedF:
-    """Predict from probabilities and how many rows have each, of selected rows and of others."""
-    k = int(np.sum(inside[1]))
-    n = k + int(np.sum(outside[1]))
-    t, r, weight = _counts(inside, outside, posterior)
+    """Predict from probabilities and how many rows have each, of selected rows and of others.
+
+    `factor` multiplies the odds of all rows, once they are recalibrated.
+    """
+    if posterior is not None:
+        rng, moved = np.random.default_rng(0), posterior.moved(factor)
+        theta = moved.draw(DRAWS, rng)
+        t, r = (moved.positives(theta, side, rng) for side in (inside, outside))
+        counts = t, r, np.full(DRAWS, 1.0 / DRAWS)
+    else:
+        sides = [(move_odds(p, factor), size) for p, size in (inside, outside)]
+        (hits, some), (missed, others) = (_few(*count_distribution(side)) for side in sides)
+        t, r = np.meshgrid(hits, missed, indexing="ij")
+        counts = t.ravel(), r.ravel(), np.outer(some, others).ravel()
+    k = int(inside[1].sum())
+    return predicted_from_counts(
+        counts, k, k + int(outside[1].sum()), measure, level, zero_division
+    )
+
+
+def predicted_from_counts(
+    counts: Counts, k: int, n: int, measure: Measure, level: float, zero_division: float
+) -> PredictedF:
+    """Predict from the distribution of true positives and missed ones, k of n rows selected."""
+    t, r, weight = counts
     f = measure.value(t, k, t + r, n, zero_division=zero_division)
     precision = np.full(t.size, zero_division) if k == 0 else t / k
     recall = np.where(t + r > 0, t / np.maximum(t + r, 1.0), zero_division)
@@ -153,23 +238,9 @@ def predicted_from_sizes(
     return PredictedF(*intervals, selected=k, n=n)  # type: ignore[arg-type, misc]
 
 
-def _counts(
-    inside: Sizes, outside: Sizes, posterior: CalibrationPosterior | None
-) -> tuple[Floats, Floats, Floats]:
-    """Return true positives and missed positives, with the probability of each pair of them."""
-    if posterior is not None:
-        rng = np.random.default_rng(0)
-        theta = posterior.draw(DRAWS, rng)
-        t, r = (posterior.positives(theta, *side, rng) for side in (inside, outside))
-        return t, r, np.full(DRAWS, 1.0 / DRAWS)
-    (hits, some), (missed, others) = (_few(*count_distribution(*s)) for s in (inside, outside))
-    t, r = np.meshgrid(hits, missed, indexing="ij")
-    return t.ravel(), r.ravel(), np.outer(some, others).ravel()
-
-
-def count_distribution(p: Floats, size: Ints) -> tuple[Floats, Floats]:
+def count_distribution(sizes: Sizes) -> tuple[Floats, Floats]:
     """Return numbers of positives among independent labels, and the probability of each."""
-    found = Spectrum.of(Groups.of_values(p, size), float(np.sum(size)))
+    found = Spectrum.of(Groups.of_values(*sizes), float(sizes[1].sum()))
     return found.window, found.mass / found.mass.sum()
 
 
@@ -182,55 +253,6 @@ def _few(values: Floats, mass: Floats) -> tuple[Floats, Floats]:
     return np.add.reduceat(values * mass, first) / np.maximum(total, 1e-300), total
 
 
-def _chosen(p: Floats, selected: ArrayLike | None, threshold: float | None) -> Bools:
-    """Return which rows are selected."""
-    if selected is None and threshold is not None:
-        if threshold != np.inf:  # the threshold of a decision that selects nothing
-            check_unit_interval("threshold", threshold)
-        return np.asarray(p >= threshold)
-    if selected is None or threshold is not None:
-        raise ValueError("pass either selected or threshold, got both or neither")
-    chosen = as_labels("selected", selected)
-    if chosen.shape != p.shape:
-        raise ValueError(
-            f"selected must have one entry for each of {p.size} rows, got {chosen.shape}"
-        )
-    return chosen
-
-
-def _learned(calibration: Any) -> CalibrationPosterior:
-    """Learn the calibration from a tuple of probabilities and labels."""
-    if not hasattr(calibration, "__len__") or len(calibration) != 2:
-        raise ValueError("calibration must be a tuple of probabilities and labels")
-    p, positive = as_labelled("calibration[0]", "calibration[1]", *calibration)
-    return CalibrationPosterior.fit(p, positive)
-
-
-def as_labelled(name: str, of_labels: str, p: Any, labels: Any) -> tuple[Floats, Bools]:
-    """Check probabilities and a label for each of them."""
-    probability = as_probabilities(name, p, ndim=1).astype(np.float64)
-    positive = as_labels(of_labels, labels)
-    if positive.shape != probability.shape:
-        raise ValueError(
-            f"{of_labels} must hold one label for each of {probability.size} rows, got shape "
-            f"{positive.shape}"
-        )
-    return probability, positive
-
-
-def _sizes(p: Floats) -> Sizes:
-    """Return the probabilities that rows have, and how many have each."""
-    if p.size > EXACT_ITEMS:
-        return sizes_of_sketch(ProbabilitySketch.from_array(p))
-    return np.unique(p, return_counts=True)
-
-
-def sizes_of_sketch(sketch: ProbabilitySketch) -> Sizes:
-    """Return the mean probability of each group of a sketch and its number of rows."""
-    groups = groups_of_sketch(sketch)
-    return groups.mass / groups.count, groups.count.astype(np.int64)
-
-
 def _interval(value: Floats, weight: Floats, level: float) -> Interval:
     """Return the mean and the quantiles of a distribution."""
     order = np.argsort(value)
@@ -239,3 +261,57 @@ def _interval(value: Floats, weight: Floats, level: float) -> Interval:
     ends = np.searchsorted(below, [tail, 1.0 - tail - 1e-12])
     low, high = value[order[np.minimum(ends, order.size - 1)]]
     return Interval(float(low), float(value @ weight), float(high))
+
+
+def _chosen(p: Floats, selected: ArrayLike | None, threshold: float | None) -> Bools:
+    """Return which rows are selected."""
+    if (selected is None) == (threshold is None):
+        raise ValueError("pass either selected or threshold, got both or neither")
+    if threshold is None:
+        return one_each("selected", selected, p.size)
+    if threshold != np.inf:  # the threshold of a decision that selects nothing
+        check_unit_interval("threshold", threshold)
+    return np.asarray(p >= threshold)
+
+
+def one_each(name: str, labels: Any, n: int) -> Bools:
+    """Check that there is one label for each of n rows."""
+    found = as_labels(name, labels)
+    if found.shape != (n,):
+        raise ValueError(f"{name} must have one entry for each of {n} rows, got {found.shape}")
+    return found
+
+
+def as_labelled(name: str, of_labels: str, p: Any, labels: Any) -> tuple[Floats, Bools]:
+    """Check probabilities and a label for each of them."""
+    probability = as_probabilities(name, p, ndim=1).astype(np.float64)
+    return probability, one_each(of_labels, labels, probability.size)
+
+
+def classifier_scores(classifier: Any, X: Any) -> Floats:
+    """Return the probabilities of a binary classifier, or the sigmoid of its margins."""
+    classes: Any = getattr(classifier, "classes_", None)
+    if np.shape(classes) != (2,):
+        raise ValueError(
+            f"classifier must be fitted to two classes, got {type(classifier).__name__} with "
+            f"classes_ {classes}"
+        )
+    if hasattr(classifier, "predict_proba"):
+        return np.asarray(classifier.predict_proba(X)[:, 1], np.float64)
+    return np.asarray(expit(classifier.decision_function(X)), np.float64)
+
+
+def reference_of(classifier: Any, X: Any, y: Any) -> tuple[Floats, Bools | None]:
+    """Return the scores of reference rows, and which of them are positive if there are labels."""
+    if y is None and not hasattr(classifier, "predict_proba"):
+        raise ValueError(
+            "y_reference is needed, labels of the reference rows: "
+            f"{type(classifier).__name__} has no predict_proba"
+        )
+    scores, classes = classifier_scores(classifier, X), np.asarray(classifier.classes_)
+    if y is None:
+        return scores, None
+    labels = as_classes("y_reference", y)
+    if not np.isin(labels, classes).all():
+        raise ValueError(f"y_reference must hold the classes {classes.tolist()}, got others")
+    return scores, which_are(labels, classes[1])

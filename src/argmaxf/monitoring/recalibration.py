@@ -31,6 +31,7 @@ from scipy.stats import binom
 from scipy.stats import t as student
 
 from argmaxf._base.arrays import Bools, Floats
+from argmaxf.monitoring.histogram import CLOSEST_TO_CERTAIN, Sizes, binned, log_odds
 
 C_SCALE = 2.0  # prior standard deviation of c
 # Prior standard deviations that are tried, and the probability of each before any label
@@ -42,10 +43,9 @@ SCALES = {
 KNOTS = 4  # of each side
 LEAST_WEIGHT = 1e-3  # of a component of the mixture
 TAIL_DEGREES = 30.0  # degrees of freedom of the t distribution
-CLOSEST_TO_CERTAIN = 1e-12  # p = 0 and p = 1 are moved here: a label may contradict them
-BINS = 400  # of log-odds; rows of a bin share their probability where they are summed up
 DEVIATIONS = (1.0, 0.5, 0.5)  # scales above these let the labels contradict p: slopes, step, bends
 CONTRADICTED = 2.0  # how much more probable than before the labels must make such scales
+PER_UNIT = 16  # bins of log-odds where draws are summed up
 STEPS, TOLERANCE = 100, 1e-9
 DRAWS = 4_000  # from the posterior
 
@@ -140,25 +140,22 @@ class CalibrationPosterior(NamedTuple):
         return drawn
 
     def positives(
-        self, theta: Floats, p: Floats, count: Any, rng: np.random.Generator, selected: Any = False
+        self, theta: Floats, sizes: Sizes, rng: np.random.Generator, selected: Any = False
     ) -> Any:
-        """Draw how many of some rows are positive, one number for each draw of the calibration.
-
-        `count` says how many rows have each probability; 1 stands for one of each.
-        """
-        if p.size == 0:
+        """Draw how many of some rows are positive, one number for each draw of the calibration."""
+        if sizes[0].size == 0:
             return np.zeros(len(theta))
-        mean, trials = self._binomial(theta, p, count, selected)
+        mean, trials = self._binomial(theta, sizes, selected)
         return rng.binomial(trials.astype(np.int64), np.clip(mean / trials, 0.0, 1.0))
 
-    def tails(self, p: Floats, count: Any, found: int) -> tuple[float, float]:
+    def tails(self, sizes: Sizes, found: float) -> tuple[float, float]:
         """Return the probabilities of at most and of at least so many positives among rows.
 
         The rate of positives has Student's t distribution on the scale of log-odds.
         """
         theta = np.vstack([self.weights @ self.modes, self.draw(DRAWS, np.random.default_rng(0))])
-        mean, trials = self._binomial(theta, p, count, False)
-        size = np.sum(count)
+        mean, trials = self._binomial(theta, sizes, False)
+        size = np.sum(sizes[1])
         rate = log_odds(mean / size)
         place = np.linspace(-15.0, 15.0, 601)
         weight = student.pdf(place, TAIL_DEGREES)
@@ -174,20 +171,13 @@ class CalibrationPosterior(NamedTuple):
         found: Floats = expit(_factors(theta) @ _features(p, side, self.knots))
         return found
 
-    def _binomial(
-        self, theta: Floats, p: Floats, count: Any, selected: Any
-    ) -> tuple[Floats, Floats]:
+    def _binomial(self, theta: Floats, sizes: Sizes, selected: Any) -> tuple[Floats, Floats]:
         """Return mean and trials of the binomial that stands for a sum of independent labels.
 
-        It has the same mean and variance. Rows are put into bins of their log-odds.
+        It has the same mean and variance. Rows of a wider bin share their probability.
         """
-        place = log_odds(p)
-        edges = np.linspace(place.min(), place.max(), BINS + 1)
-        which = np.clip(np.searchsorted(edges, place, side="right") - 1, 0, BINS - 1)
-        rows = np.bincount(which, np.broadcast_to(count, p.shape), BINS)
-        centre = np.bincount(which, p * count, BINS)[rows > 0] / rows[rows > 0]
-        size = rows[rows > 0]
-        probability = self._calibrated(theta, centre, selected)
+        p, size = binned(*sizes, PER_UNIT)
+        probability = self._calibrated(theta, p, selected)
         mean, square = probability @ size, probability**2 @ size
         # mean = N q and mean - variance = Σ p² = N q² say N and q of the binomial
         q = np.clip(square / np.maximum(mean, 1e-300), 0.0, 1.0)
@@ -262,9 +252,3 @@ def _derivatives(
     gradient = jacobian @ (weight * (p - y)) + theta / scale**2
     information = (jacobian * (weight * p * (1.0 - p))) @ jacobian.T + np.diag(scale**-2.0)
     return gradient, information
-
-
-def log_odds(p: Floats) -> Floats:
-    """Return the log-odds of probabilities, those that are certain moved inside."""
-    found: Floats = logit(np.clip(p, CLOSEST_TO_CERTAIN, 1.0 - CLOSEST_TO_CERTAIN))
-    return found
