@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from scipy.signal import fftconvolve
 
 from argmaxf import expected_f, maximize_expected_f
-from argmaxf.expected import array_passes, maximize, refine
+from argmaxf.expected import array_passes, maximize
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import top_items
+from argmaxf.expected.grouped import search as grouped_search
 from argmaxf.expected.grouped.sources import Source
 from argmaxf.expected.route import decide_by_search, decide_large
 from argmaxf.measures import FBeta, Jaccard, Tversky
@@ -204,9 +205,9 @@ def test_threads_and_chunks_change_nothing(threads, chunk, monkeypatch):
     monkeypatch.setattr(array_passes, "CHUNK", chunk)
     p = np.random.default_rng(4).beta(0.5, 5, 30_000)
     problem = maximize.Problem.of(1.0, "fbeta")
-    found = refine.decide(Source(ArrayPasses(p)), problem)
+    found = grouped_search.decide(Source(ArrayPasses(p)), problem).decision(p.size)
     decision = maximize_expected_f(p)
-    assert found.cut == (decision.threshold, decision.k)
+    assert (found.threshold, found.k) == (decision.threshold, decision.k)
 
 
 def test_rows_columns_and_cells():

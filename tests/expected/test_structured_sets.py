@@ -18,8 +18,8 @@ from argmaxf import (
     maximize_expected_f,
     maximize_worst_case_f,
 )
-from argmaxf.expected import refine
 from argmaxf.expected.counts import PoissonBinomial
+from argmaxf.expected.grouped import search as grouped_search
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.route import decide_by_search
 from argmaxf.expected.ties import settle
@@ -221,7 +221,7 @@ def test_long_runs_are_not_looked_at_item_by_item(measure):
     values, sizes = np.array([0.9, 1.7e-5, 1e-9]), np.array([1.0, 1e6, 1e6])
     for top in (0, 1):
         problem = Problem.of(measure=measure, min_selected=700)
-        search = refine.search(Groups.of_values(values[top:], sizes[top:]), problem)
+        search = grouped_search.Search(Groups.of_values(values[top:], sizes[top:]), problem)
         assert not search.wanted
         assert search.path.k.size < 10_000
 
@@ -230,7 +230,7 @@ def test_long_runs_are_not_looked_at_item_by_item(measure):
 def test_one_value_is_not_looked_at_item_by_item_either(measure):
     """All sets of a model that tells nothing apart are as good, or all items are the best."""
     groups = Groups.of_values(np.array([1e-3]), np.array([1e6]))
-    search = refine.search(groups, Problem.of(measure=measure))
+    search = grouped_search.Search(groups, Problem.of(measure=measure))
     assert search.optimum.k in (0, 1_000_000)
     assert search.path.k.size == 2
 

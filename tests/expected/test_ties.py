@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from argmaxf import maximize_expected_f
-from argmaxf.expected import refine
 from argmaxf.expected.array_passes import ArrayPasses
+from argmaxf.expected.grouped import search as grouped_search
 from argmaxf.expected.grouped.sources import Source
 from argmaxf.expected.ties import value_in_two_doubles
 from argmaxf.files import decide_files
@@ -195,7 +195,7 @@ def test_the_search_errs_by_less_than_doubles_tell(options):
     problem = Problem.of(ties="together", **options)
     for part in np.split(p, np.flatnonzero(np.diff(segment)) + 1):
         exact = maximize_expected_f(part, ties="together", **options).k
-        search = refine.decide(Source(ArrayPasses(part)), problem)
+        search = grouped_search.decide(Source(ArrayPasses(part)), problem)
         best, found = (as_good(part, k, problem) for k in (exact, search.optimum.k))
         assert found >= best * (1 - Decimal("1e-12"))
 
@@ -218,7 +218,7 @@ def test_the_search_errs_by_less_than_doubles_tell_for_extreme_beta(name, beta):
 
     p = SPREADS[name](np.random.default_rng(7), 1_000)
     problem = Problem.of(beta)
-    search = refine.decide(Source(ArrayPasses(p)), problem)
+    search = grouped_search.decide(Source(ArrayPasses(p)), problem)
     exact = maximize_expected_f(p, beta=beta).k
     best, found = (as_good(p, k, problem) for k in (exact, search.optimum.k))
     assert found >= best * (1 - Decimal("1e-12"))
@@ -271,6 +271,6 @@ def test_the_spread_counts_that_nothing_may_be_positive(p, beta):
 def test_many_equal_items_at_the_top_are_all_taken_without_a_closer_look(beta):
     """Among them f rises, if by less than doubles can tell: E[F] = (1+β²) E[k y / (k + β² S)]."""
     p = np.r_[np.full(20_000, 0.75), 0.01]
-    search = refine.decide(Source(ArrayPasses(p)), Problem.of(beta))
+    search = grouped_search.decide(Source(ArrayPasses(p)), Problem.of(beta))
     assert search.optimum.k == 20_000
     assert search.path.k.size < 10_000

@@ -1,11 +1,11 @@
 """How a large array is decided: by the band, or by the grouped search.
 
 The band (`band.py`) decides every measure that is a ratio of counts, with smoothing, any value of
-0/0, and equal items split or together. The grouped search (`refine.py`, `grouped`) is for:
+0/0, and equal items split or together. The grouped search (`grouped`) is for:
 
 - sketches and other summaries, also of frames and files that are not read in batches: there are no
   items to copy out of a band;
-- measures that are linear in the positives (`LinearSearch`): their value is no ratio of means;
+- measures that are linear in the positives (`LinearCurve`): their value is no ratio of means;
 - limits on the number of items that exclude the best set: f need not fall steadily beyond it;
 - several sets that agree to 12 digits of the terms they do not share: the search looks at the loss
   instead of f where f is near 1, and takes the smallest of equal ones;
@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools
-from argmaxf.expected import band, refine
+from argmaxf.expected import band
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import Decision, top_items
 from argmaxf.expected.gmean import decide_gmean
+from argmaxf.expected.grouped import search
 from argmaxf.expected.grouped.sources import Source
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import GMean
@@ -57,8 +58,8 @@ def decide_by_band(p: NDArray[Any], problem: Problem) -> Decision | None:
 
 def decide_by_search(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide any question by the grouped search."""
-    search = refine.decide(Source(ArrayPasses(p)), problem)
-    return replace(search.decision(p.size), selected=top_items(p, *search.cut))
+    decision = search.decide(Source(ArrayPasses(p)), problem).decision(p.size)
+    return replace(decision, selected=top_items(p, decision.threshold, decision.k))
 
 
 def decide_large_rows(p: NDArray[Any], problem: Problem) -> tuple[list[Decision], Bools]:

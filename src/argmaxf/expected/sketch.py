@@ -18,7 +18,6 @@ from argmaxf._base.validation import (
     first_bad_probability,
     refuse_both_columns,
 )
-from argmaxf.expected import refine
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.grouped import group_kernels as layout
@@ -147,7 +146,7 @@ class ProbabilitySketch(Mergeable):
         if self.n == 0:
             raise ValueError("the sketch must hold at least one probability, got none")
         problem = Problem.of(beta, measure, zero_division, ties)
-        search = refine.search(groups_of_sketch(self), problem)
+        search = Search(groups_of_sketch(self), problem)
         found = search.optimum
         threshold, bracket = _bracket(search)
         k, f, std = found.k, found.f, found.std

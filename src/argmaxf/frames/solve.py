@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.segments import Segments
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected import band, pass_kernels, refine
+from argmaxf.expected import band, pass_kernels
 from argmaxf.expected.array_passes import ArrayPasses, BatchPasses, counted
 from argmaxf.expected.by_segment import decide_by, decide_each
 from argmaxf.expected.decision import Decision
+from argmaxf.expected.grouped import search
 from argmaxf.expected.grouped.sources import Source, summary
 from argmaxf.expected.maximize import decide_one
 from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
@@ -325,7 +326,7 @@ def decide_spill(spill: Spill, problem: Problem) -> tuple[Decision, bool]:
         decision = Decision(None, *found, problem.beta, spill.size) if found else None
     if not band.knows(problem) or decision is None:
         source = Source(BatchPasses(spill.batches))
-        decision = refine.decide(source, problem).decision(spill.size)
+        decision = search.decide(source, problem).decision(spill.size)
     if not problem.may_split:
         return decision, False
     reached = sum(np.count_nonzero(p >= decision.threshold) for p in spill.batches())
