@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from argmaxf._base.segments import Segments
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.expected.chance import ChanceGuarantee, decide_constrained, probability_of_parts
 from argmaxf.expected.counts import refuse_many
-from argmaxf.expected.decision import Decision, stacked
+from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.sources import groups_of_items
 from argmaxf.expected.small_sets import decide_sets
 from argmaxf.expected.values import value_of_sets
@@ -59,29 +60,19 @@ def _overall_guarantee(
 def decide_each(
     p: NDArray[Any], problem: Problem, segments: Segments, called: Callable[[int], Any]
 ) -> Decision:
-    """Decide each segment: all together, or one by one under a chance constraint."""
-    items, offsets = segments.sorted(p).astype(np.float64, copy=False), segments.offsets
+    """Decide each segment; an error names the segment in which something does not hold."""
+    items, offsets = segments.sorted(p), segments.offsets
     if problem.needs_items:
         refuse_many(int(np.diff(offsets).max()), problem.measure)
-
-    def alone(i: int) -> Decision:
-        part = items[offsets[i] : offsets[i + 1]]
-        try:
-            if problem.chance is not None:
-                return decide_constrained(part, problem)
-            return decide_sets(part, np.array([0, part.size]), problem)
-        except ValueError as error:
-            raise ValueError(f"segment {called(i)!r}: {error}") from None
-
-    if problem.chance is not None:
-        each = [alone(i) for i in range(segments.names.size)]
-        decided = stacked(each, np.concatenate([d.selected for d in each]))
-    else:
-        try:
-            decided = decide_sets(items, offsets, problem)
-        except ValueError:
-            for i in range(segments.names.size):
-                alone(i)  # names the segment in which something does not hold
-            raise
-    selected = segments.unsorted(np.asarray(decided.selected))
+    alone = decide_constrained if problem.chance else None
+    try:
+        decided = decide_sets(items, offsets, problem, alone)
+    except ValueError:
+        for i, (first, end) in enumerate(pairwise(offsets.tolist())):
+            try:
+                decide_sets(items[first:end], np.array([0, end - first]), problem, alone)
+            except ValueError as error:
+                raise ValueError(f"segment {called(i)!r}: {error}") from None
+        raise
+    selected = segments.unsorted(decided.selected)
     return replace(decided, selected=selected, segment=segments.names)

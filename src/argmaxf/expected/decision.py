@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
 
@@ -124,16 +124,6 @@ class BoundedDecision(Decision):
     """
 
     bound: Any = math.nan
-
-
-def stacked(each: Sequence[Decision], selected: Any) -> Decision:
-    """Put decisions about several sets together, with all that they have of each."""
-    names = ("k", "threshold", "expected", "std", "n", "bound")
-    there = [name for name in names if hasattr(each[0], name)]
-    columns: Any = {name: np.array([getattr(d, name) for d in each]) for name in there}
-    if each[0].guarantee is not None:
-        columns["guarantee"] = [d.guarantee for d in each]
-    return replace(each[0], selected=selected, **columns)
 
 
 def _first(value: Any) -> Any:

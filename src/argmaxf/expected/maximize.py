@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxf._base.arrays import as_csr, contiguous, is_sparse, selected_cells, tensors_for
+from argmaxf._base.arrays import as_csr, is_sparse, selected_cells, tensors_for
 from argmaxf._base.segments import Segments
 from argmaxf._base.validation import (
     NotAProbability,
@@ -21,11 +21,10 @@ from argmaxf._base.validation import (
     second_column,
 )
 from argmaxf.constraints import ChanceConstraint
-from argmaxf.expected.counts import MOST_ITEMS
-from argmaxf.expected.decision import BoundedDecision, Decision, stacked
-from argmaxf.expected.route import decide_by_band, decide_large, decide_large_rows
-from argmaxf.expected.small_sets import SMALL, decide_rows, decide_sets
-from argmaxf.measures import GMean, MeasureLike, Ratio
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.route import decide_by_band, decide_large
+from argmaxf.expected.small_sets import decide_sets, most_sorted
+from argmaxf.measures import MeasureLike, Ratio
 from argmaxf.problem import Problem
 
 
@@ -97,7 +96,7 @@ def maximize_expected_f(
     -------
     Decision
         If two k have exactly the same expected F, the smaller one is used. For G-mean without
-        chance constraints or segments, a `BoundedDecision`: no set exceeds its `bound`, which is
+        chance constraints, a `BoundedDecision`: no set exceeds its `bound`, which is
         `expected` itself for up to 5,000 items.
 
     Notes
@@ -207,11 +206,12 @@ def decide_one(p: NDArray[Any], problem: Problem) -> Decision:
         raise ValueError("p must hold at least one probability, got none")
     if problem.chance:
         return _decide_constrained(p, problem)
-    if p.size > _most_items(problem):
+    if p.size > most_sorted(problem):
         return decide_large(p, problem)
     if (decision := decide_by_band(p, problem)) is not None:
         return decision
-    return _decide_rows(p[None, :], problem).only()
+    decision = decide_sets(p, np.array([0, p.size]), problem)
+    return replace(decision.only(), selected=decision.selected)
 
 
 def _decide_segments(p: NDArray[Any], problem: Problem, by: ArrayLike) -> Decision:
@@ -236,23 +236,27 @@ def _decide_all_cells(p: NDArray[Any], problem: Problem) -> Decision:
 
 def decide_each_row(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide each row of a table."""
-    _check_each("row", p, problem)
-    return _decide_rows(p, problem)
-
-
-def _check_each(kind: str, p: NDArray[Any], problem: Problem) -> None:
-    """Refuse to select more of a row or column than can be positive; the scarcest is named."""
-    if problem.least and p.size:
-        positive = np.count_nonzero(p > 0.0, axis=1)
-        scarcest = int(np.argmin(positive))
-        problem.check_reachable(int(positive[scarcest]), f" in {kind} {scarcest}")
+    return _decide_rows(p, problem, "row")
 
 
 def _decide_columns(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide each column."""
-    _check_each("column", p.T, problem)
-    decision = _decide_rows(p.T, problem)
+    decision = _decide_rows(p.T, problem, "column")
     return replace(decision, selected=decision.selected.T)
+
+
+def _decide_rows(p: NDArray[Any], problem: Problem, kind: str) -> Decision:
+    """Decide each row; errors name the row or column of the items."""
+    rows, n = p.shape
+    if rows == 0 or n == 0:
+        return _of_nothing(p.shape, (rows,), problem)
+    if problem.least:
+        positive = np.count_nonzero(p > 0.0, axis=1)
+        scarcest = int(np.argmin(positive))
+        problem.check_reachable(int(positive[scarcest]), f" in {kind} {scarcest}")
+    alone = _decide_constrained if problem.chance else None
+    decision = decide_sets(p.reshape(-1), np.arange(rows + 1) * n, problem, alone)
+    return replace(decision, selected=decision.selected.reshape(p.shape), n=n)
 
 
 def _decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
@@ -260,27 +264,6 @@ def _decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
     from argmaxf.expected.chance import decide_constrained
 
     return decide_constrained(p, problem)
-
-
-def _decide_rows(p: NDArray[Any], problem: Problem) -> Decision:
-    """Decide each row."""
-    rows, n = p.shape
-    if rows == 0 or n == 0:
-        return _of_nothing(p.shape, (rows,), problem)
-    if problem.chance:
-        each = [_decide_constrained(row, problem) for row in p]
-        return replace(stacked(each, np.stack([d.selected for d in each])), n=n)
-    if n > _most_items(problem):
-        return replace(stacked(*decide_large_rows(p, problem)), n=n)
-    decision = decide_rows(contiguous(p), problem)
-    if isinstance(problem.measure, GMean):  # every size was looked at
-        return BoundedDecision(**vars(decision), bound=decision.expected)
-    return decision
-
-
-def _most_items(problem: Problem) -> int:
-    """Return up to how many items are looked at one by one."""
-    return MOST_ITEMS if isinstance(problem.measure, GMean) else SMALL
 
 
 def _decide_sparse(matrix: Any, problem: Problem, average: str) -> Decision:

@@ -21,17 +21,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Bools
 from argmaxf.expected import band
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import Decision, top_items
 from argmaxf.expected.gmean import decide_gmean
 from argmaxf.expected.grouped import search
 from argmaxf.expected.grouped.sources import Source
-from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import GMean
 from argmaxf.problem import Problem
 
@@ -60,20 +57,3 @@ def decide_by_search(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide any question by the grouped search."""
     decision = search.decide(Source(ArrayPasses(p)), problem).decision(p.size)
     return replace(decision, selected=top_items(p, decision.threshold, decision.k))
-
-
-def decide_large_rows(p: NDArray[Any], problem: Problem) -> tuple[list[Decision], Bools]:
-    """Decide each row of a matrix, rows shared out among threads; mark what is selected."""
-    worth_a_thread, long_row = 1 << 16, 1 << 20  # items; long rows have threads of their own
-    found: list[Any] = [None] * len(p)
-    selected = np.empty(p.shape, np.bool_)
-
-    def work(part: slice) -> None:
-        for r in range(part.start, part.stop):
-            decision = decide_large(p[r], problem)
-            selected[r] = decision.selected
-            found[r] = replace(decision, selected=None)
-
-    threads = threads_for(p.size, worth_a_thread) if p.shape[1] <= long_row else 1
-    in_threads(work, len(p), threads)
-    return found, selected

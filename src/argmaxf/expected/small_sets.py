@@ -1,111 +1,120 @@
-"""Small sets of items, each sorted and every k looked at: rows, columns, segments, sparse rows.
+"""Sets of items of any sizes: rows, columns, segments, sparse rows; the small ones are sorted.
 
-One compiled kernel decides sorted sets that lie one after another (small_set_kernels.py). The rows
-of a matrix are sorted by NumPy; sets of any sizes are put into matrices of like width first.
+One compiled kernel decides sorted sets that lie one after another, every k looked at
+(small_set_kernels.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Floats, Ints, readonly
+from argmaxf._base.arrays import Floats, Ints, contiguous, readonly
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected.counts import decide_by_counts
-from argmaxf.expected.decision import Decision
+from argmaxf.expected.counts import MOST_ITEMS, decide_by_counts
+from argmaxf.expected.decision import BoundedDecision, Decision
 from argmaxf.expected.route import decide_large
-from argmaxf.expected.threads import in_threads, threads_for
+from argmaxf.expected.threads import sets_in_threads, threads_for
 from argmaxf.expected.ties import settle
+from argmaxf.measures import GMean
 from argmaxf.problem import Problem
 
-SMALL = 1 << 14  # sets of up to so many items are decided here
+SMALL = 1 << 14  # sets of up to so many items are sorted
+SORTED_AT_ONCE = 1 << 17  # items sorted and decided together, while they are in the cache
 
 
-def decide_rows(p: Floats, problem: Problem) -> Decision:
-    """Decide each row of a matrix, rows shared out among threads; of equal items the first.
-
-    Raises NotAProbability if a value is none.
-    """
-    from argmaxf.expected import small_set_kernels
-
-    rows, n = p.shape
-    if problem.least:
-        problem.check_reachable(int(np.count_nonzero(p > 0.0, axis=1).min()))
-    k, ties = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    selected = np.empty(p.shape, np.bool_)
-    threshold, expected, std = np.empty(rows), np.empty(rows), np.empty(rows)
-    cached = 1 << 17  # items sorted and decided together, while they are in the cache
-    step = max(1, cached // n)
-
-    def work(part: slice) -> None:
-        for start in range(part.start, part.stop, step):
-            here = slice(start, min(start + step, part.stop))
-            ascending = np.sort(p[here], axis=1)
-            if not (ascending[:, 0].min() >= 0.0 and ascending[:, -1].max() <= 1.0):
-                raise NotAProbability
-            flat, offsets = readonly(ascending.reshape(-1)), np.arange(len(ascending) + 1) * n
-            k[here], expected[here], std[here] = _best_sizes(flat, readonly(offsets), problem)
-            small_set_kernels.thresholds(flat, offsets, k[here], threshold[here], ties[here])
-            np.greater_equal(p[here], threshold[here, None], out=selected[here])
-            if (ties[here] < n).any():
-                items, marks = readonly(p[here].reshape(-1)), selected[here].reshape(-1)
-                small_set_kernels.select_sets(items, offsets, threshold[here], ties[here], marks)
-
-    costs = 32  # an item is about as much work as so many in a pass over an array
-    in_threads(work, rows, threads_for(costs * p.size))
-    return Decision(selected, k, threshold, expected, std, problem.beta, n)
+def most_sorted(problem: Problem) -> int:
+    """Return up to how many items are looked at one by one."""
+    return MOST_ITEMS if isinstance(problem.measure, GMean) else SMALL
 
 
-def decide_sets(values: Floats, offsets: Ints, problem: Problem) -> Decision:
+def decide_sets(
+    values: NDArray[Any],
+    offsets: Ints,
+    problem: Problem,
+    decide: Callable[[NDArray[Any], Problem], Decision] | None = None,
+) -> Decision:
     """Decide sets of any sizes, set r from offsets[r] on; of equal items the first are chosen.
 
-    The labels lie as the values do. For a ratio of counts an item with p = 0 changes nothing: sets
-    of like size are filled up with them. Sets of more than SMALL items are decided one by one.
+    The labels lie as the values do. Large sets are decided one by one, and so are all of them by
+    `decide` if it is given. Raises NotAProbability if a value is none.
     """
-    sizes = np.diff(offsets)
-    selected, names = np.empty(values.size, np.bool_), ("k", "threshold", "expected", "std")
-    found: dict[str, Any] = {name: np.empty(sizes.size) for name in names}
-    found["k"] = np.empty(sizes.size, np.int64)
+    sizes, long_set, costs = np.diff(offsets), 1 << 20, 32  # an item costs so many of a plain pass
     if problem.least and sizes.size:
         positive = np.add.reduceat(np.append(values > 0.0, False).astype(np.int64), offsets[:-1])
         problem.check_reachable(int(np.where(sizes > 0, positive, 0).min()))
-    for which, width in _batches(sizes, problem):
-        if width > SMALL:
-            here = slice(offsets[which[0]], offsets[which[0] + 1])
-            decided = decide_large(values[here], problem)
-            selected[here] = decided.selected
-        else:
-            place, p = offsets[which, None] + np.arange(width), np.zeros((which.size, width))
-            there = np.arange(width) < sizes[which, None]
-            p[there] = values[place[there]]
-            decided = decide_rows(p, problem)
-            selected[place[there]] = decided.selected[there]
-        for name in names:
-            found[name][which] = getattr(decided, name)
-    return Decision(selected, beta=problem.beta, n=sizes, **found)
+    k, ties = np.empty(sizes.size, np.int64), np.empty(sizes.size, np.int64)
+    threshold, expected, std, bound = np.empty((4, sizes.size))
+    selected, guarantees = np.empty(values.size, np.bool_), [None] * sizes.size
+    alone = (sizes > most_sorted(problem)) | (decide is not None)
+
+    def decide_alone(r: int) -> None:
+        items = slice(offsets[r], offsets[r + 1])
+        found = (decide or decide_large)(values[items], problem)
+        selected[items], guarantees[r] = found.selected, found.guarantee
+        k[r], threshold[r], expected[r], std[r] = (
+            found.k,
+            found.threshold,
+            found.expected,
+            found.std,
+        )
+        bound[r] = getattr(found, "bound", found.expected)
+
+    def work(part: slice) -> None:
+        for here in _blocks(offsets, alone, part):
+            if alone[here.start]:
+                decide_alone(here.start)
+                continue
+            own = offsets[here.start : here.stop + 1]
+            items, starts = contiguous(values[own[0] : own[-1]]), readonly(own - own[0])
+            ascending = readonly(_sorted(items, sizes[here], starts))
+            k[here], expected[here], std[here] = _best_sizes(ascending, starts, problem)
+            small_set_kernels.thresholds(ascending, starts, k[here], threshold[here], ties[here])
+            marks = selected[own[0] : own[-1]]
+            small_set_kernels.select_sets(items, starts, threshold[here], ties[here], marks)
+            bound[here] = expected[here]
+
+    from argmaxf.expected import small_set_kernels
+
+    longest = int(sizes.max(initial=0))  # beyond some size sets have threads of their own
+    sets_in_threads(work, offsets, threads_for(costs * values.size) if longest <= long_set else 1)
+    decision = Decision(selected, k, threshold, expected, std, problem.beta, sizes)
+    if problem.chance:
+        return Decision(**vars(decision) | {"guarantee": guarantees})
+    if isinstance(problem.measure, GMean):
+        return BoundedDecision(**vars(decision), bound=bound)
+    return decision
 
 
-def _batches(sizes: Ints, problem: Problem) -> Iterator[tuple[Ints, int]]:
-    """Yield sets that fit in matrices of some width, about a million items at a time.
+def _blocks(offsets: Ints, alone: NDArray[np.bool_], part: slice) -> Iterator[slice]:
+    """Yield neighbouring sets that are decided together, or one that is decided alone."""
+    start = part.start
+    while start < part.stop:
+        stop = start + 1
+        if not alone[start]:
+            limit = offsets[start] + SORTED_AT_ONCE
+            stop = max(stop, min(int(np.searchsorted(offsets, limit, "right")) - 1, part.stop))
+            stop = start + int(np.argmax(np.append(alone[start:stop], True)))
+        yield slice(start, stop)
+        start = stop
 
-    Each width is at most a quarter more than the one before, or one more; where items with p = 0
-    count, each size has its own.
-    """
-    steps = np.unique(np.append(np.ceil(1.25 ** np.arange(44)), SMALL)).astype(np.int64)
-    width = np.maximum(steps[np.minimum(np.searchsorted(steps, sizes), steps.size - 1)], sizes)
-    if problem.ratio is None:
-        width = np.maximum(sizes, 1)
-    order = np.argsort(width, kind="stable")
-    edges = np.flatnonzero(np.diff(width[order], prepend=0, append=0))
-    for start, stop in pairwise(edges.tolist()):
-        each = int(width[order[start]])
-        step = 1 if each > SMALL else max(1, (1 << 20) // each)
-        for first in range(start, stop, step):
-            yield order[first : min(first + step, stop)], each
+
+def _sorted(items: Floats, sizes: Ints, starts: Ints) -> Floats:
+    """Return each set in ascending order."""
+    ascending = items.copy()
+    if sizes.size and sizes.min() == sizes.max() > 0:
+        ascending.reshape(-1, sizes[0]).sort(axis=1)
+    else:
+        for first, end in pairwise(starts.tolist()):
+            ascending[first:end].sort()
+    if ascending.size and not (ascending.min() >= 0.0 and ascending.max() <= 1.0):
+        raise NotAProbability
+    return ascending
 
 
 def _best_sizes(ascending: Floats, offsets: Ints, problem: Problem) -> tuple[Ints, Floats, Floats]:
