@@ -13,9 +13,9 @@ from scipy.signal import fftconvolve
 
 from argmaxf import expected_f, maximize_expected_f
 from argmaxf.expected import array_passes, maximize
+from argmaxf.expected import search as grouped_search
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import top_items
-from argmaxf.expected.grouped import search as grouped_search
 from argmaxf.expected.grouped.sources import Source
 from argmaxf.expected.route import decide_by_search, decide_large
 from argmaxf.measures import FBeta, Jaccard, Tversky

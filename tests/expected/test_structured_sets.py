@@ -18,8 +18,8 @@ from argmaxf import (
     maximize_expected_f,
     maximize_worst_case_f,
 )
+from argmaxf.expected import search as grouped_search
 from argmaxf.expected.counts import PoissonBinomial
-from argmaxf.expected.grouped import search as grouped_search
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.route import decide_by_search
 from argmaxf.expected.ties import settle

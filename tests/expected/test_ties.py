@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from argmaxf import maximize_expected_f
+from argmaxf.expected import search as grouped_search
 from argmaxf.expected.array_passes import ArrayPasses
-from argmaxf.expected.grouped import search as grouped_search
 from argmaxf.expected.grouped.sources import Source
 from argmaxf.expected.ties import value_in_two_doubles
 from argmaxf.files import decide_files

@@ -13,7 +13,7 @@ from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize
 from argmaxf.expected import band
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.grouped.search import Search
+from argmaxf.expected.search import Search
 from argmaxf.frames import decisions
 from argmaxf.frames.engines import as_frame
 from argmaxf.frames.expression_passes import ExpressionPasses

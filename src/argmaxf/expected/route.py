@@ -23,11 +23,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from argmaxf.expected import band
+from argmaxf.expected import band, search
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import Decision, top_items
 from argmaxf.expected.gmean import decide_gmean
-from argmaxf.expected.grouped import search
 from argmaxf.expected.grouped.sources import Source
 from argmaxf.measures import GMean
 from argmaxf.problem import Problem

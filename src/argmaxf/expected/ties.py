@@ -7,7 +7,7 @@ again:
 * up to 300 items that can be positive, by the definition in 60-digit decimals;
 * up to 16,384, in numbers of two doubles (32 digits): what agrees to 24 digits is a tie;
 * above, where no path sees all items at once, values whose difference is below 1e-13 of the terms
-  in which the sets differ count as tied (`grouped/search.py`).
+  in which the sets differ count as tied (`search.py`).
 
 Arrays, rows, columns, segments of frames and files of up to 16,384 items are all decided by
 `small_sets.py`, and so agree.

@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.segments import Segments
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected import band, pass_kernels
+from argmaxf.expected import band, pass_kernels, search
 from argmaxf.expected.array_passes import ArrayPasses, BatchPasses, counted
 from argmaxf.expected.by_segment import decide_by, decide_each
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.grouped import search
 from argmaxf.expected.grouped.sources import Source, summary
 from argmaxf.expected.maximize import decide_one
 from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table

@@ -18,8 +18,8 @@ import numpy as np
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.count_distribution import CountDistribution, needs_values
 from argmaxf.expected.counts import refuse_many
+from argmaxf.expected.curves import LinearCurve, Path, Pieces, RatioCurve
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.grouped.curves import LinearCurve, Path, Pieces, RatioCurve
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.grouped.integrand import Integrand, has_loss, value_of_nothing
 from argmaxf.expected.grouped.sources import Source
