@@ -41,8 +41,8 @@ from argmaxf._base.validation import (
     check_whole,
 )
 from argmaxf.empirical.interval import interval_of_counts
-from argmaxf.expected import refine
 from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.search import Search
 from argmaxf.expected.values import value_of_sets
 from argmaxf.frames.batches import column_batches
 from argmaxf.frames.solve import refusing
@@ -584,7 +584,7 @@ class Monitor:
         values = np.maximum.accumulate(values)[::-1]  # no better row is left out
         groups, deployed = Groups.of_values(values, size[::-1]), p[::-1] >= self.threshold
         with suppress(ValueError):  # of measures that cannot be decided in groups
-            search = refine.search(groups, Problem.of(1.0, self.measure, 0.0, "together"))
+            search = Search(groups, Problem.of(1.0, self.measure, 0.0, "together"))
             best = search.optimum
             worth = value_of_sets(groups[deployed], groups[~deployed], search.problem).mean
             above = np.cumsum(groups.count) <= best.k
