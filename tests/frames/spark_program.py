@@ -12,11 +12,12 @@ import sys
 from pyspark.sql import SparkSession, functions
 
 from argmaxf import tune
-from argmaxf.frames import decisions, labelled, solve
+from argmaxf.frames import decisions
 from argmaxf.frames.expression_passes import ExpressionPasses
+from argmaxf.frames.rows import Rows
 
 master, path, group = sys.argv[1:]
-solve.HELD = labelled.HELD = 1_000  # so that passes are made
+Rows.HELD = 1_000  # so that passes are made
 session = (
     SparkSession.builder.master(master)
     .config("spark.ui.enabled", "false")

@@ -124,8 +124,7 @@ def changing_part(piece):
 def test_dask_workers_answer_though_one_dies_between_the_passes(dask_client, tmp_path, monkeypatch):
     import dask.dataframe as dd
 
-    for module in (solve, labelled):
-        monkeypatch.setattr(module, "HELD", 1_000)
+    monkeypatch.setattr("argmaxf.frames.rows.Rows.HELD", 1_000)
     frame = rows()
     pieces = [frame.iloc[i] for i in np.array_split(np.arange(N), PARTS)]
     dask_client.run(pd.DataFrame)  # both workers are up

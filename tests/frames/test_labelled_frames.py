@@ -22,7 +22,7 @@ FIELDS = ("threshold", "value", "precision", "recall", "k")
 def held(request, monkeypatch):
     """Both ways: few rows are held, more are counted in bins and read again."""
     if request.param == "in batches":
-        monkeypatch.setattr(labelled, "HELD", 50)
+        monkeypatch.setattr("argmaxf.frames.rows.Rows.HELD", 50)
         monkeypatch.setattr(labelled, "PART", 90)
         monkeypatch.setattr(bins, "MOST_SORTED", 40)
     return request.param

@@ -1,25 +1,22 @@
-"""The column of probabilities in files: read as a stream, every bad value named by file and row."""
+"""The columns of scores in files: read as a stream, every bad value named by file and row."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 from polars import selectors
 
-from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import NotAProbability
+from argmaxf.empirical.guarantees import GuaranteeError
 from argmaxf.files.inputs import BROKEN, Input, first_line, reading
 from argmaxf.files.text_tables import as_number, first_ragged, has_commas
-from argmaxf.frames.batches import polars_batches
 from argmaxf.frames.engines import unused
+from argmaxf.frames.rows import Unusable
 from argmaxf.frames.table import Table
 from argmaxf.prior import move_odds
 
@@ -29,59 +26,38 @@ Advance = Callable[[int], None]  # told how many more rows are done
 
 def phase(progress: Progress, title: str, rows: int | None = None) -> Advance:
     """Begin a phase of long work over so many rows; return what is told how many more are done."""
-    if progress is False:
-        return lambda more: None
-    if progress is not True and not callable(progress):
-        raise ValueError(f"progress must be False, True or a function, got {progress!r}")
-    report, done = _print_progress if progress is True else progress, 0
+    done = 0
 
     def advance(more: int) -> None:
         nonlocal done
         done += more
-        report(title, done, rows)
+        if callable(progress):
+            progress(title, done, rows)
 
     advance(0)
     return advance
-
-
-def _print_progress(title: str, done: int, rows: int | None) -> None:
-    """Show how far a phase is, each on a line of its own."""
-    total = "" if rows is None else f" of {rows:,}"
-    print(f"{title} {done:,}{total} rows", file=sys.stderr)
 
 
 class Rule(NamedTuple):
     """What a column of numbers must hold."""
 
     words: str
-    wrong: Callable[[Floats], Bools]
+    wrong: Callable[[pl.Expr], pl.Expr]  # of numbers that are there
     what: str = "value"
     may_be_boolean: bool = False  # also in text files
 
-    def check(
-        self, inputs: Sequence[Input], name: str, drop_nulls: bool, beside: Sequence[str] = ()
-    ) -> None:
-        """Raise an error about the first value that breaks it; columns `beside` are read too."""
+    def check(self, inputs: Sequence[Input], name: str, drop_nulls: bool) -> None:
+        """Raise an error about the first value that breaks it."""
         missing, where, rows = 0, "", 0
         for source in inputs:
             with reading(source, name):
-                for row, batch in _numbers(source, name, beside, self.may_be_boolean):
-                    number, given = batch["argmaxf_p"], batch["argmaxf_text"]
-                    values = number.fill_null(np.nan).to_numpy()
-                    absent, bad = np.isnan(values), self.wrong(values)
-                    if given.dtype == pl.String:
-                        blank = given.str.strip_chars().fill_null("") == ""
-                        bad |= (number.is_null() & ~blank).to_numpy()
-                    if bad.any():
-                        i = int(bad.argmax())
-                        is_none = absent[i] and not self.may_be_boolean
-                        words = "must hold numbers" if is_none else self.words
-                        got = given[i] if absent[i] else float(values[i])
-                        place = f"{source.name}, row {row + i + 1}"
-                        raise ValueError(f"{place}: column {name!r} {words}, got {got!r}")
-                    if absent.any():
-                        where = where or f"{source.name}, row {row + int(absent.argmax()) + 1}"
-                    missing, rows = missing + int(absent.sum()), rows + batch.height
+                n, absent, first, bad, got, is_none = self._first_bad(source, name)
+            if bad is not None:
+                words = "must hold numbers" if is_none and not self.may_be_boolean else self.words
+                place = f"{source.name}, row {bad}"
+                raise ValueError(f"{place}: column {name!r} {words}, got {got!r}")
+            where = where or (f"{source.name}, row {first}" if absent else "")
+            missing, rows = missing + absent, rows + n
         if missing and not drop_nulls:
             raise ValueError(
                 f"column {name!r} must have a value in every row, got {missing} null or NaN, "
@@ -90,27 +66,41 @@ class Rule(NamedTuple):
         if missing == rows:
             raise ValueError(f"column {name!r} must hold at least one {self.what}, got none")
 
+    def _first_bad(self, source: Input, name: str) -> tuple[Any, ...]:
+        """Return how many rows a file has, and lack a value; the first ones without, and bad.
 
-def _numbers(
-    source: Input, name: str, beside: Sequence[str], may_be_boolean: bool
-) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield a column of a file as numbers and as it is written, and the rows before each batch."""
-    is_text = source.is_text
-    if may_be_boolean and is_text:
-        is_text = source.scan(typed=True).collect_schema()[name] != pl.Boolean
-    frame = source.scan(typed=not is_text, text=[name] if is_text else ())
-    column, row = selectors.by_name(name).as_expr(), 0
-    comma = is_text and has_commas(source.beginning(name)[name])
-    number = as_number(column, comma=comma) if is_text else column.cast(pl.Float64)
-    asked = number.alias("argmaxf_p"), column.alias("argmaxf_text")
-    for batch in polars_batches(frame.select(*asked, *beside)):
-        yield row, batch
-        row += batch.height
+        And what the bad one is, and whether it is no number.
+        """
+        is_text = source.is_text
+        if self.may_be_boolean and is_text:
+            is_text = source.scan(typed=True).collect_schema()[name] != pl.Boolean
+        (given,), row = named(name), pl.col("row")
+        number = given.cast(pl.Float64)
+        if is_text:
+            number = as_number(given, comma=has_commas(source.beginning(name)[name]))
+        frame = source.scan(typed=not is_text, text=[name] if is_text else ())
+        frame = frame.select(number.alias("number"), given.alias("given"))
+        frame = frame.with_row_index("row", offset=1)
+        number, given = pl.col("number"), pl.col("given")
+        absent, bad = number.is_null() | number.is_nan(), self.wrong(number.fill_nan(None))
+        if is_text:
+            bad |= number.is_null() & (given.str.strip_chars() != "")
+        firsts = (pl.when(rows).then(row).min() for rows in (absent, bad))
+        asked = [pl.len(), absent.sum(), *firsts]
+        counts = frame.select(each.alias(str(i)) for i, each in enumerate(asked))
+        *found, first = counts.collect(engine="streaming").row(0)
+        if first is None:
+            return *found, None, None, False
+        ((value, text),) = frame.filter(row == first).select(number, given).collect().rows()
+        return *found, first, text if value is None else value, value is None
+
+
+PROBABILITY = Rule("must be in [0, 1]", lambda p: (p < 0.0) | (p > 1.0), "probability")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of probabilities in one or more files."""
+    """A column of probabilities or scores in one or more files."""
 
     inputs: Sequence[Input]
     name: str
@@ -118,51 +108,37 @@ class Column:
     as_text: Sequence[str] = ()  # columns of text files whose values stay as they are written
     factor: float | None = None  # by which the odds of all probabilities are multiplied first
     label: str | None = None  # the column to be added, so that no helper takes its name
+    rules: Mapping[str, Rule] | None = None  # of columns that are not one of probabilities
 
     @cached_property
-    def helpers(self) -> tuple[str, str]:
-        """Two names that no column has: for the probabilities as floats, and as text."""
+    def p(self) -> str:
+        """A name that no column has, for floats as they are, and other numbers as doubles."""
         taken = {self.label} if self.label else set()
         for source in self.inputs:
             with reading(source):
                 taken.update(source.scan().collect_schema())
-        p, text = unused(taken, ["argmaxf_p", "argmaxf_text"])
-        return p, text
-
-    @cached_property
-    def commas(self) -> set[Path]:
-        """The text files that write probabilities as 0,5, by their first rows."""
-        found = set()
-        for source in self.inputs:
-            if source.is_text and self.name in source.check_header():
-                with reading(source, self.name):
-                    if has_commas(source.beginning(self.name)[self.name]):
-                        found.add(source.path)
-        return found
-
-    @property
-    def p(self) -> str:
-        """The name of the probabilities: floats as they are, and other numbers as doubles."""
-        return self.helpers[0]
+        (name,) = unused(taken, ["argmaxf_p"])
+        return name
 
     @contextmanager
-    def naming_errors(self, beside: Sequence[str] = ()) -> Iterator[None]:
+    def naming_errors(self, beside: Iterable[str] = ()) -> Iterator[None]:
         """Where reading all files as one fails, read each on its own and name file and row."""
         try:
             yield
             return
-        except (ValueError, NotAProbability, *BROKEN) as error:
-            failed: Any = error
+        except GuaranteeError:
+            raise
+        except (ValueError, Unusable, NotAProbability, *BROKEN) as error:
+            failed = error
         self.diagnose(beside)
         raise ValueError(first_line(failed)) from failed
 
-    def diagnose(self, beside: Sequence[str] = ()) -> None:
-        """Raise an error about the first value that cannot be read or is no probability.
-
-        The columns `beside` them are read too, to see that they can be.
-        """
-        rule = Rule("must be in [0, 1]", lambda p: (p < 0.0) | (p > 1.0), "probability")
-        rule.check(self.inputs, self.name, self.drop_nulls, beside)
+    def diagnose(self, beside: Iterable[str] = ()) -> None:
+        """Raise an error about the first value that cannot be used, or read in columns `beside`."""
+        for name, rule in (self.rules or {self.name: PROBABILITY}).items():
+            rule.check(self.inputs, name, self.drop_nulls)
+        for source in self.inputs:
+            read_columns(source, beside)
 
     def table(
         self,
@@ -174,47 +150,79 @@ class Column:
         """Return the probabilities of a frame of these files as a table."""
         table = Table.of(frame, self.p, by or None, output=output, has_order=True)
         is_text = any(source.is_text for source in self.inputs)
-        begin = partial(phase, progress, "reading", count_rows(self.inputs))
-        return replace(table, reads_again=not is_text, begin=begin)
+        return replace(table, reads_again=not is_text, begin=begin(self.inputs, progress))
 
     def frame(self, *, typed: bool = False, only: Sequence[str] | None = None) -> pl.LazyFrame:
         """Scan all files as one, without the rows to drop; some columns beside `p`, or all."""
-        frames = [self.scan(source, typed=typed) for source in self.inputs]
-        for source in self.inputs:
-            if source.is_text:
-                refuse_ragged(source)
-        if only is not None:
-            frames = [frame.select(*only, self.p) for frame in frames]
-        frame = pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
+        frame = concat(self.inputs, partial(self.scan, typed=typed, only=only))
         if self.drop_nulls:
             frame = frame.filter(pl.col(self.p).is_not_null() & pl.col(self.p).is_not_nan())
         return frame
 
-    def scan(self, source: Input, *, typed: bool = False) -> pl.LazyFrame:
-        """Scan all columns of a file, and the probabilities as `p`."""
-        p, text = self.helpers
+    def scan(
+        self, source: Input, *, typed: bool = False, only: Sequence[str] | None = None
+    ) -> pl.LazyFrame:
+        """Scan some columns of a file or all, and the probabilities as `p`."""
         with reading(source, self.name):
             frame = source.scan(typed=typed)
             schema = frame.collect_schema()
-        if self.name not in schema:
-            raise ValueError(f"{source.name}: no column {self.name!r}; it has {list(schema)}")
-        column, kind = selectors.by_name(self.name).as_expr(), schema[self.name]
+        refuse_absent(source, schema, self.name, *(only or ()))
+        (column,), kind = named(self.name), schema[self.name]
         if source.is_text:
-            number = as_number(column, comma=source.path in self.commas)
-            given = number.alias(self.name) if typed else column.alias(text)
+            with reading(source, self.name):  # a file may write probabilities as 0,5
+                comma = has_commas(source.beginning(self.name)[self.name])
+            number = as_number(column, comma=comma)
             frame = source.scan(typed=typed, text=[self.name, *self.as_text])
             is_none = number.is_null() & (column.str.strip_chars() != "")  # blank text is missing
-            p_or_none = pl.when(is_none).then(pl.lit(2.0)).otherwise(self._moved(number))
-            return frame.with_columns(given, p_or_none.alias(p))
-        if not (kind.is_numeric() or kind == pl.Boolean):
+            p = pl.when(is_none).then(pl.lit(2.0)).otherwise(self._moved(number))
+            frame = frame.with_columns(p.alias(self.p))
+            frame = frame.with_columns(number.alias(self.name)) if typed else frame
+        elif kind.is_numeric() or kind == pl.Boolean:
+            is_float = self.factor is None and kind in (pl.Float32, pl.Float64)
+            number = column if is_float else self._moved(column.cast(pl.Float64))
+            frame = frame.with_columns(number.alias(self.p))
+        else:
             raise ValueError(f"{source.name}: column {self.name!r} must hold numbers, got {kind}")
-        is_float = self.factor is None and kind in (pl.Float32, pl.Float64)
-        number = column if is_float else self._moved(column.cast(pl.Float64))
-        return frame.with_columns(number.alias(p))
+        return frame if only is None else frame.select(named(*only, self.p))
 
     def _moved(self, given: pl.Expr) -> pl.Expr:
         """Return probabilities with their odds moved; what is none stays none."""
         return given if self.factor is None else move_odds(given, self.factor)
+
+
+def begin(inputs: Sequence[Input], progress: Progress) -> Callable[[], Advance]:
+    """Return what begins a pass over files."""
+    return partial(phase, progress, "reading", count_rows(inputs))
+
+
+def concat(inputs: Sequence[Input], scan: Callable[[Input], pl.LazyFrame]) -> pl.LazyFrame:
+    """Scan all files as one; rows of text must have as many fields as the header."""
+    frames = [scan(source) for source in inputs]
+    for source in inputs:
+        if source.is_text:
+            refuse_ragged(source)
+    return pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
+
+
+def named(*names: str) -> list[pl.Expr]:
+    """Return columns by their names, none of which is a pattern."""
+    return [selectors.by_name(name).as_expr() for name in names]
+
+
+def refuse_absent(source: Input, schema: Iterable[str], *names: str) -> None:
+    """Refuse the names of columns that a file does not have."""
+    there = list(schema)
+    for name in names:
+        if name not in there:
+            raise ValueError(f"{source.name}: no column {name!r}; it has {there}")
+
+
+def read_columns(source: Input, names: Iterable[str]) -> None:
+    """Read columns on their own, to name the one that cannot be read."""
+    for name in names:
+        with reading(source, name):  # in batches, a panic of Polars would pass for the end
+            (column,) = named(name)
+            source.scan(typed=True).select(column.null_count()).collect(engine="streaming")
 
 
 def count_rows(inputs: Sequence[Input]) -> int | None:

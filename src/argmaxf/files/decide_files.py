@@ -23,8 +23,8 @@ from argmaxf.files.column import Column, Progress
 from argmaxf.files.inputs import find_inputs
 from argmaxf.files.output import Output
 from argmaxf.frames.decide import rate_of
-from argmaxf.frames.engines import Polars
-from argmaxf.frames.solve import Decisions, checked, sketch_of, solve
+from argmaxf.frames.rows import P
+from argmaxf.frames.solve import Decisions, sketch_of, solve
 from argmaxf.measures import Interval
 from argmaxf.prior import factor_of
 from argmaxf.problem import Problem
@@ -76,7 +76,8 @@ def label_files(
     chosen, rest = ProbabilitySketch(), ProbabilitySketch()
     with _opened(names, column, nulls, prior, output, label) as (items, sink, frame):
         with items.naming_errors():
-            for values, _ in checked(items.table(frame, progress).batches(0)):
+            for batch in items.table(frame, progress).rows(0).batches():
+                values = batch[P]
                 chosen.update(values[values >= cut])
                 rest.update(values[values < cut])
         n = chosen.n + rest.n
@@ -100,7 +101,7 @@ def summarize_files(
     """Return the summary of a column of files, in one pass; `output` must be none of them."""
     opened = _opened(names, column, nulls, output=output)
     with opened as (items, _, frame), items.naming_errors():
-        return sketch_of(items.table(frame, progress))
+        return sketch_of(items.table(frame, progress).rows(0))
 
 
 def estimate_files(
@@ -136,18 +137,8 @@ def _opened(
         items = Column(find_inputs(names, stack), column, drop, by, factor, label)
         refuse_inputs([output], [source.origin for source in items.inputs])
         sink = Output.checked(output, label, items) if output and label is not None else None
-        _check_by(items, by)
+        if column in by:
+            raise ValueError(f"--by must not be the column of probabilities, got {column!r}")
+        for source in items.inputs:
+            items.scan(source, only=by)
         yield items, sink, sink.frame() if sink else items.frame(only=by)
-
-
-def _check_by(items: Column, by: Sequence[str]) -> None:
-    """Refuse columns of segments that are not in every file, or hold the probabilities."""
-    if items.name in by:
-        raise ValueError(f"--by must not be the column of probabilities, got {items.name!r}")
-    for name in filter(Polars().is_pattern, by):
-        raise ValueError(f"--by {name!r} must have another name: Polars takes this for a pattern")
-    for source in items.inputs:
-        there = items.scan(source).collect_schema()
-        for name in by:
-            if name not in there:
-                raise ValueError(f"{source.name}: no column {name!r}")

@@ -7,24 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from argmaxf._base.atomic_write import refuse_inputs
 from argmaxf.empirical.cuts import CutProblem
-from argmaxf.empirical.guarantees import GuaranteeError
 from argmaxf.empirical.labelled_sketch import LabelledSketch
 from argmaxf.empirical.threshold import Threshold
-from argmaxf.files.column import Column, Progress, Rule, count_rows, phase, refuse_ragged
-from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, reading
+from argmaxf.files.column import Column, Progress, Rule, begin, concat, named, refuse_absent
+from argmaxf.files.inputs import Input, find_inputs, reading
 from argmaxf.files.output import Output
 from argmaxf.frames.engines import unused
-from argmaxf.frames.labelled import LabelledTable, Search, evaluate, summarize_labelled
+from argmaxf.frames.labelled import LabelledTable, Search, evaluate
 from argmaxf.frames.table import Key
 from argmaxf.measures import Interval
 
@@ -43,39 +40,37 @@ class LabelledFiles:
     progress: Progress = False
 
     @contextmanager
-    def opened(self, output: Path | None = None) -> Iterator[tuple[list[Input], pl.LazyFrame]]:
+    def opened(
+        self, output: Path | None = None, predicted: str | None = None
+    ) -> Iterator[tuple[Column, pl.LazyFrame]]:
         """Find the files, and scan their columns as one frame."""
         with ExitStack() as stack:
             inputs = find_inputs(self.names, stack)
             refuse_inputs([output], [source.origin for source in inputs])
-            yield inputs, self._frame(inputs)
+            items = Column(
+                inputs, self.score, self.nulls == "drop", self.by, None, predicted, self._rules()
+            )
+            yield items, concat(inputs, self._scan)
 
-    @contextmanager
-    def naming_errors(self, inputs: Sequence[Input]) -> Iterator[None]:
-        """Name file and row where a value cannot be used."""
-        try:
-            yield
-        except GuaranteeError:
-            raise
-        except (ValueError, *BROKEN) as error:
-            self._diagnose(inputs)
-            raise ValueError(first_line(error)) from error
-
-    def _frame(self, inputs: Sequence[Input]) -> pl.LazyFrame:
-        """Scan the columns of all files as one frame."""
+    def _scan(self, source: Input) -> pl.LazyFrame:
         columns = dict.fromkeys(filter(None, (self.label, self.score, self.weight, *self.by)))
-        frames = []
-        for source in inputs:
-            with reading(source):
-                frame = source.scan(typed=True, text=self.by if source.is_text else ())
-                there = frame.collect_schema()
-            for name in columns:
-                if name not in there:
-                    raise ValueError(f"{source.name}: no column {name!r}; it has {list(there)}")
-            if source.is_text:
-                refuse_ragged(source)
-            frames.append(frame.select(*columns))
-        return pl.concat(frames, how="vertical_relaxed")
+        with reading(source):
+            frame = source.scan(typed=True, text=self.by)
+            there = frame.collect_schema()
+        refuse_absent(source, there, *columns)
+        return frame.select(named(*columns))
+
+    def _rules(self) -> dict[str, Rule]:
+        """Return what the columns must hold."""
+        none = pl.lit(False)
+        rules = {self.score: Rule("", lambda score: none, "score")}
+        if self.weight:
+            words = "must be finite and not negative"
+            rules[self.weight] = Rule(words, lambda w: (w < 0.0) | w.is_infinite())
+        if self.positive is None:
+            is_none = lambda y: ~y.is_in([0.0, 1.0])  # noqa: E731
+            rules[self.label] = Rule("must hold 0 and 1", is_none, may_be_boolean=True)
+        return rules
 
     def pos_label(self, frame: pl.LazyFrame) -> Any:
         """Return the positive label in the type of its column."""
@@ -90,24 +85,11 @@ class LabelledFiles:
                 f"got {self.positive!r}"
             ) from None
 
-    def rows(self, inputs: Sequence[Input], frame: pl.LazyFrame) -> LabelledTable:
+    def table(self, inputs: Sequence[Input], frame: pl.LazyFrame) -> LabelledTable:
         """Return the rows as a labelled table."""
-        columns = self.label, self.score, self.weight, self.by or None
-        found = LabelledTable.of(frame, *columns, self.nulls, self.pos_label(frame))
-        begin = partial(phase, self.progress, "reading", count_rows(inputs))
-        return replace(found, table=replace(found.table, begin=begin, has_order=True))
-
-    def _diagnose(self, inputs: Sequence[Input]) -> None:
-        """Raise an error about the first value that cannot be used."""
-        rules = {self.score: Rule("", lambda score: np.zeros(score.size, np.bool_), "score")}
-        if self.weight:
-            words = "must be finite and not negative"
-            rules[self.weight] = Rule(words, lambda w: (w < 0.0) | np.isposinf(w))
-        if self.positive is None:
-            wrong = lambda y: ~np.isin(y, (0.0, 1.0)) & (y == y)  # noqa: E731
-            rules[self.label] = Rule("must hold 0 and 1", wrong, may_be_boolean=True)
-        for name, rule in rules.items():
-            rule.check(inputs, name, self.nulls == "drop")
+        columns, pos_label = (self.label, self.score, self.weight), self.pos_label(frame)
+        more: Any = {"has_order": True, "begin": begin(inputs, self.progress)}
+        return LabelledTable.of(frame, *columns, self.by or None, self.nulls, pos_label, **more)
 
 
 def tune_files(
@@ -119,12 +101,11 @@ def tune_files(
     predicted: str = "predicted",
 ) -> Threshold:
     """Return the best threshold on labelled rows, as `tune` does; write them with predictions."""
-    drop = files.nulls == "drop"
-    with files.opened(output) as (inputs, frame):
-        items = Column(inputs, files.score, drop, files.by, label=predicted)
+    with files.opened(output, predicted) as (items, frame):
         sink = Output.checked(output, predicted, items) if output else None
-        with files.naming_errors(inputs):
-            best = Search(files.rows(inputs, frame), problem, confidence_level).threshold()
+        with items.naming_errors():
+            table = files.table(items.inputs, frame)
+            best = Search(table, problem, confidence_level).threshold()
         if sink:
             rows = _labelled(sink.frame(), items.p, best, files.by, predicted)
             sink.write(rows, files.progress)
@@ -148,15 +129,13 @@ def _labelled(
 
 def summarize_labelled_files(files: LabelledFiles, output: Path | None = None) -> LabelledSketch:
     """Return the sketch of labelled rows, in one pass; `output` must be none of the files."""
-    with files.opened(output) as (inputs, frame), files.naming_errors(inputs):
-        return summarize_labelled(files.rows(inputs, frame))
+    with files.opened(output) as (items, frame), items.naming_errors():
+        return files.table(items.inputs, frame).sketch()
 
 
 def evaluate_files(files: LabelledFiles, **options: Any) -> Interval | dict[Key, Interval]:
     """Return F of the predictions in the column `score`, as `evaluate` does."""
+    options |= {"label": files.label, "predicted": files.score}
     options |= {"by": files.by or None, "nulls": files.nulls}
-    with files.opened() as (inputs, frame), files.naming_errors(inputs):
-        pos_label = files.pos_label(frame)
-        return evaluate(
-            frame, label=files.label, predicted=files.score, pos_label=pos_label, **options
-        )
+    with files.opened() as (items, frame), items.naming_errors():
+        return evaluate(frame, pos_label=files.pos_label(frame), **options)

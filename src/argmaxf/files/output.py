@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from argmaxf._base.atomic_write import temporary_file, written_whole
-from argmaxf.files.column import Advance, Column, Progress, count_rows, phase
+from argmaxf.files.column import Advance, Column, Progress, count_rows, phase, read_columns
 from argmaxf.files.inputs import (
     BROKEN,
     COPIED,
@@ -63,7 +63,7 @@ class Output:
         if progress is not False:
             frame = frame.with_columns(_counting(self.label, advance))
         with written_whole(self.path) as temporary:
-            self._sink(frame.drop(self.items.helpers, strict=False), temporary)
+            self._sink(frame.drop(self.items.p), temporary)
 
     def _sink(self, frame: pl.LazyFrame, temporary: Path) -> None:
         kind, inputs = kind_of(self.path), self.items.inputs
@@ -76,7 +76,7 @@ class Output:
         except BROKEN as error:
             if "os error" not in str(error):  # nothing wrong with the disk: an input, perhaps
                 for source in inputs:
-                    _read_all(source)
+                    read_columns(source, _names(source))
             raise OSError(f"{self.path}: cannot be written: {first_line(error)}") from error
 
 
@@ -118,14 +118,6 @@ def _names(source: Input) -> list[str]:
     """Return the names of a file's columns."""
     with reading(source):
         return list(source.scan().collect_schema())
-
-
-def _read_all(source: Input) -> None:
-    """Read every column on its own, to name the one that cannot be read."""
-    frame = source.scan(typed=True)
-    for name in _names(source):
-        with reading(source, name):  # in batches, a panic of Polars would pass for the end
-            frame.select(pl.col(name).null_count()).collect(engine="streaming")
 
 
 def _counting(label: str, advance: Advance) -> pl.Expr:

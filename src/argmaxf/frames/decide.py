@@ -12,8 +12,8 @@ import numpy as np
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.labelled_sketch import LabelledSketch
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
-from argmaxf.frames.labelled import LabelledTable, summarize_labelled
-from argmaxf.frames.solve import Decisions, refusing, sketch_of, solve
+from argmaxf.frames.labelled import LabelledTable
+from argmaxf.frames.solve import Decisions, sketch_of, solve
 from argmaxf.frames.table import Table, names_of
 from argmaxf.measures import Interval, MeasureLike
 from argmaxf.prior import check_fits, check_rate, is_estimated, most_likely_rate
@@ -83,13 +83,11 @@ def summarize(
     5
     """
     if label is not None:
-        return summarize_labelled(
-            LabelledTable.of(frame, label, column, weight, None, nulls, pos_label)
-        )
+        return LabelledTable.of(frame, label, column, weight, None, nulls, pos_label).sketch()
     if weight is not None or pos_label is not None:
         raise ValueError("weight and pos_label are for labelled scores: give label too")
-    table = Table.of(frame, column, None, nulls)
-    return refusing(table, 0, partial(sketch_of, table))
+    rows = Table.of(frame, column, None, nulls).rows(0)
+    return rows.refusing(partial(sketch_of, rows))
 
 
 def decide(
@@ -181,10 +179,10 @@ def decide(
     >>> decide(frame, "p")["label"].to_list()
     [False, True, False, True, True]
     """
+    options = beta, measure, zero_division, ties, min_selected, max_selected
     chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
-    problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
     table = Table.of(frame, column, by, nulls, output, _settled(frame, column, nulls, prior))
-    solved = solve(table, problem)
+    solved = solve(table, Problem.of(*options, chance))
     if solved.kept_together:
         kind = table.frame.implementation.value
         warnings.warn(
@@ -239,10 +237,10 @@ def decisions(
     >>> {key: d.k for key, d in sorted(decisions(frame, "p", by="s").items())}
     {('a',): 1, ('b',): 2}
     """
+    options = beta, measure, zero_division, ties, min_selected, max_selected
     chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
-    problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
-    settled = _settled(frame, column, nulls, prior)
-    return solve(Table.of(frame, column, by, nulls, prior=settled), problem).decisions
+    table = Table.of(frame, column, by, nulls, prior=_settled(frame, column, nulls, prior))
+    return solve(table, Problem.of(*options, chance)).decisions
 
 
 class TiesWarning(UserWarning):

@@ -11,54 +11,28 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
 
 from argmaxf._base.validation import check_strictly_between, check_zero_division
 from argmaxf.constraints import ChanceConstraint, Constraints
-from argmaxf.empirical.bins import NotLabelled
 from argmaxf.empirical.cuts import CutProblem, counted
 from argmaxf.empirical.guarantees import chance_of_each, check_can_be_guaranteed
 from argmaxf.empirical.interval import WHY, interval_of_counts
 from argmaxf.empirical.labelled_sketch import LabelledSketch, add_rows, best_in, sketch_of_bins
 from argmaxf.empirical.threshold import Solution, Threshold, joined, solution, solve_all
-from argmaxf.frames.batches import BATCH_ROWS, column_batches, on_partitions
-from argmaxf.frames.engines import (
-    Dask,
-    Frame,
-    Spark,
-    as_frame,
-    engine_of,
-    key_of,
-    missing,
-    unused,
-)
+from argmaxf.frames.batches import BATCH_ROWS
+from argmaxf.frames.engines import Dask, Frame, Spark, engine_of, key_of, missing, unused
 from argmaxf.frames.expression_passes import labelled_bins
-from argmaxf.frames.solve import HELD
-from argmaxf.frames.spill import Part, Spill, by_segment
-from argmaxf.frames.table import (
-    LABEL,
-    SCORE,
-    SEGMENT,
-    WEIGHT,
-    Key,
-    Rule,
-    Table,
-    check_columns,
-    names_of,
-    number,
-    one,
-    python_keys,
-    refusal,
-)
+from argmaxf.frames.rows import LABEL, SCORE, WEIGHT, Batch, Rows, Rule, number, one, refusal
+from argmaxf.frames.spill import Part, Spill
+from argmaxf.frames.table import Key, Table, check_columns, names_of, python_keys
 from argmaxf.measures import Interval, MeasureLike, as_measure
 
-T = TypeVar("T")
 PART = 1 << 24  # rows of segments that are held at a time: 285 MB with weights
 MISSING, WRONG = 2, 3  # labels that are none
-Rows = tuple[Any, Any, Any]  # labels as bytes, scores, and weights or None
 TEXTS = (nw.String, nw.Categorical, nw.Enum)
 WIDE = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128)  # integers, maybe beyond EXACT
 EXACT = 2**53  # from it on, doubles do not hold every integer
@@ -70,6 +44,7 @@ class LabelledTable:
     """A frame with a column of labels, one of scores, and perhaps weights and segments."""
 
     table: Table
+    rows: Rows  # labels as bytes, scores, weights and the numbers of segments
     label: str
     pos_label: Any = None
 
@@ -83,91 +58,68 @@ class LabelledTable:
         by: Any = None,
         nulls: str = "raise",
         pos_label: Any = None,
+        **options: Any,
     ) -> LabelledTable:
-        """Check what a user gave."""
-        columns = (score,) if weight is None else (score, weight)
-        table = Table.of(frame, columns, by, nulls, beside=[label])
-        check_label(table.frame, label, pos_label)
-        check_exact(table.frame, score)
-        return cls(table, label, pos_label)
-
-    @property
-    def is_weighted(self) -> bool:
-        """Whether rows have weights."""
-        return len(self.table.columns) > 1
-
-    @property
-    def items(self) -> Frame:
-        """Return labels as bytes, scores, weights and the numbers of segments."""
-        table, (score, *weight) = self.table, self.table.columns
-        is_float = table.frame.collect_schema()[score] in (nw.Float32, nw.Float64)
-        columns = [
-            label_code(table.frame, self.label, self.pos_label).alias(LABEL),
+        """Check what a user gave; `options` are those of `Table.of`."""
+        weights = [] if weight is None else [weight]
+        table = Table.of(frame, (score, *weights), by, nulls, beside=[label], **options)
+        given = table.frame
+        check_label(given, label, pos_label)
+        check_exact(given, score)
+        is_float = given.collect_schema()[score] in (nw.Float32, nw.Float64)
+        rules = [Rule(score), label_rule(given, label, pos_label)]
+        for name in weights:
+            w, words = number(name), "must be finite and not negative"
+            rules.insert(1, Rule(name, words, (w < 0.0) | (w == float("inf"))))
+        items = given.select(
+            label_code(given, label, pos_label).alias(LABEL),
             (nw.col(score) if is_float else number(score)).alias(SCORE),
-            *(number(name).fill_null(-1.0).alias(WEIGHT) for name in weight),
-            *([nw.col(table.number).alias(SEGMENT)] if table.number else []),
-        ]
-        return table.frame.select(*columns)
+            *(number(name).fill_null(-1.0).alias(WEIGHT) for name in weights),
+            *table.segment,
+        )
+        rows = Rows(given, items, tuple(rules), "score", table.number, table.begin)
+        return cls(table, rows, label, pos_label)
 
-    def batches(
-        self, items: Frame | None = None, *, ordered: bool = True
-    ) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Yield labels, scores, weights and numbers of segments, or None for what is not there."""
-        items, advance = self.items if items is None else items, None
-        if self.table.begin:
-            advance = self.table.begin()
-        names = items.collect_schema().names()
-        for y, score, *rest in column_batches(items, names, ordered=ordered):
-            if advance:
-                advance(score.size)
-            weight = rest.pop(0) if self.is_weighted else None
-            yield y.astype(np.int8, copy=False), score, weight, rest[0] if rest else None
+    def between(self, low: float, high: float) -> Iterator[Any]:
+        """Yield the labels, scores and weights of the rows with scores in a range."""
+        score = nw.col(SCORE)
+        rows = self.rows.where((score >= low) & (score <= high))
+        return map(columns_of, rows.batches(checked=False))
 
-    def refuse_no_weight(self, any_weight: Any) -> None:
-        """Refuse rows that all have no weight."""
+    def sketch(self) -> LabelledSketch:
+        """Return the sketch of all rows, of which there must be some, made where they are."""
+        sketch = self.rows.refusing(self._sketch)
+        if not sketch.n:
+            self.rows.refusing(self.rows.held)
+            self.refuse_unknown(any_weight=False)
+        return sketch
+
+    def _sketch(self) -> LabelledSketch:
+        if not isinstance(engine_of(self.rows.frame), Spark):
+            return sum(self.rows.each(_sketches), start=LabelledSketch())
+        schema = self.rows.items.collect_schema()
+        bins = labelled_bins(self.rows.items, weighted=WEIGHT in schema)
+        return sketch_of_bins(bins, np.float32 if schema[SCORE] == nw.Float32 else np.float64)
+
+    def refuse_unknown(self, positives: Any = True, *, any_weight: Any = True) -> None:
+        """Refuse a positive label that no row has, and rows that all have no weight."""
         if not any_weight:
             raise ValueError(f"column {self.table.columns[-1]!r} must not all be zero")
-
-    def refuse_unknown(self, positives: Any) -> None:
-        """Refuse a positive label that no row has."""
         if self.pos_label is not None and not positives:
             refuse_absent(self.label, self.pos_label)
 
-    def rows(self) -> Iterator[Rows]:
-        """Yield labels, scores and weights."""
-        return (batch[:3] for batch in self.batches())
 
-    def between(self, low: float, high: float) -> Iterator[Rows]:
-        """Yield the rows with scores in a range."""
-        score = nw.col(SCORE)
-        rows = self.items.filter((score >= low) & (score <= high))
-        return (batch[:3] for batch in self.batches(rows))
+def columns_of(batch: Batch) -> tuple[Any, Any, Any]:
+    """Return labels, scores, and weights or None."""
+    return batch[LABEL], batch[SCORE], batch.get(WEIGHT)
 
-    def sketch(self) -> LabelledSketch:
-        """Return the sketch of all rows, made where they are; raise NotLabelled if one is none."""
-        engine, sketch = engine_of(self.table.frame), LabelledSketch()
-        if isinstance(engine, Dask):
-            work = partial(_sketch_of_part, self.is_weighted)
-            parts = on_partitions(self.items, work, at_once=1 << 20)
-            return sum(parts, start=sketch)
-        if isinstance(engine, Spark):
-            bins = labelled_bins(self.items, weighted=self.is_weighted)
-            is_float = self.items.collect_schema()[SCORE] == nw.Float32
-            return sketch_of_bins(bins, np.float32 if is_float else np.float64)
-        for rows in self.rows():
-            add_rows(sketch, *rows)
-        return sketch
 
-    def refusing(self, work: Callable[[], T]) -> T:
-        """Do some work on the rows; name what is no label, score, weight or segment."""
-        with suppress(NotLabelled):
-            return work()
-        (score, *weight), rules = self.table.columns, []
-        for name in weight:
-            w, words = number(name), "must be finite and not negative"
-            rules.append(Rule(name, words, (w < 0.0) | (w == float("inf"))))
-        rules.append(label_rule(self.table.frame, self.label, self.pos_label))
-        raise refusal(self.table.frame, [Rule(score), *rules], self.table.number, "score")
+def _sketches(batches: Iterable[Batch]) -> Iterator[LabelledSketch]:
+    """Yield the sketch of batches; raise NotLabelled if a row cannot be used."""
+    sketch = LabelledSketch()
+    for batch in batches:
+        add_rows(sketch, *columns_of(batch))
+    yield sketch
 
 
 def check_label(frame: Frame, label: str, pos_label: Any) -> None:
@@ -226,29 +178,11 @@ def label_code(frame: Frame, label: str, pos_label: Any) -> nw.Expr:
     return nw.when(missing(frame, [label])).then(nw.lit(MISSING)).otherwise(code).cast(nw.Int8)
 
 
-def _sketch_of_part(weighted: bool, part: Any) -> LabelledSketch:
-    """Return the sketch of a partition of Dask, where it is."""
-    sketch, names = LabelledSketch(), [LABEL, SCORE, *([WEIGHT] if weighted else [])]
-    for y, score, *weight in column_batches(as_frame(part), names):
-        add_rows(sketch, y, score, weight[0] if weighted else None)
-    return sketch
-
-
-def summarize_labelled(rows: LabelledTable) -> LabelledSketch:
-    """Return the sketch of labelled rows, of which there must be some."""
-
-    sketch = rows.refusing(rows.sketch)
-    if not sketch.n:
-        rows.refusing(partial(_held, rows.batches(), 0))
-        rows.refuse_no_weight(False)
-    return sketch
-
-
 @dataclass(frozen=True)
 class Search:
     """The search for thresholds on labelled rows."""
 
-    rows: LabelledTable
+    labelled: LabelledTable
     problem: CutProblem
     confidence_level: float | None = None
 
@@ -259,19 +193,22 @@ class Search:
 
     def threshold(self) -> Threshold:
         """Return the best threshold, or those of the segments."""
-        return self.rows.refusing(self._segments if self.rows.table.number else self._whole)
+        find = self._segments if self.labelled.table.number else self._whole
+        return self.labelled.rows.refusing(find)
 
     def _whole(self) -> Threshold:
-        engine = engine_of(self.rows.table.frame)
+        labelled, engine = self.labelled, engine_of(self.labelled.rows.frame)
         if self.needs_all or not isinstance(engine, Dask | Spark):
-            held = _held(self.rows.batches(), None if self.needs_all else HELD)
+            held = labelled.rows.held(all_=self.needs_all)
             if held is not None:
-                self.rows.refuse_no_weight(held[2] is None or held[2].any())
-                self.rows.refuse_unknown((held[0] == 1).any())
-                return self._solution(held[:3], self._chance(1, held[2])).best
-        sketch = summarize_labelled(self.rows)
-        self.rows.refuse_unknown(sketch.positives)
-        return best_in(sketch, self.problem, self.rows.between).best
+                weight = held.get(WEIGHT)
+                labelled.refuse_unknown(
+                    held[LABEL].any(), any_weight=weight is None or weight.any()
+                )
+                return self._solution(held, self._chance(1, weight)).best
+        sketch = labelled.sketch()
+        labelled.refuse_unknown(sketch.positives)
+        return best_in(sketch, self.problem, labelled.between).best
 
     def _chance(self, segments: int, weight: Any) -> ChanceConstraint | None:
         """Return what each segment must guarantee."""
@@ -281,42 +218,38 @@ class Search:
             check_can_be_guaranteed(constraints, None, counted_weight, level)
         return chance_of_each(constraints, level, segments)
 
-    def _solution(self, columns: Any, chance: ChanceConstraint | None) -> Solution:
-        y, score, weight = columns
+    def _solution(self, rows: Batch, chance: ChanceConstraint | None) -> Solution:
+        y, score, weight = columns_of(rows)
         return solution(*counted(y == 1, score, weight), self.problem, chance)
 
     def _segments(self) -> Threshold:
         """Solve segments one after the other, in memory or in temporary files."""
-        rows, sizes, names = self.rows, self.rows.table.sizes, self.rows.table.python_keys()
-        names = [key[0] if len(key) == 1 else key for key in names]
-        if sizes is None or not sizes.any():
-            raise NotLabelled
+        table, order = self.labelled.table, []
+        names = [key[0] if len(key) == 1 else key for key in table.python_keys()]
+        sizes: Any = table.sizes
         most = PART if self.confidence_level is None else int(sizes.sum())
-        score, order = rows.items.collect_schema()[SCORE], []
-        kinds = [np.int8, np.float32 if score == nw.Float32 else np.float64]
-        kinds += [np.float64] if rows.is_weighted else []
-        read = (tuple(c for c in b if c is not None) for b in _checked(rows.batches(ordered=False)))
 
         def works(parts: Iterator[Part]) -> Iterator[tuple[Any, Callable[[], Solution]]]:
             for first, offsets, columns in parts:
-                every: Any = (*columns, None)[:3]
-                chance = self._chance(sizes.size, None)
-                if chance is not None and every[2] is not None:  # of all rows, as they are held
-                    some = np.add.reduceat(every[2] > 0.0, offsets[:-1])
-                    chance = self._chance(int(np.count_nonzero(some)), every[2])
-                for i, (start, stop) in enumerate(pairwise(offsets.tolist()), first):
-                    here = every
-                    if not isinstance(columns[0], Spill):
-                        here = [None if each is None else each[start:stop] for each in every]
-                        if here[2] is not None and not here[2].any():
-                            continue
-                    order.append(i)
-                    yield names[i], partial(self._solved, here, chance)
+                weight = columns.get(WEIGHT)
+                if isinstance(columns[SCORE], Spill):  # one segment
+                    order.append(first)
+                    yield names[first], partial(self._spilled, columns)
+                    continue
+                some = np.ones(offsets.size - 1, np.bool_)
+                if weight is not None:
+                    some = np.add.reduceat(weight > 0.0, offsets[:-1])
+                # Of all segments: with a guarantee all rows are held
+                chance = self._chance(int(np.count_nonzero(some)), weight)
+                for i, (start, stop) in enumerate(pairwise(offsets.tolist())):
+                    if some[i]:
+                        order.append(first + i)
+                        rows = {name: each[start:stop] for name, each in columns.items()}
+                        yield names[first + i], partial(self._solution, rows, chance)
 
-        with by_segment(sizes, kinds, read, most) as parts:
+        with self.labelled.rows.by_segment(sizes, most) as parts:
             found = solve_all("segment", works(parts))
-        rows.refuse_no_weight(order)
-        rows.refuse_unknown(sum(each.counts[2] for each in found))
+        self.labelled.refuse_unknown(sum(each.counts[2] for each in found), any_weight=order)
         with suppress(TypeError):  # values of several types stay as they are
             pairs = sorted(zip(order, found, strict=True), key=lambda pair: names[pair[0]])
             order, found = map(list, zip(*pairs, strict=True))
@@ -326,51 +259,19 @@ class Search:
             segments = np.array(segments.tolist())
         return joined(segments, found, self.problem, self.confidence_level)
 
-    def _solved(self, columns: Any, chance: ChanceConstraint | None) -> Solution:
-        """Return the best threshold of a segment in memory, or in temporary files."""
-        if not isinstance(columns[0], Spill):
-            return self._solution(columns, chance)
+    def _spilled(self, columns: dict[str, Spill]) -> Solution:
+        """Return the best threshold of a segment in temporary files."""
         if self.needs_all:
-            return self._solution([c if c is None else c[:] for c in columns], chance)
+            return self._solution({name: each[:] for name, each in columns.items()}, None)
 
-        def batches() -> Iterator[Any]:
-            for start in range(0, columns[0].size, BATCH_ROWS):
-                stop = start + BATCH_ROWS
-                yield [None if each is None else each[start:stop] for each in columns]
+        def between(low: float, high: float) -> Iterator[Batch]:
+            for start in range(0, columns[SCORE].size, BATCH_ROWS):
+                rows = {name: c[start : start + BATCH_ROWS] for name, c in columns.items()}
+                inside = (rows[SCORE] >= low) & (rows[SCORE] <= high)
+                yield {name: each[inside] for name, each in rows.items()}
 
-        def between(low: float, high: float) -> Iterator[Any]:
-            for rows in batches():
-                inside = (rows[1] >= low) & (rows[1] <= high)
-                yield [None if each is None else each[inside] for each in rows]
-
-        sketch = LabelledSketch()
-        for rows in batches():
-            add_rows(sketch, *rows)
-        return best_in(sketch, self.problem, between)
-
-
-def _checked(batches: Iterable[Any]) -> Iterator[Any]:
-    """Raise NotLabelled at a row that cannot be used, or is in no segment."""
-    for y, score, weight, segment in batches:
-        fine = y.max(initial=0) <= 1 and not np.isnan(score).any()
-        fine &= weight is None or bool(np.all((weight >= 0.0) & (weight < np.inf)))
-        if not fine or (segment is not None and segment.min(initial=0) < 0):
-            raise NotLabelled
-        yield y, score, weight, segment
-
-
-def _held(batches: Iterable[Any], most: int | None) -> Any:
-    """Return labels, scores, weights and segments of all rows, or None if there are too many."""
-    parts, size = [], 0
-    for batch in _checked(batches):
-        size += batch[0].size
-        if most is not None and size > most:
-            return None
-        parts.append(batch)
-    if not size:
-        raise NotLabelled
-    columns = zip(*parts, strict=True)
-    return [None if each[0] is None else np.concatenate(each) for each in columns]
+        (sketch,) = _sketches(between(-np.inf, np.inf))
+        return best_in(sketch, self.problem, lambda *ends: map(columns_of, between(*ends)))
 
 
 def tune(

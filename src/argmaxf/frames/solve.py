@@ -9,7 +9,7 @@ them, Dask has the passes done where its partitions are, Spark sums by its own e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -20,33 +20,21 @@ from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.segments import Segments
-from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import band, pass_kernels, search
-from argmaxf.expected.array_passes import ArrayPasses, BatchPasses, counted
+from argmaxf.expected.array_passes import BatchPasses, counted
 from argmaxf.expected.by_segment import decide_by, decide_each
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.sources import Source, summary
 from argmaxf.expected.maximize import decide_one
 from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
-from argmaxf.frames.batches import column_batches, on_partitions
-from argmaxf.frames.engines import (
-    CHANGED,
-    Dask,
-    Frame,
-    Spark,
-    as_frame,
-    engine_of,
-    unused,
-    with_arrays,
-)
+from argmaxf.frames.engines import CHANGED, Frame, Spark, as_frame, engine_of, unused, with_arrays
 from argmaxf.frames.expression_passes import ExpressionPasses
-from argmaxf.frames.spill import Spill, by_segment
-from argmaxf.frames.table import Key, P, Rule, Table, number, refusal
+from argmaxf.frames.rows import SEGMENT, Batch, P, Rows
+from argmaxf.frames.spill import Spill
+from argmaxf.frames.table import Key, Table
 from argmaxf.problem import Problem
 
 T = TypeVar("T")
-Batches = Iterable[tuple[NDArray[Any], Any]]  # probabilities, and their segments or None
-HELD = 1 << 22  # items of a lazy frame that are decided as an array; more are read in batches
 NUMBERS = ("k", "threshold", "expected", "std", "n")  # of a decision
 PART = 1 << 25  # items of segments that are held at a time: 268 MB
 
@@ -126,7 +114,8 @@ class Solved:
         for j, (decision, splits) in enumerate(self.answers):
             values[names[j]] = decision.threshold
             if splits:
-                values[names[m + j]] = last_ties(table.batches(j), decision).astype(np.float64)
+                batches = table.rows(j).batches()
+                values[names[m + j]] = last_ties(batches, decision).astype(np.float64)
         if any(answer.splits for answer in self.answers):
             rows = as_frame(rows.to_native().with_row_index(row))
         if table.number:
@@ -143,7 +132,7 @@ class Solved:
         return rows.with_columns(*labels).drop(*helpers, strict=False)
 
 
-def last_ties(batches: Batches, decision: Decision) -> Ints:
+def last_ties(batches: Iterable[Batch], decision: Decision) -> Ints:
     """Return the row of the last item to select at each segment's threshold, -1 for none.
 
     Of the items of a segment that are equal to its threshold the first ones in the order of rows
@@ -152,8 +141,9 @@ def last_ties(batches: Batches, decision: Decision) -> Ints:
     threshold, k = decision.threshold, decision.k
     size, above, start = k.size, np.zeros(k.size, np.int64), 0
     ties: list[tuple[Ints, Ints]] = []  # rows and segments of the items at the threshold
-    for p, segment in batches:
-        which = np.zeros(p.size, np.int64) if segment is None else segment
+    for batch in batches:
+        p = batch[P]
+        which = batch.get(SEGMENT, np.zeros(p.size, np.int64))
         above += np.bincount(which[p > threshold[which]], minlength=size)
         equal = np.flatnonzero(p == threshold[which])
         ties.append((start + equal, which[equal]))
@@ -187,33 +177,24 @@ def solve(table: Table, problem: Problem) -> Solved:
 def decide_columns(table: Table, problem: Problem) -> tuple[Answer, ...]:
     """Decide the segments of every column; name what is no probability, or has no segment."""
     return tuple(
-        refusing(table, j, partial(_decide_column, table, j, problem))
-        for j in range(len(table.columns))
+        rows.refusing(partial(_decide_column, table, j, rows, problem))
+        for j, rows in enumerate(map(table.rows, range(len(table.columns))))
     )
 
 
-def refusing(table: Table, j: int, work: Callable[[], T]) -> T:
-    """Do some work on the j-th column; name what is no probability, or has no segment."""
-    with suppress(NotAProbability):
-        return work()
-    p = number(table.columns[j])  # here, what was being read is closed
-    rule = Rule(table.columns[j], "must be in [0, 1]", (p < 0.0) | (p > 1.0))
-    raise refusal(table.frame, [rule], table.number, "probability")
-
-
-def _decide_column(table: Table, j: int, problem: Problem) -> Answer:
+def _decide_column(table: Table, j: int, rows: Rows, problem: Problem) -> Answer:
     """Decide the segments of a column where its items are, or in arrays."""
     if table.sizes is not None and not table.is_eager:
-        return _decide_segments(table, j, problem, table.sizes)
+        return _decide_segments(table, j, rows, problem, table.sizes)
     needs_all = bool(table.is_eager or problem.chance or problem.needs_items)
     by_band = table.reads_again and table.number is None and band.knows(problem)
-    passes: BatchPasses | ExpressionPasses = ColumnPasses(table, j)
+    passes: BatchPasses | ExpressionPasses = ColumnPasses(rows)
     if by_band and not needs_all and isinstance(engine_of(table.frame), Spark):
-        passes = ExpressionPasses(table.items(j), P)
-    if passes.n <= HELD and (table.reads_again or needs_all):
-        held = _held(checked(table.batches(j)), None if needs_all else HELD)
+        passes = ExpressionPasses(rows.items, P)
+    if passes.n <= rows.HELD and (table.reads_again or needs_all):
+        held = rows.held(all_=needs_all)
         if held is not None:
-            return _decide_arrays(table, j, problem, *held)
+            return _decide_arrays(table, j, held, problem)
     if by_band:
         (found,) = band.decide(passes, problem)
         if found is not None:
@@ -223,46 +204,23 @@ def _decide_column(table: Table, j: int, problem: Problem) -> Answer:
             reached = passes.above(np.nextafter(decision.threshold, -1.0))[0, 1]
             return Answer(decision, reached != found.k)
     with closing(Spill()) as spill:
-        for p, _ in checked(table.batches(j)):
-            spill.append(p)
-        if spill.size <= HELD:
-            return _decide_arrays(table, j, problem, spill[:], None)
+        for batch in rows.batches():
+            spill.append(batch[P])
+        if spill.size <= rows.HELD:
+            return _decide_arrays(table, j, {P: spill[:]}, problem)
         decision, splits = decide_spill(spill, problem)
     return Answer(_in_arrays(decision), splits)
 
 
-def checked(batches: Batches) -> Iterator[tuple[NDArray[Any], Any]]:
-    """Raise NotAProbability at what is none, or is in no segment."""
-    for p, segment in batches:
-        fine = p.min(initial=1.0) >= 0.0 and p.max(initial=0.0) <= 1.0
-        if not fine or (segment is not None and segment.min(initial=0) < 0):
-            raise NotAProbability
-        yield p, segment
-
-
-def _held(batches: Batches, most: int | None) -> tuple[NDArray[Any], Ints | None] | None:
-    """Return all items of a column and their segments, or None if there are more than `most`."""
-    parts, size = [], 0
-    for p, segment in batches:
-        size += p.size
-        if most is not None and size > most:
-            return None
-        parts.append((p, segment))
-    if not size:
-        raise NotAProbability
-    items, segments = zip(*parts, strict=True)
-    return np.concatenate(items), None if segments[0] is None else np.concatenate(segments)
-
-
-def _decide_arrays(
-    table: Table, j: int, problem: Problem, p: NDArray[Any], segment: Ints | None
-) -> Answer:
+def _decide_arrays(table: Table, j: int, held: Batch, problem: Problem) -> Answer:
     """Decide the items of a column as arrays."""
-    if segment is None or table.sizes is None:
-        decision = _in_arrays(decide_one(p, problem))
-        splits = problem.may_split and np.count_nonzero(p >= decision.threshold) != decision.k
-        return Answer(decision, bool(splits))
-    return _decide_in_memory(table, j, problem, p, Segments.of_numbers(segment, table.sizes.size))
+    p = held[P]
+    if table.sizes is not None:
+        segments = Segments.of_numbers(held[SEGMENT], table.sizes.size)
+        return _decide_in_memory(table, j, problem, p, segments)
+    decision = _in_arrays(decide_one(p, problem))
+    splits = problem.may_split and np.count_nonzero(p >= decision.threshold) != decision.k
+    return Answer(decision, bool(splits))
 
 
 def _decide_in_memory(
@@ -277,19 +235,17 @@ def _decide_in_memory(
     return Answer(decision, bool(np.count_nonzero(reached) != decision.k.sum()))
 
 
-def _decide_segments(table: Table, j: int, problem: Problem, sizes: Ints) -> Answer:
+def _decide_segments(table: Table, j: int, rows: Rows, problem: Problem, sizes: Ints) -> Answer:
     """Decide the segments of a lazy frame, about PART items at a time.
 
     Chance constraints, which all segments share, need all items.
     """
     most = int(sizes.sum()) if problem.chance else PART
-    batches = checked(table.batches(j, ordered=False))
     found: dict[str, Any] = {name: np.empty(sizes.size) for name in NUMBERS[1:4]}
     found["k"], splits = np.empty(sizes.size, np.int64), False
-    if not sizes.any():
-        raise NotAProbability
-    with by_segment(sizes, [np.float64], batches, most) as parts:
-        for first, offsets, (items,) in parts:
+    with rows.by_segment(sizes, most) as parts:
+        for first, offsets, columns in parts:
+            items = columns[P]
             own = slice(first, first + offsets.size - 1)
             if isinstance(items, Spill):
                 answer = Answer(*decide_spill(items, problem))
@@ -338,22 +294,19 @@ class ColumnPasses(BatchPasses):
     Dask has them done where its partitions are. A frame that changes between passes is noticed.
     """
 
-    def __init__(self, table: Table, j: int) -> None:
-        super().__init__(lambda: (p for p, _ in table.batches(j)))
-        self._items, self._total = table.items(j), np.nan
+    def __init__(self, rows: Rows) -> None:
+        super().__init__(lambda: (batch[P] for batch in rows.batches(checked=False)))
+        self._rows, self._total = rows, np.nan
 
-    def each(self, work: Callable[[NDArray[Any]], T]) -> list[T]:
-        """Do some work on every batch."""
-        if not isinstance(engine_of(self._items), Dask):
-            return super().each(work)
-        done = on_partitions(self._items, partial(_on_partition, work), at_once=1 << 20)
-        return [result for results in done for result in results]
+    def results(self, work: Callable[[NDArray[Any]], T]) -> Iterator[T]:
+        """Yield what some work on each batch gives."""
+        return self._rows.each(lambda batches: (work(batch[P]) for batch in batches))
 
     def counts(self, sampled: bool = False) -> band.Counts:
         """Count the items in bins; of all items Σ p is taken as well, for other passes to meet."""
         if sampled:
             return super().counts(sampled)
-        tables, totals = zip(*self.each(_counted_and_summed), strict=True)
+        tables, totals = zip(*self.each(lambda p: (counted(p), _sum(p))), strict=True)
         self._same(float(np.sum(totals)))
         table = np.sum(tables, axis=0)
         self.n = int(table.sum())
@@ -376,13 +329,9 @@ class ColumnPasses(BatchPasses):
 
     def least_above(self, cut: Floats) -> Floats:
         """Return the least item above a threshold."""
-        high = float(cut[0])
-
-        def work(p: NDArray[Any]) -> tuple[float, float]:
-            least = pass_kernels.least_above.compiled(contiguous(p), high)
-            return least, float(p.sum(dtype=np.float64))
-
-        least, totals = np.transpose(self.each(work))
+        least_above, high = pass_kernels.least_above.compiled, float(cut[0])
+        found = self.each(lambda p: (least_above(contiguous(p), high), _sum(p)))
+        least, totals = np.transpose(found)
         self._same(float(totals.sum()))
         return np.array([least.min()])
 
@@ -398,28 +347,10 @@ def check_same(before: float, after: float) -> None:
         raise ValueError(f"{CHANGED}, got {before!r} in all and then {after!r}")
 
 
-def _counted_and_summed(p: NDArray[Any]) -> tuple[Ints, float]:
-    """Count items in bins, and sum them up."""
-    return counted(p), float(p.sum(dtype=np.float64))
+def _sum(p: NDArray[Any]) -> float:
+    return float(p.sum(dtype=np.float64))
 
 
-def _on_partition(work: Callable[[NDArray[Any]], T], part: Any) -> list[T]:
-    """Do some work on the batches of a partition."""
-    batches = column_batches(as_frame(part), [P])
-    return [work(p) for (p,) in batches]
-
-
-def sketch_of(table: Table) -> ProbabilitySketch:
-    """Summarize the first column; raise NotAProbability if a value is none."""
-    if isinstance(engine_of(table.frame), Dask):
-        sketches = ColumnPasses(table, 0).each(_summarized)
-        return sum(sketches, start=ProbabilitySketch())
-    sketch = ProbabilitySketch()
-    for p, _ in checked(table.batches(0)):
-        sketch.update(p)
-    return sketch
-
-
-def _summarized(p: NDArray[Any]) -> ProbabilitySketch:
-    """Summarize a batch where it is."""
-    return sketch_of_table(summary(ArrayPasses(p)))
+def sketch_of(rows: Rows) -> ProbabilitySketch:
+    """Summarize probabilities; raise NotAProbability if a value is none."""
+    return sketch_of_table(summary(ColumnPasses(rows)))

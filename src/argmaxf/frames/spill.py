@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from tempfile import TemporaryFile, gettempdir
@@ -59,21 +59,17 @@ class Part(NamedTuple):
 
     first: int
     offsets: Ints
-    columns: tuple[Any, ...]  # arrays; temporary files of a segment of more rows than are held
-
-    @property
-    def is_large(self) -> bool:
-        """Whether it is one segment, of more rows than are held."""
-        return isinstance(self.columns[0], Spill)
+    columns: dict[str, Any]  # arrays; temporary files of a segment of more rows than are held
 
 
 @contextmanager
 def by_segment(
-    sizes: Ints, kinds: Sequence[Any], read: Iterable[tuple[Any, ...]], most: int
+    sizes: Ints, kinds: Mapping[str, Any], read: Iterable[tuple[Any, ...]], most: int
 ) -> Iterator[Iterator[Part]]:
     """Part rows by segment, about `most` at a time; more wait in temporary files.
 
-    `sizes` are those of the segments; batches hold the columns and the numbers of the segments.
+    `sizes` are those of the segments, `kinds` the types of the columns; batches hold these, and
+    the numbers of the segments.
     """
     if sizes.sum() <= most:
         yield iter([gathered(0, sizes, kinds, read)])
@@ -83,7 +79,7 @@ def by_segment(
     part_of, firsts = np.cumsum(begins) - 1, np.flatnonzero(begins)
     with ExitStack() as stack:
         files = [
-            [stack.enter_context(closing(Spill(kind))) for kind in (*kinds, np.int32)]
+            [stack.enter_context(closing(Spill(kind))) for kind in (*kinds.values(), np.int32)]
             for _ in firsts
         ]
         for batch in read:
@@ -95,30 +91,30 @@ def by_segment(
         yield map(partial(_from_files, kinds), firsts.tolist(), np.split(sizes, firsts[1:]), files)
 
 
-def _from_files(kinds: Sequence[Any], first: int, sizes: Ints, files: list[Spill]) -> Part:
+def _from_files(kinds: Mapping[str, Any], first: int, sizes: Ints, files: list[Spill]) -> Part:
     """Return the part whose rows are in files; a single segment stays there."""
     *columns, numbers = files
     if sizes.size == 1:
         check_sizes(sizes, np.array([numbers.size]))
-        return Part(first, np.append(0, sizes), tuple(columns))
+        return Part(first, np.append(0, sizes), dict(zip(kinds, columns, strict=True)))
     batches = zip(*(file.batches() for file in columns), numbers.batches(), strict=True)
     rows = ((*values, each.astype(np.int64) - first) for *values, each in batches)
     return gathered(first, sizes, kinds, rows)
 
 
 def gathered(
-    first: int, sizes: Ints, kinds: Sequence[Any], read: Iterable[tuple[Any, ...]]
+    first: int, sizes: Ints, kinds: Mapping[str, Any], read: Iterable[tuple[Any, ...]]
 ) -> Part:
     """Return rows of batches in memory, those of each segment one after another."""
     offsets = np.append(0, np.cumsum(sizes))
-    columns = tuple(np.empty(int(offsets[-1]), kind) for kind in kinds)
+    columns = {name: np.empty(int(offsets[-1]), kind) for name, kind in kinds.items()}
     following = offsets[:-1].copy()
     for *values, numbers in read:
         check_numbers(numbers, sizes.size)
         ends = following + np.bincount(numbers, minlength=sizes.size)
         if (ends > offsets[1:]).any():
             check_sizes(sizes, ends - offsets[:-1])
-        for out, array in zip(columns, values, strict=True):
+        for out, array in zip(columns.values(), values, strict=True):
             place(array, numbers, following.copy(), out)
         following = ends
     check_sizes(sizes, following - offsets[:-1])

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Ints
-from argmaxf._base.validation import check_choice, how_many
-from argmaxf.frames.batches import column_batches
-from argmaxf.frames.engines import CHANGED, Frame, Numbered, engine_of, missing, unused
+from argmaxf._base.validation import check_choice
+from argmaxf.frames.engines import Frame, Numbered, engine_of, missing, unused
+from argmaxf.frames.rows import SEGMENT, P, Rows, Rule, number
 from argmaxf.prior import check_fits, factor_of, move_odds
-
-P, SEGMENT = "argmaxf_p", "argmaxf_segment"
-SCORE, LABEL, WEIGHT = "argmaxf_score", "argmaxf_label", "argmaxf_weight"
 
 Key = tuple[Any, ...]
 
@@ -51,6 +47,7 @@ class Table:
         *,
         has_order: bool = False,
         beside: Sequence[str] = (),
+        begin: Callable[[], Callable[[int], None]] | None = None,
     ) -> Table:
         """Check what a user gave, and number the segments; eager frames always have an order.
 
@@ -71,10 +68,10 @@ class Table:
         if check_choice("nulls", nulls, ("raise", "drop")) == "drop":
             rows = rows.filter(~missing(rows, (*columns, *beside)))
         if not names:
-            return cls(rows, columns, outputs, factors=factors, has_order=has_order)
+            return cls(rows, columns, outputs, factors=factors, has_order=has_order, begin=begin)
         (name,) = unused([*rows.collect_schema(), *outputs], [SEGMENT])
         frame, keys, sizes = _numbered(rows, names, name)
-        return cls(frame, columns, outputs, name, keys, sizes, factors, has_order)
+        return cls(frame, columns, outputs, name, keys, sizes, factors, has_order, begin=begin)
 
     @property
     def is_eager(self) -> bool:
@@ -86,7 +83,7 @@ class Table:
         """How many segments the rows have."""
         return 1 if self.sizes is None else self.sizes.size
 
-    def items(self, j: int) -> Frame:
+    def rows(self, j: int) -> Rows:
         """Return the probabilities of column j, and the numbers of their segments if there are any.
 
         Floats are as they are, other numbers and moved probabilities in double precision.
@@ -94,17 +91,15 @@ class Table:
         name = self.columns[j]
         is_float = self.frame.collect_schema()[name] in (nw.Float32, nw.Float64)
         p = nw.col(name) if is_float and self.factors is None else self.p(name)
-        segment = [nw.col(self.number).alias(SEGMENT)] if self.number else []
-        return self.frame.select(p.alias(P), *segment)
+        given = number(name)
+        rule = Rule(name, "must be in [0, 1]", (given < 0.0) | (given > 1.0))
+        items = self.frame.select(p.alias(P), *self.segment)
+        return Rows(self.frame, items, (rule,), "probability", self.number, self.begin)
 
-    def batches(self, j: int, *, ordered: bool = True) -> Iterator[tuple[NDArray[Any], Any]]:
-        """Yield the probabilities of column j and the numbers of their segments."""
-        items, advance = self.items(j), self.begin() if self.begin else None
-        names = items.collect_schema().names()
-        for p, *numbers in column_batches(items, names, ordered=ordered):
-            if advance:
-                advance(p.size)
-            yield p, numbers[0] if numbers else None
+    @property
+    def segment(self) -> list[nw.Expr]:
+        """The numbers of the segments of rows, if there are any."""
+        return [nw.col(self.number).alias(SEGMENT)] if self.number else []
 
     def p(self, column: str) -> nw.Expr:
         """Return a column of probabilities in double precision, its odds moved."""
@@ -119,53 +114,6 @@ class Table:
         return [()] if self.keys is None else python_keys(self.keys, str(self.number))
 
 
-class Rule(NamedTuple):
-    """What a column must hold, in words and as what is wrong; None if any value will do."""
-
-    column: str
-    words: str = ""
-    wrong: nw.Expr | None = None
-
-
-def refusal(
-    frame: Frame, rules: Sequence[Rule], segment: str | int | None, what: str
-) -> ValueError:
-    """Return the error about the first rule that some row breaks; found by one query.
-
-    `segment` is the column with the numbers of the segments, or how many rows are in none; `what`
-    is one value of the first column.
-    """
-    terms = [nw.len()]
-    for column, _, wrong in rules:
-        value = nw.when(nw.lit(False) if wrong is None else wrong).then(number(column))
-        terms += [one(missing(frame, [column])).sum(), value.count(), value.min(), value.max()]
-    terms += [one(nw.col(segment) < 0).sum()] if isinstance(segment, str) else []
-    query = frame.select(*(term.alias(f"a{i}") for i, term in enumerate(terms)))
-    n, *found = engine_of(frame).run(query).row(0)
-    outside = found.pop() if isinstance(segment, str) else segment
-    if not n:
-        return ValueError(f"column {rules[0].column!r} must hold at least one {what}, got none")
-    for i, (column, words, _) in enumerate(rules):
-        absent, count, low, high = found[4 * i : 4 * i + 4]
-        if absent:
-            return ValueError(
-                f"column {column!r} must have a value in every row, got {round(absent)} null or "
-                "NaN; nulls='drop' leaves such rows out"
-            )
-        if count:
-            got, such = float(low if low < 0.0 else high), how_many(count, "such row")
-            return ValueError(f"column {column!r} {words}, got {got!r} ({such})")
-    if outside:
-        such = how_many(outside, "such row")
-        return ValueError(f"by must not be null or NaN, got {such}")
-    return ValueError(f"{CHANGED}, got other ones the second time")
-
-
-def one(condition: nw.Expr) -> nw.Expr:
-    """Return 1 where a condition holds, else 0."""
-    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
-
-
 def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return a name, several or none as a tuple."""
     if given is None or isinstance(given, str):
@@ -175,11 +123,6 @@ def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise TypeError(f"a column must be given by its name, a text, got {name!r}")
     return names
-
-
-def number(column: str) -> nw.Expr:
-    """Return a column in double precision."""
-    return nw.col(column).cast(nw.Float64)
 
 
 def _factors(prior: Any, columns: int) -> tuple[float, ...]:

@@ -129,7 +129,7 @@ def plan_files(
         plan = plan_labels(p, p >= cut, budget, **options)
         if labelled is not None:
             plan = _replanned(plan, read_plan(labelled), cut, labelled)
-        frame = items.frame(typed=True).drop(items.helpers, strict=False)
+        frame = items.frame(typed=True).drop(items.p)
         there = frame.collect_schema().names()
         if label in there:
             raise ValueError(f"there is a column {label!r} already; choose another --label")

@@ -45,8 +45,8 @@ from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.search import Search
 from argmaxf.expected.values import value_of_sets
 from argmaxf.frames.batches import column_batches
-from argmaxf.frames.solve import refusing
-from argmaxf.frames.table import LABEL, SEGMENT, P, Table, check_columns, number
+from argmaxf.frames.rows import LABEL, SEGMENT, P, number
+from argmaxf.frames.table import Table, check_columns
 from argmaxf.measures import (
     Interval,
     MeasureLike,
@@ -414,7 +414,7 @@ class Monitor:
                 raise NotAProbability
             return found
 
-        return refusing(table, 0, read)
+        return table.rows(0).refusing(read)
 
     def _take(self, name: str, rows: Floats) -> Period:
         """Add rows to a period and test them; return its results."""
