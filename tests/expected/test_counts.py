@@ -42,7 +42,7 @@ from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
 from argmaxf.expected.counts import MOST_ITEMS, general_curve, linear_curve, value_by_counts
 from argmaxf.expected.gmean import decide_gmean
 from argmaxf.expected.route import decide_large
-from argmaxf.files import decide_files
+from argmaxf.files import ScoredFiles, decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, GMean, Linear, Tversky, UserDefined
 from argmaxf.measures.base import others
@@ -288,7 +288,9 @@ def test_large_segments_and_files_decide_as_arrays_do(measure, tmp_path):
     assert found[(0,)].k == alone.k
     assert found[(1,)].k == maximize_expected_f(p[:20_000], measure=measure, ties="together").k
     pl.DataFrame({"p": p}).write_parquet(tmp_path / "p.parquet")
-    read = decide_files([str(tmp_path / "p.parquet")], "p", Problem.of(measure=measure))[()]
+    read = decide_files(
+        ScoredFiles([str(tmp_path / "p.parquet")], "p"), Problem.of(measure=measure)
+    )[()]
     assert (read.k, read.threshold) == (alone.k, alone.threshold)
 
 

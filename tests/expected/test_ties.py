@@ -12,7 +12,7 @@ from argmaxf.expected import search as grouped_search
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.grouped.sources import Source
 from argmaxf.expected.ties import value_in_two_doubles
-from argmaxf.files import decide_files
+from argmaxf.files import ScoredFiles, decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import FBeta, Jaccard
 from argmaxf.problem import Problem
@@ -50,7 +50,9 @@ def test_arrays_rows_frames_and_files_agree(p, options, k, tmp_path):
     assert by_frame(p, **options) == k
     assert by_lazy_segments(p, **options) == k
     pl.DataFrame({"p": np.array(p, float)}).write_parquet(tmp_path / "p.parquet")
-    (found,) = decide_files([str(tmp_path / "p.parquet")], "p", Problem.of(**options)).values()
+    (found,) = decide_files(
+        ScoredFiles([str(tmp_path / "p.parquet")], "p"), Problem.of(**options)
+    ).values()
     assert found.k == k
 
 

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -63,6 +63,7 @@ SKETCH = ".argmaxf"
 PIPE = Path("-")
 LONG = 2.0  # seconds from which rows per second say more than how long it takes to begin
 TWO_OUTPUTS = "-o - prints the rows, so it cannot be combined with --json or --threshold-only"
+NEEDS_ROWS = "need the rows, got a sketch; pass the files of rows"
 LIMITS, RATE = "Limits", "Different rate of positives"
 
 SketchFile = Annotated[Path, output_file(f"The sketch to write; its name must end in {SKETCH}.")]
@@ -81,16 +82,17 @@ class Results:
         for key, found in self.each.items():
             typer.echo("\t".join([*map(plain, key), repr(found.threshold)]))
 
-    def record(self, fields: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """Return the results for programs."""
+    def print_json(self, fields: Callable[[Any], dict[str, Any]], **more: Any) -> None:
+        """Print the results for programs."""
         if not self.by:
-            return fields(self.each[()])
+            print_json(fields(self.each[()]) | more)
+            return
         segments = [
             {"segment": dict(zip(self.by, map(str, key), strict=True))} | fields(found)
             for key, found in self.each.items()
         ]
         overall = {} if self.overall is None else {"overall": fields(self.overall)}
-        return {"segments": segments} | overall
+        print_json({"segments": segments} | overall | more)
 
     def print(
         self,
@@ -167,60 +169,57 @@ def decide(
 ) -> None:
     """Label the rows of files so that the expected F is the highest."""
     from argmaxf.constraints import ChanceConstraint
-    from argmaxf.files import decide_files, estimate_files, label_files
+    from argmaxf.files import ScoredFiles, decide_files, estimate_files, label_files
     from argmaxf.prior import is_estimated
     from argmaxf.problem import Problem
 
-    start, found, overall = time.perf_counter(), None, None
+    start, rate, overall = time.perf_counter(), None, None
     segments, rates = tuple(by or ()), _rates(train_rate, deploy_rate)
     chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
     threshold, goal = _threshold(threshold, threshold_from, probability, measure, beta)
     problem = Problem.of(beta, goal, zero_division, ties, min_selected, max_selected, chance)
     is_sketch = any(name.endswith(SKETCH) for name in files)
     fixed, piped = threshold is not None, output == PIPE
-    for is_wrong, message in (
-        (fixed and chance, "give either --threshold or a guarantee, got both"),
-        (fixed and not problem.is_free, "give either --threshold or a budget, got both"),
-        (fixed and segments and not is_sketch, "give either --threshold or --by, got both"),
-        (piped and (as_json or threshold_only), TWO_OUTPUTS),
-        (is_sketch and rates, "--deploy-rate needs the rows, got a sketch; pass the files of rows"),
-        (not (is_sketch or probability), "name the column of probabilities with -p"),
-    ):
-        if is_wrong:
-            raise ValueError(message)
+    _refuse(
+        {
+            "give either --threshold or a guarantee, got both": fixed and chance,
+            "give either --threshold or a budget, got both": fixed and not problem.is_free,
+            "give either --threshold or --by, got both": fixed and segments and not is_sketch,
+            TWO_OUTPUTS: piped and (as_json or threshold_only),
+            f"--train-rate and --deploy-rate {NEEDS_ROWS}": is_sketch and rates,
+            "name the column of probabilities with -p": not (is_sketch or probability),
+        }
+    )
     refuse_existing([None if piped else output], files, force=force)
     with ExitStack() as stack:
         path = stack.enter_context(_printed_at_the_end()) if piped else output
-        where: dict[str, Any] = {
-            "nulls": nulls,
-            "progress": stack.enter_context(progress_bar("rows")),
-        }
+        progress = stack.enter_context(progress_bar("rows"))
+        rows = ScoredFiles(files, str(probability), segments, nulls, None, path, label, progress)
         if rates is not None and is_estimated(rates):
-            found = estimate_files(files, str(probability), rates[0], **where)
-            rates = rates[0], found.value
-        where |= {"output": path, "label": label, "prior": rates}
+            rate = estimate_files(rows, rates[0])
+            rates = rates[0], rate.value
+        rows = replace(rows, prior=rates)
         if is_sketch:
             on_rows = bool(output or segments or fixed)
-            each = {(): _decide_sketch(files, problem, on_rows=on_rows)}
+            each: Any = {(): _decide_sketch(files, problem, on_rows=on_rows)}
         elif threshold is None:
-            decisions = decide_files(files, str(probability), problem, by=segments, **where)
-            each, overall = decisions, decisions.overall
+            each = decide_files(rows, problem)
+            overall = each.overall
         else:
-            each = {(): label_files(files, str(probability), threshold, problem, **where)}
+            each = {(): label_files(rows, threshold, problem)}
     seconds = time.perf_counter() - start
     in_order = dict(sorted(each.items(), key=lambda item: tuple(map(str, item[0]))))
     results = Results(in_order, segments, overall)
     if threshold_only:
         results.print_thresholds()
     elif as_json:
-        rest: dict[str, Any] = {"seconds": round(seconds, 3), "measure": str(problem.measure)}
-        rest["output"] = None if output is None else str(output)
-        rest |= {} if found is None else {"deploy_rate": asdict(found)}
-        print_json(results.record(_decision_fields) | rest)
+        more: dict[str, Any] = {"seconds": round(seconds, 3), "measure": str(problem.measure)}
+        more |= {} if rate is None else {"deploy_rate": asdict(rate)}
+        results.print_json(_decision_fields, output=output and str(output), **more)
     else:
         out = console(stderr=piped)
-        if found is not None:
-            out.print(shown(f"Most likely rate of positives here: {interval(found, '.4g')}."))
+        if rate is not None:
+            out.print(shown(f"Most likely rate of positives here: {interval(rate, '.4g')}."))
         _print_decisions(out, results, problem.word)
         done = f"Labels in {shown(output)}. " if output and not piped else ""
         speed = sum(decision.n for decision in each.values()) / seconds
@@ -267,22 +266,25 @@ def tune(
     problem = CutProblem(chosen, check_zero_division(zero_division), asked)
     refuse_existing([output], files, force=force)
     if any(name.endswith(SKETCH) for name in files):
-        if segments or output or confidence_level is not None:
-            raise ValueError("--by, -o and guarantees need the rows, got a sketch; pass the files")
+        needs_rows = segments or output or confidence_level is not None
+        _refuse({f"--by, -o and guarantees {NEEDS_ROWS}": needs_rows})
         best = best_in(one_sketch(files, LabelledSketch), problem).best
     elif label is None or score is None:
         raise ValueError("name the column of labels with --label, that of scores with --score")
     else:
         with progress_bar("rows") as progress:
-            rows = LabelledFiles(files, label, score, weight, segments, positive, nulls, progress)
-            best = tune_files(rows, problem, confidence_level, output=output, predicted=predicted)
+            columns: Any = {"label": label, "weight": weight, "positive": positive}
+            written: Any = {"output": output, "added": predicted, "progress": progress}
+            rows = LabelledFiles(files, score, segments, nulls, **columns, **written)
+            best = tune_files(rows, problem, confidence_level)
     results = Results(_each_threshold(best), segments, best.overall)
     if threshold_only:
         results.print_thresholds()
     elif as_json:
         gap = {} if segments else {"gap": best.gap}
-        rest = {"measure": str(chosen), "output": None if output is None else str(output)}
-        print_json(results.record(_threshold_fields) | gap | rest)
+        results.print_json(
+            _threshold_fields, **gap, measure=str(chosen), output=output and str(output)
+        )
     else:
         out = console()
         head = ("threshold", chosen.title, "precision", "recall", "k")
@@ -313,14 +315,12 @@ def evaluate(
 
     segments = tuple(by or ())
     chosen = as_measure(measure_named(measure), beta)
-    rows = LabelledFiles(files, label, predicted, None, segments, positive, nulls)
-    found = evaluate_files(
-        rows, measure=chosen, confidence_level=confidence_level, zero_division=zero_division
-    )
+    rows = LabelledFiles(files, predicted, segments, nulls, label=label, positive=positive)
+    how: Any = {"measure": chosen, "confidence_level": confidence_level}
+    found = evaluate_files(rows, zero_division=zero_division, **how)
     results = Results({(): found} if isinstance(found, Interval) else found, segments)
     if as_json:
-        how = {"measure": str(chosen), "confidence_level": confidence_level}
-        print_json(results.record(asdict) | how)
+        results.print_json(asdict, **how | {"measure": str(chosen)})
     else:
         head = (chosen.title, f"{100 * confidence_level:g} % interval")
         results.print(console(), head, lambda f: (f"{f.value:.4f}", f"[{f.low:.4f}, {f.high:.4f}]"))
@@ -340,19 +340,19 @@ def sketch(
     as_json: Json = False,
 ) -> None:
     """Summarize probabilities or labelled scores of files, to be merged and decided elsewhere."""
-    from argmaxf.files import summarize_files
+    from argmaxf.files import ScoredFiles, summarize_files
     from argmaxf.files.labelled_files import LabelledFiles, summarize_labelled_files
 
     _check_sketch(output, files, force)
     if weight is not None and label is None:
         raise ValueError("--weight needs --label: probabilities have no weights")
-    how: dict[str, Any] = {"nulls": nulls}
+    how: Any = {"nulls": nulls, "output": output, "added": None}
     with progress_bar("rows") as how["progress"]:
         if label is None:
-            made: Any = summarize_files(files, probability, output=output, **how)
+            made: Any = summarize_files(ScoredFiles(files, probability, **how))
         else:
-            rows = LabelledFiles(files, label, probability, weight, **how)
-            made = summarize_labelled_files(rows, output)
+            rows = LabelledFiles(files, probability, label=label, weight=weight, **how)
+            made = summarize_labelled_files(rows)
     _write_sketch(made, output, as_json)
 
 
@@ -379,6 +379,13 @@ def merge(
             )
         merged = read if merged is None else merged.merge(read)
     _write_sketch(merged, output, as_json)
+
+
+def _refuse(wrong: Mapping[str, object]) -> None:
+    """Raise the first message that is about something wrong."""
+    for message, is_wrong in wrong.items():
+        if is_wrong:
+            raise ValueError(message)
 
 
 @contextmanager
@@ -444,19 +451,13 @@ def _decide_sketch(files: list[str], problem: Problem, *, on_rows: bool) -> Deci
     from argmaxf.expected.sketch import ProbabilitySketch
 
     found = one_sketch(files, ProbabilitySketch)
-    for is_wrong, message in (
-        (
-            not problem.is_free,
-            "--min-selected and --max-selected need the rows, got a sketch; pass the files of rows",
-        ),
-        (
-            problem.chance,
-            "a guarantee needs every probability, got a sketch; pass the files of rows",
-        ),
-        (on_rows, "a sketch has no rows to label; label the files of rows with --threshold"),
-    ):
-        if is_wrong:
-            raise ValueError(message)
+    _refuse(
+        {
+            f"--min-selected and --max-selected {NEEDS_ROWS}": not problem.is_free,
+            "a guarantee needs every probability, got a sketch; pass the files": problem.chance,
+            "a sketch has no rows to label; label the files of rows with --threshold": on_rows,
+        }
+    )
     return found.decide(
         beta=problem.beta,
         measure=problem.measure,

@@ -109,6 +109,7 @@ class Column:
     factor: float | None = None  # by which the odds of all probabilities are multiplied first
     label: str | None = None  # the column to be added, so that no helper takes its name
     rules: Mapping[str, Rule] | None = None  # of columns that are not one of probabilities
+    progress: Progress = False
 
     @cached_property
     def p(self) -> str:
@@ -140,39 +141,55 @@ class Column:
         for source in self.inputs:
             read_columns(source, beside)
 
+    def begin(self) -> Callable[[], Advance]:
+        """Return what begins a pass over the files."""
+        return partial(phase, self.progress, "reading", count_rows(self.inputs))
+
     def table(
-        self,
-        frame: pl.LazyFrame,
-        progress: Progress,
-        by: Sequence[str] = (),
-        output: str | None = None,
+        self, frame: pl.LazyFrame, by: Sequence[str] = (), output: str | None = None
     ) -> Table:
         """Return the probabilities of a frame of these files as a table."""
         table = Table.of(frame, self.p, by or None, output=output, has_order=True)
         is_text = any(source.is_text for source in self.inputs)
-        return replace(table, reads_again=not is_text, begin=begin(self.inputs, progress))
+        return replace(table, reads_again=not is_text, begin=self.begin())
 
     def frame(self, *, typed: bool = False, only: Sequence[str] | None = None) -> pl.LazyFrame:
         """Scan all files as one, without the rows to drop; some columns beside `p`, or all."""
-        frame = concat(self.inputs, partial(self.scan, typed=typed, only=only))
+        frame = self._as_one(partial(self.scan, typed=typed, only=only))
         if self.drop_nulls:
             frame = frame.filter(pl.col(self.p).is_not_null() & pl.col(self.p).is_not_nan())
         return frame
+
+    def typed(self, names: Iterable[str]) -> pl.LazyFrame:
+        """Scan some columns of all files as one, as they are."""
+        columns = dict.fromkeys(names)
+
+        def scan(source: Input) -> pl.LazyFrame:
+            refuse_absent(source, *columns)
+            return source.scan(typed=True, text=self.as_text).select(named(*columns))
+
+        return self._as_one(scan)
+
+    def _as_one(self, scan: Callable[[Input], pl.LazyFrame]) -> pl.LazyFrame:
+        """Scan all files as one; rows of text must have as many fields as the header."""
+        frames = [scan(source) for source in self.inputs]
+        for source in self.inputs:
+            if source.is_text:
+                refuse_ragged(source)
+        return pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
 
     def scan(
         self, source: Input, *, typed: bool = False, only: Sequence[str] | None = None
     ) -> pl.LazyFrame:
         """Scan some columns of a file or all, and the probabilities as `p`."""
+        refuse_absent(source, self.name)
         with reading(source, self.name):
-            frame = source.scan(typed=typed)
-            schema = frame.collect_schema()
-        refuse_absent(source, schema, self.name, *(only or ()))
-        (column,), kind = named(self.name), schema[self.name]
-        if source.is_text:
-            with reading(source, self.name):  # a file may write probabilities as 0,5
-                comma = has_commas(source.beginning(self.name)[self.name])
-            number = as_number(column, comma=comma)
             frame = source.scan(typed=typed, text=[self.name, *self.as_text])
+            (column,), kind = named(self.name), frame.collect_schema()[self.name]
+            # a file may write probabilities as 0,5
+            comma = source.is_text and has_commas(source.beginning(self.name)[self.name])
+        if source.is_text:
+            number = as_number(column, comma=comma)
             is_none = number.is_null() & (column.str.strip_chars() != "")  # blank text is missing
             p = pl.when(is_none).then(pl.lit(2.0)).otherwise(self._moved(number))
             frame = frame.with_columns(p.alias(self.p))
@@ -190,28 +207,15 @@ class Column:
         return given if self.factor is None else move_odds(given, self.factor)
 
 
-def begin(inputs: Sequence[Input], progress: Progress) -> Callable[[], Advance]:
-    """Return what begins a pass over files."""
-    return partial(phase, progress, "reading", count_rows(inputs))
-
-
-def concat(inputs: Sequence[Input], scan: Callable[[Input], pl.LazyFrame]) -> pl.LazyFrame:
-    """Scan all files as one; rows of text must have as many fields as the header."""
-    frames = [scan(source) for source in inputs]
-    for source in inputs:
-        if source.is_text:
-            refuse_ragged(source)
-    return pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
-
-
 def named(*names: str) -> list[pl.Expr]:
     """Return columns by their names, none of which is a pattern."""
     return [selectors.by_name(name).as_expr() for name in names]
 
 
-def refuse_absent(source: Input, schema: Iterable[str], *names: str) -> None:
+def refuse_absent(source: Input, *names: str) -> None:
     """Refuse the names of columns that a file does not have."""
-    there = list(schema)
+    with reading(source):
+        there = list(source.scan().collect_schema())
     for name in names:
         if name not in there:
             raise ValueError(f"{source.name}: no column {name!r}; it has {there}")

@@ -5,21 +5,17 @@ All files together are a lazy frame of Polars; what cannot be used is named by f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from argmaxf._base.atomic_write import refuse_inputs
 from argmaxf.empirical.cuts import CutProblem
 from argmaxf.empirical.labelled_sketch import LabelledSketch
 from argmaxf.empirical.threshold import Threshold
-from argmaxf.files.column import Column, Progress, Rule, begin, concat, named, refuse_absent
-from argmaxf.files.inputs import Input, find_inputs, reading
-from argmaxf.files.output import Output
+from argmaxf.files.column import Column, Rule
+from argmaxf.files.decide_files import ScoredFiles
 from argmaxf.frames.engines import unused
 from argmaxf.frames.labelled import LabelledTable, Search, evaluate
 from argmaxf.frames.table import Key
@@ -27,43 +23,18 @@ from argmaxf.measures import Interval
 
 
 @dataclass(frozen=True)
-class LabelledFiles:
-    """Files of labelled rows, and their columns."""
+class LabelledFiles(ScoredFiles):
+    """Files of labelled rows."""
 
-    names: Sequence[str]
-    label: str
-    score: str
+    label: str = ""  # the column of true labels
     weight: str | None = None
-    by: Sequence[str] = ()
     positive: str | None = None  # the positive label as text
-    nulls: str = "raise"
-    progress: Progress = False
 
-    @contextmanager
-    def opened(
-        self, output: Path | None = None, predicted: str | None = None
-    ) -> Iterator[tuple[Column, pl.LazyFrame]]:
-        """Find the files, and scan their columns as one frame."""
-        with ExitStack() as stack:
-            inputs = find_inputs(self.names, stack)
-            refuse_inputs([output], [source.origin for source in inputs])
-            items = Column(
-                inputs, self.score, self.nulls == "drop", self.by, None, predicted, self._rules()
-            )
-            yield items, concat(inputs, self._scan)
-
-    def _scan(self, source: Input) -> pl.LazyFrame:
-        columns = dict.fromkeys(filter(None, (self.label, self.score, self.weight, *self.by)))
-        with reading(source):
-            frame = source.scan(typed=True, text=self.by)
-            there = frame.collect_schema()
-        refuse_absent(source, there, *columns)
-        return frame.select(named(*columns))
-
-    def _rules(self) -> dict[str, Rule]:
-        """Return what the columns must hold."""
+    @property
+    def rules(self) -> dict[str, Rule]:
+        """What the columns must hold."""
         none = pl.lit(False)
-        rules = {self.score: Rule("", lambda score: none, "score")}
+        rules = {self.column: Rule("", lambda score: none, "score")}
         if self.weight:
             words = "must be finite and not negative"
             rules[self.weight] = Rule(words, lambda w: (w < 0.0) | w.is_infinite())
@@ -71,6 +42,10 @@ class LabelledFiles:
             is_none = lambda y: ~y.is_in([0.0, 1.0])  # noqa: E731
             rules[self.label] = Rule("must hold 0 and 1", is_none, may_be_boolean=True)
         return rules
+
+    def frame(self, items: Column) -> pl.LazyFrame:
+        """Scan the columns of all files as one frame."""
+        return items.typed(filter(None, (self.label, self.column, self.weight, *self.by)))
 
     def pos_label(self, frame: pl.LazyFrame) -> Any:
         """Return the positive label in the type of its column."""
@@ -85,30 +60,23 @@ class LabelledFiles:
                 f"got {self.positive!r}"
             ) from None
 
-    def table(self, inputs: Sequence[Input], frame: pl.LazyFrame) -> LabelledTable:
+    def table(self, items: Column, frame: pl.LazyFrame) -> LabelledTable:
         """Return the rows as a labelled table."""
-        columns, pos_label = (self.label, self.score, self.weight), self.pos_label(frame)
-        more: Any = {"has_order": True, "begin": begin(inputs, self.progress)}
+        columns, pos_label = (self.label, self.column, self.weight), self.pos_label(frame)
+        more: Any = {"has_order": True, "begin": items.begin()}
         return LabelledTable.of(frame, *columns, self.by or None, self.nulls, pos_label, **more)
 
 
 def tune_files(
-    files: LabelledFiles,
-    problem: CutProblem,
-    confidence_level: float | None = None,
-    *,
-    output: Path | None = None,
-    predicted: str = "predicted",
+    files: LabelledFiles, problem: CutProblem, confidence_level: float | None = None
 ) -> Threshold:
     """Return the best threshold on labelled rows, as `tune` does; write them with predictions."""
-    with files.opened(output, predicted) as (items, frame):
-        sink = Output.checked(output, predicted, items) if output else None
+    with files.opened() as (items, sink):
+        frame = files.frame(items)
         with items.naming_errors():
-            table = files.table(items.inputs, frame)
-            best = Search(table, problem, confidence_level).threshold()
+            best = Search(files.table(items, frame), problem, confidence_level).threshold()
         if sink:
-            rows = _labelled(sink.frame(), items.p, best, files.by, predicted)
-            sink.write(rows, files.progress)
+            sink.write(_labelled(sink.frame(), items.p, best, files.by, sink.label))
     return best
 
 
@@ -127,15 +95,16 @@ def _labelled(
     return joined.with_columns(chosen).drop(threshold)
 
 
-def summarize_labelled_files(files: LabelledFiles, output: Path | None = None) -> LabelledSketch:
-    """Return the sketch of labelled rows, in one pass; `output` must be none of the files."""
-    with files.opened(output) as (items, frame), items.naming_errors():
-        return files.table(items.inputs, frame).sketch()
+def summarize_labelled_files(files: LabelledFiles) -> LabelledSketch:
+    """Return the sketch of labelled rows, in one pass."""
+    with files.opened() as (items, _), items.naming_errors():
+        return files.table(items, files.frame(items)).sketch()
 
 
 def evaluate_files(files: LabelledFiles, **options: Any) -> Interval | dict[Key, Interval]:
-    """Return F of the predictions in the column `score`, as `evaluate` does."""
-    options |= {"label": files.label, "predicted": files.score}
+    """Return F of the predictions in a column, as `evaluate` does."""
+    options |= {"label": files.label, "predicted": files.column}
     options |= {"by": files.by or None, "nulls": files.nulls}
-    with files.opened() as (items, frame), items.naming_errors():
+    with files.opened() as (items, _), items.naming_errors():
+        frame = files.frame(items)
         return evaluate(frame, pos_label=files.pos_label(frame), **options)

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from argmaxf._base.atomic_write import temporary_file, written_whole
-from argmaxf.files.column import Advance, Column, Progress, count_rows, phase, read_columns
+from argmaxf.files.column import Advance, Column, count_rows, phase, read_columns
 from argmaxf.files.inputs import (
     BROKEN,
     COPIED,
@@ -29,7 +29,7 @@ class Output:
     """Where labelled rows go."""
 
     path: Path
-    label: str
+    label: str  # the column to add
     items: Column
 
     @classmethod
@@ -57,10 +57,10 @@ class Output:
         texts = (source.is_text for source in self.items.inputs)
         return self.items.frame(typed=not (kind_of(self.path) in SEPARATORS and all(texts)))
 
-    def write(self, frame: pl.LazyFrame, progress: Progress) -> None:
+    def write(self, frame: pl.LazyFrame) -> None:
         """Write labelled rows."""
-        advance = phase(progress, "writing", count_rows(self.items.inputs))
-        if progress is not False:
+        advance = phase(self.items.progress, "writing", count_rows(self.items.inputs))
+        if self.items.progress is not False:
             frame = frame.with_columns(_counting(self.label, advance))
         with written_whole(self.path) as temporary:
             self._sink(frame.drop(self.items.p), temporary)

@@ -9,10 +9,12 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.labelled_sketch import LabelledSketch
+from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
-from argmaxf.frames.labelled import LabelledTable
+from argmaxf.frames.labelled import LabelledTable, tune
 from argmaxf.frames.solve import Decisions, sketch_of, solve
 from argmaxf.frames.table import Table, names_of
 from argmaxf.measures import Interval, MeasureLike
@@ -38,6 +40,7 @@ def summarize(
 ) -> LabelledSketch: ...
 
 
+@with_entries_of(tune)
 def summarize(
     frame: Any,
     column: str,
@@ -51,8 +54,7 @@ def summarize(
 
     Parameters
     ----------
-    frame : frame
-        Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
+    frame : as in `tune`
     column : str
         Its column of probabilities, or of scores; decimals and float32 are computed in float64.
     nulls : {"raise", "drop"}, default="raise"
@@ -62,8 +64,7 @@ def summarize(
         summary is a `LabelledSketch`, from which thresholds are tuned.
     weight : str, optional
         With `label`: the column of weights of the rows.
-    pos_label : scalar, optional
-        With `label`: the positive label, if the labels are not 0 and 1.
+    pos_label : as in `tune`
 
     Returns
     -------
@@ -90,6 +91,7 @@ def summarize(
     return rows.refusing(partial(sketch_of, rows))
 
 
+@with_entries_of(maximize_expected_f, tune)
 def decide(
     frame: T,
     column: str | Sequence[str],
@@ -115,18 +117,15 @@ def decide(
 
     Parameters
     ----------
-    frame : frame
-        Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
+    frame : as in `tune`
     column : str or sequence of str
         The column of probabilities; decimals and float32 are computed in float64. Several columns,
         one for each label of a multilabel problem, are decided separately in the same passes.
-    beta : float, default=1.0
-        Weight of recall against precision.
+    beta : as in `maximize_expected_f`
     measure : str, Measure or callable, default="fbeta"
         What to maximize, as in `maximize_expected_f`. A user-defined function takes at most 5,000
         rows in a segment; so does G-mean with `by`.
-    zero_division : float, default=0.0
-        Value of F if nothing is positive nor predicted.
+    zero_division : as in `maximize_expected_f`
     by : str or sequence of str, optional
         Columns whose values define segments. Each segment is decided separately, all in the same
         passes. The engine's own group-by decides which values are equal; null and NaN are refused.
@@ -179,10 +178,10 @@ def decide(
     >>> decide(frame, "p")["label"].to_list()
     [False, True, False, True, True]
     """
-    options = beta, measure, zero_division, ties, min_selected, max_selected
     chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
+    problem = Problem.of(beta, measure, zero_division, ties, min_selected, max_selected, chance)
     table = Table.of(frame, column, by, nulls, output, _settled(frame, column, nulls, prior))
-    solved = solve(table, Problem.of(*options, chance))
+    solved = solve(table, problem)
     if solved.kept_together:
         kind = table.frame.implementation.value
         warnings.warn(
@@ -199,23 +198,19 @@ def decisions(
     frame: Any,
     column: str | Sequence[str],
     *,
-    beta: float = 1.0,
     by: str | Sequence[str] | None = None,
-    measure: MeasureLike = "fbeta",
-    zero_division: float = 0.0,
-    ties: str = "split",
     nulls: str = "raise",
-    min_selected: int | None = None,
-    max_selected: int | None = None,
     prior: tuple[float, float | str] | None = None,
     min_precision: float | None = None,
     min_recall: float | None = None,
     confidence_level: float | None = None,
+    **options: Any,
 ) -> Decisions:
     """Return k, threshold, expected F and its spread of each segment, without labels.
 
-    The parameters are those of `decide`, without `output`. The keys are tuples of the values of
-    `by`, and the column where there are several; without either there is one, the empty tuple.
+    The parameters and further `options` are those of `decide`, without `output`. The keys are
+    tuples of the values of `by`, and the column where there are several; without either there is
+    one, the empty tuple.
 
     Returns
     -------
@@ -237,10 +232,9 @@ def decisions(
     >>> {key: d.k for key, d in sorted(decisions(frame, "p", by="s").items())}
     {('a',): 1, ('b',): 2}
     """
-    options = beta, measure, zero_division, ties, min_selected, max_selected
     chance = ChanceConstraint.of(min_precision, min_recall, confidence_level)
     table = Table.of(frame, column, by, nulls, prior=_settled(frame, column, nulls, prior))
-    return solve(table, Problem.of(*options, chance)).decisions
+    return solve(table, Problem.of(**options, chance=chance)).decisions
 
 
 class TiesWarning(UserWarning):

@@ -21,6 +21,9 @@ from argmaxf._base.arrays import Floats, Ints
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 Values = Mapping[str, Floats]  # columns with one number for each segment
 NO_SEGMENT = -1  # the number of rows with a null or NaN key
+# What engines raise when they cannot group by a type, by name: they are not imported.
+NOT_GROUPED = {"TypeError", "NotImplementedError", "InvalidOperationError", "SchemaError"}
+NOT_GROUPED |= {"ArrowException", "PySparkException"}
 CHANGED = "the frame must have the same rows each time it is read"
 
 
@@ -52,21 +55,22 @@ class Engine:
 
     def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:
         """Number the segments of `by` from 0 in a new column; NO_SEGMENT where a key is missing."""
-        (size,) = unused([*by, name], ["argmaxf_rows"])
-        keys = self.number_keys(distinct(frame, by, size), name)
+        # Keys get plain names: to DuckDB "a.b" is column b of table a
+        wanted = ["argmaxf_rows", *(f"argmaxf_key_{i}" for i in range(len(by)))]
+        size, *plain = unused([*frame.collect_schema(), name], wanted)
+        pairs = zip(by, plain, strict=True)
+        rows = frame.with_columns(key_of(frame, old).alias(new) for old, new in pairs)
+        keys = self.number_keys(distinct(rows, plain, size), name)
         sizes = self.run(keys.select(name, size)).sort(name)[size].to_numpy().astype(np.int64)
         keys = keys.drop(size)
-        rows = self.join(frame, keys, by).with_columns(nw.col(name).fill_null(NO_SEGMENT))
+        number = nw.col(name).fill_null(NO_SEGMENT).cast(nw.Int64)
+        rows = self.join(rows, keys, plain).with_columns(number).drop(*plain)
         return Numbered(rows, keys, sizes)
 
     def look_up(self, frame: Frame, name: str, values: Values) -> Frame:
         """Add to each row the values of the segment with its number."""
         numbers = np.arange(len(next(iter(values.values()))))
         return self.join(frame, self.from_arrays(frame, {name: numbers, **values}), [name])
-
-    def refusals(self) -> tuple[type[Exception], ...]:
-        """Return what the engine raises when it cannot group by a type."""
-        return (TypeError, NotImplementedError)
 
     def number_keys(self, keys: Frame, name: str) -> Frame:
         """Number distinct keys once and for all, so that every pass sees the same numbers."""
@@ -116,11 +120,6 @@ class PolarsLazy(Engine):
     def run(self, frame: Frame) -> nw.DataFrame[Any]:  # noqa: D102
         return frame.collect(engine="streaming") if isinstance(frame, nw.LazyFrame) else frame
 
-    def refusals(self) -> tuple[type[Exception], ...]:  # noqa: D102
-        import polars as pl
-
-        return (pl.exceptions.InvalidOperationError, pl.exceptions.SchemaError)
-
     def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         return self.run(keys).with_row_index(name).with_columns(nw.col(name).cast(nw.Int64)).lazy()
 
@@ -141,13 +140,6 @@ class DuckDB(Engine):
     folds_case = True
     patterns = r"\*"
 
-    def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
-        # To group by "a.b" is to group by column b of table a: keys get plain names for it.
-        plain = [_new_name() for _ in by]
-        aliases = (nw.col(old).alias(new) for old, new in zip(by, plain, strict=True))
-        found = super().number(frame.with_columns(*aliases), plain, name)
-        return found._replace(frame=found.frame.drop(*plain))
-
     def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         relation, table, view = keys.to_native(), _new_name(), _new_name()
         number = f'row_number() OVER () - 1 AS "{name}"'
@@ -159,33 +151,18 @@ class DuckDB(Engine):
 
 
 class Dask(Engine):
-    """Dask: each partition is a pandas frame, numbered and looked up where it is."""
+    """Dask: each partition is a pandas frame, to which small ones are joined where it is."""
 
-    def refusals(self) -> tuple[type[Exception], ...]:  # noqa: D102
-        from pyarrow.lib import ArrowException
+    def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
+        return nw.maybe_reset_index(self.run(keys)).with_row_index(name)
 
-        # Dask makes up a value of each type; 1.4 does not fit a decimal of none but decimal places.
-        return (*super().refusals(), ArrowException)
+    def from_arrays(self, frame: Frame, table: Mapping[str, Any]) -> Frame:  # noqa: D102
+        return nw.from_dict(table, backend="pandas")
 
-    def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
-        rows = frame.to_native()
-        plain = as_frame(rows).select(*(key_of(frame, column) for column in by)).to_native()
-        (size,) = unused([*by, name], ["argmaxf_rows"])
-        meta = plain._meta.assign(**{size: np.zeros(0, np.int64)})
-        parts = plain.map_partitions(_counted, size, meta=meta).compute()  # no shuffle
-        numbered, keys, _ = InMemory().number(as_frame(parts), by, name)
-        number, counts = (numbered[column].to_numpy() for column in (name, size))
-        there = number >= 0
-        sizes = np.bincount(number[there], counts[there]).astype(np.int64)
-        ids = plain.map_partitions(_merged, keys.to_native(), name, meta=(name, "int64"))
-        return Numbered(as_frame(rows.assign(**{name: ids})), keys, sizes)
-
-    def look_up(self, frame: Frame, name: str, values: Values) -> Frame:  # noqa: D102
-        rows = frame.to_native()
-        for column, array in values.items():
-            taken = rows[name].map_partitions(_taken, array, meta=(column, "float64"))
-            rows = rows.assign(**{column: taken})
-        return as_frame(rows)
+    def join(self, frame: Frame, small: Frame, on: Sequence[str]) -> Frame:  # noqa: D102
+        rows, other = frame.to_native(), small.to_native()
+        meta = _merged(rows._meta, other, on)
+        return as_frame(rows.map_partitions(_merged, other, on, meta=meta))
 
 
 class Spark(Engine):
@@ -193,11 +170,6 @@ class Spark(Engine):
 
     folds_case = True
     patterns = r"\*|.*[.`].*"
-
-    def refusals(self) -> tuple[type[Exception], ...]:  # noqa: D102
-        from pyspark.errors import PySparkException
-
-        return (PySparkException,)
 
     def sample(self, frame: Frame, share: float) -> Frame:  # noqa: D102
         return as_frame(frame.to_native().sample(fraction=share, seed=0))
@@ -279,28 +251,9 @@ def key_of(frame: Frame, name: str) -> nw.Expr:
     return nw.col(name) + 0.0 if frame.collect_schema()[name].is_float() else nw.col(name)
 
 
-def _counted(part: Any, size: str) -> Any:
-    """Return each row of a pandas frame once, and how often it is there."""
-    keys = part.reset_index(drop=True)  # the index may have a key's name
-    number = keys.groupby(list(part.columns), sort=False, dropna=False, observed=True).ngroup()
-    first = ~number.duplicated()
-    return keys[first].assign(**{size: np.bincount(number, minlength=first.sum())})
-
-
-def _merged(part: Any, numbers: Any, name: str) -> Any:
-    """Return the number of each row of a pandas frame."""
-    keys = part.reset_index(drop=True)  # the index may have a key's name
-    ids = keys.merge(numbers, on=list(part.columns), how="left")[name]
-    return ids.fillna(NO_SEGMENT).astype("int64").set_axis(part.index)
-
-
-def _taken(ids: Any, array: Floats) -> Any:
-    """Return the numbers of the segments of a pandas series."""
-    if (ids < 0).any():
-        raise ValueError(CHANGED)
-    taken = ids.astype("float64")
-    taken[:] = array[ids.to_numpy()]
-    return taken
+def _merged(part: Any, other: Any, on: Sequence[str]) -> Any:
+    """Join a pandas frame to another one, whose index stays; it may have a column's name."""
+    return part.reset_index(drop=True).merge(other, on=list(on), how="left").set_axis(part.index)
 
 
 def _scanned(relation: Any, argmaxf_numbers_9d5f: dict[str, Any]) -> Any:

@@ -16,13 +16,21 @@ from typing import Any, NoReturn
 import narwhals as nw
 import numpy as np
 
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import check_strictly_between, check_zero_division
 from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.empirical.cuts import CutProblem, counted
 from argmaxf.empirical.guarantees import chance_of_each, check_can_be_guaranteed
 from argmaxf.empirical.interval import WHY, interval_of_counts
 from argmaxf.empirical.labelled_sketch import LabelledSketch, add_rows, best_in, sketch_of_bins
-from argmaxf.empirical.threshold import Solution, Threshold, joined, solution, solve_all
+from argmaxf.empirical.threshold import (
+    Solution,
+    Threshold,
+    joined,
+    maximize_empirical_f,
+    solution,
+    solve_all,
+)
 from argmaxf.frames.batches import BATCH_ROWS
 from argmaxf.frames.engines import Dask, Frame, Spark, engine_of, key_of, missing, unused
 from argmaxf.frames.expression_passes import labelled_bins
@@ -274,6 +282,7 @@ class Search:
         return best_in(sketch, self.problem, lambda *ends: map(columns_of, between(*ends)))
 
 
+@with_entries_of(maximize_empirical_f)
 def tune(
     frame: Any,
     *,
@@ -309,23 +318,12 @@ def tune(
     by : str or sequence of str, optional
         Columns whose values define segments. Each segment gets its own threshold, and the
         constraints hold in each; null and NaN are refused.
-    beta : float, default=1.0
-        Weight of recall against precision.
-    measure : str, Measure or callable, default="fbeta"
-        A name, an object of `argmaxf.measures`, or a function of the counts tp, k, s, n.
-    zero_division : float, default=0.0
-        Value of F when nothing is positive and nothing is predicted.
-    min_precision : float, optional
-        Consider only thresholds with at least this precision.
-    min_recall : float, optional
-        Consider only thresholds with at least this recall.
-    max_selected_rate : float, optional
-        Consider only thresholds that select at most this share of the rows.
+    beta, measure, zero_division : as in `maximize_empirical_f`
+    min_precision, min_recall, max_selected_rate : as in `maximize_empirical_f`
     confidence_level : float, optional
         The probability, over draws of the labelled rows, that all constraints hold in the
         population, as in `maximize_empirical_f`.
-    pos_label : scalar, optional
-        The positive label, if the labels are not 0 and 1; all others are negative.
+    pos_label : as in `maximize_empirical_f`
     nulls : {"raise", "drop"}, default="raise"
         ``"raise"`` refuses rows without a label, score or weight, ``"drop"`` leaves them out.
 
@@ -362,6 +360,7 @@ def tune(
     return Search(rows, problem, confidence_level).threshold()
 
 
+@with_entries_of(maximize_empirical_f, tune)
 def evaluate(
     frame: Any,
     *,
@@ -381,24 +380,15 @@ def evaluate(
 
     Parameters
     ----------
-    frame : frame
-        Any frame Narwhals knows, eager or lazy: pandas, Polars, PyArrow, DuckDB, Dask, PySpark.
-    label : str
-        The column of true labels: booleans, or 0 and 1; any others with `pos_label`.
+    frame, label : as in `tune`
     predicted : str
         The column of predicted labels.
     by : str or sequence of str, optional
         Columns whose values define segments; null and NaN are refused.
-    beta : float, default=1.0
-        Weight of recall against precision.
-    measure : str, Measure or callable, default="fbeta"
-        A name, an object of `argmaxf.measures`, or a function of the counts tp, k, s, n.
+    beta, measure : as in `maximize_empirical_f`
     confidence_level : float, default=0.95
         Probability with which each interval contains the true F.
-    zero_division : float, default=0.0
-        Value of F where nothing is positive and nothing is predicted.
-    pos_label : scalar, optional
-        The positive label, if the labels are not 0 and 1.
+    zero_division, pos_label : as in `maximize_empirical_f`
     nulls : {"raise", "drop"}, default="raise"
         ``"raise"`` refuses rows without a label or prediction, ``"drop"`` leaves them out.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from argmaxf._base.arrays import Ints
 from argmaxf._base.validation import check_choice
-from argmaxf.frames.engines import Frame, Numbered, engine_of, missing, unused
+from argmaxf.frames.engines import NOT_GROUPED, Frame, Numbered, engine_of, missing, unused
 from argmaxf.frames.rows import SEGMENT, P, Rows, Rule, number
 from argmaxf.prior import check_fits, factor_of, move_odds
 
@@ -177,7 +177,9 @@ def _numbered(frame: Frame, by: tuple[str, ...], name: str) -> Numbered:
     engine, schema = engine_of(frame), frame.collect_schema()
     try:
         return engine.number(frame, by, name)
-    except engine.refusals() as error:
+    except Exception as error:
+        if not NOT_GROUPED & {kind.__name__ for kind in type(error).__mro__}:
+            raise
         kinds = ", ".join(f"{each} ({schema[each]})" for each in by)
         kind = frame.implementation.value
         raise ValueError(f"by must be of types that {kind} can group, got {kinds}") from error
