@@ -10,12 +10,12 @@ import signal
 import sys
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import gettempdir
-from typing import IO, cast
+from typing import IO, Any, cast
 from urllib.parse import unquote
 
 import polars as pl
@@ -65,7 +65,7 @@ class Input:
     kind: str
     name: str
     origin: Path  # the user's own file, where `path` is a copy of it
-    partition: tuple[tuple[str, str | int | None], ...] = ()
+    partition: Mapping[str, str | int | None] = field(default_factory=dict)
 
     @classmethod
     def opened(cls, path: Path, stack: ExitStack) -> Input:
@@ -83,7 +83,7 @@ class Input:
         if kind == "arrow":
             with place.open("rb") as file:
                 _refuse_stream(file.read(len(ARROW_STREAM)), str(path))
-        return cls(place, kind, str(path), path, tuple(_partition(path).items()))
+        return cls(place, kind, str(path), path, _partition(path))
 
     @property
     def separator(self) -> str:
@@ -129,7 +129,7 @@ class Input:
         there = frame.collect_schema()
         columns = {
             name: pl.lit(str(value) if text and value is not None else value)
-            for name, value in self.partition
+            for name, value in self.partition.items()
             if name not in there
         }
         return frame.with_columns(**columns)
@@ -226,7 +226,7 @@ def _found(name: str, stack: ExitStack) -> Iterator[Input]:
     yield from (Input.opened(each, stack) for each in found)
 
 
-def _partition(path: Path) -> dict[str, str | None]:
+def _partition(path: Path) -> dict[str, str | int | None]:
     """Return the columns that the folders of a path name, as Hive writes them.
 
     >>> _partition(Path("part/city=A%2FB/day=2/rows.parquet"))
@@ -242,19 +242,14 @@ def _partition(path: Path) -> dict[str, str | None]:
 
 def _with_numbers(inputs: list[Input]) -> list[Input]:
     """Turn the columns of folders into numbers where each value is one as it is written."""
-    values: dict[str, set[str]] = {}
-    for name, value in (pair for each in inputs for pair in each.partition):
-        values.setdefault(name, set()).update([] if value is None else [str(value)])
-    whole = {
-        name
-        for name, texts in values.items()
-        if texts and all(re.fullmatch(r"0|-?[1-9]\d{0,17}", text) for text in texts)
-    }
+    pairs = [pair for each in inputs for pair in each.partition.items() if pair[1] is not None]
+    texts = {n for n, value in pairs if not re.fullmatch(r"0|-?[1-9]\d{0,17}", str(value))}
+
+    def typed(name: str, value: Any) -> Any:
+        return value if value is None or name in texts else int(value)
+
     return [
-        replace(
-            each,
-            partition=tuple((n, int(v) if v and n in whole else v) for n, v in each.partition),
-        )
+        replace(each, partition={n: typed(n, v) for n, v in each.partition.items()})
         for each in inputs
     ]
 
