@@ -164,5 +164,9 @@ def test_guarantees_are_printed(path, capsys):
 def test_columns_and_files_that_are_not_there_are_named(path, capsys):
     assert "name the column of labels" in complaint(capsys, "tune", path)
     assert "no column 'q'" in complaint(capsys, "tune", path, "--label", "q", "--score", "s")
+    sketch = path.with_name("all.argmaxf")
+    assert "no column 'q'" in complaint(
+        capsys, "sketch", path, "-p", "s", "--label", "q", "-o", sketch
+    )
     words = "tune", path, "--label", "y", "--score", "s", "-o", path, "--force"
     assert "input" in complaint(capsys, *words)

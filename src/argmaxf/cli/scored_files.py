@@ -214,8 +214,9 @@ def decide(
         results.print_thresholds()
     elif as_json:
         more: dict[str, Any] = {"seconds": round(seconds, 3), "measure": str(problem.measure)}
+        more["output"] = output and str(output)
         more |= {} if rate is None else {"deploy_rate": asdict(rate)}
-        results.print_json(_decision_fields, output=output and str(output), **more)
+        results.print_json(_decision_fields, **more)
     else:
         out = console(stderr=piped)
         if rate is not None:

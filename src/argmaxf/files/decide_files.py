@@ -59,7 +59,7 @@ class ScoredFiles:
             if self.column in self.by:
                 raise ValueError(f"--by must not be the column of scores, got {self.column!r}")
             for source in inputs:
-                refuse_absent(source, self.column, *self.by)
+                refuse_absent(source, self.column, *self.rules, *self.by)
             items = Column(
                 inputs, self.column, drop, self.by, factor, self.added, self.rules, self.progress
             )
