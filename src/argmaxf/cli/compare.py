@@ -246,7 +246,7 @@ def _print(comparison: Comparison) -> None:
     seen = f"{rated}, {rate.min():.1%} positive{rarest}."
     named = [f"{m.method.symbol} is {m.name}" for m in comparison.methods if m.method.symbol]
     paper = (f"In the paper {', '.join(named)}.",) if named else ()
-    for line in (comparison.verdict, comparison.reason, seen, *comparison.notes, *paper):
+    for line in (comparison.verdict, *comparison.notes, comparison.reason, seen, *paper):
         out.print(common.shown(line))
 
 
