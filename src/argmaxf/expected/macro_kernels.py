@@ -35,6 +35,7 @@ from argmaxf.expected.tilt_kernels import (
     set_rule,
 )
 
+MEANS, SAMPLED = 10, 1 << 14  # steps of the plug-in choice; rows that the first ones look at
 EVEN = 1e-14  # a gain of this part of a column's value is rounding, and no reason to move
 
 
@@ -151,7 +152,6 @@ def settle(c, columns, state):
     state.value[c] = nothing if size == 0 else value
     state.base[c, 0] = join - (nothing if size == 0 else 0.0)
     state.base[c, 1] = stay - (nothing if size == 1 else 0.0)
-    state.stale[c] = 0
 
 
 @kernel
@@ -170,22 +170,17 @@ def collect(rows, columns, state):
 
 
 @kernel
-def move(j, rows, columns, state, haste):
-    """Choose a cell that is not chosen, or the other way round.
-
-    Its column is worked out anew after moves of a part of its cells, 1 / `haste`.
-    """
+def move(j, rows, columns, state):
+    """Choose a cell that is not chosen, or the other way round."""
     c = rows.column[j]
     here = slice(columns.first_node[c], columns.first_node[c + 1])
     sign = -1 if state.chosen[j] else 1
     state.chosen[j] = not state.chosen[j]
     state.size[c] += sign
-    state.stale[c] += haste
     add_tilted(rows.p[j], float(sign), columns.w[here], columns.x[here], state.pi[here])
     if state.size[c] == 0:
         state.pi[here] = 0.0
-    if state.stale[c] >= state.size[c]:
-        settle(c, columns, state)
+    settle(c, columns, state)
 
 
 @kernel
@@ -213,8 +208,44 @@ def best_cells(gain, b, exactly, taken):
 
 
 @kernel
-def sweep(rows, columns, state, b, exactly, haste, price):
-    """Give every row in turn its best cells; return how many rows moved.
+def plug_in(rows, weight, b, exactly, c, chosen):
+    """Choose cells by means of numerators and denominators, whose ratio F nearly is.
+
+    Where k cells of a column have Σ p = M, and μ is that of all its cells, one more adds nearly
+    a p - a M / x, a = weight (1+β²) / x and x = k + β² μ. Rows take their best cells, and a and x
+    follow, damped. The first steps look at some of the rows only, whose order is random.
+    """
+    n, columns = rows.first.size - 1, weight.size
+    gain, taken = np.empty(longest(rows.first)), np.empty(longest(rows.first), np.bool_)
+    mean, size, mass = np.zeros(columns), np.zeros(columns), np.zeros(columns)
+    for j in range(rows.p.size):
+        mean[rows.column[j]] += rows.p[j]
+    slope, offset = np.ones(columns), np.zeros(columns)
+    for step in range(MEANS):
+        count = n if step >= MEANS - 2 else min(n, SAMPLED)
+        new_size, new_mass = np.zeros(columns), np.zeros(columns)
+        for i in range(count):
+            start, stop = rows.first[i], rows.first[i + 1]
+            for j in range(start, stop):
+                gain[j - start] = slope[rows.column[j]] * rows.p[j] - offset[rows.column[j]]
+            best_cells(gain[: stop - start], b, exactly, taken[: stop - start])
+            for j in range(start, stop):
+                chosen[j] = taken[j - start]
+                if chosen[j]:
+                    new_size[rows.column[j]] += 1.0
+                    new_mass[rows.column[j]] += rows.p[j]
+        share = 1.0 if step < 3 else 0.6
+        for k in range(columns):
+            size[k] += share * (new_size[k] * n / count - size[k])
+            mass[k] += share * (new_mass[k] * n / count - mass[k])
+            x = max(1.0, size[k] + c.b_in * mean[k])
+            slope[k] = weight[k] * c.c / x
+            offset[k] = slope[k] * mass[k] / x
+
+
+@kernel
+def sweep(rows, columns, state, b, exactly, price):
+    """Give every row in turn its best cells.
 
     `price` is filled with prices at which each row's choice is the best one.
     """
@@ -223,7 +254,6 @@ def sweep(rows, columns, state, b, exactly, haste, price):
     first_node, terms, w, x = columns.first_node, columns.terms, columns.w, columns.x
     first, column, p, chosen = rows.first, rows.column, rows.p, state.chosen
     base, joining, leaving, value = state.base, state.joining, state.leaving, state.value
-    moved = 0
     for i in range(price.size):
         start, stop = first[i], first[i + 1]
         for j in range(start, stop):
@@ -236,13 +266,9 @@ def sweep(rows, columns, state, b, exactly, haste, price):
                 joins = added(p[j], joining, node, size, terms[c], w, x)
                 gain[j - start] = base[c, 0] + joins
         price[i] = best_cells(gain[: stop - start], b, exactly, taken[: stop - start])
-        moves = 0
         for j in range(start, stop):
             if chosen[j] != taken[j - start]:
-                move(j, rows, columns, state, haste)
-                moves += 1
-        moved += moves > 0
-    return moved
+                move(j, rows, columns, state)
 
 
 @kernel

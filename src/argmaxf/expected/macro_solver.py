@@ -32,8 +32,7 @@ from argmaxf.expected.threads import sets_in_threads, threads_for
 from argmaxf.measures import Coefficients
 
 SWEEPS = 100  # of an ascent, at most; each is a strict improvement, and a handful is usual
-FIRST_HASTE = 256  # the first works out a column after moves of this part of it, others after each
-SMALL_GAIN = 0.01  # an ascent ends with a sweep that gains less than this part of the tolerance
+SMALL_GAIN = 0.1  # an ascent ends with a sweep that gains less than this part of the tolerance
 PRICE_STEPS = 200  # at most
 PROGRESS = 0.01  # a step that lowers the bound by less than this part of the gap has failed
 PATIENCE = 4  # steps may fail in a row before the next ones are half as long
@@ -100,7 +99,6 @@ class Assignment(NamedTuple):
     joining: Floats  # what a cell that joins adds, at each node or in each term
     leaving: Floats  # what a cell adds that may leave
     base: Floats  # (L, 2): what joining and staying change for the other cells
-    stale: Ints  # moves since joining, leaving and base were worked out
 
     @classmethod
     def of(cls, chosen: Bools, columns: Columns) -> Assignment:
@@ -114,7 +112,6 @@ class Assignment(NamedTuple):
             joining=np.zeros(nodes),
             leaving=np.zeros(nodes),
             base=np.zeros((size, 2)),
-            stale=np.zeros(size, np.int64),
         )
 
 
@@ -194,7 +191,9 @@ def _columns(
     u, w, x, log_a = (np.empty(first_node[-1]) for _ in range(4))
     terms, shift = np.zeros(size.size, np.int64), np.zeros(size.size)
     columns = Columns(first, row, p, first_node, u, w, x, log_a, terms, nothing, shift)
-    ascending = p[np.lexsort((p, np.repeat(np.arange(size.size), np.diff(first))))]
+    ascending = p.copy()
+    for start, stop in itertools.pairwise(first.tolist()):
+        ascending[start:stop].sort()
     macro_kernels.fill_columns(columns, ascending, rule.coefficients, np.log(weight))
     return columns
 
@@ -261,8 +260,13 @@ def solve(instance: Instance, tol: float | None, watch: Watch | None = None) -> 
     is_small = instance.rows.p.size <= SMALL_PROBLEM
     if tol is None:
         tol = 0.0 if is_small else 1e-5
+    from argmaxf.expected import macro_kernels
+
     price = np.empty(instance.rows.first.size - 1)
-    state = ascend(instance, np.zeros(instance.rows.p.size, np.bool_), price, tol)
+    start, rule = np.zeros(instance.rows.p.size, np.bool_), instance.rule
+    given = instance.weight, rule.b, rule.exactly, rule.coefficients
+    macro_kernels.plug_in(instance.rows, *given, start)
+    state = ascend(instance, start, price, tol)
     solution = Solution(state, instance.value(state), math.inf, price)
     improve_prices(instance, solution, tol, np.zeros(0), PRICE_STEPS, watch)
     if is_small and solution.gap > tol:
@@ -280,15 +284,14 @@ def ascend(instance: Instance, start: Bools, price: Floats, tol: float) -> Assig
 
     rows, columns, rule = instance.rows, instance.columns, instance.rule
     state = Assignment.of(start, columns)
-    value, haste = -math.inf, FIRST_HASTE
+    value = -math.inf
     for _ in range(SWEEPS):
         # Sums that many moves have changed are summed anew: rounding cannot build up.
         macro_kernels.collect(rows, columns, state)
         before, value = value, state.value.sum()
         if value <= before * (1.0 + max(PROVEN, SMALL_GAIN * tol)):
             break
-        macro_kernels.sweep(rows, columns, state, rule.b, rule.exactly, haste, price)
-        haste = rows.p.size
+        macro_kernels.sweep(rows, columns, state, rule.b, rule.exactly, price)
     return state
 
 
