@@ -172,6 +172,16 @@ def test_classes_of_text_are_one_against_the_rest(frame):
     assert (found.evidence.predictions["threshold 0.5"].sum(axis=1) == 1).all()
 
 
+def test_the_table_and_the_verdict_say_where_intervals_may_be_too_narrow(csv, capsys):
+    """The rarest class has fewer than ten rows."""
+    kinds = pl.when(pl.int_range(N) < 6).then(pl.lit("x")).otherwise(pl.col("member").cast(str))
+    path = csv(lambda frame: frame.with_columns(kind=kinds).drop("y"))
+    assert run(["compare", str(path), "--target", "kind"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^ method +\(may be too narrow\) ", out, re.M)
+    assert re.search(r"\] \(may be too narrow\) on rows", " ".join(out.split()))
+
+
 def test_the_positive_class_can_be_chosen(frame):
     words = frame.drop("second").with_columns(
         y=pl.when(pl.col("y") == 1).then(pl.lit("bad")).otherwise(pl.lit("good"))

@@ -233,11 +233,14 @@ def _print(comparison: Comparison) -> None:
     for each in comparison.methods:
         d, counts, used = each.difference, each.counts or {}, each.name == chosen
         paired = "" if used else f"{d.value:+.3f} ± {d.high - d.value:.3f}"
-        numbers = [text.replace("0.", ".") for text in (common.interval(each.score), paired)]
+        score = common.interval(each.score).removesuffix(each.score.caveat)
+        numbers = [text.replace("0.", ".") for text in (score, paired)]
         found = [f"{counts[cell]:,}" if counts else "" for cell in ("tp", "fp", "fn")]
         rows.append((f"{each.name}{' *' if used else ''}", *numbers, *found))
     out, paired = common.console(), f"difference to\n{chosen},\n± 95 %"  # 80 columns are enough
-    head = ("method", f"{comparison.score_name} 95 %", paired, "found", "false", "missed")
+    caveat = comparison.method.score.caveat.replace(" ", "\n", 1)  # all have the same rows
+    known = f"{comparison.score_name} 95 %{caveat}"
+    head = ("method", known, paired, "found", "false", "missed")
     common.print_table(out, head, rows, bold=lambda row: row[0].endswith(" *"))
     assert comparison.evidence is not None
     rate = comparison.evidence.truth.mean(axis=0)
