@@ -28,7 +28,7 @@ from argmaxf.empirical.guarantees import (
 
 def qualifying(y, score, constraints, confidence_level=0.95):
     chance = ChanceConstraint(constraints, confidence_level)
-    return guaranteed_cuts(Sample.of(y, np.asarray(score, float)), chance)[0]
+    return guaranteed_cuts(Sample(y, np.asarray(score, float)), chance)[0]
 
 
 def walked_plainly(y, score, limit, alpha):
@@ -73,7 +73,7 @@ def test_the_walk_is_the_plain_one(rng, n, limit, alpha, distinct):
     score = np.round(score * distinct) if distinct else score
     plain = walked_plainly(y, score, limit, alpha)
     chance = ChanceConstraint(Constraints(limit), 1 - alpha)
-    sample = Sample.of(y, score)
+    sample = Sample(y, score)
     cuts, level = sample.cuts, sample.levels(chance)
     counts = list(zip(cuts.true.tolist(), cuts.false.tolist(), strict=True))
     assert [(y[score >= e].sum(), (~y[score >= e]).sum()) for e in cuts.edge] == counts
@@ -118,7 +118,7 @@ def test_negatives_that_a_sample_may_miss_do_not_break_it(part, spread):
             score = np.repeat([2.0, 1.0, 0.0], [above, tie, n - above - tie])
             score[:above] += spread * np.arange(above)
             chance = ChanceConstraint(Constraints(limit), 1 - share)
-            if Sample.of(score == 1.0, score).levels(chance).any():
+            if Sample(score == 1.0, score).levels(chance).any():
                 broken += multinomial.pmf(
                     [above, tie, n - above - tie], n, [p_above, p_tie, 1 - p_above - p_tie]
                 )
@@ -214,7 +214,7 @@ def test_rows_sorted_by_label_lend_nothing_to_equal_scores(sorted_by_label):
     """Half of any tie is positive: so is about half of its first rows, within six deviations."""
     for size in (300, 1_000, 20_000):
         y = sorted_by_label(np.arange(size) % 2 == 0)
-        found = Sample.of(y, np.zeros(size)).top(np.array([100]))
+        found = Sample(y, np.zeros(size)).top(np.array([100]))
         assert abs(found[0] - 50) <= 30
 
 
@@ -222,7 +222,7 @@ def test_a_start_among_equal_scores_counts_as_many_rows_as_it_has():
     """Every rank of mixed ties: one row more holds one positive more or none, borders are exact."""
     rng = np.random.default_rng(0)
     y, score = rng.random(200) < 0.6, rng.integers(0, 6, 200)
-    true = Sample.of(y, score).top(np.arange(1, 201))
+    true = Sample(y, score).top(np.arange(1, 201))
     assert set(np.diff(true)) == {0, 1}
     for s in range(6):
         assert true[(score >= s).sum() - 1] == y[score >= s].sum()
@@ -287,7 +287,7 @@ def test_few_rows_name_a_number_as_many_do(n):
     named = []
     for seed in range(20):
         chance = ChanceConstraint(Constraints(0.9), 0.95)
-        rows = Sample.of(*sample(n, rate=0.3, apart=3.0, seed=seed))
+        rows = Sample(*sample(n, rate=0.3, apart=3.0, seed=seed))
         named.append(rows_needed(rows, chance))
     assert 200 < np.median(named) < 1_000
 

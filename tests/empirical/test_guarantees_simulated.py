@@ -74,7 +74,7 @@ def test_no_population_breaks_it_whatever_threshold_is_chosen(name, rows, n):
 
 def _some_cut_is_bad(y, score, mass, rate, tied):
     try:
-        cuts, _ = guaranteed_cuts(Sample.of(y, score), CHANCE)
+        cuts, _ = guaranteed_cuts(Sample(y, score), CHANCE)
     except GuaranteeError:
         return False
     distinct = np.unique(score)
@@ -137,7 +137,7 @@ def _broken(population, n, draws, seed):
         block = rng.choice(len(mass), n, p=mass)
         depth = block + np.where(tied[block], 0.5, rng.random(n))
         y = rng.random(n) < rate[block]
-        sample = Sample.of(y, -depth)
+        sample = Sample(y, -depth)
         cuts = sample.cuts.where(sample.levels(CHANCE) > 0)
         lower = np.append(np.unique(depth), len(mass))
         first, last = -cuts.edge, lower[np.searchsorted(lower, -cuts.edge, side="right")]

@@ -26,7 +26,7 @@ from argmaxf.displays.base import (
     thinned,
     tidy,
 )
-from argmaxf.empirical.guarantees import Limits
+from argmaxf.empirical.guarantees import Limits, chance_of_each
 from argmaxf.empirical.interval import f_difference, f_interval
 from argmaxf.empirical.labelled_sketch import LabelledSketch
 from argmaxf.empirical.threshold import Threshold, empirical_f_curve, maximize_empirical_f
@@ -139,7 +139,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
             best=maximize_empirical_f(y, score, **options, **chance),
             constraints=asked,
             confidence_level=confidence_level,
-            limits=Limits.of(y, score, asked, confidence_level),
+            limits=Limits.of(y, score, chance_of_each(asked, confidence_level, 1)),
             **options,
         ).plot(ax)
 

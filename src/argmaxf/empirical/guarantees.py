@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
@@ -143,16 +144,15 @@ def risk(chance: ChanceConstraint) -> float:
 
 @dataclass(frozen=True)
 class Sample:
-    """Labelled rows, and all cuts of them; the last holds all rows."""
+    """Labelled rows."""
 
     y: Bools
     score: NDArray[Any]
-    cuts: Counts
 
-    @classmethod
-    def of(cls, y: Bools, score: NDArray[Any]) -> Sample:
-        """Return the rows with every cut of them."""
-        return cls(y, score, every_count(y, score, np.ones(y.size, np.int64)))
+    @cached_property
+    def cuts(self) -> Counts:
+        """All cuts, from short to long; the last holds all rows."""
+        return every_count(self.y, self.score, np.ones(self.y.size, np.int64))
 
     @property
     def positives(self) -> int:
@@ -184,7 +184,7 @@ def best_guaranteed(
     y: Any, score: Any, chance: ChanceConstraint, problem: CutProblem
 ) -> tuple[Cuts, int, Guarantee, Any]:
     """Return the cuts that qualify, the best of them and its guarantee, and counts without one."""
-    sample = Sample.of(y, score)
+    sample = Sample(y, score)
     passed, passed_at = guaranteed_cuts(sample, chance)
     cuts = problem.rated(passed, sample.positives, y.size)
     every = problem.rated_to_all(sample.cuts)
@@ -383,18 +383,11 @@ class Limits(NamedTuple):
     rate_high: Any = None
 
     @classmethod
-    def of(
-        cls,
-        y: Bools,
-        score: NDArray[Any],
-        constraints: Constraints,
-        confidence_level: float | None,
-    ) -> Limits:
-        """Return the limits of every cut; none of them without a confidence level."""
-        if confidence_level is None:
+    def of(cls, y: Bools, score: NDArray[Any], chance: ChanceConstraint | None) -> Limits:
+        """Return the limits of every cut, from long to short; none without a guarantee."""
+        if chance is None:
             return cls()
-        sample = Sample.of(y, score)
-        chance = ChanceConstraint(constraints, confidence_level)
+        sample = Sample(y, score)
         found = cls.at(sample.cuts, sample.levels(chance), sample, chance)
         return cls(*(None if each is None else each[::-1] for each in found))
 
@@ -413,16 +406,11 @@ class Limits(NamedTuple):
 
 def joint_guarantee(guarantees: list[Guarantee], confidence_level: float, cost: float) -> Guarantee:
     """Return what segments that all meet their guarantee have together: the worst of them."""
-
-    def worst(name: str, of: Any) -> float | None:
-        limits = [getattr(each, name) for each in guarantees]
-        return None if limits[0] is None else of(limits)
-
-    return Guarantee(
-        guarantees[0].constraints,
-        confidence_level,
-        worst("precision_low", min),
-        worst("recall_low", min),
-        worst("rate_high", max),
-        cost,
-    )
+    names = ("precision_low", min), ("recall_low", min), ("rate_high", max)
+    worst: dict[str, Any] = {
+        name: of(getattr(each, name) for each in guarantees)
+        for name, of in names
+        if getattr(guarantees[0], name) is not None
+    }
+    alone: dict[str, Any] = {"confidence_level": confidence_level, "joint_confidence_level": None}
+    return replace(guarantees[0], cost=cost, **alone, **worst)
