@@ -106,9 +106,12 @@ def test_curve_holds_every_threshold_where_bins_hold_one_score():
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
-def test_curve_lies_on_the_exact_curve():
+@pytest.mark.parametrize("resolution", [1, 16, 256])
+def test_curve_lies_on_the_exact_curve(resolution):
     y, score, _ = rows(0, 4_000)
-    curve = LabelledSketch.from_arrays(y, score).curve(beta=2.0)
+    curve = LabelledSketch.from_arrays(y, score).curve(beta=2.0, resolution=resolution)
+    powers = np.unique([np.sign(score), np.frexp(score)[1]], axis=1).shape[1]
+    assert powers < curve.threshold.size <= 1 + resolution * powers
     for threshold, value, recall in zip(curve.threshold, curve.value, curve.recall, strict=True):
         chosen = score >= threshold
         true, k = np.count_nonzero(chosen & y), np.count_nonzero(chosen)
@@ -167,6 +170,8 @@ def test_what_a_sketch_cannot_answer_is_refused():
         LabelledSketch().tune()
     with pytest.raises(ValueError, match="the sketch must hold at least one row, got none"):
         LabelledSketch().curve()
+    with pytest.raises(ValueError, match=r"resolution must be one of \[1, 2, .* 256\], got 100"):
+        LabelledSketch.from_arrays([0, 1], [0.1, 0.2]).curve(resolution=100)
     sketch = LabelledSketch.from_arrays([0, 1], [0.1, 0.2])
     with pytest.raises(ValueError, match="needs the rows, got a sketch"):
         sketch.tune(measure=lambda tp, k, s, n: tp - k)

@@ -175,25 +175,36 @@ class LabelledSketch(Mergeable):
         return best_in(self, problem).best
 
     def curve(
-        self, *, beta: float = 1.0, measure: MeasureLike = "fbeta", zero_division: float = 0.0
+        self,
+        *,
+        beta: float = 1.0,
+        measure: MeasureLike = "fbeta",
+        zero_division: float = 0.0,
+        resolution: int = 256,
     ) -> Curve:
         """Return precision, recall and F_β for the thresholds between bins, from high to low.
 
         Parameters
         ----------
         beta, measure, zero_division : as in `maximize_empirical_f`
+        resolution : int, default=256
+            How many thresholds there are for each power of two of the scores: 1, 2, 4, … or 256.
 
         Returns
         -------
         Curve
-            As that of `empirical_f_curve`, with one threshold for each bin: 256 for each power of
-            two of the scores.
+            As that of `empirical_f_curve`, with one threshold for each bin that holds rows.
         """
+        powers = [2**bits for bits in range(9)]
+        if resolution not in powers:
+            raise ValueError(f"resolution must be one of {powers}, got {resolution!r}")
         if not self.n:
             raise ValueError("the sketch must hold at least one row, got none")
         problem = CutProblem(as_measure(measure, beta), check_zero_division(zero_division))
-        low, high = (each.astype(self._kind) for each in self.bins[:2])
-        return curve_of(problem.rated_to_all(self.bins.counts), low, high)
+        unseen = DROPPED_BITS + 8 - powers.index(resolution)
+        bins = self.bins.grouped(numbers(self.bins.low) >> unseen)
+        low, high = (each.astype(self._kind) for each in bins[:2])
+        return curve_of(problem.rated_to_all(bins.counts), low, high)
 
     def _parts(self) -> tuple[tuple[int, ...], bytes]:
         bins = self.bins
