@@ -182,8 +182,8 @@ class SoftFClassifier(LinearFClassifier):
     >>> from sklearn.metrics import f1_score
     >>> X, y = make_classification(500, weights=[0.9], random_state=0)
     >>> model = SoftFClassifier().fit(X, y)
-    >>> bool(f1_score(y, model.predict(X)) > 0.8)
-    True
+    >>> print(f"{f1_score(y, model.predict(X)):.2f}")
+    0.86
     """
 
     _: KW_ONLY
@@ -265,8 +265,8 @@ class MarginFClassifier(LinearFClassifier):
     >>> from sklearn.metrics import f1_score
     >>> X, y = make_classification(500, weights=[0.9], random_state=0)
     >>> model = MarginFClassifier().fit(X, y)
-    >>> bool(f1_score(y, model.predict(X)) > 0.7)
-    True
+    >>> print(f"{f1_score(y, model.predict(X)):.2f}")
+    0.77
     """
 
     _: KW_ONLY
