@@ -173,7 +173,7 @@ def value_and_spread(k, inside, outside, none, nodes, c):
 def sums_of_set(items, cut, sums, nodes):
     """Sums at the nodes over the items above a band and from `cut` on, and over all others."""
     inside = sums_at_nodes(items, cut, items.size, sums[1], nodes[2], nodes[3])
-    return inside, sums_at_nodes(items, 0, cut, sums[0], nodes[4], nodes[5])
+    return inside, sums_at_nodes(items, np.int64(0), cut, sums[0], nodes[4], nodes[5])
 
 
 @kernel
