@@ -88,15 +88,15 @@ class Graph:
             values = self.op("Sub", values, rule.threshold[None])
         if rule.labels.is_multilabel:
             return self.op("Cast", selected, to=INT64), values
-        others = rule.labels.classes[rule.labels.classes != rule.labels.positive]
-        both = np.array([*others[:1], rule.labels.positive][-2:])
-        both = both if len(both) == 2 else both.repeat(2)
+        positive = rule.labels.positive
+        others = rule.labels.classes[rule.labels.classes != positive]
+        both = np.array([others[0] if others.size else positive, positive])
         flat = self.op("Reshape", self.op("Cast", selected, to=INT64), np.array([-1]))
         label = self.op("Gather", self.names(both), flat)
         if rule.on_scores:
             return label, values
         pair = [self.op("Sub", np.array([1.0]), values), values]
-        if rule.labels.positive != rule.labels.classes[-1]:
+        if positive != rule.labels.classes[-1]:
             pair.reverse()
         return label, self.op("Concat", *pair, axis=1)
 
@@ -239,19 +239,13 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     operator.inputs = inputs
     texts = labels.classes.dtype.kind not in "biu" and not labels.is_multilabel
     double = all(isinstance(each.type, DoubleTensorType) for each in inputs)
-    kinds = {"label": StringTensorType if texts else Int64TensorType}
-    kinds["probabilities"] = DoubleTensorType if double else FloatTensorType
-    for name, kind in kinds.items():
-        operator.outputs.append(scope.declare_local_variable(name, kind()))
+    width = None if labels.is_binary else len(labels.classes)
+    shape = [None, width] if labels.is_multilabel else [None]
+    label = (StringTensorType if texts else Int64TensorType)(shape)
+    proba = (DoubleTensorType if double else FloatTensorType)([None, width])
+    for name, kind in (("label", label), ("probabilities", proba)):
+        operator.outputs.append(scope.declare_local_variable(name, kind))
     return operator.outputs
-
-
-def _shapes(operator: Any) -> None:
-    labels = operator.raw_operator.fixed_rule().labels
-    n = operator.inputs[0].get_first_dimension()
-    width = 2 if labels.is_binary else len(labels.classes)
-    operator.outputs[0].type.shape = [n, width] if labels.is_multilabel else [n]
-    operator.outputs[1].type.shape = [n, None if labels.is_binary else width]
 
 
 def _alias(kind: type) -> str:
@@ -262,7 +256,7 @@ def _register(kind: type) -> None:
     """Register a classifier and all that derive from it."""
     options = {"zipmap": [False], "output_class_labels": [False], "nocl": [False, True]}
     how = {"parser": _parse, "options": options}
-    update_registered_converter(kind, _alias(kind), _shapes, _convert, **how)
+    update_registered_converter(kind, _alias(kind), lambda operator: None, _convert, **how)
     derived: list[type] = kind.__subclasses__()
     for each in derived:
         _register(each)

@@ -273,13 +273,10 @@ def which_are(labels: NDArray[Any], pos_label: Any) -> NDArray[np.bool_]:
 def _two_values(name: str, values: Any) -> ValueError | None:
     """Say of labels that are text, or two other numbers, that pos_label is missing."""
     with suppress(ValueError, TypeError):  # what is no array has no values
-        labels = np.ravel(values)
-        if not labels.size:
-            return None
-        first, *others = dict.fromkeys(labels[:100_000].tolist())
-        numbers = len(others) == 1 and {type(first), type(others[0])} <= {int, float}
-        if isinstance(first, str) or (numbers and math.isfinite(first + others[0])):
-            wrong = next(each for each in (first, *others) if each not in (0, 1))
+        found = [*dict.fromkeys(np.ravel(values)[:100_000].tolist())]
+        numbers = len(found) == 2 and set(map(type, found)) <= {int, float}
+        if isinstance(next(iter(found), None), str) or (numbers and math.isfinite(sum(found))):
+            wrong = next(each for each in found if each not in (0, 1))
             return ValueError(
                 f"{name} must hold 0 and 1, got {wrong!r}; pass the positive label as pos_label"
             )

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import pickletools
 from collections.abc import Sequence
-from copy import copy
-from functools import cache
 from operator import itemgetter
 from pickle import dumps
 from typing import Any
@@ -19,7 +17,6 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
-from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.multioutput import MultiOutputClassifier
@@ -43,6 +40,10 @@ FINITE = ("finite", FunctionTransformer(np.clip, kw_args={"a_min": -LARGEST, "a_
 COLUMN = ("column", FunctionTransformer(np.expand_dims, kw_args={"axis": 1}))
 PRODUCT = ("product", FunctionTransformer(np.prod, kw_args={"axis": 1, "keepdims": True}))
 PROBABILITY = ("probability", FunctionTransformer(expit))
+LOG_ODDS = [
+    ("inside", FunctionTransformer(np.clip, kw_args={"a_min": SMALLEST, "a_max": 1.0 - 2.0**-53})),
+    ("log-odds", FunctionTransformer(logit)),
+]
 
 
 def as_sklearn(rule: FixedRule) -> Any:
@@ -83,37 +84,16 @@ def _one_label(rule: FixedRule, label: int, classes: Any, positive: Any) -> Any:
     its_own = rule.odds is None and len(rule.members) == 1 and column == plain
     if its_own and np.array_equal(score.model.classes_, classes):
         base = without_argmaxf(score.model)
-    elif rule.on_scores:
-        end = linear_model([1.0 if upwards else -1.0], 0.0, classes)
-        base = Pipeline([*steps_of(rule, [label]), ("score", end)])
     else:
-        base = _with_probability(steps_of(rule, [label]), classes, upwards)
+        end = linear_model([1.0 if upwards else -1.0], 0.0, classes)
+        values = ("values", Pipeline(steps_of(rule, [label])))
+        base = Pipeline([values, *([] if rule.on_scores else LOG_ODDS), ("score", end)])
     return FixedThresholdClassifier(
         FrozenEstimator(base),
         threshold=float(rule.threshold[label]),
         pos_label=positive,
         response_method=method,
     )
-
-
-def _with_probability(steps: Steps, classes: Any, upwards: bool) -> Any:
-    """Return a classifier to whose last class, or first, the steps give the probability."""
-    made, member = map(copy, _calibrated())
-    member.estimator = Pipeline([*steps, ("score", linear_model([1.0], 0.0, classes))])
-    curve = IsotonicRegression(increasing=upwards, out_of_bounds="clip")
-    member.calibrators = [curve.fit([0.0, 1.0], [0.0, 1.0] if upwards else [1.0, 0.0])]
-    member.classes = made.classes_ = classes
-    made.estimator, made.calibrated_classifiers_ = FrozenEstimator(member.estimator), [member]
-    return made
-
-
-@cache
-def _calibrated() -> tuple[Any, Any]:
-    """Return a calibrated classifier, and the part of it that has the model and the curve."""
-    made = CalibratedClassifierCV(FrozenEstimator(linear_model([1.0], 0.0, [0, 1])), cv=2)
-    made.fit(np.array([[0.0], [0.0], [1.0], [1.0]]), np.array([0, 1, 0, 1]))
-    vars(made).pop("n_features_in_", None)
-    return made, made.calibrated_classifiers_[0]
 
 
 def steps_of(rule: FixedRule, labels: Sequence[int]) -> Steps:
@@ -125,10 +105,7 @@ def steps_of(rule: FixedRule, labels: Sequence[int]) -> Steps:
     odds = rule.odds[labels]
     if competing:
         return [*steps, ("rate", _linear(np.diag(odds))), *_summing_to_one("at this rate")]
-    inside = FunctionTransformer(np.clip, kw_args={"a_min": SMALLEST, "a_max": 1.0 - 2.0**-53})
-    shift = ("rate", _linear(np.eye(n), np.log(odds)))
-    log_odds = ("log-odds", FunctionTransformer(logit))
-    return [*steps, ("inside", inside), log_odds, shift, ("at this rate", PROBABILITY[1])]
+    return [*steps, *LOG_ODDS, ("rate", _linear(np.eye(n), np.log(odds))), PROBABILITY]
 
 
 def _member(columns: Sequence[Column], competing: bool) -> Steps:
