@@ -107,12 +107,7 @@ class Graph:
     def follow(self, steps: Steps, table: Any) -> Any:
         """Return what steps make of a table; the first ones take the inputs."""
         for _, step in steps:
-            if isinstance(step, Pipeline):
-                table = self.follow(step.steps, table)
-            elif isinstance(step, FeatureUnion):
-                parts = [self.follow([part], table) for part in step.transformer_list]
-                table = self.op("Concat", *parts, axis=1)
-            elif isinstance(step, Normalizer):
+            if isinstance(step, Normalizer):
                 size = self.op("ReduceSum", self.op("Abs", table), np.array([1]), keepdims=1)
                 table = self.op("Div", table, size)
             else:
@@ -122,6 +117,11 @@ class Graph:
     def function(self, function: Any, how: dict[str, Any], table: Any) -> Any:
         """Return a function of a table, or what a method of a model gives for the inputs."""
         model = getattr(function, "__self__", None)
+        if isinstance(model, FeatureUnion):
+            parts = (self.follow(part.steps, table) for _, part in model.transformer_list)
+            return self.op("Concat", *parts, axis=1)
+        if isinstance(model, Pipeline) and function.__name__ == "transform":
+            return self.follow(model.steps, table)
         if isinstance(model, LinearRegression):
             return self.linear(table, model.coef_, model.intercept_)
         if isinstance(model, IsotonicRegression):

@@ -11,6 +11,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -40,57 +42,48 @@ def warm_up(say: Callable[[str], object] = print) -> float:
         RUN python -m argmaxf.warm_up
     """
     start = time.perf_counter()
-    for name, work in _parts().items():
+    for name, calls in _parts().items():
         began = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            work()
+            for call in calls:
+                call()
         say(f"{name}: {time.perf_counter() - began:.1f} s")
     folder = cache_folder()
     say(f"compiled code is in {folder}" if folder else "no folder can hold compiled code safely")
     return time.perf_counter() - start
 
 
-def _parts() -> dict[str, Callable[[], None]]:
-    """Return what is run, by name."""
+def _parts() -> dict[str, list[Callable[[], Any]]]:
+    """Return what is called, by name."""
     rng = np.random.default_rng(0)
     p = rng.beta(0.5, 5.0, LARGE)
     rows = rng.beta(0.5, 5.0, (700, 100))
     y = rng.random(LARGE) < p
-
-    def one_set() -> None:
-        for kind in (np.float64, np.float32):
-            for n in (LARGE, LARGE // 35):
-                argmaxf.maximize_expected_f(p[:n].astype(kind))
-        argmaxf.maximize_expected_f(np.exp(rng.normal(size=LARGE) - 9.0))  # few positives
-        argmaxf.maximize_expected_f(p, max_selected=100)
-        argmaxf.maximize_expected_f(p, measure="mcc")
-        argmaxf.expected_f(p, p > 0.2)
-
-    def many_sets() -> None:
-        for kind in (np.float64, np.float32):
-            for average in ("samples", "macro", "micro"):
-                argmaxf.maximize_expected_f(rows.astype(kind), average=average)
-        argmaxf.maximize_expected_f(p, by=np.arange(p.size) % 50)
-        argmaxf.maximize_expected_macro_f(rows[:, :5], labels_per_row=1)
-
-    def summaries() -> None:
-        argmaxf.ProbabilitySketch().update(p).decide()
-
-    def dependent_labels() -> None:
-        argmaxf.maximize_expected_f_from_samples(rng.random((200, 500)) < 0.1)
-        argmaxf.maximize_expected_f_from_mixture(rng.beta(0.5, 5.0, (3, 9000)))
-
-    def thresholds() -> None:
-        argmaxf.maximize_empirical_f(y, p)
-        argmaxf.maximize_empirical_f(y, p, min_precision=0.3, confidence_level=0.95)
-
+    decide, tune, kinds = argmaxf.maximize_expected_f, argmaxf.maximize_empirical_f, ("f8", "f4")
+    averages = ("samples", "macro", "micro")
     return {
-        "one set": one_set,
-        "many sets": many_sets,
-        "summaries": summaries,
-        "dependent labels": dependent_labels,
-        "thresholds": thresholds,
+        "one set": [
+            *(partial(decide, p[:n].astype(kind)) for kind in kinds for n in (LARGE, LARGE // 35)),
+            partial(decide, np.exp(rng.normal(size=LARGE) - 9.0)),  # few positives
+            partial(decide, p, max_selected=100),
+            partial(decide, p, measure="mcc"),
+            partial(argmaxf.expected_f, p, p > 0.2),
+        ],
+        "many sets": [
+            *(partial(decide, rows.astype(kind), average=a) for kind in kinds for a in averages),
+            partial(decide, p, by=np.arange(p.size) % 50),
+            partial(argmaxf.maximize_expected_macro_f, rows[:, :5], labels_per_row=1),
+        ],
+        "summaries": [argmaxf.ProbabilitySketch().update(p).decide],
+        "dependent labels": [
+            partial(argmaxf.maximize_expected_f_from_samples, rng.random((200, 500)) < 0.1),
+            partial(argmaxf.maximize_expected_f_from_mixture, rng.beta(0.5, 5.0, (3, 9000))),
+        ],
+        "thresholds": [
+            partial(tune, y, p),
+            partial(tune, y, p, min_precision=0.3, confidence_level=0.95),
+        ],
     }
 
 

@@ -86,7 +86,7 @@ def _one_label(rule: FixedRule, label: int, classes: Any, positive: Any) -> Any:
         base = without_argmaxf(score.model)
     else:
         end = linear_model([1.0 if upwards else -1.0], 0.0, classes)
-        values = ("values", Pipeline(steps_of(rule, [label])))
+        values = ("values", _side_by_side([steps_of(rule, [label])]))
         base = Pipeline([values, *([] if rule.on_scores else LOG_ODDS), ("score", end)])
     return FixedThresholdClassifier(
         FrozenEstimator(base),
@@ -212,9 +212,15 @@ def _mean(tables: Sequence[Steps], n: int) -> Steps:
 
 
 def _side_by_side(parts: Sequence[Steps]) -> Any:
-    """Return a transformer to the columns of several rows of steps."""
+    """Return a transformer to the columns of several rows of steps.
+
+    It is a function: whenever scikit-learn looks at a pipeline it visits all pipelines in it.
+    """
     pipelines = [(f"part{i}", Pipeline(steps)) for i, steps in enumerate(parts)]
-    return FeatureUnion(pipelines) if len(parts) > 1 else pipelines[0][1]
+    made = FeatureUnion(pipelines) if len(parts) > 1 else pipelines[0][1]
+    return FunctionTransformer(
+        made.transform
+    )  # scikit-learn asks for the tags of all inside others
 
 
 def _only(places: Sequence[int]) -> tuple[str, Any]:
