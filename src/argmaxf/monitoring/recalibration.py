@@ -26,7 +26,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 from scipy.stats import binom
 from scipy.stats import t as student
 
@@ -93,17 +93,11 @@ class CalibrationPosterior(NamedTuple):
             evidence.append(each[0] + np.log(a * b * c))
             found.append(each[1:])
             scales.append((slopes, step, bends))
-        weights = np.exp(np.array(evidence) - max(evidence))
-        weights /= weights.sum()
+        weights = softmax(evidence)
         kept = weights >= LEAST_WEIGHT
         modes, covariances = (np.array(each)[kept] for each in zip(*found, strict=True))
-        return cls(
-            weights[kept] / weights[kept].sum(),
-            modes,
-            covariances,
-            knots,
-            np.array(scales)[kept],
-        )
+        weights = weights[kept] / weights[kept].sum()
+        return cls(weights, modes, covariances, knots, np.array(scales)[kept])
 
     @property
     def contradicts(self) -> bool:
@@ -189,22 +183,26 @@ def _fit(
     features: Floats, y: Floats, weight: Any, scale: Floats, start: Floats
 ) -> tuple[float, Floats, Floats]:
     """Return the logarithm of the evidence, the mode and the covariance, by Fisher scoring."""
-    theta = start
-    gradient, information = _derivatives(theta, features, y, weight, scale)
-    loss = _loss(theta, features, y, weight, scale)
+
+    def loss(theta: Floats) -> float:
+        """Return the negative log posterior."""
+        eta = _factors(theta) @ features
+        likelihood = weight * (np.logaddexp(0.0, eta) - y * eta)
+        return float(np.sum(likelihood) + 0.5 * np.sum((theta / scale) ** 2))
+
+    theta, lowest = start, loss(start)
     for _ in range(STEPS):
+        p, jacobian = expit(_factors(theta) @ features), features.copy()
+        jacobian[1:3] *= np.exp(theta[1:3])[:, None]
+        gradient = jacobian @ (weight * (p - y)) + theta / scale**2
+        information = (jacobian * (weight * p * (1.0 - p))) @ jacobian.T + np.diag(scale**-2.0)
         step = np.linalg.solve(information, gradient)
-        size = 1.0
-        while size > TOLERANCE:
-            lower = _loss(theta - size * step, features, y, weight, scale)
-            if lower <= loss:
-                break
-            size /= 2.0
-        theta, loss = theta - size * step, lower
-        gradient, information = _derivatives(theta, features, y, weight, scale)
-        if np.abs(size * step).max() < TOLERANCE:
+        while (after := loss(theta - step)) > lowest and np.abs(step).max() > TOLERANCE:
+            step = step / 2.0
+        theta, lowest = theta - step, after
+        if np.abs(step).max() <= TOLERANCE:
             break
-    evidence = -loss - 0.5 * np.linalg.slogdet(information)[1] - np.log(scale).sum()
+    evidence = -lowest - 0.5 * np.linalg.slogdet(information)[1] - np.log(scale).sum()
     return float(evidence), theta, np.asarray(np.linalg.inv(information), np.float64)
 
 
@@ -233,22 +231,3 @@ def _factors(theta: Floats) -> Floats:
     found = theta.copy()
     found[..., 1:3] = np.exp(theta[..., 1:3])
     return found
-
-
-def _loss(theta: Floats, features: Floats, y: Floats, weight: Any, scale: Floats) -> float:
-    """Return the negative log posterior."""
-    eta = _factors(theta) @ features
-    prior = 0.5 * float(np.sum((theta / scale) ** 2))
-    return float(np.sum(weight * (np.logaddexp(0.0, eta) - y * eta))) + prior
-
-
-def _derivatives(
-    theta: Floats, features: Floats, y: Floats, weight: Any, scale: Floats
-) -> tuple[Floats, Floats]:
-    """Return the gradient of the loss and the Fisher information, prior included."""
-    jacobian = features.copy()
-    jacobian[1:3] *= np.exp(theta[1:3])[:, None]
-    p = expit(_factors(theta) @ features)
-    gradient = jacobian @ (weight * (p - y)) + theta / scale**2
-    information = (jacobian * (weight * p * (1.0 - p))) @ jacobian.T + np.diag(scale**-2.0)
-    return gradient, information
