@@ -92,6 +92,19 @@ def test_without_calibration_a_reweighted_model_is_flagged_and_has_no_expected_f
     assert decision.k == fitted.predict(X).sum()
 
 
+def test_sharp_probabilities_that_are_wrong_are_flagged_although_their_total_is_right():
+    X, y = make_classification(
+        3000, weights=[0.95], flip_y=0.03, n_informative=4, n_redundant=10, random_state=0
+    )
+    with pytest.warns(CalibrationWarning, match=r"close to 0 or 1: of 87 rows .* expect 73 .* 45"):
+        fitted = ExpectedFClassifier(GaussianNB(), calibration=None).fit(X[:1500], y[:1500])
+    with pytest.warns(CalibrationWarning, match="the expected F is unknown"):
+        assert np.isnan(fitted.decide(X[1500:]).expected)
+    for model in (LogisticRegression(), RandomForestClassifier(25, random_state=0)):
+        fitted = ExpectedFClassifier(model, calibration=None).fit(X[:1500], y[:1500])
+        assert fitted.calibration_issue_ is None
+
+
 def test_a_frozen_reweighted_model_is_flagged_by_its_total_and_repaired_when_asked(rare):
     X, y = rare
     model = FrozenEstimator(BALANCED.fit(X[:2000], y[:2000]))

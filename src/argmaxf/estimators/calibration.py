@@ -278,6 +278,9 @@ def calibration_issue(
         said = f"{how_many(round(expected[worst]), 'positive')} where there are {found[worst]:,.0f}"
         because = f" ({causes})" if causes else ""
         return f"the probabilities expect {said}{because}: {remedy}"
+    sharp = _too_sharp(proba, columns, weight)
+    if sharp is not None:
+        return f"the probabilities are too close to 0 or 1: {sharp}: {remedy}"
     if causes and seen and _uneven(columns, weight):
         return (
             f"the probabilities are those of a reweighted model ({causes}), and the rows it was "
@@ -347,6 +350,29 @@ def warn_about_few_positives(positives: int | None, n_labels: int) -> None:
         CalibrationWarning,
         stacklevel=3,
     )
+
+
+def _too_sharp(proba: Floats, columns: Bools, weight: Any) -> str | None:
+    """Say where the probabilities of some label promise too much, on either side of one half.
+
+    A model that has learned its training rows by heart errs to the other side there.
+    """
+    for likely, words in ((proba >= 0.5, "of at least"), (proba < 0.5, "below")):
+        counted = weight[:, None] * likely
+        expected, found = (counted * proba).sum(axis=0), (counted * columns).sum(axis=0)
+        error = np.where(words == "below", found - expected, expected - found)
+        chance = np.sqrt(np.maximum((counted**2 * proba * (1 - proba)).sum(axis=0), 1.0))
+        inside = np.clip([expected, found], 0.5, None) / (counted.sum(axis=0) + 1.0)
+        odds = inside / (1.0 - inside)
+        off = (error > CLEAR * chance) & (np.abs(np.log(odds[0] / odds[1])) > FAR)
+        if off.any():
+            worst = int(np.argmax(np.where(off, error, -1.0)))
+            rows = how_many(counted[:, worst].sum(), "row")
+            return (
+                f"of {rows} with a probability {words} 0.5 they expect {expected[worst]:,.0f} "
+                f"to be positive, and {found[worst]:,.0f} are"
+            )
+    return None
 
 
 def reweighting(model: Any) -> Iterator[str]:

@@ -398,16 +398,15 @@ class Monitor:
                 if not (p.min(initial=1.0) >= 0.0 and p.max(initial=0.0) <= 1.0):
                     raise NotAProbability
                 if which.min(initial=0) < 0:
+                    raise ValueError("the column of times must have a value in every row")
+                if (
+                    labels is not None
+                    and (bad := labels[(labels != 0) & (labels != 1) & ~np.isnan(labels)]).size
+                ):
                     raise ValueError(
-                        "the column of times must have a value in every row, got null or NaN"
+                        f"column {label!r} must hold 0, 1, or nothing where a label is not known, "
+                        f"got {bad[0]:g}"
                     )
-                if labels is not None:
-                    bad = labels[~(np.isnan(labels) | (labels == 0) | (labels == 1))]
-                    if bad.size:
-                        raise ValueError(
-                            f"column {label!r} must hold 0, 1, or nothing where a label is not "
-                            f"known, got {bad[0]:g}"
-                        )
                 period = which.astype(np.int64)
                 found += histograms(p, self.threshold, labels, period, table.segments)
             if not found[:, :, ROWS].any(axis=1).all():
