@@ -11,7 +11,7 @@ from argmaxf import maximize_expected_f
 from argmaxf.expected import search as grouped_search
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.grouped.sources import Source
-from argmaxf.expected.ties import value_in_two_doubles
+from argmaxf.expected.ties import values_in_two_doubles
 from argmaxf.files import ScoredFiles, decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import FBeta, Jaccard
@@ -187,7 +187,8 @@ def test_many_coarse_segments_are_decided_as_arrays(options):
 
 def as_good(p, k, problem):
     """The value of the top k in 32 digits."""
-    return value_in_two_doubles(np.sort(p)[::-1], k, problem)
+    falling = np.sort(p)[::-1]
+    return values_in_two_doubles(falling, falling, [k], problem)[0]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)

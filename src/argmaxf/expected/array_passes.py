@@ -98,20 +98,11 @@ class ArrayPasses(BatchPasses):
         with ThreadPoolExecutor(threads) as pool:
             yield from pool.map(work, self.read())
 
-    def counts(self, sampled: bool = False) -> Counts:
-        """Count the items in bins, or a sample of them: runs of neighbours from everywhere."""
-        run, runs, part = 16, 128, 128  # so many runs, or a part of all items
-        stride = max(min(self.n // runs, part * run), run)
-        if not sampled or stride == run:
-            return super().counts()
-        whole = self.n // stride * stride
-        sample = self.p[:whole].reshape(-1, stride)[:, :run].reshape(-1)
-        return Counts(counted(sample)[None], self.n / sample.size)
-
 
 def _estimated(p: NDArray[Any]) -> Floats:
-    """Estimate the counts in bins from runs of neighbours."""
-    run, stride = 16, 2048
+    """Estimate the counts in bins from a part of all items: runs of neighbours from everywhere."""
+    run, runs, part = 16, 128, 128  # so many runs, or a part of all items
+    stride = min(max(p.size // runs, run), part * run)
     whole = p.size // stride * stride
     sample = p[:whole].reshape(-1, stride)[:, :run].reshape(-1) if whole else p
     return np.multiply(counted(sample), p.size / max(sample.size, 1))

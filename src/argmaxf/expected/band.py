@@ -19,27 +19,12 @@ The driver needs three things of the place where the items are, and a fourth now
 (`array_passes.py`) and over data frames. All are for rows of n items; an array is one row. On an
 NVIDIA GPU the whole driver is a chain of kernels (`torch/triton_rows.py`).
 
-The narrow band
----------------
-With hundreds of positives their number S is known to some percent, and f_k is near a ratio of means
-
-    c M_k / (k + b_in M_k + b_out (μ - M_k)),   M_k = Σ_{i≤k} p_i.
-
-That is highest, c v, where the set is thresholded at t = v / (1 + d v), d = b_out - b_in.
-
-No set that ends outside of the band around t is better. Let x be what X plausibly is at least, and
-F = T / X, which changes by at most g / x with one label. (With smoothing s0 / c is added to T and
-M, and s1 to X. As long as F is at most 1 / (1 + b_in), every line holds as it stands, but for the
-condition of 1., which is Σ (p - t)₊ + (1 - d t) s0 / c ≤ t (b_out μ + s1).)
-
-1. E[F] ≤ M E[1 / X], since T and X rise together, and E[1 / X] ≤ (1 + Var X / x²) / E[X]. Where
-   Σ (p - t)₊ ≤ t b_out μ, no set has M / E[X] above t / (1 - d t). That bounds every f_k.
-2. D items more, U of them positive, change f by c E[(U (1 + d F) - F D) / X'], X' the denominator
-   with them, F without. Given that one of them is positive, 1 / X' and F keep all but a part
-   1 / x, and E[F / X'] is E[F] E[1 / X'] but for sd(F) sd(1 / X') ≤ (g / x) (b / x²) Var S, b the
-   larger of b_in and b_out. So with F bounded, D items above a threshold that is some parts of
-   1 / μ above t gain, however many: the items above the band are best taken all.
-3. Likewise D items below the band lose, whatever follows them.
+With hundreds of positives f_k is near a ratio of means, which is highest, c v, where the set is
+thresholded at t = v / (1 + d v), d = b_out - b_in. docs/background/algorithm.md proves by three
+inequalities that no set that ends outside of a narrow band around t is better. With smoothing s0 /
+c is added to T and its means, and s1 to X. As long as F is at most 1 / (1 + b_in), every line holds
+as it stands, but for the condition of 1., which is Σ (p - t)₊ + (1 - d t) s0 / c ≤ t (b_out μ +
+s1).
 
 `narrow_band` makes the band, `is_proven` checks the three. Both ends of
 a band lie between levels of equal items, so that all this holds for sets that keep equal items

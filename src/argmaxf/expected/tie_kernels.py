@@ -87,18 +87,19 @@ def rescaled(q, q_low, scale):
 
 
 @kernel
-def top_values(ascending, sizes, nodes, one_tilt, c, c_low, s0, f):
+def top_values(inside, outside, sizes, nodes, one_tilt, c, c_low, s0, f):
     """Fill f[:, j] = f_k of the top k = sizes[j], rising, in two doubles each.
 
     f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k, A_k = c Σ_{i≤k} π_i + s0 (integrand.py). For each m, `nodes`
-    has the pairs ω e^{-u s1}, e^{-u}, w and x inside, w and x outside.
+    has the pairs ω e^{-u s1}, e^{-u}, w and x inside, w and x outside. Items are in ascending order
+    and may have another probability outside of the set; with one tilt both are the same.
     """
-    n = ascending.size
+    n = inside.size
     f[:] = 0.0
     for m in range(nodes.shape[0]):
         q, q_low, d, d_low, w, w_low, x, x_low, v, v_low, y, y_low = nodes[m]
         scale = 0
-        for p in ascending:
+        for p in outside:
             a, e = factor(p, v, v_low, y, y_low)
             q, q_low = times(q, q_low, a, e)
             q, q_low, scale = rescaled(q, q_low, scale)
@@ -111,15 +112,15 @@ def top_values(ascending, sizes, nodes, one_tilt, c, c_low, s0, f):
                 j += 1
             if k == sizes[-1]:
                 break
-            p = ascending[n - 1 - k]
-            inside, e = factor(p, w, w_low, x, x_low)
-            a, b = over(x, x_low, inside, e)
+            p = inside[n - 1 - k]
+            own, e = factor(p, w, w_low, x, x_low)
+            a, b = over(x, x_low, own, e)
             a, b = times(a, b, p, 0.0)
             a, b = times(a, b, c, c_low)
             t, t_low = add(t, t_low, a, b)
             q, q_low = times(q, q_low, d, d_low)
             if not one_tilt:
-                a, b = factor(p, v, v_low, y, y_low)
-                a, b = over(inside, e, a, b)
+                a, b = factor(outside[n - 1 - k], v, v_low, y, y_low)
+                a, b = over(own, e, a, b)
                 q, q_low = times(q, q_low, a, b)
             q, q_low, scale = rescaled(q, q_low, scale)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import Any
@@ -41,21 +41,32 @@ LEAST_TILT_IN_DECIMALS = (
 )  # nothing beside other terms, even times β⁴; keeps 0/0 away
 
 
-def settle(descending: Floats, rivals: Iterable[int], problem: Problem) -> int:
-    """Return the best of the rivals; exact ties go to the smallest."""
+def settle(
+    inside: Floats, rivals: Iterable[int], problem: Problem, outside: Floats | None = None
+) -> int:
+    """Return the best of the rivals, sizes of top sets; exact ties go to the smallest.
+
+    Items are given in falling order. They may have other probabilities outside of the set: the ends
+    of bands (`worst_case.py`).
+    """
+    outside = inside if outside is None else outside
     candidates = sorted(rivals)
-    positive = descending[: int(np.count_nonzero(descending))]  # others change nothing but k
-    if positive.size > LARGEST or len(candidates) > FEW_RIVALS:
-        values = dict(zip(candidates, _two_doubles(descending, candidates, problem), strict=True))
-        best = max(values.values())
-        candidates = [k for k in candidates if agrees(values[k], best)]
-        if positive.size > LARGEST:
+    positive = int(np.count_nonzero(outside))  # others change nothing but k
+    if positive > LARGEST or len(candidates) > FEW_RIVALS:
+        values = values_in_two_doubles(inside, outside, candidates, problem)
+        least = max(values) * (1 - AGREEMENT)
+        candidates = [k for k, value in zip(candidates, values, strict=True) if value >= least]
+        if positive > LARGEST:
             return candidates[0]
-    p = [Decimal(v) for v in positive.tolist()]
+    p, q = ([Decimal(v) for v in each[:positive].tolist()] for each in (inside, outside))
     coefficients = exact_coefficients(problem.measure)
-    return settle_values(
-        candidates, lambda k: exact_value(p, k, coefficients, problem.zero_division)
-    )
+    best, highest = -1, Decimal(-1)
+    with localcontext(prec=DIGITS):
+        for k in candidates:
+            value = _exact_value(p[:k], q[k:], k, coefficients, problem.zero_division)
+            if value - highest > EXACT_TIE * abs(highest):
+                best, highest = k, value
+    return best
 
 
 def exact_coefficients(measure: Measure) -> Coefficients:
@@ -65,40 +76,18 @@ def exact_coefficients(measure: Measure) -> Coefficients:
         return measure.coefficients(Decimal)
 
 
-def agrees(value: Decimal, best: Decimal) -> bool:
-    """Whether a value in two doubles is as good as the best: one with it to 24 digits."""
-    return value >= best * (1 - AGREEMENT)
-
-
-def value_in_two_doubles(items: Floats, k: int, problem: Problem) -> Decimal:
-    """Return the value of selecting the first k items, in whatever order they are."""
-    return _two_doubles(items, [k], problem)[0]
-
-
-def settle_values(candidates: Iterable[int], value: Callable[[int], Decimal]) -> int:
-    """Return the candidate of highest value in 60 digits, the first of those exactly equal."""
-    best, highest = -1, Decimal(-1)
-    with localcontext(prec=DIGITS):
-        for k in candidates:
-            challenger = value(k)
-            if challenger - highest > EXACT_TIE * abs(highest):
-                best, highest = k, challenger
-    return best
-
-
-def exact_value(
-    p: list[Decimal], k: int, coefficients: Coefficients, zero_division: float = 0.0
+def _exact_value(
+    chosen: list[Decimal], left: list[Decimal], k: int, c: Coefficients, zero_division: float
 ) -> Decimal:
-    """f_k by the definition, in the decimal context at hand; p is sorted, the largest first.
+    """f_k by the definition, in the decimal context at hand.
 
     f_k = Σ P(S_{1:k} = t) P(S_{k+1:n} = r) (c t + s0) / (k + b_in t + b_out r + s1).
     """
-    c, b_in, b_out, s0, s1 = coefficients
-    inside, outside = (label_counts(part, Decimal(1)) for part in (p[:k], p[k:]))
+    inside, outside = (label_counts(part, Decimal(1)) for part in (chosen, left))
     total = Decimal(0)
     for (t, mass), (r, rest) in itertools.product(enumerate(inside), enumerate(outside)):
-        x = k + b_in * t + b_out * r + s1
-        value = (c * t + s0) / x if x else Decimal(zero_division)
+        x = k + c.b_in * t + c.b_out * r + c.s1
+        value = (c.c * t + c.s0) / x if x else Decimal(zero_division)
         total += mass * rest * value
     return total
 
@@ -114,23 +103,25 @@ def label_counts(p: Iterable[Any], one: Any) -> list[Any]:
     return c
 
 
-def _two_doubles(descending: Floats, sizes: Sequence[int], problem: Problem) -> list[Decimal]:
+def values_in_two_doubles(
+    inside: Floats, outside: Floats, sizes: Sequence[int], problem: Problem
+) -> list[Decimal]:
     """Return f_k for each of the sizes, to 24 digits and more; O(n) for each of 150 nodes."""
     from argmaxf.expected import tie_kernels
 
-    ascending = contiguous(descending[::-1])
+    items, left = contiguous(inside[::-1]), contiguous(outside[::-1])
     with localcontext(prec=40):
         c, b_in, b_out, s0, s1 = exact_coefficients(problem.measure)
         by_rule = [k for k in sizes if k > 0 or s1 > 0]
         least = s1 + (1 if min(by_rule, default=1) else 0)
-        high = len(ascending) * (1 + max(b_in, b_out)) + s1
+        high = len(items) * (1 + max(b_in, b_out)) + s1
         f = np.empty((2, len(by_rule)))
         if by_rule:
             nodes = _nodes(least, high, b_in, b_out, s1)
-            options = b_in == b_out, *_pair(c), float(s0)
-            tie_kernels.top_values(ascending, np.array(by_rule), nodes, *options, f)
+            options = b_in == b_out and inside is outside, *_pair(c), float(s0)
+            tie_kernels.top_values(items, left, np.array(by_rule), nodes, *options, f)
         values = [Decimal(a) + Decimal(b) for a, b in f.T.tolist()]
-        nothing = [_nothing(ascending, problem)] if len(by_rule) < len(sizes) else []
+        nothing = [_nothing(left, problem)] if len(by_rule) < len(sizes) else []
         return nothing + values
 
 

@@ -9,7 +9,6 @@ of the set for one above it lowers neither end, so the best set is the top k for
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +20,7 @@ from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.integrand import value_of_nothing
 from argmaxf.expected.grouped.sources import groups_of_items
 from argmaxf.expected.quadrature import plausible_positives
-from argmaxf.expected.ties import (
-    LARGEST,
-    agrees,
-    exact_coefficients,
-    exact_value,
-    settle_values,
-    value_in_two_doubles,
-)
+from argmaxf.expected.ties import settle
 from argmaxf.expected.values import expected_f_curve, value_of_sets
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import move_odds
@@ -36,9 +28,6 @@ from argmaxf.problem import Problem
 
 DOUBT = 4e-12  # values nearer than this, relative to their size, are compared in decimals
 TWO_DOUBLES = 1 << 14  # bands, of which near ties are compared in two doubles
-FEW = 4  # sizes; of more, two doubles leave fewer to compare in decimals
-MANY = 64  # sizes compared in two doubles; of more, those that are highest in doubles,
-WORK = 1 << 15  # and fewer of so many bands, times sizes
 FACTORS = 33  # odds factors tried between the ends of the bands, for regret
 EQUAL = 1e-13  # part of the highest F; losses that differ by no more are equal
 OUT_OF_ORDER = 1e-14  # part of a lower end by which bands may be out of order
@@ -199,28 +188,9 @@ def _best_worst(bands: Bands, problem: Problem) -> int:
     """Return the size of the best set, near ties settled by the definition."""
     f = worst_case_curve(bands, problem)
     rivals = np.flatnonzero(f >= f.max() * (1.0 - DOUBT)).tolist()
-    n = bands.low.size
-    if len(rivals) == 1 or n > TWO_DOUBLES:
+    if len(rivals) == 1 or bands.low.size > TWO_DOUBLES:
         return int(rivals[0])
-
-    def items(k: int) -> Floats:
-        return np.concatenate([bands.low[::-1][:k], bands.high[::-1][k:]])
-
-    if n > LARGEST or len(rivals) > FEW:
-        compared = sorted(rivals, key=lambda k: -f[k])[: min(MANY, WORK // f.size)]
-        rivals = sorted({rivals[0], *compared})
-        values = [value_in_two_doubles(items(k), k, problem) for k in rivals]
-        best = max(values)
-        rivals = [k for k, value in zip(rivals, values, strict=True) if agrees(value, best)]
-    if n > LARGEST:
-        return rivals[0]
-    exact = exact_coefficients(problem.measure)
-
-    def value(k: int) -> Decimal:
-        p = list(map(Decimal, items(k).tolist()))
-        return exact_value(p, k, exact, problem.zero_division)
-
-    return settle_values(rivals, value)
+    return settle(bands.low[::-1], rivals, problem, bands.high[::-1])
 
 
 def _least_regret(bands: Bands, problem: Problem) -> tuple[int, float]:
