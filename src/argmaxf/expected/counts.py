@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal, localcontext
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +44,6 @@ MOST_ITEMS = 5_000  # of which every size is looked at: some seconds
 INTERPOLATED = 1 << 14  # items beyond which counts are not found label by label
 BLOCK_OF_VALUES = 1 << 16  # of a measure that are held at a time
 BLOCK_OF_SIZES = 1 << 8  # of a linear measure that are taken at a time
-SHARED_TABLE = 1 << 10  # sets of up to so many items share one table of a and b
 RISING = 1e-9  # part of the values by which rounding may make them fall
 NEGLIGIBLE = 1e-22  # probabilities below this part of the largest are left out
 NEAR = 1e-13  # values nearer than this part of their terms are compared again
@@ -233,10 +231,11 @@ def linear_curve(
     by_false = bool(2.0 * descending.sum() > n)
     first, mass = count_kernels.masses(descending, *NO_PREFIXES)
     found, rest, f = np.zeros(mass.size), np.empty(mass.size), np.empty(n + 1)
+    counts = np.arange(first, first + mass.size, dtype=float)[None, :]
     for start in range(0, n + 1, BLOCK_OF_SIZES):
         stop = min(start + BLOCK_OF_SIZES, n + 1)
-        s = slice(first, first + mass.size)
-        a, b = _parts(measure, n, zero_division, slice(start, stop), s, by_false=by_false)
+        k = np.arange(start, stop, dtype=float)[:, None]
+        a, b = measure.parts(k, counts, float(n), zero_division, by_false=by_false)
         if scale:
             a, b = np.abs(a), np.abs(b)
         if start == 0:
@@ -245,29 +244,6 @@ def linear_curve(
         items = descending[start - 1 : stop - 1]
         count_kernels.linear_values(items, by_false, a, b, mass, found, rest, f[start:stop])
     return f
-
-
-def _parts(
-    measure: Linear, n: int, zero_division: float, k: slice, s: slice, *, by_false: bool = False
-) -> tuple[Floats, Floats]:
-    """Return a and b of consecutive k (rows) and consecutive s (columns)."""
-    if n <= SHARED_TABLE:
-        a, b = _all_parts(measure, n, zero_division, by_false)
-        return a[k, s], b[k, s]
-    sizes, counts = (np.arange(each.start, each.stop, dtype=float) for each in (k, s))
-    return measure.parts(
-        sizes[:, None], counts[None, :], float(n), zero_division, by_false=by_false
-    )
-
-
-@lru_cache(maxsize=8)
-def _all_parts(
-    measure: Linear, n: int, zero_division: float, by_false: bool
-) -> tuple[Floats, Floats]:
-    """Return a and b of all k and s, for a small n."""
-    every = np.arange(n + 1.0)
-    k, s = every[:, None], every[None, :]
-    return measure.parts(k, s, float(n), zero_division, by_false=by_false)
 
 
 def decide_by_counts(

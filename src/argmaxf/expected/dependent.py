@@ -25,7 +25,7 @@ Ties. Of sizes whose f agree to 13 digits the smallest is taken, of items whose 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -254,57 +254,32 @@ def maximize_expected_f_from_joint(
 
 
 def decide(model: JointModel) -> JointDecision:
-    """Return the best set for each instance of a model."""
-    problem, marginals = model.problem, model.marginals
-    independent = decide_each_row(marginals, problem)
-    found = _best_sets(model, np.maximum(independent.k, 1))
-    value = model.value(found.selected)
-    return JointDecision(
-        selected=found.selected,
-        k=found.k,
-        threshold=found.threshold,
-        expected=value.mean,
-        std=np.where(value.high - value.low <= 1e-12, value.high, np.nan),
-        beta=problem.beta,
-        n=marginals.shape[1],
-        std_bounds=(value.low, value.high),
-        independent_expected=model.value(independent.selected).mean,
-        contribution=found.delta,
-    )
-
-
-class _Best(NamedTuple):
-    """The best set of each instance."""
-
-    k: Any
-    delta: Any
-    threshold: Any
-    selected: Any
-
-
-def _best_sets(model: JointModel, guess: Any) -> _Best:
-    """Decide all instances, as many at a time as fit in memory."""
+    """Return the best set for each instance of a model, as many at a time as fit in memory."""
     from argmaxf.expected import dependent_kernels
 
-    (rows, n), u = model.marginals.shape, model.nodes.u
-    found = _Best(
-        k=np.empty(rows, np.int64),
-        delta=np.empty((rows, n)),
-        threshold=np.empty(rows),
-        selected=np.empty((rows, n), np.bool_),
-    )
-    nothing = model.problem.zero_division * model.none
+    problem, (rows, n), u = model.problem, model.marginals.shape, model.nodes.u
+    independent = decide_each_row(model.marginals, problem)
+    guess, nothing = np.maximum(independent.k, 1), problem.zero_division * model.none
+    k, threshold = np.empty(rows, np.int64), np.empty(rows)
+    contribution, selected = np.empty((rows, n)), np.empty((rows, n), np.bool_)
 
     def work(part: slice) -> None:
-        b = model.matrix(part)
-        best = _Best(*(field[part] for field in found))
-        dependent_kernels.decide_instances(b, u, model.shift, guess[part], nothing[part], *best)
+        found = k[part], contribution[part], threshold[part], selected[part]
+        given = model.matrix(part), u, model.shift, guess[part], nothing[part]
+        dependent_kernels.decide_instances(*given, *found)
 
     at_once = max(1, NUMBERS_HELD // (n * u.size))
     for start in range(0, rows, at_once):
         block = min(at_once, rows - start)
         in_threads(work, block, threads_for(block * n * u.size), start)
-    return found
+    value = model.value(selected)
+    std = np.where(value.high - value.low <= 1e-12, value.high, np.nan)
+    return JointDecision(
+        *(selected, k, threshold, value.mean, std, problem.beta, n),
+        std_bounds=(value.low, value.high),
+        independent_expected=model.value(independent.selected).mean,
+        contribution=contribution,
+    )
 
 
 def _as_draws(samples: Any) -> Any:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,24 +66,14 @@ class JointModel(ABC):
         """Return mean and spread of F for any set, by the definition."""
 
 
-class WeightedModel(JointModel):
-    """One of several models or draws, with probabilities in proportion to their weights."""
-
-    weights: Floats
-
-    @abstractmethod
-    def values(self, selected: Bools) -> tuple[Any, Any]:
-        """Return mean and standard deviation of F for each of them."""
-
-    def value(self, selected: Bools) -> Value:
-        """Return mean and standard deviation of F: those of each of them, put together."""
-        f, std = self.values(selected[0])
-        mean = self.weights @ f
-        spread = np.array([np.sqrt(self.weights @ (std**2 + (f - mean) ** 2))])
-        return Value(np.array([mean]), spread, spread)
+def _of_parts(weights: Floats, f: Any, std: Any) -> Value:
+    """Return mean and standard deviation of F, from those of each model or draw."""
+    mean = weights @ f
+    spread = np.array([np.sqrt(weights @ (std**2 + (f - mean) ** 2))])
+    return Value(np.array([mean]), spread, spread)
 
 
-class Draws(WeightedModel):
+class Draws(JointModel):
     """Joint draws of all labels, dense or sparse (CSR), and their weights."""
 
     def __init__(self, samples: Any, weights: Floats, problem: Problem) -> None:
@@ -103,10 +92,11 @@ class Draws(WeightedModel):
         """Return B."""
         return self._b[None]
 
-    def values(self, selected: Bools) -> tuple[Any, Any]:
-        """Return F of each draw."""
-        hits, k, zero = self._hits(selected), int(selected.sum()), self.problem.zero_division
-        return self.problem.measure.value(hits, k, self.positives, zero_division=zero), 0.0
+    def value(self, selected: Bools) -> Value:
+        """Return mean and standard deviation of F, from F of each draw."""
+        hits, k, zero = self._hits(selected[0]), int(selected.sum()), self.problem.zero_division
+        f = self.problem.measure.value(hits, k, self.positives, zero_division=zero)
+        return _of_parts(self.weights, f, 0.0)
 
     def _sums_over_draws(self) -> tuple[Floats, Floats]:
         """Return B and the marginals, in one pass over blocks of draws."""
@@ -137,7 +127,7 @@ class Draws(WeightedModel):
         return hits
 
 
-class Mixture(WeightedModel):
+class Mixture(JointModel):
     """Independent models and their weights: given the model, labels are independent."""
 
     def __init__(self, p: Floats, weights: Floats, problem: Problem) -> None:
@@ -157,20 +147,20 @@ class Mixture(WeightedModel):
         _, w, x = Tilt.of(self.nodes, self.b2)
         b = np.zeros((self.p.shape[1], w.size))
 
-        def add(items: slice, p: Floats, scale: Floats) -> None:
-            dependent_kernels.add_component(p[items], scale, w, x, b[items])
+        def add(items: slice) -> None:
+            for p, scale in zip(self.p, scales, strict=True):
+                dependent_kernels.add_component(contiguous(p)[items], scale, w, x, b[items])
 
-        for p, weight in zip(self.p, self.weights, strict=True):
-            log_g = group_sums(groups_of_items(p), w, x)[0].sum(axis=0)
-            scale = (1.0 + self.b2) * weight * self.nodes.weight * x * np.exp(log_g)
-            work = partial(add, p=contiguous(p), scale=scale)
-            in_threads(work, p.size, threads_for(b.size))
+        log_g = [group_sums(groups_of_items(p), w, x)[0].sum(axis=0) for p in self.p]
+        common = (1.0 + self.b2) * self.nodes.weight * x
+        scales = self.weights[:, None] * common * np.exp(log_g)
+        in_threads(add, b.shape[0], threads_for(self.weights.size * b.size))
         return b[None]
 
-    def values(self, selected: Bools) -> tuple[Any, Any]:
-        """Return mean and standard deviation of F under each model."""
-        f, std = np.array([value_of_selected(p, selected, self.problem) for p in self.p]).T
-        return f, std
+    def value(self, selected: Bools) -> Value:
+        """Return mean and standard deviation of F, from those under each model."""
+        f, std = np.array([value_of_selected(p, selected[0], self.problem) for p in self.p]).T
+        return _of_parts(self.weights, f, std)
 
 
 class JointParameters(JointModel):
