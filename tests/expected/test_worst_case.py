@@ -234,3 +234,9 @@ def test_there_is_nothing_to_regret_where_all_is_certain():
     sure = maximize_worst_case_f([0.0, 1.0, 1.0], [0.0, 1.0, 1.0], regret=True)
     assert sure.selected.tolist() == [False, True, True]
     assert sure.regret == 0.0
+
+
+def test_a_hundred_sets_that_agree_to_twelve_digits_are_told_apart():
+    """Every item adds a little where β is tiny: E[k y / (k + β² S)] rises with k."""
+    low, high = np.full(100, 0.15), np.full(100, 0.3)
+    assert maximize_worst_case_f(low, high, beta=1e-9).k == 100

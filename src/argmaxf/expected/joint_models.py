@@ -152,8 +152,8 @@ class Mixture(JointModel):
                 dependent_kernels.add_component(contiguous(p)[items], scale, w, x, b[items])
 
         log_g = [group_sums(groups_of_items(p), w, x)[0].sum(axis=0) for p in self.p]
-        common = (1.0 + self.b2) * self.nodes.weight * x
-        scales = self.weights[:, None] * common * np.exp(log_g)
+        each = (1.0 + self.b2) * self.weights[:, None]
+        scales = each * self.nodes.weight * x * np.exp(log_g)
         in_threads(add, b.shape[0], threads_for(self.weights.size * b.size))
         return b[None]
 
