@@ -7,7 +7,7 @@ from argmaxf import objectives as objectives
 from argmaxf import theory as theory
 from argmaxf import torch as torch
 from argmaxf.comparison.auto_f import AutoFClassifier as AutoFClassifier
-from argmaxf.comparison.compare import compare as compare
+from argmaxf.comparison.auto_f import compare as compare
 from argmaxf.comparison.result import Comparison as Comparison
 from argmaxf.empirical.guarantees import Guarantee as Guarantee
 from argmaxf.empirical.guarantees import GuaranteeError as GuaranteeError

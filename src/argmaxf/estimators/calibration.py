@@ -272,9 +272,9 @@ def calibration_issue(
     weight = np.ones(len(columns)) if weight is None else weight
     expected, found = weight @ proba, weight @ columns
     limits = (LESS_FAR, LESS_CLEAR) if causes else (FAR, CLEAR)
-    off = _far(expected, found, weight.sum(), (weight**2) @ (proba * (1 - proba)), *limits)
-    if off.any():
-        worst = int(np.argmax(np.where(off, np.abs(expected - found), -1.0)))
+    variance = (weight**2) @ (proba * (1 - proba))
+    worst = _worst(expected, found, weight.sum(), variance, *limits)
+    if worst is not None:
         said = f"{how_many(round(expected[worst]), 'positive')} where there are {found[worst]:,.0f}"
         because = f" ({causes})" if causes else ""
         return f"the probabilities expect {said}{because}: {remedy}"
@@ -294,14 +294,14 @@ def calibration_issue(
     return None
 
 
-def _far(
+def _worst(
     expected: Any, found: Any, total: float, variance: Any, far: float = FAR, clear: float = CLEAR
-) -> Bools:
-    """Whether each label's mean probability is far from its rate, beyond chance."""
+) -> int | None:
+    """Return the label whose mean probability is farthest from its rate, if beyond chance."""
     inside = np.clip([expected, found], 0.5, total - 0.5) / total  # half a row from 0 and from 1
-    distance = np.abs(logit(inside[0]) - logit(inside[1]))
-    chance = np.sqrt(np.maximum(variance, 1.0))
-    return np.asarray((distance > far) & (np.abs(expected - found) > clear * chance))
+    distance, error = np.abs(np.subtract(*logit(inside))), np.abs(expected - found)
+    off = (distance > far) & (error > clear * np.sqrt(np.maximum(variance, 1.0)))
+    return int(np.argmax(np.where(off, error, -1.0))) if off.any() else None
 
 
 def _uneven(columns: Bools, weight: Any) -> bool:
@@ -315,10 +315,8 @@ def _uneven(columns: Bools, weight: Any) -> bool:
 
 def _memorized(proba: Floats, columns: Bools, weight: Any) -> bool:
     """Whether for some label that varies every probability is 0 or 1, and right."""
-    counted = weight > 0
-    seen, said = columns[counted], proba[counted]
-    varies = seen.any(axis=0) & ~seen.all(axis=0)
-    return bool((varies & (said == seen).all(axis=0)).any())
+    seen, said = columns[weight > 0], proba[weight > 0]
+    return bool((seen.any(axis=0) & ~seen.all(axis=0) & (said == seen).all(axis=0)).any())
 
 
 def warn_about_weights(columns: Bools, weight: Any, deploy_rate: Any) -> None:
@@ -327,9 +325,8 @@ def warn_about_weights(columns: Bools, weight: Any, deploy_rate: Any) -> None:
         return
     total, found = float(np.sum(weight > 0)), columns[weight > 0].sum(axis=0)
     weighted = total * np.average(columns, axis=0, weights=weight)
-    off = _far(weighted, found, total, found * (1 - found / total)) & (found > 0) & (found < total)
-    if off.any():
-        worst = int(np.argmax(np.where(off, np.abs(weighted - found), -1.0)))
+    worst = _worst(weighted, found, total, found * (1 - found / total))
+    if worst is not None:
         warnings.warn(
             f"sample_weight changes the rate of positives from {found[worst] / total:.3g} to "
             f"{weighted[worst] / total:.3g}: the predicted F is that of the weighted population; "

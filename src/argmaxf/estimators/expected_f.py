@@ -157,23 +157,15 @@ class ProbabilityFClassifier(ScoreFClassifier):
     def decide(self, X: Any) -> Decision:
         """Return the decision for the batch X: the labels, their expected F and its spread.
 
+        Both are NaN, with a warning, where the probabilities are known to be wrong
+        (`calibration_issue_`). A warning also says where they rest on fewer than ten positives in
+        training. `std` reflects randomness in the labels of X only, not estimation error.
+        `interval` includes both: it is centred between the expected F and the F that was measured
+        on held-out rows (docs/limits.md). It is that of macro F where there are several labels or
+        classes, and None for other averages.
+
         For a multiclass target and a measure other than F_β each class is decided against the rest:
         a row may have no class or several, unlike in `predict`, which gives every row one class.
-
-        Parameters
-        ----------
-        X : array-like
-            The rows over which F will be measured.
-
-        Returns
-        -------
-        Decision
-            Expected F and its spread are NaN, with a warning, where the probabilities are known to
-            be wrong (`calibration_issue_`). A warning also says where they rest on fewer than ten
-            positives in training. `std` reflects randomness in the labels of X only, not estimation
-            error. `interval` includes both: it is centred between the expected F and the F that was
-            measured on held-out rows (docs/limits.md). It is that of macro F where there are
-            several labels or classes, and None for other averages.
         """
         check_is_fitted(self)
         if self.calibration_issue_ is not None:

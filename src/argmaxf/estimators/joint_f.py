@@ -114,21 +114,11 @@ class JointFClassifier(MetaFClassifier):
         self._show_models([joined(self._shared, scorer.models_[0]) for scorer in self._scorers])
 
     def decide(self, X: Any) -> Decision | JointDecision:
-        """Return the decision for each row of a multilabel problem, and its expected F.
+        """Return a `JointDecision`: the labels of each row and their expected F.
 
         Expected values rest on the models' probabilities; as the models are trained separately,
-        these need not fit one distribution.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to decide.
-
-        Returns
-        -------
-        JointDecision
-            One decision for each row; of other targets a `Decision` about all rows, without an
-            expected F.
+        these need not fit one distribution. Of other targets than multilabel ones it is a
+        `Decision` about all rows, without an expected F.
         """
         check_is_fitted(self)
         if not self._labels.is_multilabel:

@@ -222,10 +222,40 @@ class FClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-class MetaFClassifier(MetaEstimatorMixin, FClassifier):
-    """A wrapper around one scikit-learn classifier; X is passed on to it as it is."""
+class WrappingFClassifier(MetaEstimatorMixin, FClassifier):
+    """A classifier around another one, with probabilities if that has them."""
 
     estimator: Any
+
+    def _has_probabilities(self) -> bool:
+        """Whether the classifier has, or will have, probabilities."""
+        return hasattr(self.estimator, "predict_proba")
+
+    @available_if(lambda self: self._has_probabilities())
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the fitted model or models.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix
+            The rows, as the classifier takes them.
+
+        Returns
+        -------
+        ndarray
+            Of each class, or of each label of a multilabel target.
+        """
+        check_is_fitted(self)
+        return self._labels.both(self._proba(X))
+
+    @abstractmethod
+    def _proba(self, X: Any) -> Floats:
+        """Return the probability of each label, (n, n_columns)."""
+
+
+class MetaFClassifier(WrappingFClassifier):
+    """A wrapper around one scikit-learn classifier; X is passed on to it as it is."""
+
     _holds_out = True  # rows; groups of others are passed on to the wrapped classifier
 
     @abstractmethod
@@ -277,31 +307,6 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
             found = [getattr(model, name) for model in models if hasattr(model, name)]
             if found:
                 setattr(self, name, found[0])
-
-    def _has_probabilities(self) -> bool:
-        """Whether the classifier has, or will have, probabilities."""
-        return hasattr(self.estimator, "predict_proba")
-
-    @available_if(lambda self: self._has_probabilities())
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the fitted model or models.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix
-            The rows, as the classifier takes them.
-
-        Returns
-        -------
-        ndarray
-            Of each class, or of each label of a multilabel target.
-        """
-        check_is_fitted(self)
-        return self._labels.both(self._proba(X))
-
-    @abstractmethod
-    def _proba(self, X: Any) -> Floats:
-        """Return the probability of each label, (n, n_columns)."""
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing: weights are used here, and passed on where they are requested."""
@@ -405,7 +410,26 @@ class ScoreFClassifier(MetaFClassifier):
         return self._model.scores(X, "predict_proba")
 
 
-class PlainClassifier(ScoreFClassifier):
+class CutFClassifier(ScoreFClassifier):
+    """A classifier with one threshold for each label, on the scores of the wrapped one."""
+
+    @abstractmethod
+    def _cut(self) -> tuple[str, Any, Any]:
+        """Return the kind of scores, the thresholds on them, and what margins are worth."""
+
+    def _margin(self, X: Any) -> Floats:
+        kind, threshold, gain = self._cut()
+        return margin(self._model.scores(X, kind), threshold, gain)
+
+    def fixed_rule(self) -> FixedRule:
+        """Return the scores of each label and the thresholds on them."""
+        kind, threshold, gain = self._cut()
+        how = {"on_scores": kind != "predict_proba", "seen": self._seen}
+        columns = columns_of(self._model, kind)
+        return FixedRule.of(self._labels, [columns], threshold, gain, **how)
+
+
+class PlainClassifier(CutFClassifier):
     """Any classifier at its own threshold, for every kind of target (ML^.5 in the paper)."""
 
     _holds_out = False
@@ -424,19 +448,11 @@ class PlainClassifier(ScoreFClassifier):
         self.threshold_ = 0.5 if self._kind == "predict_proba" else 0.0
         self._use(held_out.model)
 
-    def _margin(self, X: Any) -> Floats:
-        return margin(self._model.scores(X, self._kind), self.threshold_)
-
-    def fixed_rule(self) -> FixedRule:
-        """Return the scores of the classifier with its own threshold."""
-        columns = columns_of(self._model, self._kind)
-        on_scores = self._kind != "predict_proba"
-        return FixedRule.of(
-            self._labels, [columns], self.threshold_, 1.0, on_scores=on_scores, seen=self._seen
-        )
+    def _cut(self) -> tuple[str, Any, Any]:
+        return self._kind, self.threshold_, 1.0
 
 
-class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
+class FixedThresholdFClassifier(WrappingFClassifier):
     """A fitted classifier that decides each row alone; `freeze` returns it.
 
     The same row always gets the same labels, whatever it is predicted with. This is scikit-learn's
@@ -508,13 +524,15 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
 
     def _calibrated_proba(self, X: Any) -> Floats | None:
         unknown = np.isnan(self.expected_).all()
-        return None if unknown else self._labels.one(self.estimator.predict_proba(X))
+        return None if unknown else self._proba(X)
+
+    def _proba(self, X: Any) -> Floats:
+        return self._labels.one(self.estimator.predict_proba(X))
 
     def _margin(self, X: Any) -> Floats:
         if self.gain_ is None:
             return self._labels.margins(self.estimator.decision_function(X))
-        proba = self._labels.one(self.estimator.predict_proba(X))
-        return margin(proba, self.threshold_, self.gain_)
+        return margin(self._proba(X), self.threshold_, self.gain_)
 
     def fixed_rule(self) -> FixedRule:
         """Return the scores and thresholds by which each row is decided."""
@@ -553,23 +571,6 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
         from argmaxf.estimators.to_sklearn import as_sklearn
 
         return as_sklearn(self.fixed_rule())
-
-    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the frozen classifier.
-
-        Parameters
-        ----------
-        X : array-like
-            The rows.
-
-        Returns
-        -------
-        ndarray
-            Of each class, or of each label of a multilabel target.
-        """
-        proba: NDArray[np.float64] = self.estimator.predict_proba(X)
-        return proba
 
     def __sklearn_clone__(self) -> Self:
         return self

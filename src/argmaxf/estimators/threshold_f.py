@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit
@@ -20,16 +20,16 @@ from argmaxf.empirical.cuts import is_reversed, threshold_std
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.empirical.threshold import Threshold
 from argmaxf.estimators.calibration import Calibrated
-from argmaxf.estimators.fixed_rule import FixedRule, columns_of
+from argmaxf.estimators.fixed_rule import FixedRule
 from argmaxf.estimators.folds import is_share, make_splits, seed_of, too_rare
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.meta import (
+    CutFClassifier,
+    FClassifier,
     FixedThresholdFClassifier,
-    ScoreFClassifier,
     best_thresholds,
     fix_threshold,
     macro_gain,
-    margin,
 )
 from argmaxf.estimators.scores import HeldOut, TrainingData, hold_out
 from argmaxf.estimators.shift import TargetPrior, check_deploy_rate
@@ -67,7 +67,7 @@ class TuningRows(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class ThresholdFClassifier(ScoreFClassifier):
+class ThresholdFClassifier(CutFClassifier):
     """A classifier whose decision threshold is tuned for F_β, exactly (ML^δ in the paper).
 
     Labels with few positives are smoothed before the threshold is chosen (see `smoothing`).
@@ -250,7 +250,10 @@ class ThresholdFClassifier(ScoreFClassifier):
     def _set_thresholds(self, rows: TuningRows) -> None:
         """Store the thresholds, and what they reach on the rows they were tuned on."""
         best = self._tune(rows)
-        self._cuts, self._gain = self._scaled(best.threshold, rows)
+        self._gain: Any = 1.0  # what a margin is worth to each class when classes compete for a row
+        if self._labels.kind == "multiclass" and self.response_method_ == "predict_proba":
+            self._gain = macro_gain(*rows.counts(best.threshold), self._measure())
+        self._cuts = self._shown(best.threshold, rows), best.threshold
         self.f_ = self._for_target(best.value)
         self.threshold_ = self._for_target(self._cuts[0])
         self.log_odds_threshold_ = self._for_target(best.threshold) if self._logistic else None
@@ -275,19 +278,15 @@ class ThresholdFClassifier(ScoreFClassifier):
             **self._limits(),
         )
 
-    def _scaled(self, threshold: Floats, rows: TuningRows) -> tuple[tuple[Floats, Floats], Any]:
-        """Return thresholds on the scale of `threshold_` and on scores, and the classes' gains."""
-        gain: Any = 1.0  # what a margin is worth to each class when classes compete for a row
-        if self._labels.kind == "multiclass" and self.response_method_ == "predict_proba":
-            gain = macro_gain(*rows.counts(threshold), self._measure())
+    def _shown(self, threshold: Floats, rows: TuningRows) -> Floats:
+        """Return thresholds on scores on the scale of `threshold_`."""
         if not self._logistic:
-            return (threshold, threshold), gain
+            return threshold
         # A threshold may equal a score, of which the model's probability is right to some digits.
         some = (rows.scores >= threshold).any(axis=0)
         proba = expit(threshold) * (1.0 + np.where(some, -1e-15, 1e-15))
         saturated = (threshold > SATURATED) | (threshold < -700.0)
-        proba = np.where(saturated, np.nan, proba)
-        return (np.where(np.isinf(threshold), threshold, proba), threshold), gain
+        return np.where(np.isinf(threshold), threshold, np.where(saturated, np.nan, proba))
 
     def _set_spread(self, rows: TuningRows) -> None:
         """Store the standard deviation of each threshold on other data of this size."""
@@ -301,43 +300,33 @@ class ThresholdFClassifier(ScoreFClassifier):
                 std[j] = threshold_std(y[:, 0], score[:, 0], rng, measure=measure, weight=weight)
         self.threshold_std_ = self._for_target(np.where(np.isnan(self._cuts[0]), np.nan, std))
 
-    def _rates(self, X: Any) -> Floats:
-        """Return the most likely rates of a batch."""
-        return self._prior.rates(self._curves.predict(X))
+    def _at_rates_of(self, X: Any) -> Self:
+        """Return the classifier for the most likely rates of a batch."""
+        rates = self._prior.rates(self._curves.predict(X))
+        fixed = copy(self)
+        fixed._prior = replace(self._prior, deploy=rates)
+        fixed._set_thresholds(self._rows.at(self._prior, rates))
+        return fixed
+
+    def _cut(self) -> tuple[str, Any, Any]:
+        """Cut probabilities where they are the logistic function of the scores, and not rounded."""
+        shown, threshold = self._cuts
+        if self._logistic and not np.isnan(shown).any():
+            return "predict_proba", shown, 1.0
+        return self._kind, threshold, self._gain
 
     def _margin(self, X: Any) -> Floats:
-        (shown, threshold), gain = self._cuts, self._gain
-        if self._prior.by_batch:
-            rows = self._rows.at(self._prior, self._rates(X))
-            (shown, threshold), gain = self._scaled(self._tune(rows).threshold, rows)
-        on_scores = np.isnan(shown) | (not self._logistic)
-        if not on_scores.any():
-            return margin(self._proba(X), shown)
-        margins = margin(self._model.scores(X, self._kind), threshold, gain)
-        if on_scores.all():
-            return margins
-        return np.where(on_scores, margins, margin(self._proba(X), shown))
+        return self._at_rates_of(X)._margin(X) if self._prior.by_batch else super()._margin(X)
 
     def fixed_rule(self) -> FixedRule:
-        """Return the scores of each label and the thresholds on them."""
-        if self._prior.by_batch:
-            return super().fixed_rule()
-        (shown, threshold), gain = self._cuts, self._gain
-        if self._logistic and not np.isnan(shown).any():
-            columns = columns_of(self._model, "predict_proba")
-            return FixedRule.of(self._labels, [columns], shown, 1.0, seen=self._seen)
-        columns, on_scores = columns_of(self._model, self._kind), self._kind != "predict_proba"
-        how = {"on_scores": on_scores, "seen": self._seen}
-        return FixedRule.of(self._labels, [columns], threshold, gain, **how)
+        """Return the scores and thresholds of each label, where no batch decides."""
+        return FClassifier.fixed_rule(self) if self._prior.by_batch else super().fixed_rule()
 
     def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
-        frozen = copy(self)
-        if self._prior.by_batch:
-            if X_reference is None:
-                raise ValueError(
-                    "freeze needs X_reference, rows like the future ones, to estimate the rate"
-                )
-            rates = self._rates(X_reference)
-            frozen._prior = replace(self._prior, deploy=rates)
-            frozen._set_thresholds(self._rows.at(self._prior, rates))
-        return fix_threshold(frozen, self._labels)
+        if not self._prior.by_batch:
+            return fix_threshold(copy(self), self._labels)
+        if X_reference is None:
+            raise ValueError(
+                "freeze needs X_reference, rows like the future ones, to estimate the rate"
+            )
+        return fix_threshold(self._at_rates_of(X_reference), self._labels)
