@@ -56,8 +56,8 @@ def outcome(n: int, features: int, C: float, cv: Any, draws: int) -> str:
     rng = np.random.default_rng(0)
     judged = []
     for _ in range(draws):
-        options = {"cv": cv, "min_precision": PRECISION, "confidence_level": CONFIDENCE}
-        model = ThresholdFClassifier(LogisticRegression(C=C), **options)
+        options = {"constraints": {"min_precision": PRECISION}, "confidence_level": CONFIDENCE}
+        model = ThresholdFClassifier(LogisticRegression(C=C), cv=cv, **options)
         try:
             judged.append(judge(model.fit(*draw(n, features, rng))))
         except GuaranteeError:

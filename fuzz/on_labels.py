@@ -41,7 +41,7 @@ def guarantees(rng, folder):
     level = float(rng.choice([0.8, 0.95]))
     constraint = str(rng.choice(["min_precision", "min_recall"]))
     model = argmaxf.ThresholdFClassifier(
-        LogisticRegression(), confidence_level=level, **{constraint: 0.5}
+        LogisticRegression(), constraints={constraint: 0.5}, confidence_level=level
     )
     groups = rng.permutation(n) // int(rng.integers(2, 30)) if rng.random() < 0.7 else None
     wrong = error_of(lambda: model.fit(X, y, groups=groups))

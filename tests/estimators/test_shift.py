@@ -153,7 +153,7 @@ def test_bad_rates_are_named():
         ThresholdFClassifier(MODEL, deploy_rate=[0.1, 0.2, 0.3]).fit(X, np.arange(200) % 3)
     with pytest.raises(ValueError, match="confidence_level is about rows as in training"):
         ThresholdFClassifier(
-            MODEL, deploy_rate=0.1, min_precision=0.5, confidence_level=0.9, cv=0.5
+            MODEL, deploy_rate=0.1, constraints={"min_precision": 0.5}, confidence_level=0.9, cv=0.5
         ).fit(X, y)
     with pytest.raises(ValueError, match="the rate cannot be estimated from one row"):
         AutoFClassifier(MODEL, deploy_rate="estimate", set_size=1).fit(X, y)
