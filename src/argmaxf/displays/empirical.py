@@ -183,16 +183,12 @@ class EmpiricalFDisplay(MeasuredDisplay):
         last = len(self.score) - 1
         best_step = min(int(np.searchsorted(self.score, best.threshold)), last)
         shown = last - thinned(last + 1, last - best_step)[::-1]  # dense where scores are high
-        self.lines_ = draw_lines(
-            ax,
-            self.score[shown],
-            ("precision", self.precision[shown], GREEN, "-", 1.2),
-            ("recall", self.recall[shown], ORANGE, "-", 1.2),
-            *[("part selected", self.rate[shown], VIOLET, "-", 1.2)]
-            * ("max_selected_rate" in given),
-            (f, self.fbeta[shown], BLUE, "-", 2.0),
-            drawstyle="steps-pre",
-        )
+        lines = [("precision", self.precision, GREEN, 1.2), ("recall", self.recall, ORANGE, 1.2)]
+        if "max_selected_rate" in given:
+            lines.append(("part selected", self.rate, VIOLET, 1.2))
+        lines.append((f, self.fbeta, BLUE, 2.0))
+        curves = [(name, y[shown], color, "-", width) for name, y, color, width in lines]
+        self.lines_ = draw_lines(ax, self.score[shown], *curves, drawstyle="steps-pre")
         for name, limit in given.items():
             self._draw_constraint(ax, name, limit, shown)
         ax.axvline(best.threshold, color=GREY, lw=1, ls="--")

@@ -20,8 +20,8 @@ import numpy as np
 from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
 from argmaxf._base.compiled import kernel
 from argmaxf._base.validation import ones_unless
-from argmaxf.empirical.cuts import ROUNDING_ERROR, Counts, CutProblem, Cuts
-from argmaxf.empirical.threshold import Solution, solution_at, thresholds
+from argmaxf.empirical.cuts import ROUNDING_ERROR, Counts, CutProblem, Cuts, thresholds
+from argmaxf.empirical.threshold import Solution, solution_at
 from argmaxf.measures import MCC, FBeta
 
 FRACTION_BITS = 8

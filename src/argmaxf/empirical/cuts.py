@@ -279,6 +279,11 @@ def above(highest: Any) -> Any:
     return np.nan if np.isposinf(highest) else np.nextafter(highest, np.inf)
 
 
+def thresholds(low: Any, high: Any) -> Any:
+    """Return thresholds that select none, one, two, … of the groups of scores from high to low."""
+    return np.concatenate([[above(high[0])], between(high[1:], low[:-1]), low[-1:]])
+
+
 def _last_of_each(ordered: Any) -> Ints:
     """Return where each run of equal numbers ends."""
     return np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)])

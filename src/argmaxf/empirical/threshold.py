@@ -34,13 +34,12 @@ from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.empirical.cuts import (
     CutProblem,
     Cuts,
-    above,
-    between,
     counted,
     every_cut,
     is_reversed,
     mean_cuts,
     smoothed,
+    thresholds,
     useful_cuts,
 )
 from argmaxf.empirical.guarantees import (
@@ -333,11 +332,6 @@ def curve_of(cuts: Cuts, low: Any = None, high: Any = None) -> Curve:
     edge = cuts.edge[1:]
     threshold = thresholds(edge if low is None else low, edge if high is None else high)
     return Curve(threshold, cuts.precision, cuts.recall, cuts.value)
-
-
-def thresholds(low: Any, high: Any) -> Any:
-    """Return thresholds that select none, one, two, … of the groups of scores from high to low."""
-    return np.concatenate([[above(high[0])], between(high[1:], low[:-1]), low[-1:]])
 
 
 def _read(
