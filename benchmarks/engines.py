@@ -35,6 +35,7 @@ BILLION = 10**9
 GROUP = 10**6  # rows of a row group
 TURNS, LONG = 3, 60.0  # a round that takes a minute is the only one
 SUMMED, SORTED = "sum of the column", "np.sort of the scores in memory"
+DECIDE = [sys.executable, "-c", COMMAND, "decide"]
 SEGMENTED = 2 * 10**7
 SEGMENTS = {16: 3.0, 100_000: 5.0}  # and the seconds that they may take
 
@@ -52,8 +53,13 @@ def rows() -> Iterator[Row]:
             for engine in ("Polars", "DuckDB"):
                 found = measured(engine, path, small, "by")
                 if found:
-                    work = f"{engine}, {SEGMENTED:,} rows in {segments:,} segments: threshold"
-                    yield Row(work, found["by"], f"{most:g} s", most, 1.0)
+                    work = f"{engine}, {SEGMENTED:,} rows in {segments:,} segments"
+                    yield Row(f"{work}: threshold", found["by"], f"{most:g} s", most, 1.0)
+                    yield Row(f"{work}: peak memory", found["peak"], "1 GB", 1e9, 1.0, unit="B")
+            ours = once([*DECIDE, str(path), "-p", "p", "--by", "s", "--threshold-only"])
+            work = f"argmaxf decide --by, {SEGMENTED:,} rows in {segments:,} segments"
+            yield Row(work, ours.seconds, f"{most:g} s", most, 1.0)
+            yield Row(f"{work}: peak memory", ours.peak, "1 GB", 1e9, 1.0, unit="B")
         generate(path, BILLION)
         yield from billion_rows(path)
 
@@ -82,7 +88,7 @@ def measured(engine: str, path: Path, small: Path, *works: str) -> dict[str, flo
 
 def billion_rows(path: Path) -> Iterator[Row]:
     """The command beside Polars summing the column: time, and memory beside a gigabyte."""
-    decide = [sys.executable, "-c", COMMAND, "decide", str(path), "-p", "p", "--threshold-only"]
+    decide = [*DECIDE, str(path), "-p", "p", "--threshold-only"]
     sums, runs = zip(*((polars(SUM, "parquet", path), once(decide)) for _ in range(2)), strict=True)
     ours = best_of(runs)
     work = f"argmaxf decide --threshold-only, {BILLION:,} rows of Parquet"
