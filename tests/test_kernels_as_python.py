@@ -25,7 +25,6 @@ from argmaxf import (
 from argmaxf._base import compiled
 from argmaxf._base.compiled import Kernel
 from argmaxf.expected import dependent_kernels
-from argmaxf.expected.values import top_spreads
 from argmaxf.files import text_tables
 from argmaxf.measures import Tversky
 from tests.judges import all_label_vectors, joint_parameters
@@ -116,7 +115,6 @@ CALLS = {
     "equal items": lambda: maximize_expected_f(
         np.repeat([0.2, 0.7], 200), min_precision=0.6, confidence_level=0.9
     ),
-    "spreads": lambda: top_spreads(SOME, np.array([1, 5])),
     "mixture": lambda: maximize_expected_f_from_mixture(TABLE),
     "joint": lambda: maximize_expected_f_from_joint(*JOINT),
     "ensemble of maps": lambda: ensemble_of_maps(),

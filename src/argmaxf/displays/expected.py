@@ -24,7 +24,7 @@ from argmaxf.displays.base import (
 )
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.expected.values import TopSets, expected_f, expected_f_curve, top_spreads
+from argmaxf.expected.values import TopSets, expected_f, expected_f_curve
 from argmaxf.expected.worst_case import maximize_worst_case_f
 from argmaxf.measures import MeasureLike
 from argmaxf.prior import move_odds, odds_factor
@@ -93,12 +93,14 @@ class ExpectedFDisplay(MeasuredDisplay):
         decision = maximize_expected_f(p, beta=beta, measure=measure)
         falling = np.sort(as_real_array("p", p).astype(np.float64))[::-1]
         band_k = np.unique(np.geomspace(1, falling.size, 48).astype(np.int64))
+        rank = np.arange(falling.size)
+        std = [expected_f(falling, rank < k, beta=beta, measure=measure).std for k in band_k]
         return cls(
             k=np.arange(falling.size + 1),
             threshold=np.concatenate([[np.inf], falling]),
             expected=expected_f_curve(falling, beta=beta, measure=measure),
             band_k=band_k,
-            band_std=top_spreads(falling, band_k, beta=beta, measure=measure),
+            band_std=np.array(std),
             decision=decision,
             x=check_choice("x", x, ("k", "threshold")),
             beta=beta,

@@ -126,12 +126,6 @@ def linear_values(items, by_false, a, b, mass, found, rest, f):
 
 
 @kernel
-def least_true(limit, k):
-    """The least number of positives among k that is a precision of at least `limit`."""
-    return math.ceil(limit * k * (1.0 - LESS))
-
-
-@kernel
 def missed_at_most(outside, items):
     """Return P(R < i) in row j; R counts `outside`, from 0, and all items from the j-th on."""
     width = outside.size + items.size
@@ -168,7 +162,7 @@ def joint_probabilities(
     for j in range(items.size + 1):
         if j > 0:
             one_more(mass, 0, inside.size + j - 1, items[j - 1])
-        least = max(0, least_true(precision, above + j) - first)
+        least = max(0, math.ceil(precision * (above + j) * (1.0 - LESS)) - first)
         total = 0.0
         for i in range(least, inside.size + j):
             total += mass[i] * below[j, allowed[i]]

@@ -284,18 +284,11 @@ def take(k, items, tie, delta, selected):
 
 
 @kernel
-def items_of_matrix(b, u, shift):
-    """Items whose B is a matrix, without prices."""
-    none = np.empty(0)
-    return Items(b, none, none, none, 0, u, np.zeros(u.size), np.zeros(b.shape[0]), shift)
-
-
-@kernel
 def decide_instances(b, u, shift, guess, nothing, k, delta, threshold, selected):
     """Decide every instance: `nothing` is what the empty set is worth in each."""
-    f = np.empty(b.shape[1] + 1)
+    f, none, price = np.empty(b.shape[1] + 1), np.empty(0), np.zeros(b.shape[1])
     for r in range(b.shape[0]):
-        items = items_of_matrix(b[r], u, shift)
+        items = Items(b[r], none, none, none, 0, u, np.zeros(u.size), price, shift)
         search(items, guess[r], nothing[r], SLACK, 0.0, f)
         k[r] = smallest_best(f)
         threshold[r] = take(k[r], items, TIE, delta[r], selected[r])

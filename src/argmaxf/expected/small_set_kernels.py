@@ -529,15 +529,6 @@ def curve(ascending, c, zero_division, rule, work, f):
 
 
 @kernel
-def spreads(ascending, c, zero_division, sizes, f, std):
-    """Fill f as `curve` does, and the standard deviation of the top k for each k ≥ 1 of `sizes`."""
-    rule, work = np.zeros(RULE), np.empty(WORKSPACE)
-    curve(ascending, c, zero_division, rule, work, f)
-    for i in range(sizes.size):
-        std[i] = top_spread(ascending, sizes[i], f[sizes[i]], c, rule, work)
-
-
-@kernel
 def select(p, threshold, ties, out):
     """Mark items above the threshold, and the first `ties` of those equal to it."""
     for i in range(p.size):

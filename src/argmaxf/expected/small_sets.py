@@ -147,9 +147,7 @@ def _settled(ascending: Floats, problem: Problem) -> tuple[int, float, float]:
     k = settle(ascending[::-1], rivals, problem) if len(rivals) > 1 else rivals[0]
     if k == 0:
         return 0, *kernels.nothing_selected(ascending, math.fsum(ascending), c, zero, work)
-    deviation = np.empty(1)
-    kernels.spreads(ascending, c, zero, np.array([k]), f, deviation)
-    return k, float(f[k]), float(deviation[0])
+    return k, float(f[k]), float(kernels.top_spread(ascending, k, f[k], c, rule, work))
 
 
 def _options(problem: Problem) -> tuple[object, ...]:

@@ -16,7 +16,6 @@ from argmaxf.expected.gmean import recall_shares
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.grouped.integrand import Integrand, value_of_nothing
 from argmaxf.expected.grouped.sources import groups_of_items
-from argmaxf.expected.small_sets import SMALL
 from argmaxf.measures import MeasureLike
 from argmaxf.problem import Problem
 
@@ -160,24 +159,6 @@ def top_curve(ascending: Floats, problem: Problem) -> Floats:
     rule, work = np.zeros(tilts.RULE), np.empty(kernels.WORKSPACE)
     kernels.curve(ascending, problem.coefficients, problem.zero_division, rule, work, f)
     return f
-
-
-def top_spreads(
-    proba: ArrayLike, sizes: Ints, *, beta: float = 1.0, measure: MeasureLike = "fbeta"
-) -> Floats:
-    """Return the standard deviation of a measure for the top k items, for each k ≥ 1 asked for."""
-    problem = Problem.of(beta, measure)
-    ascending = contiguous(np.sort(as_probabilities("proba", proba, ndim=1)))
-    n = ascending.size
-    if n > SMALL or problem.ratio is None:
-        rank = np.arange(n, 0, -1)
-        return np.array([value_of_selected(ascending, rank <= k, problem).std for k in sizes])
-    from argmaxf.expected import small_set_kernels
-
-    f, std = np.empty(n + 1), np.zeros(len(sizes))
-    if ascending[-1] > 0.0:
-        small_set_kernels.spreads(ascending, problem.ratio, problem.zero_division, sizes, f, std)
-    return std
 
 
 def _mask(selected: ArrayLike, n: int) -> NDArray[np.bool_]:

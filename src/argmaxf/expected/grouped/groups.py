@@ -12,7 +12,7 @@ first BITS bits of the mantissa. Rows by falling p: p = 1; p in [1/2, 1) by risi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,6 @@ from argmaxf.expected.grouped.group_kernels import (
 )
 
 MOMENTS = 6
-
-
-def key_of(row: Ints) -> tuple[Bools, Ints]:
-    """On which side of 1/2 rows between the first and TINY_ROW are, and their keys."""
-    upper = row <= HIGH_ROWS
-    return upper, np.where(upper, row - 1 + HIGH_BASE, HIGH_ROWS + HALF_KEY - row)
 
 
 def empty_table() -> Floats:
@@ -135,33 +129,21 @@ def groups_of_table(table: Floats, *, zeros: bool = False) -> Groups:
     """Turn the table of a summary into groups; with `zeros`, items with p = 0 are the last."""
     rows = np.arange(1, TINY_ROW)
     kept = rows[table[1:TINY_ROW, 0] > 0]
-    upper, key = key_of(kept)
+    upper = kept <= HIGH_ROWS  # on which side of 1/2
+    key = np.where(upper, kept - 1 + HIGH_BASE, HIGH_ROWS + HALF_KEY - kept)
     groups = table_groups(upper, key, table[kept])
     ones, tiny = table[ONE_ROW, 0], table[TINY_ROW]
     if ones:
         groups = Groups.joined([Groups.of_values(np.ones(1), np.array([ones])), groups])
     if tiny[0]:
-        groups = Groups.joined([groups, tiny_group(tiny, LEAST_KEYED)])
+        few = Groups.of_values(np.zeros(1), tiny[:1])  # their sum is all that counts
+        few.half[:], few.moments[0, 0], few.rest[:] = LEAST_KEYED, tiny[1], 1.0
+        ends = {"low": np.array([5e-324]), "high": np.nextafter([LEAST_KEYED], 0.0)}
+        groups = Groups.joined([groups, replace(few, **ends)])
     none = table[ZERO_ROW, :1]
     if zeros and none[0]:
         groups = Groups.joined([groups, Groups.of_values(np.zeros(1), none)])
     return groups
-
-
-def tiny_group(row: Floats, bound: float) -> Groups:
-    """The items below a tiny bound, in one group: their sum is all that counts."""
-    moments = np.zeros((1, MOMENTS))
-    moments[0, 0] = row[1]
-    one = np.ones(1)
-    return Groups(
-        count=row[:1],
-        centre=0.0 * one,
-        rest=one,
-        half=bound * one,
-        moments=moments,
-        low=5e-324 * one,
-        high=np.nextafter(bound * one, 0.0),
-    )
 
 
 def table_groups(upper: Bools, key: Ints, table: Floats) -> Groups:
