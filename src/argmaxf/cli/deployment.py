@@ -10,40 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from argmaxf.cli.common import (
-    INPUT,
-    KINDS,
-    OBJECTIVE,
-    OUTPUT,
-    PROBABILITY,
-    Beta,
-    Files,
-    Force,
-    IntervalLevel,
-    Json,
-    Measure,
-    Nulls,
-    Report,
-    Seed,
-    column,
-    console,
-    interval,
-    measure_named,
-    option,
-    output_file,
-    print_json,
-    print_table,
-    refuse_existing,
-    report_writer,
-    say_where,
-    shown,
-    working,
-)
+from argmaxf.cli import common
+from argmaxf.cli.common import INPUT, KINDS, OBJECTIVE, OUTPUT, column, interval, option, shown
 
 if TYPE_CHECKING:
     from argmaxf.monitoring.monitor import Monitor, Period
 
-Probability = Annotated[str, PROBABILITY]
+Probability = Annotated[str, common.PROBABILITY]
 Threshold = Annotated[
     float, option(INPUT, "The deployed threshold: rows with at least this are selected.")
 ]
@@ -63,29 +36,27 @@ def monitor(
     label: Annotated[
         str | None, column(INPUT, "The column of labels: 0, 1, or empty where not known.")
     ] = None,
-    nulls: Nulls = "raise",
-    beta: Beta = 1.0,
-    measure: Measure = "fbeta",
+    nulls: common.Nulls = "raise",
+    beta: common.Beta = 1.0,
+    measure: common.Measure = "fbeta",
     alpha: Annotated[
         float, option(OBJECTIVE, "Probability of any alarm over the whole run if nothing changes.")
     ] = 0.05,
-    confidence_level: IntervalLevel = 0.95,
-    report: Report = None,
-    force: Force = False,
-    as_json: Json = False,
+    confidence_level: common.IntervalLevel = 0.95,
+    report: common.Report = None,
+    force: common.Force = False,
+    as_json: common.Json = False,
 ) -> None:
     """Predict F of a deployed threshold period by period, with alarms where rows have changed."""
     from argmaxf._base.atomic_write import writing, written_whole
     from argmaxf.monitoring.files import monitor_files
 
-    refuse_existing([report], [reference, *files], force=force)
+    common.refuse_existing([report], [reference, *files], force=force)
     with ExitStack() as stack:
         if report is not None:
-            render, out = (
-                report_writer("render_monitor"),
-                stack.enter_context(written_whole(report)),
-            )
-        with working("reading"):
+            render = common.report_writer("render_monitor")
+            out = stack.enter_context(written_whole(report))
+        with common.working("reading"):
             watched, periods = monitor_files(
                 reference,
                 files,
@@ -96,27 +67,27 @@ def monitor(
                 label=label,
                 nulls=nulls,
                 beta=beta,
-                measure=measure_named(measure),
+                measure=common.measure_named(measure),
                 confidence_level=confidence_level,
                 false_alarm_rate=alpha,
             )
         if report is not None:
-            with working("writing the report"), writing(report):
+            with common.working("writing the report"), writing(report):
                 page = render(watched, periods, command=["argmaxf", *sys.argv[1:]])
                 out.write_text(page, encoding="utf-8")
     if as_json:
         settings = {"threshold": threshold, "measure": str(watched.measure), "alpha": alpha}
         described = {"reference": asdict(watched.reference), "periods": list(map(asdict, periods))}
-        print_json({**settings, **described, "report": None if report is None else str(report)})
+        common.print_json(settings | described | {"report": report and str(report)})
         return
     _print(watched, periods)
     if report is not None:
-        say_where("report", report)
+        common.say_where("report", report)
 
 
 def _print(watched: Monitor, periods: list[Period]) -> None:
     """Print a table of the periods and what follows from it."""
-    out, f = console(), watched.measure.title
+    out, f = common.console(), watched.measure.title
     has_labels = any(each.found for each in periods)
     found = (f"{f} of\nlabelled rows",) if has_labels else ()
     head = ("period", "alarms", "rows", "selected", f"predicted {f}", "rate of positives")
@@ -134,7 +105,9 @@ def _print(watched: Monitor, periods: list[Period]) -> None:
         )
         for each in (watched.reference, *periods)
     ]
-    print_table(out, (*head, "best\nthreshold", "loss", *found), rows, texts=2, bold=lambda r: r[1])
+    common.print_table(
+        out, (*head, "best\nthreshold", "loss", *found), rows, texts=2, bold=lambda r: r[1]
+    )
     alarms = sum(bool(each.alarms) for each in periods)
     out.print(
         f"{alarms} of {len(periods)} periods raised an alarm; if nothing changes, the probability "
@@ -146,36 +119,38 @@ def _print(watched: Monitor, periods: list[Period]) -> None:
 
 
 def label_plan(
-    files: Files,
+    files: common.Files,
     probability: Probability,
     threshold: Threshold,
     budget: Annotated[int, option(OBJECTIVE, "How many rows to label.")],
-    output: Annotated[Path, output_file("The CSV file to write, with a column to fill in.")],
+    output: Annotated[Path, common.output_file("The CSV file to write, with a column to fill in.")],
     labelled: Annotated[
         Path | None,
         option(
-            INPUT, "A plan of these files that is filled in: other rows are drawn by its labels."
+            INPUT,
+            "A plan of these files that is filled in: other rows are drawn by its labels.",
         ),
     ] = None,
     target: Annotated[
         str,
         option(
-            OBJECTIVE, "What the labels are to tell: value (of F), or threshold (the best one)."
+            OBJECTIVE,
+            "What the labels are to tell: value (of F), or threshold (the best one).",
         ),
     ] = "value",
-    beta: Beta = 1.0,
-    measure: Measure = "fbeta",
+    beta: common.Beta = 1.0,
+    measure: common.Measure = "fbeta",
     label: Annotated[str, option(OUTPUT, "Name of the column to fill in.")] = "label",
-    seed: Seed = 0,
-    force: Force = False,
-    as_json: Json = False,
+    seed: common.Seed = 0,
+    force: common.Force = False,
+    as_json: common.Json = False,
 ) -> None:
     """Draw the rows whose labels tell most about F, as a CSV file to fill in."""
     from argmaxf.monitoring.files import beside, plan_files
 
     inputs = [*files, *([str(labelled)] if labelled else [])]
-    refuse_existing([output, beside(output)], inputs, force=force)
-    with working("drawing rows"):
+    common.refuse_existing([output, beside(output)], inputs, force=force)
+    with common.working("drawing rows"):
         plan = plan_files(
             files,
             probability,
@@ -186,15 +161,15 @@ def label_plan(
             labelled=labelled,
             target=target,
             beta=beta,
-            measure=measure_named(measure),
+            measure=common.measure_named(measure),
             random_state=seed,
         )
     selected = int(plan.selected[plan.indices].sum())
     if as_json:
         counts = {"rows": plan.n, "drawn": budget, "selected": selected}
-        print_json({**counts, "output": str(output), "beside": str(beside(output))})
+        common.print_json({**counts, "output": str(output), "beside": str(beside(output))})
         return
-    console().print(
+    common.console().print(
         f"{budget:,} of {plan.n:,} rows, {selected:,} of them selected, are in {shown(output)}. "
         f"Fill in 0 or 1 in column {shown(label)}; fewer labels do, from the top. Keep "
         f"{shown(beside(output).name)} beside it, then run: argmaxf estimate {shown(output)}",
@@ -204,8 +179,8 @@ def label_plan(
 
 def estimate(
     plan: Annotated[Path, typer.Argument(help="The CSV file of label-plan, filled in.")],
-    confidence_level: IntervalLevel = 0.95,
-    as_json: Json = False,
+    confidence_level: common.IntervalLevel = 0.95,
+    as_json: common.Json = False,
 ) -> None:
     """Estimate F from the labels of a plan, and the threshold that is best by them."""
     from argmaxf.expected.maximize import maximize_expected_f
@@ -220,9 +195,9 @@ def estimate(
     if as_json:
         record: dict[str, Any] = {"measure": str(read.plan.measure), **asdict(found)}
         record |= {"labels": labels, "positives": positives, "rows": read.plan.n}
-        print_json(record | {"threshold": read.threshold, "best_threshold": threshold})
+        common.print_json(record | {"threshold": read.threshold, "best_threshold": threshold})
         return
-    out, f = console(), read.plan.measure.title
+    out, f = common.console(), read.plan.measure.title
     out.print(
         f"{f} at the threshold {read.threshold:.6g}: [bold]{shown(interval(found))}[/bold], from "
         f"{labels:,} of {read.budget:,} labels, {positives:,} of them positive.",

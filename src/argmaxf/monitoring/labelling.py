@@ -44,6 +44,7 @@ from argmaxf.monitoring.recalibration import DRAWS, CalibrationPosterior
 UNIFORM_SHARE = 0.1  # of the draws
 FEWEST = 5  # positives among the labels that coverage needs
 FEWEST_OTHERS = 200  # labels that coverage needs where another model selected the rows
+TINY = np.finfo(np.float64).tiny
 SATURATED, NEAR = 0.5, 0.01  # share of rows of one probability that is so near to 0 or 1
 
 
@@ -315,9 +316,7 @@ def _drawn(plan: LabelPlan, size: int) -> LabelPlan:
         )
     p = plan._posterior(before, known).transform(plan.p, plan.selected) if known.size else plan.p
     weight = _influence(p, plan.selected, plan.measure, plan.target)[rows]
-    total = weight.sum()
-    weight = weight / total if total > 0.0 else np.full(rows.size, 1.0 / rows.size)
-    weight = (1.0 - UNIFORM_SHARE) * weight + UNIFORM_SHARE / rows.size
+    weight = (1.0 - UNIFORM_SHARE) * weight / max(weight.sum(), TINY) + UNIFORM_SHARE / rows.size
     priority = weight / np.random.default_rng(plan.seed).random(plan.n)[rows]
     order = np.argsort(-priority, kind="stable")[: size + 1]
     drawn = order[:size]
