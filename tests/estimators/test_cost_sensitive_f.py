@@ -134,6 +134,15 @@ def test_constant_labels_are_said_and_kept():
     assert np.isnan(fitted.target_).tolist() == [True, True, False]
 
 
+@pytest.mark.filterwarnings("ignore:labels with no positives")
+def test_a_label_whose_positives_weigh_nothing_is_never_predicted():
+    X, Y = make_multilabel_classification(100, n_classes=2, random_state=0)
+    Y[:, 1] = np.arange(100) == 5
+    weight = (np.arange(100) != 5) * 1.0
+    fitted = CostSensitiveFClassifier(LogisticRegression(), n_costs=2).fit(X, Y, weight)
+    assert not fitted.predict(X)[:, 1].any()
+
+
 def test_pipelines_take_costs_through_routing(rare):
     X, y = rare
     with sklearn.config_context(enable_metadata_routing=True):

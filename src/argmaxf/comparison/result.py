@@ -244,10 +244,9 @@ def rank(cv: CrossValidation, names: tuple[str, str] = ("X", "X_test")) -> Compa
     choice = choose(scores, _method_that_guarantees(cv.settings))
     evidence = None
     if sets.whole:
-        both = {name: zip(*each, strict=True) for name, each in predictions.items()}
-        tables = {name: [sets.in_order(each) for each in pair] for name, pair in both.items()}
-        selected, by = ({name: pair[i] for name, pair in tables.items()} for i in (0, 1))
-        evidence = Evidence(truth, proba, selected, by)
+        tables = {n: sets.in_order(s for s, _ in each) for n, each in predictions.items()}
+        by = {n: sets.in_order(s for _, s in each) for n, each in predictions.items()}
+        evidence = Evidence(truth, proba, tables, by)
     standings = tuple(
         _standing(method, scores, choice.chosen, evidence, sets) for method in cv.methods
     )

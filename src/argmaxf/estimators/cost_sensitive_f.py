@@ -94,7 +94,8 @@ class CostSensitiveFClassifier(MetaFClassifier):
         chosen = self.scores_.argmax(axis=1)
         constant = np.array([best is None for best in models])
         self.target_ = np.where(constant, np.nan, self.targets_[np.arange(len(chosen)), chosen])
-        self._certain = np.where(rows.columns.any(axis=0), np.inf, -np.inf)
+        counted = ones_unless(rows.weight, len(rows.columns)) > 0
+        self._certain = np.where(rows.columns[counted].any(axis=0), np.inf, -np.inf)
         self._show_models(list(models))
 
     def _fit_family(
