@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -84,29 +85,26 @@ def calibrate_temperature(
     (1.018, 0.562)
     """
     z, y = _rows(logits, truth, ignore)
-    per_class = z.dim() == 1
 
-    def mean(of: str, s: float) -> float:
-        """Return the mean log loss at logits times s, or its derivative in s."""
-        total = torch.zeros((), dtype=torch.float64, device=z.device)
-        step = max(1, AT_ONCE // (1 if per_class else z.shape[1]))
+    def parts() -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield some logits after others, rows × classes; a sigmoid is a softmax over 0 and z."""
+        step = AT_ONCE // (1 if z.dim() == 1 else z.shape[1])
         for part, target in zip(torch.split(z, step), torch.split(y, step), strict=True):
             d = part.double()
-            if of == "loss" and per_class:
-                total += functional.binary_cross_entropy_with_logits(
-                    s * d, target.double(), reduction="sum"
-                )
-            elif of == "loss":
-                total += functional.cross_entropy(s * d, target, reduction="sum")
-            elif per_class:
-                total += ((torch.sigmoid(s * d) - target.double()) * d).sum()
-            else:
-                own = d.gather(1, target[:, None])
-                total += ((s * d).softmax(1) * (d - own)).sum()
-        return float(total) / len(z)
+            yield d if d.dim() == 2 else torch.stack([torch.zeros_like(d), d], 1), target
+
+    def mean_loss(s: float) -> float:
+        """Return the mean log loss at logits times s."""
+        losses = [functional.cross_entropy(s * d, t, reduction="sum") for d, t in parts()]
+        return float(sum(losses)) / len(z)
+
+    def slope(s: float) -> float:
+        """Return its derivative in s."""
+        slopes = [((s * d).softmax(1) * (d - d.gather(1, t[:, None]))).sum() for d, t in parts()]
+        return float(sum(slopes)) / len(z)
 
     end = math.log(HIGHEST)
-    slopes = [mean("slope", math.exp(t)) for t in (-end, end)]
+    slopes = [slope(math.exp(t)) for t in (-end, end)]
     if not slopes[0] < 0.0 < slopes[1]:
         why = (
             "every pixel is classified correctly, so the lowest temperature is always the best; "
@@ -115,8 +113,8 @@ def calibrate_temperature(
             else "the logits do not predict the truth; check the order of images and classes"
         )
         raise ValueError(f"no temperature between 0.01 and 100 is the best: {why}")
-    s = math.exp(brentq(lambda t: mean("slope", math.exp(t)), -end, end, xtol=1e-11))
-    return TemperatureScaling(1.0 / s, mean("loss", 1.0), mean("loss", s), len(z))
+    s = math.exp(brentq(lambda t: slope(math.exp(t)), -end, end, xtol=1e-11))
+    return TemperatureScaling(1.0 / s, mean_loss(1.0), mean_loss(s), len(z))
 
 
 def _rows(logits: Tensor, truth: Tensor, ignore: Tensor | None) -> tuple[Tensor, Tensor]:

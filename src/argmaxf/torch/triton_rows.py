@@ -644,21 +644,14 @@ def _decide(
 ):  # fmt: skip
     """Value every set that ends in the band of a row, and prove that the best one is the best."""
     row = tl.program_id(0).to(tl.int64)
-    band, work, state = (
-        bands + row * CAPACITY,
-        works + row * (2 * CAPACITY + 6 * MOST_NODES),
-        state + row * 8,
-    )
+    band, state = bands + row * CAPACITY, state + row * 8
+    work = works + row * (2 * CAPACITY + 6 * MOST_NODES)
     steps, falls, kept = work, work + CAPACITY, work + 2 * CAPACITY
     c, b_in, b_out, s0, s1 = _coefficients(rule)
     zero, split, d = tl.load(rule + 5), tl.load(rule + 6), b_out - b_in
     total, least_above = _total(partial, parts, row)
-    low, middle, high, start = (
-        tl.load(state + 3),
-        tl.load(state + 4),
-        tl.load(state + 5),
-        tl.load(state + 6),
-    )
+    low, middle = tl.load(state + 3), tl.load(state + 4)
+    high, start = tl.load(state + 5), tl.load(state + 6)
     size = tl.load(filled + row).to(tl.int32)
     decided = size <= CAPACITY
     size = tl.where(decided, size, 0)
