@@ -104,15 +104,9 @@ class Assignment(NamedTuple):
     def of(cls, chosen: Bools, columns: Columns) -> Assignment:
         """Return a choice, with room for the state of the columns."""
         size, nodes = columns.nothing.size, columns.u.size
-        return cls(
-            chosen=chosen,
-            size=np.zeros(size, np.int64),
-            value=columns.nothing.copy(),
-            pi=np.zeros(nodes),
-            joining=np.zeros(nodes),
-            leaving=np.zeros(nodes),
-            base=np.zeros((size, 2)),
-        )
+        sizes, value, base = np.zeros(size, np.int64), columns.nothing.copy(), np.zeros((size, 2))
+        pi, joining, leaving = np.zeros((3, nodes))
+        return cls(chosen, sizes, value, pi, joining, leaving, base)
 
 
 @dataclass(frozen=True, eq=False)
