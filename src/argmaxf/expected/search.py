@@ -31,7 +31,7 @@ TIE_PART = 1e-13  # a difference of f below this part of the terms that differ c
 NEAR_ONE = 0.3  # where f is certainly above this the loss is searched
 SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
 RUN_PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
-PARTS = 1, 64  # ranges of sizes that a group is bounded in, first and then
+PARTS = 1, 16, 256  # ranges of sizes that a group is bounded in, first and then
 
 
 class BestBorder(NamedTuple):
