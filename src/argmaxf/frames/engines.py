@@ -161,8 +161,9 @@ class Dask(Engine):
 
     def join(self, frame: Frame, small: Frame, on: Sequence[str]) -> Frame:  # noqa: D102
         rows, other = frame.to_native(), small.to_native()
-        meta = _merged(rows._meta, other, on)
-        return as_frame(rows.map_partitions(_merged, other, on, meta=meta))
+        keys = rows[list(on)]  # no other column has to be read
+        found = keys.map_partitions(_merged, other, on, meta=_merged(keys._meta, other, on))
+        return as_frame(rows.assign(**{c: found[c] for c in other.columns if c not in on}))
 
 
 class Spark(Engine):
