@@ -620,6 +620,6 @@ def test_every_constraint_has_its_band():
         assert f"{name} guaranteed at confidence level 0.9" in told
     assert "part selected above 0.5" in told
     plain = EmpiricalFDisplay.from_predictions(y, score, max_selected_rate=0.2)
-    assert plain.limits.rate_high is None
+    assert plain.limits is None
     assert plain.best.k <= 400
     pyplot.close("all")

@@ -12,7 +12,6 @@ from argmaxf import (
     summarize,
     tune,
 )
-from argmaxf.empirical import bins
 from argmaxf.frames import labelled
 
 FIELDS = ("threshold", "value", "precision", "recall", "k")
@@ -24,7 +23,6 @@ def held(request, monkeypatch):
     if request.param == "in batches":
         monkeypatch.setattr("argmaxf.frames.rows.Rows.HELD", 50)
         monkeypatch.setattr(labelled, "PART", 90)
-        monkeypatch.setattr(bins, "MOST_SORTED", 40)
     return request.param
 
 

@@ -26,7 +26,7 @@ from argmaxf.displays.base import (
     thinned,
     tidy,
 )
-from argmaxf.empirical.guarantees import Limits, chance_of_each
+from argmaxf.empirical.guarantees import Guarantee, chance_of_each, limits_of_cuts
 from argmaxf.empirical.interval import f_difference, f_interval
 from argmaxf.empirical.labelled_sketch import LabelledSketch
 from argmaxf.empirical.threshold import Threshold, empirical_f_curve, maximize_empirical_f
@@ -68,7 +68,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
         The least precision and recall, and the largest part of the rows that may be selected.
     confidence_level : float or None
         At what confidence level they shall hold in the population.
-    limits : Limits
+    limits : Guarantee or None
         With `confidence_level`, the limits that are guaranteed for each threshold:
         `precision_low`, at the level at which it was tested, NaN where the tests ended before it,
         `recall_low` and `rate_high`; None for what was not asked.
@@ -89,7 +89,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
     best: Threshold
     constraints: Constraints = field(default_factory=Constraints)
     confidence_level: float | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: Guarantee | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -139,7 +139,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
             best=maximize_empirical_f(y, score, **options, **chance),
             constraints=asked,
             confidence_level=confidence_level,
-            limits=Limits.of(y, score, chance_of_each(asked, confidence_level, 1)),
+            limits=limits_of_cuts(y, score, chance_of_each(asked, confidence_level, 1)),
             **options,
         ).plot(ax)
 
@@ -205,7 +205,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
     def _draw_constraint(self, ax: Axes, constraint: str, limit: float, shown: Ints) -> None:
         """Shade thresholds that miss a constraint, and draw the band to what is guaranteed."""
         quantity, name, guaranteed, side, color = DRAWN[constraint]
-        found, tested = getattr(self, quantity), getattr(self.limits, guaranteed)
+        found, tested = getattr(self, quantity), getattr(self.limits, guaranteed, None)
         is_missed = np.less if side == "below" else np.greater
 
         def fill(at: Ints, low: Any, high: Any, where: Any, **style: Any) -> None:

@@ -9,7 +9,7 @@ what refining the bin can find; bins that cannot hold the best cut stay as they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +19,6 @@ import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
 from argmaxf._base.compiled import kernel
-from argmaxf._base.validation import ones_unless
 from argmaxf.empirical.cuts import ROUNDING_ERROR, Counts, CutProblem, Cuts, thresholds
 from argmaxf.empirical.threshold import Solution, solution_at
 from argmaxf.measures import MCC, FBeta
@@ -27,7 +26,6 @@ from argmaxf.measures import MCC, FBeta
 FRACTION_BITS = 8
 DROPPED_BITS = 52 - FRACTION_BITS  # bits of a double that a bin does not look at
 MOST_BINS = 1 << (64 - DROPPED_BITS)
-MOST_SORTED = 1 << 22  # rows that are held to be sorted
 
 
 class NotLabelled(Exception):
@@ -51,13 +49,6 @@ class Bins(NamedTuple):
     def counts(self) -> Counts:
         """What the cut at the end of each bin holds."""
         return Counts(self.low, np.cumsum(self.true), np.cumsum(self.false))
-
-    @classmethod
-    def of_rows(cls, y: Any, score: Any, weight: Any) -> Bins:
-        """Return one bin for each distinct score."""
-        weight, score = ones_unless(weight, score.size), score.astype(np.float64)
-        true = weight * y
-        return cls(score, score, true, weight - true, np.ones(score.size)).grouped(score)
 
     def grouped(self, key: Any) -> Bins:
         """Return bins of equal keys as one."""
@@ -164,14 +155,14 @@ class BinSearch:
     def best(self, kind: Any = np.float64) -> Solution:
         """Return the best cut between bins; its threshold has the type of the scores."""
         bins, cuts = self.bins, self.cuts
-        i = self.problem.best(cuts, bins.true.any(), self.summed)
+        i = self.problem.best(cuts, self.summed)
         beside = (each[max(i - 1, 0) : i + 1].astype(kind) for each in (bins.low, bins.high))
         return solution_at(cuts, i, thresholds(*beside)[min(i, 1)], bins.rows[:i].sum())
 
     def bounds(self) -> Floats:
         """Return the most that a cut inside each bin can reach, -inf where none can be the best."""
         bins, ends = self.bins, self.bins.counts
-        asked, slack = self.problem.limits(bins.true.any(), self.summed)
+        recall, precision, rate, slack = self.problem.limits(self.cuts, self.summed)
         s, n = ends.true[-1], ends.size[-1]
         true, false = ends.true - bins.true, ends.false - bins.false  # before each bin
         before, full = (self.problem.value(t, t + false, s, n) for t in (true, ends.true))
@@ -179,13 +170,13 @@ class BinSearch:
         falls = np.ones(most.size, np.bool_)
         if isinstance(self.problem.measure, MCC):  # it rises and falls so where it is not negative
             falls, most = most >= 0.0, np.maximum(most, 0.0)
-        rate = np.inf if asked.max_selected_rate is None else asked.max_selected_rate + slack
         full_size = np.maximum(ends.true + false, np.finfo(float).tiny)
-        possible = (bins.low < bins.high) & ((true + false) / n <= rate)
-        possible &= ends.true >= ((asked.min_recall or 0.0) - slack) * s
-        possible &= ends.true / full_size >= (asked.min_precision or 0.0) - slack
+        possible = (bins.low < bins.high) & ((true + false) / n <= rate + slack)
+        possible &= (ends.true >= (recall - slack) * s) & (
+            ends.true / full_size >= precision - slack
+        )
         possible &= ~(falls & (bins.true == 0.0))  # the cut before is better
-        at_end = (bins.false == 0.0) & (full > before) & (ends.size / n <= rate - 2 * slack)
+        at_end = (bins.false == 0.0) & (full > before) & (ends.size / n <= rate - slack)
         possible &= ~(falls & at_end)  # the cut at the end is better
         return np.where(possible, most, -np.inf)
 
@@ -220,38 +211,21 @@ class BinSearch:
 
 
 def refined(bins: Bins, chosen: Bools, between: Between) -> Bins:
-    """Return the bins with the chosen ones divided: by score, or where these are many, finer."""
+    """Return the bins with the chosen ones divided by one more look at the rows between them."""
     wanted = bins.where(chosen)
     low, high = float(wanted.low[-1]), float(wanted.high[0])
-    if wanted.rows.sum() <= MOST_SORTED:
-        found = Bins.of_rows(*_rows_of(wanted, between(low, high)))
-        check_same(wanted, found)
-    else:
-        zoom, span = Zoom.into(low, high), numbers(wanted.high) - numbers(wanted.low)
-        if wanted.rows[span >> zoom.shift > 0].sum() < wanted.rows.sum() / 2:
-            most = int(np.argmax(wanted.rows))  # the bins are far apart
-            low, high = float(wanted.low[most]), float(wanted.high[most])
-            zoom = Zoom.into(low, high)
-        table = zoom.table()
-        for rows in between(low, high):
-            zoom.add(table, *rows)
-        found, chosen = zoom.bins(table), (bins.low >= low) & (bins.high <= high)
-        check_same(bins.where(chosen), found)
-    both = Bins(*map(np.append, bins.where(~chosen), found))
+    zoom, span = Zoom.into(low, high), numbers(wanted.high) - numbers(wanted.low)
+    if wanted.rows[span >> zoom.shift > 0].sum() < wanted.rows.sum() / 2:
+        most = int(np.argmax(wanted.rows))  # the bins are far apart
+        low, high = float(wanted.low[most]), float(wanted.high[most])
+        zoom = Zoom.into(low, high)
+    table = zoom.table()
+    for rows in between(low, high):
+        zoom.add(table, *rows)
+    found, divided = zoom.bins(table), (bins.low >= low) & (bins.high <= high)
+    check_same(bins.where(divided), found)
+    both = Bins(*map(np.append, bins.where(~divided), found))
     return both.where(np.argsort(-both.low))
-
-
-def _rows_of(bins: Bins, batches: Iterable[tuple[Any, Any, Any]]) -> Iterator[Any]:
-    """Return the labels, scores and weights of the rows of some bins."""
-    parts, (low, high) = [], (bins.low[::-1], bins.high[::-1])
-    for y, score, weight in batches:
-        value = score.astype(np.float64)
-        inside = value <= high[np.searchsorted(low, value, side="right") - 1]
-        if weight is not None:
-            inside &= weight > 0.0
-        parts.append([None if each is None else each[inside] for each in (y, score, weight)])
-    columns = zip(*parts, strict=True) if parts else ([np.zeros(0)],) * 3
-    return (None if each[0] is None else np.concatenate(each) for each in columns)
 
 
 def check_same(before: Bins, after: Bins) -> None:

@@ -6,7 +6,7 @@ good they are, and `CutProblem` which of them is the best.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,21 +93,22 @@ class CutProblem:
         """Rate cuts of which the last holds all rows, after the empty one."""
         return self.rated(counts.with_empty(), counts.true[-1], counts.size[-1])
 
-    def limits(self, any_positive: Any, summed: float) -> tuple[Constraints, float]:
-        """Return the constraints, and how far sums of so many weights may be rounded.
+    def limits(self, cuts: Cuts, summed: float) -> tuple[float, float, float, float]:
+        """Return the least recall and precision, the highest rate, and how far each may be rounded.
 
-        Where there is nothing to find, 0/0 is any recall.
+        The cuts are sums of so many weights. Where there is nothing to find, 0/0 is any recall.
         """
-        asked = self.constraints if any_positive else replace(self.constraints, min_recall=None)
-        return asked, max(ROUNDING_ERROR, summed * float(np.finfo(float).eps))
+        asked, slack = self.constraints, max(ROUNDING_ERROR, summed * float(np.finfo(float).eps))
+        recall = asked.min_recall if cuts.recall[0] < cuts.recall[-1] else None
+        most = np.inf if asked.max_selected_rate is None else asked.max_selected_rate
+        return recall or 0.0, asked.min_precision or 0.0, most, slack
 
-    def best(self, cuts: Cuts, any_positive: Any, summed: float) -> int:
+    def best(self, cuts: Cuts, summed: float) -> int:
         """Return which cut is the best that meets the constraints, or say what can be reached."""
-        asked, slack = self.limits(any_positive, summed)
-        most = asked.max_selected_rate
-        found = cuts.rate <= (np.inf if most is None else most) + slack
-        for kind in ("recall", "precision"):
-            limit, reached = getattr(asked, f"min_{kind}") or 0.0, getattr(cuts, kind)
+        *least, most, slack = self.limits(cuts, summed)
+        found = cuts.rate <= most + slack
+        for kind, limit in zip(("recall", "precision"), least, strict=True):
+            reached = getattr(cuts, kind)
             before, found = found, found & (reached >= limit - slack)
             if not found.any():
                 raise ValueError(

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,11 +154,6 @@ class Sample:
         """All cuts, from short to long; the last holds all rows."""
         return every_count(self.y, self.score, np.ones(self.y.size, np.int64))
 
-    @property
-    def positives(self) -> int:
-        """How many rows are positive."""
-        return int(self.cuts.true[-1])
-
     def top(self, ranks: Any) -> Ints:
         """Return the positives among so many first rows, for each of the ranks.
 
@@ -186,14 +181,11 @@ def best_guaranteed(
     """Return the cuts that qualify, the best of them and its guarantee, and counts without one."""
     sample = Sample(y, score)
     passed, passed_at = guaranteed_cuts(sample, chance)
-    cuts = problem.rated(passed, sample.positives, y.size)
+    cuts = problem.rated(passed, sample.cuts.true[-1], y.size)
     every = problem.rated_to_all(sample.cuts)
     i = int(np.argmax(cuts.value))
-    limits = Limits.at(passed.where(i), passed_at[i], sample, chance)
-    low, recall, rate = (None if each is None else float(each) for each in limits)
     cost = max(0.0, float(every.value[1:].max(initial=0.0) - cuts.value[i]))
-    constraints, level, joint = chance
-    guarantee = Guarantee(constraints, level, low, recall, rate, cost, joint)
+    guarantee = guarantee_of(passed.where(i), passed_at[i], sample, chance, cost)
     return cuts, i, guarantee, every.held(int(np.argmax(every.value)))
 
 
@@ -247,7 +239,8 @@ def low_limit(true: Any, size: Any, level: Any) -> Any:
     """Return Clopper and Pearson's lower limit of a proportion of `true` in `size`."""
     true, size = np.asarray(true, np.float64), np.asarray(size, np.float64)
     limit = betaincinv(np.maximum(true, 1.0), size - true + 1.0, level)
-    return np.where(true > 0, limit, 0.0)[()]
+    limit = np.where(true > 0, limit, 0.0)
+    return limit if limit.ndim else float(limit)
 
 
 # ------------------------------------------------------------------ the test of precision
@@ -320,7 +313,7 @@ _CHANCE = 0.05  # what is seen more often than this by chance alone says nothing
 
 def rows_needed(sample: Sample, chance: ChanceConstraint) -> float:
     """Return about how many rows like these the tests need, now and for any more, or infinity."""
-    if not sample.positives:
+    if not sample.y.any():
         return math.inf
     last = sample.cuts.true.size - 1
     some = np.append(np.linspace(0, last, 500), np.geomspace(1, last + 1, 100) - 1)
@@ -369,48 +362,49 @@ def _believed(cuts: Counts, chance: ChanceConstraint) -> Floats:
     return np.where((false == 0) | (as_few > _CHANCE), best, precision)
 
 
-# ------------------------------------------------------------------ limits, labels, segments
+# ------------------------------------------------------------------ limits, segments
 
 
-class Limits(NamedTuple):
-    """The limits by which cuts are tested; None for a constraint that was not given.
+def limits_of_cuts(
+    y: Bools, score: NDArray[Any], chance: ChanceConstraint | None
+) -> Guarantee | None:
+    """Return what is guaranteed of every cut, from long to short, as arrays; None without chance.
 
     Of a precision it is NaN where the test does not come.
     """
+    if chance is None:
+        return None
+    sample = Sample(y, score)
+    return guarantee_of(
+        sample.cuts.where(slice(None, None, -1)), sample.levels(chance)[::-1], sample, chance
+    )
 
-    precision_low: Any = None
-    recall_low: Any = None
-    rate_high: Any = None
 
-    @classmethod
-    def of(cls, y: Bools, score: NDArray[Any], chance: ChanceConstraint | None) -> Limits:
-        """Return the limits of every cut, from long to short; none without a guarantee."""
-        if chance is None:
-            return cls()
-        sample = Sample(y, score)
-        found = cls.at(sample.cuts, sample.levels(chance), sample, chance)
-        return cls(*(None if each is None else each[::-1] for each in found))
-
-    @classmethod
-    def at(cls, cuts: Counts, level: Any, sample: Sample, chance: ChanceConstraint) -> Limits:
-        """Return the exact limits of cuts whose precision passed at these levels."""
-        asked, size, n = chance.constraints, cuts.size, sample.y.size
-        level = np.where(level > 0, level, np.nan)
-        rated = asked.max_selected_rate is not None
-        return cls(
-            low_limit(cuts.true, size, level) if asked.min_precision else None,
-            low_limit(cuts.true, sample.positives, risk(chance)) if asked.min_recall else None,
-            1.0 - low_limit(n - size, n, risk(chance)) if rated else None,
-        )
+def guarantee_of(
+    cuts: Counts, level: Any, sample: Sample, chance: ChanceConstraint, cost: float = 0.0
+) -> Guarantee:
+    """Return the exact limits of cuts whose precision passed at these levels."""
+    asked, size, n = chance.constraints, cuts.size, sample.y.size
+    level = np.where(level > 0, level, np.nan)
+    rated = asked.max_selected_rate is not None
+    return Guarantee(
+        asked,
+        chance.confidence_level,
+        low_limit(cuts.true, size, level) if asked.min_precision else None,
+        low_limit(cuts.true, sample.cuts.true[-1], risk(chance)) if asked.min_recall else None,
+        1.0 - low_limit(n - size, n, risk(chance)) if rated else None,
+        cost,
+        chance.joint_confidence_level,
+    )
 
 
 def joint_guarantee(guarantees: list[Guarantee], confidence_level: float, cost: float) -> Guarantee:
     """Return what segments that all meet their guarantee have together: the worst of them."""
-    names = ("precision_low", min), ("recall_low", min), ("rate_high", max)
-    worst: dict[str, Any] = {
+    first, worst = guarantees[0], {"precision_low": min, "recall_low": min, "rate_high": max}
+    together: dict[str, Any] = {
         name: of(getattr(each, name) for each in guarantees)
-        for name, of in names
-        if getattr(guarantees[0], name) is not None
+        for name, of in worst.items()
+        if getattr(first, name) is not None
     }
-    alone: dict[str, Any] = {"confidence_level": confidence_level, "joint_confidence_level": None}
-    return replace(guarantees[0], cost=cost, **alone, **worst)
+    together |= {"confidence_level": confidence_level, "joint_confidence_level": None}
+    return replace(first, cost=cost, **together)

@@ -402,7 +402,7 @@ def solution(
         if labels is not y:
             cuts = every_cut(y, score, weight, problem)
             judged = cuts._replace(value=every_cut(labels, score, weight, problem).value)
-        i = problem.best(judged, y.any(), 0 if weight is None else score.size)
+        i = problem.best(judged, 0 if weight is None else score.size)
     k = np.count_nonzero(score >= cuts.edge[i]) if cuts.rate[i] > 0 else 0
     return solution_at(cuts, i, cuts.threshold(i, score), k, guarantee, free)
 

@@ -337,7 +337,7 @@ def tune(
     -----
     Up to 4 million rows of a lazy frame are held and read once. More rows are read two to four
     times in batches: all of them are counted in bins of the scores (a `LabelledSketch`), then the
-    few rows in the bins that can hold the best threshold are read again and sorted. Memory does not
+    few rows in the bins that can hold the best threshold are counted in finer ones. Memory does not
     grow with the number of rows. All rows are held with `confidence_level` and for user-defined
     measures: up to 60 bytes each. With `by`, more than 16 million rows are divided into temporary
     files in TMPDIR, with 13 to 21 bytes per row.
