@@ -2,6 +2,8 @@
 
 import json
 import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from argmaxf import (
     maximize_expected_f,
 )
 from argmaxf.measures import FBeta, Tversky
+from argmaxf.saved_threshold import column_threshold
 
 LINEAR = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
 
@@ -33,10 +36,24 @@ def data():
     return X[:400], y[:400], X[400:]
 
 
+def as_text(saved):
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "threshold.json"
+        saved.save(path)
+        return path.read_text()
+
+
+def of_text(text):
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "threshold.json"
+        path.write_text(text)
+        return SavedThreshold.load(path)
+
+
 def through_json(saved):
-    text = saved.to_json()
-    again = SavedThreshold.from_json(text)
-    assert again.to_json() == text
+    text = as_text(saved)
+    again = of_text(text)
+    assert as_text(again) == text
     return again
 
 
@@ -68,6 +85,15 @@ def test_a_blend_has_curves_of_both_models(data):
     np.testing.assert_allclose(saved.calibrate(scores), proba, rtol=1e-14)
 
 
+@pytest.mark.filterwarnings("ignore:labels with")
+def test_a_label_without_a_curve_has_the_probability_of_its_models(data):
+    X, y, X_new = data
+    frozen = ExpectedFClassifier(LINEAR).fit(X, np.column_stack([y, 0 * y])).freeze()
+    saved = through_json(SavedThreshold.of(frozen))
+    scores = np.full((len(X_new), len(saved.calibration[1][0])), -1e300)  # of a label never seen
+    np.testing.assert_array_equal(saved.calibrate(scores, 1), frozen.predict_proba(X_new)[:, 1])
+
+
 def test_several_labels():
     X, Y = make_multilabel_classification(300, n_classes=3, random_state=0)
     model = ThresholdFClassifier(RandomForestClassifier(10, random_state=0)).fit(X, Y)
@@ -78,8 +104,8 @@ def test_several_labels():
     with pytest.raises(ValueError, match="one column for each of 3 labels"):
         saved.select(np.zeros(5))
     with pytest.raises(ValueError, match="name of one of the labels '0', '1', '2', got 'p'"):
-        saved.for_column("p")
-    assert saved.for_column("1") == model.threshold_[1]
+        column_threshold(saved, "p")
+    assert column_threshold(saved, "1") == model.threshold_[1]
 
 
 def test_results_and_numbers():
@@ -100,7 +126,7 @@ def test_a_threshold_on_other_numbers_than_probabilities_is_one_on_scores():
     saved = through_json(SavedThreshold.of(best, measure="f1"))
     assert (saved.scale, saved.thresholds) == ("score", [best.threshold])
     with pytest.raises(ValueError, match="on scores"):
-        saved.for_column("score")
+        column_threshold(saved, "score")
     with pytest.raises(ValueError, match=r"probabilities lie in \[0, 1\], got \[2.5\]"):
         SavedThreshold([2.5])
 
@@ -111,10 +137,10 @@ def test_labels_that_are_always_or_never_predicted():
     Y[:, 0], Y[:, 1] = 1, 0
     saved = through_json(SavedThreshold.of(ThresholdFClassifier(LINEAR).fit(X, Y)))
     assert saved.thresholds[:2] == [-math.inf, math.inf]
-    assert json.loads(saved.to_json())["thresholds"][:2] == ["always", "never"]
-    assert saved.for_column("0") == 0.0
+    assert json.loads(as_text(saved))["thresholds"][:2] == ["always", "never"]
+    assert column_threshold(saved, "0") == 0.0
     with pytest.raises(ValueError, match="selects no row"):
-        saved.for_column("1")
+        column_threshold(saved, "1")
 
 
 def test_thresholds_on_scores_are_for_scores(data):
@@ -123,7 +149,7 @@ def test_thresholds_on_scores_are_for_scores(data):
         saved = through_json(SavedThreshold.of(model.fit(X / 100.0, y)))
         assert saved.scale == "score"
         with pytest.raises(ValueError, match="save that of a classifier with predict_proba"):
-            saved.for_column(None)
+            column_threshold(saved, None)
     scores = X_new / 100.0 @ model.coef_[0] + model.intercept_[0]
     np.testing.assert_array_equal(saved.select(scores), model.predict(X_new / 100.0))
 
@@ -157,15 +183,15 @@ def test_a_function_of_ones_own_is_not_saved_as_a_measure(data):
         ({"calibration": [[[{"isotonic": {"x": [0, 1], "y": [0]}}]]]}, "damaged: a curve must"),
         ({"calibration": [[[{"sigmoid": {"slope": 1}}]]]}, "damaged"),
         ({"calibration": [[[{"pickle": "gA=="}]]]}, "damaged"),
-        ({"calibration": []}, "damaged: calibration must be for 1 labels"),
-        ({"calibration": [[[]]]}, "damaged: calibration must hold a curve for each model"),
+        ({"calibration": []}, "damaged: calibration must hold curves for each of 1 labels"),
+        ({"calibration": [[[]]]}, "damaged: calibration must hold curves for each of 1 labels"),
         ({"thresholds": [10**400]}, "damaged: int too large"),
         ({"expected": [math.nan]}, "damaged: value, expected and interval must be numbers"),
         ({"interval": [0.1, 0.2, math.inf]}, "damaged: value, expected and interval must be"),
     ],
 )
 def test_what_is_damaged_or_newer_is_refused(change, message, tmp_path):
-    text = SavedThreshold.of(0.5, measure="f1").to_json()
+    text = as_text(SavedThreshold.of(0.5, measure="f1"))
     path = tmp_path / "threshold.json"
     path.write_text(json.dumps(json.loads(text) | change))
     with pytest.raises(ValueError, match=f"threshold.json: .*{message}"):
@@ -175,15 +201,15 @@ def test_what_is_damaged_or_newer_is_refused(change, message, tmp_path):
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "\x00", "[" * 10**5])
 def test_what_is_no_such_json_is_refused(text):
     with pytest.raises(ValueError, match="not a saved threshold"):
-        SavedThreshold.from_json(text)
+        of_text(text)
 
 
 def test_a_file_cut_short_anywhere_is_refused(data):
     X, y, _ = data
-    text = SavedThreshold.of(ExpectedFClassifier(LINEAR).fit(X, y).freeze()).to_json().rstrip()
+    text = as_text(SavedThreshold.of(ExpectedFClassifier(LINEAR).fit(X, y).freeze())).rstrip()
     for end in range(0, len(text), 97):
         with pytest.raises(ValueError, match="not a saved threshold"):
-            SavedThreshold.from_json(text[:end])
+            of_text(text[:end])
 
 
 def test_a_multiclass_target_is_refused():

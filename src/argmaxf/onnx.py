@@ -4,18 +4,7 @@ The models are converted by skl2onnx; calibration, thresholds and labels are com
 scores in double precision. Labels are those of `predict`, but for rows whose score lies within the
 rounding of the model's own arithmetic (float32, unless the inputs are doubles) of the threshold.
 Each classifier has two outputs: labels, and probabilities (margins where there are none).
-
-Examples
---------
->>> import numpy as np
->>> from sklearn.datasets import make_classification
->>> from sklearn.linear_model import LogisticRegression
->>> from argmaxf import ExpectedFClassifier
->>> X, y = make_classification(500, weights=[0.9], random_state=0)
->>> frozen = ExpectedFClassifier(LogisticRegression()).fit(X, y).freeze()
->>> import argmaxf.onnx  # doctest: +SKIP
->>> from skl2onnx import to_onnx  # doctest: +SKIP
->>> data = to_onnx(frozen, X[:1].astype(np.float32)).SerializeToString()  # doctest: +SKIP
+docs/howto/deploying.md has an example.
 """
 
 from __future__ import annotations
@@ -64,9 +53,8 @@ class Graph:
     def __init__(self, rule: FixedRule, scope: Any, operator: Any, container: Any) -> None:
         self.rule = rule
         self.inputs = tuple(operator.inputs)
-        self.container = container
+        self.scope, self.container = scope, container
         self.version = container.target_opset
-        self.scope = scope
         self.transformed: dict[Any, Any] = {}  # what several models have before them
         self.kept: list[Any] = []  # options are known by the addresses of models
 
@@ -76,37 +64,28 @@ class Graph:
 
     def outputs(self) -> tuple[Any, Any]:
         """Return labels and probabilities, or margins where there are no probabilities."""
-        rule = self.rule
-        values = self.follow(steps_of(rule, range(len(rule.labels.names))), self.inputs)
-        if rule.labels.kind == "multiclass":
-            margins = self.op("Mul", self.op("Sub", values, rule.threshold[None]), rule.gain[None])
+        rule, labels = self.rule, self.rule.labels
+        # Numbers of 64 bits, or texts
+        classes = labels.classes.astype(np.int64 if labels.classes.dtype.kind in "biu" else np.str_)
+        values = self.follow(steps_of(rule, range(len(labels.names))), self.inputs)
+        margins = self.op("Sub", values, rule.threshold[None])
+        if labels.kind == "multiclass":
+            margins = self.op("Mul", margins, rule.gain[None])
             place = self.op("ArgMax", margins, axis=1, keepdims=0)
-            shown = margins if rule.on_scores else values
-            return self.op("Gather", self.names(rule.labels.classes), place), shown
+            return self.op("Gather", classes, place), margins if rule.on_scores else values
         selected = self.op("GreaterOrEqual", values, rule.threshold[None])
-        if rule.on_scores:
-            values = self.op("Sub", values, rule.threshold[None])
-        if rule.labels.is_multilabel:
-            return self.op("Cast", selected, to=INT64), values
-        positive = rule.labels.positive
-        others = rule.labels.classes[rule.labels.classes != positive]
-        both = np.array([others[0] if others.size else positive, positive])
-        flat = self.op("Reshape", self.op("Cast", selected, to=INT64), np.array([-1]))
-        label = self.op("Gather", self.names(both), flat)
-        if rule.on_scores:
-            return label, values
-        pair = [self.op("Sub", np.array([1.0]), values), values]
-        if positive != rule.labels.classes[-1]:
-            pair.reverse()
-        return label, self.op("Concat", *pair, axis=1)
-
-    def names(self, classes: Any) -> Any:
-        """Return classes as ONNX has them: numbers of 64 bits, or texts."""
-        return classes.astype(np.int64 if classes.dtype.kind in "biu" else np.str_)
+        selected = self.op("Cast", selected, to=INT64)
+        if labels.is_multilabel:
+            return selected, margins if rule.on_scores else values
+        side = 1 if labels.positive == labels.classes[-1] else -1
+        place = self.op("Reshape", selected, np.array([-1]))
+        label = self.op("Gather", classes[[0, -1]][::side], place)
+        both = self.linear(values, [[-side], [side]], [1.0, 0.0][::side])
+        return label, margins if rule.on_scores else both
 
     def follow(self, steps: Steps, table: Any) -> Any:
         """Return what steps make of a table; the first ones take the inputs."""
-        for _, step in steps:
+        for step in steps:
             if isinstance(step, Normalizer):
                 size = self.op("ReduceSum", self.op("Abs", table), np.array([1]), keepdims=1)
                 table = self.op("Div", table, size)
@@ -118,10 +97,8 @@ class Graph:
         """Return a function of a table, or what a method of a model gives for the inputs."""
         model = getattr(function, "__self__", None)
         if isinstance(model, FeatureUnion):
-            parts = (self.follow(part.steps, table) for _, part in model.transformer_list)
-            return self.op("Concat", *parts, axis=1)
-        if isinstance(model, Pipeline) and function.__name__ == "transform":
-            return self.follow(model.steps, table)
+            parts = (part.named_steps.values() for _, part in model.transformer_list)
+            return self.op("Concat", *(self.follow(part, table) for part in parts), axis=1)
         if isinstance(model, LinearRegression):
             return self.linear(table, model.coef_, model.intercept_)
         if isinstance(model, IsotonicRegression):
@@ -166,16 +143,15 @@ class Graph:
 
     def answer(self, model: Any, method: str, inputs: tuple[Any, ...]) -> Any:
         """Return the scores or probabilities of a model of scikit-learn, by its converter."""
-        while isinstance(model, FrozenEstimator | Pipeline):
-            if isinstance(model, FrozenEstimator):
-                model = model.estimator
-                continue
-            before, model = model[:-1], model[-1]
-            key = tuple(id(step) for step in before)  # what several models share is computed once
-            if len(before) and key not in self.transformed:
-                self.transformed[key] = OnnxSubEstimator(before, *inputs, op_version=self.version)
-            inputs = (self.transformed[key],) if len(before) else inputs
         model = without_argmaxf(model)
+        while isinstance(model, FrozenEstimator | Pipeline):
+            if isinstance(model, Pipeline) and len(model) > 1:
+                key = tuple(map(id, model[:-1]))  # what several models share is computed once
+                if key not in self.transformed:
+                    made = OnnxSubEstimator(model[:-1], *inputs, op_version=self.version)
+                    self.transformed[key] = made
+                inputs = (self.transformed[key],)
+            model = model[-1] if isinstance(model, Pipeline) else model.estimator
         if isinstance(model, CalibratedClassifierCV):  # skl2onnx takes pipelines in it for others
             return self.follow(steps_of_calibrated(model), inputs)
         if isinstance(model, DummyClassifier):  # of labels with one value
@@ -200,7 +176,7 @@ class Graph:
             )
         wanted = {"zipmap": False, "raw_scores": True} if scores else {"zipmap": False}
         options = {k: v for k, v in wanted.items() if self.container.has_options(model, k)}
-        for each in (self.container, self.scope):
+        for each in (self.scope, self.container):
             each.add_options(id(model), options)
         return OnnxSubEstimator(model, *inputs, op_version=self.version)[1]
 
@@ -226,16 +202,16 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     graph = Graph(operator.raw_operator.fixed_rule(), scope, operator, container)
     label, values = graph.outputs()
     kind = DOUBLE if isinstance(operator.outputs[1].type, DoubleTensorType) else FLOAT
-    made = graph.op("Identity", label, output_names=operator.outputs[:1])
-    made.add_to(scope, container)
-    made = graph.op("Cast", values, to=kind, output_names=operator.outputs[1:])
-    made.add_to(scope, container)
+    label = graph.op("Identity", label, output_names=operator.outputs[:1])
+    values = graph.op("Cast", values, to=kind, output_names=operator.outputs[1:])
+    for made in (label, values):
+        made.add_to(scope, container)
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
     """Declare both outputs; a classifier without fixed thresholds is refused here."""
     labels = model.fixed_rule().labels
-    operator = scope.declare_local_operator(_alias(type(model)), model)
+    operator = scope.declare_local_operator(f"Argmaxf{type(model).__name__}", model)
     operator.inputs = inputs
     texts = labels.classes.dtype.kind not in "biu" and not labels.is_multilabel
     double = all(isinstance(each.type, DoubleTensorType) for each in inputs)
@@ -248,15 +224,11 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     return operator.outputs
 
 
-def _alias(kind: type) -> str:
-    return f"Argmaxf{kind.__name__}"
-
-
 def _register(kind: type) -> None:
     """Register a classifier and all that derive from it."""
     options = {"zipmap": [False], "output_class_labels": [False], "nocl": [False, True]}
     how = {"parser": _parse, "options": options}
-    update_registered_converter(kind, _alias(kind), lambda operator: None, _convert, **how)
+    update_registered_converter(kind, f"Argmaxf{kind.__name__}", lambda _: None, _convert, **how)
     derived: list[type] = kind.__subclasses__()
     for each in derived:
         _register(each)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 import argmaxf
 from argmaxf._base import saved
@@ -58,7 +61,7 @@ class SavedThreshold:
     >>> from argmaxf import SavedThreshold, ThresholdFClassifier
     >>> X, y = make_classification(2000, weights=[0.9], random_state=0)
     >>> model = ThresholdFClassifier(LogisticRegression()).fit(X, y)
-    >>> saved = SavedThreshold.from_json(SavedThreshold.of(model).to_json())
+    >>> saved = SavedThreshold.of(model)
     >>> int((saved.select(model.predict_proba(X)[:, 1]) != model.predict(X)).sum())
     0
     >>> saved.provenance["rows"], saved.provenance["positives"]
@@ -76,28 +79,27 @@ class SavedThreshold:
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        n, probable = len(self.thresholds), self.scale == "probability"
         check_choice("scale", self.scale, ("probability", "score"))
-        if not n or any(isinstance(t, bool) or math.isnan(t) for t in self.thresholds):
-            raise ValueError(f"thresholds must be numbers, got {self.thresholds!r}")
-        if probable and not all(0.0 <= t <= 1.0 or math.isinf(t) for t in self.thresholds):
-            raise ValueError(f"probabilities lie in [0, 1], got {self.thresholds!r}")
+        n, cuts = len(self.thresholds), self.thresholds
+        if not n or any(isinstance(t, bool) or math.isnan(t) for t in cuts):
+            raise ValueError(f"thresholds must be numbers, got {cuts!r}")
+        if self.scale != "score" and not all(0.0 <= t <= 1.0 or math.isinf(t) for t in cuts):
+            raise ValueError(f"probabilities lie in [0, 1], got {cuts!r}")
         if len(self.labels) != n or not all(isinstance(name, str) for name in self.labels):
             raise ValueError(f"labels must be a name for each of {n} thresholds")
         if not isinstance(self.provenance, dict):
             raise ValueError(f"provenance must be an object, got {self.provenance!r}")
-        if self.interval is not None and len(self.interval) != 3:
-            raise ValueError(f"interval must have three numbers, got {self.interval!r}")
         numbers = [*(self.value or []), *(self.expected or []), *(self.interval or [])]
         if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
             raise ValueError(f"value, expected and interval must be numbers, got {numbers!r}")
-        if self.calibration is not None and len(self.calibration) != n:
-            raise ValueError(f"calibration must be for {n} labels, got {len(self.calibration)}")
-        for label in self.calibration or []:
-            if not label or not all(label):
-                raise ValueError("calibration must hold a curve for each model, got none")
-            for curve in chain(*label):
-                _at(curve, np.zeros(1))
+        if self.interval is not None and len(self.interval) != 3:
+            raise ValueError(f"interval must have three numbers, got {self.interval!r}")
+        curves = self.calibration or []
+        held = len(curves) == n and all(label and all(label) for label in curves)
+        if self.calibration is not None and not held:
+            raise ValueError(f"calibration must hold curves for each of {n} labels, got {curves!r}")
+        for curve in chain.from_iterable(chain.from_iterable(curves)):
+            _at(curve, np.zeros(1))
 
     @classmethod
     def of(cls, fitted: Any, *, measure: MeasureLike | None = None, **provenance: Any) -> Self:
@@ -123,15 +125,14 @@ class SavedThreshold:
         if hasattr(fitted, "fixed_rule"):
             return cls(**_of_classifier(fitted, about | provenance))
         found = np.atleast_1d(np.asarray(getattr(fitted, "threshold", fitted), dtype=np.float64))
-        names = ["1"] if found.size == 1 else [str(i) for i in range(found.size)]
         inside = np.isinf(found) | ((found >= 0.0) & (found <= 1.0))
         return cls(
             found.tolist(),
-            names,
-            scale="probability" if inside.all() else "score",
-            measure=measure,
-            value=_listed(getattr(fitted, "value", None)),
-            expected=_listed(getattr(fitted, "expected", None)),
+            ["1"] if found.size == 1 else [str(i) for i in range(found.size)],
+            "probability" if inside.all() else "score",
+            measure,
+            _listed(getattr(fitted, "value", None)),
+            _listed(getattr(fitted, "expected", None)),
             provenance=about | provenance,
         )
 
@@ -173,93 +174,41 @@ class SavedThreshold:
         """
         if self.calibration is None:
             raise ValueError("this threshold has no calibration: pass probabilities to select")
+        from argmaxf.estimators.calibration import average_curves
+
         members, rows = self.calibration[label], np.asarray(scores, dtype=np.float64)
-        n = sum(map(len, members))
+        n, each, first = sum(map(len, members)), [], 0
         if rows.ndim != 2 or rows.shape[1] != n:
             raise ValueError(f"scores must have a column for each of {n} models, got {rows.shape}")
-        each, first = [], 0
         for member in members:
             own = rows[:, first : (first := first + len(member))].T
-            proba = np.mean([_at(c, s) for c, s in zip(member, own, strict=True)], axis=0)
-            mean = own.mean(axis=0)
-            place = 0.5 + 0.5 * mean / (1.0 + np.abs(mean))
-            tied = any("none" not in curve for curve in member)
-            each.append(proba * (1.0 - 1e-9 * (1.0 - place)) if tied else proba)
+            curves = [
+                None if "none" in curve else SimpleNamespace(predict=partial(_at, curve))
+                for curve in member
+            ]
+            each.append(average_curves(curves, own, member[0]["scores"]))
         return np.asarray(np.mean(each, axis=0))
 
-    def for_column(self, name: str | None) -> float:
-        """Return the threshold for a column of probabilities.
-
-        Parameters
-        ----------
-        name : str or None
-            The name of the column: that of a label, where there are several.
-
-        Returns
-        -------
-        float
-            The threshold, in [0, 1].
-        """
-        if self.scale != "probability":
-            raise ValueError(
-                "this is a threshold on scores of decision_function, which cannot be applied to "
-                "probabilities; save that of a classifier with predict_proba"
-            )
-        if len(self.labels) > 1 and name not in self.labels:
-            raise ValueError(
-                "the column must have the name of one of the labels "
-                f"{', '.join(map(repr, self.labels))}, got {name!r}"
-            )
-        found = self.thresholds[self.labels.index(str(name)) if len(self.labels) > 1 else 0]
-        if found == math.inf:
-            raise ValueError("this threshold selects no row: training had no positives")
-        return max(found, 0.0)
-
-    def to_json(self) -> str:
-        """Return the threshold as JSON.
-
-        Returns
-        -------
-        str
-            A text that `from_json` reads.
-        """
-        names = {number: word for word, number in INFINITE.items()}
-        data = {f.name: getattr(self, f.name) for f in fields(self)}
-        data["thresholds"] = [names.get(t, t) for t in self.thresholds]
-        measure = None if self.measure is None else as_measure(self.measure)
-        known = type(measure) in MEASURES.values()
-        data["measure"] = measure_as_data(measure) if measure is not None and known else None
-        return saved.to_json("threshold", data)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote; what is damaged or newer is refused.
-
-        Parameters
-        ----------
-        text : str
-            The JSON.
-
-        Returns
-        -------
-        SavedThreshold
-            The thresholds.
-        """
-        return saved.from_json(text, "threshold", cls._of_data)
-
     def save(self, path: str | Path) -> None:
-        """Write the JSON to a file, whole or not at all.
+        """Write the threshold to a JSON file, whole or not at all.
 
         Parameters
         ----------
         path : str or Path
             The file.
         """
-        write_whole(Path(path), self.to_json())
+        words = {number: word for word, number in INFINITE.items()}
+        measure: Any = None if self.measure is None else as_measure(self.measure)
+        known = type(measure) in MEASURES.values()
+        changed = {
+            "thresholds": [words.get(t, t) for t in self.thresholds],
+            "measure": measure_as_data(measure) if known else None,
+        }
+        write_whole(Path(path), saved.to_json("threshold", vars(self) | changed))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file that `save` wrote.
+        """Read a file that `save` wrote; what is damaged or newer is refused.
 
         Parameters
         ----------
@@ -281,6 +230,24 @@ class SavedThreshold:
         return cls(**data | {"thresholds": thresholds, "measure": measure})
 
 
+def column_threshold(found: SavedThreshold, name: str | None) -> float:
+    """Return the threshold in [0, 1] for a column, named as its label where there are several."""
+    if found.scale != "probability":
+        raise ValueError(
+            "this is a threshold on scores of decision_function, which cannot be applied to "
+            "probabilities; save that of a classifier with predict_proba"
+        )
+    if len(found.labels) > 1 and name not in found.labels:
+        raise ValueError(
+            "the column must have the name of one of the labels "
+            f"{', '.join(map(repr, found.labels))}, got {name!r}"
+        )
+    threshold = found.thresholds[found.labels.index(str(name)) if len(found.labels) > 1 else 0]
+    if threshold == math.inf:
+        raise ValueError("this threshold selects no row: training had no positives")
+    return max(threshold, 0.0)
+
+
 def _at(curve: dict[str, Any], scores: NDArray[Any]) -> Floats:
     """Return the probabilities of scores by one curve of the file."""
     if "none" in curve:
@@ -290,7 +257,7 @@ def _at(curve: dict[str, Any], scores: NDArray[Any]) -> Floats:
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError(f"a curve must have finite numbers, got {curve!r}")
     if form == "sigmoid":
-        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(first * scores + second, -700.0, 700.0))))
+        return np.asarray(expit(first * scores + second))
     if first.ndim != 1 or first.shape != second.shape or not (np.diff(first) > 0).all():
         raise ValueError("a curve must have rising x, and a y for each")
     return np.asarray(np.interp(scores, first, second))
@@ -318,12 +285,11 @@ def _of_classifier(fitted: Any, about: dict[str, Any]) -> dict[str, Any]:
     about = {"classifier": repr(inner), **about, "scikit-learn": sklearn.__version__}
     if rule.rows is not None:
         about |= {"rows": rule.rows, "positives": rule.positives}
-    curves = None
-    if any(column.curves for member in rule.members for column in member):
-        curves = [
-            [[{"scores": s.method} | curve_data(k) for s, k in column.pairs] for column in label]
-            for label in zip(*rule.members, strict=True)
-        ]
+    curves = [
+        [[{"scores": s.method} | curve_data(k) for s, k in column.pairs] for column in label]
+        for label in zip(*rule.members, strict=True)
+    ]
+    calibrated = any(column.curves for member in rule.members for column in member)
     interval = getattr(fitted, "interval_", None)
     return {
         "thresholds": rule.threshold.tolist(),
@@ -333,6 +299,6 @@ def _of_classifier(fitted: Any, about: dict[str, Any]) -> dict[str, Any]:
         "value": _listed(getattr(inner, "f_", None)),
         "expected": _listed(getattr(fitted, "expected_", None)),
         "interval": None if interval is None else [interval.low, interval.value, interval.high],
-        "calibration": curves,
+        "calibration": curves if calibrated else None,
         "provenance": about,
     }

@@ -1,13 +1,12 @@
 """python -m argmaxf.warm_up: compile everything now, so that no later process has to.
 
 For container images and serverless functions: run it once while the image is built, by the user and
-with the `NUMBA_CACHE_DIR` that the service will have. Without it, the first large input of an
-installation waits some seconds while its kernels are compiled.
+with the `NUMBA_CACHE_DIR` that the service will have, as in ``RUN python -m argmaxf.warm_up`` of a
+Dockerfile. Without it, the first large input of an installation waits some seconds for it.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -22,36 +21,16 @@ from argmaxf._base.numba_cache import cache_folder
 LARGE = 70_000  # items: more than a process runs as Python, and than are decided one by one
 
 
-def warm_up(say: Callable[[str], object] = print) -> float:
-    """Compile the kernels behind the public functions, and store them for later processes.
-
-    Parameters
-    ----------
-    say : callable, default=print
-        Gets a line of text for each part.
-
-    Returns
-    -------
-    float
-        The seconds it took; about one if everything was compiled before.
-
-    Examples
-    --------
-    In a Dockerfile, after the installation::
-
-        RUN python -m argmaxf.warm_up
-    """
+def main() -> None:
+    """Compile the kernels behind the public functions, and store them for later processes."""
     start = time.perf_counter()
+    warnings.simplefilter("ignore")
     for name, calls in _parts().items():
-        began = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for call in calls:
-                call()
-        say(f"{name}: {time.perf_counter() - began:.1f} s")
+        for call in calls:
+            call()
+        print(f"{name}: ready after {time.perf_counter() - start:.1f} s", flush=True)
     folder = cache_folder()
-    say(f"compiled code is in {folder}" if folder else "no folder can hold compiled code safely")
-    return time.perf_counter() - start
+    print(f"compiled code is in {folder}" if folder else "no folder can hold compiled code safely")
 
 
 def _parts() -> dict[str, list[Callable[[], Any]]]:
@@ -88,5 +67,4 @@ def _parts() -> dict[str, list[Callable[[], Any]]]:
 
 
 if __name__ == "__main__":
-    seconds = warm_up()
-    print(f"ready after {seconds:.1f} s", file=sys.stderr)
+    main()

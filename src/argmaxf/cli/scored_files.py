@@ -409,12 +409,12 @@ def _threshold(
         return number, asked
     if number is not None:
         raise ValueError("give either --threshold or --threshold-from, got both")
-    from argmaxf.saved_threshold import SavedThreshold
+    from argmaxf.saved_threshold import SavedThreshold, column_threshold
 
     saved = SavedThreshold.load(file)
     default = (measure, beta) == ("fbeta", 1.0)
     try:
-        return saved.for_column(name), saved.measure or asked if default else asked
+        return column_threshold(saved, name), saved.measure or asked if default else asked
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
 

@@ -8,7 +8,8 @@ models into steps. The graphs of ONNX are made from the same steps.
 from __future__ import annotations
 
 import pickletools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from operator import itemgetter
 from pickle import dumps
 from typing import Any
@@ -20,7 +21,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.multioutput import MultiOutputClassifier
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.svm import LinearSVC
 
@@ -34,16 +35,19 @@ from argmaxf.estimators.fixed_rule import (
 )
 from argmaxf.estimators.scores import Score, answering
 
-SMALLEST = 1e-300  # in place of probabilities of zero, so that rows of zeros have a sum
-Steps = list[tuple[str, Any]]
-FINITE = ("finite", FunctionTransformer(np.clip, kw_args={"a_min": -LARGEST, "a_max": LARGEST}))
-COLUMN = ("column", FunctionTransformer(np.expand_dims, kw_args={"axis": 1}))
-PRODUCT = ("product", FunctionTransformer(np.prod, kw_args={"axis": 1, "keepdims": True}))
-PROBABILITY = ("probability", FunctionTransformer(expit))
-LOG_ODDS = [
-    ("inside", FunctionTransformer(np.clip, kw_args={"a_min": SMALLEST, "a_max": 1.0 - 2.0**-53})),
-    ("log-odds", FunctionTransformer(logit)),
-]
+Steps = list[Any]
+
+
+def step(function: Any, **how: Any) -> FunctionTransformer:
+    """Return a function of a table as a step."""
+    return FunctionTransformer(function, kw_args=how)
+
+
+# 1e-300 is in place of probabilities of zero, so that rows of zeros have a sum.
+SUMMING_TO_ONE = [step(np.clip, a_min=1e-300, a_max=None), Normalizer("l1")]
+LOG_ODDS = [step(np.clip, a_min=1e-300, a_max=1.0 - 2.0**-53), step(logit)]
+FINITE = step(np.clip, a_min=-LARGEST, a_max=LARGEST)
+PROBABILITY, COLUMN = step(expit), step(np.expand_dims, axis=1)
 
 
 def as_sklearn(rule: FixedRule) -> Any:
@@ -52,7 +56,7 @@ def as_sklearn(rule: FixedRule) -> Any:
     if labels.kind == "multiclass":
         margins = np.diag(rule.gain), -rule.gain * rule.threshold
         tail = linear_model(*margins, labels.classes, LinearSVC)
-        made = Pipeline([*steps_of(rule, range(len(labels.classes))), ("margins", tail)])
+        made = make_pipeline(*steps_of(rule, range(len(labels.classes))), tail)
     elif labels.is_multilabel:
         made = MultiOutputClassifier(FixedThresholdClassifier(LogisticRegression()))
         made.estimators_ = [_one_label(rule, j, np.array([0, 1]), 1) for j in labels.classes]
@@ -61,12 +65,6 @@ def as_sklearn(rule: FixedRule) -> Any:
         made = rule.members[0][0].scores[0].model
     else:
         made = _one_label(rule, 0, labels.classes, labels.positive)
-    _refuse_argmaxf(made)
-    return made
-
-
-def _refuse_argmaxf(made: Any) -> None:
-    """Refuse, by name, what has remained of this package."""
     names = [str(text) for _, text, _ in pickletools.genops(dumps(made, protocol=3)) if text]
     left = sorted({name.split()[-1] for name in names if name.startswith("argmaxf")})
     if left:
@@ -74,6 +72,7 @@ def _refuse_argmaxf(made: Any) -> None:
             f"scikit-learn has nothing in place of {', '.join(left)}: freeze a classifier of "
             "scikit-learn's own parts, or export the predictions"
         )
+    return made
 
 
 def _one_label(rule: FixedRule, label: int, classes: Any, positive: Any) -> Any:
@@ -86,8 +85,7 @@ def _one_label(rule: FixedRule, label: int, classes: Any, positive: Any) -> Any:
         base = without_argmaxf(score.model)
     else:
         end = linear_model([1.0 if upwards else -1.0], 0.0, classes)
-        values = ("values", _side_by_side([steps_of(rule, [label])]))
-        base = Pipeline([values, *([] if rule.on_scores else LOG_ODDS), ("score", end)])
+        base = make_pipeline(*steps_of(rule, [label]), *([] if rule.on_scores else LOG_ODDS), end)
     return FixedThresholdClassifier(
         FrozenEstimator(base),
         threshold=float(rule.threshold[label]),
@@ -104,87 +102,66 @@ def steps_of(rule: FixedRule, labels: Sequence[int]) -> Steps:
         return steps
     odds = rule.odds[labels]
     if competing:
-        return [*steps, ("rate", _linear(np.diag(odds))), *_summing_to_one("at this rate")]
-    return [*steps, *LOG_ODDS, ("rate", _linear(np.eye(n), np.log(odds))), PROBABILITY]
+        return [*steps, _linear(np.diag(odds)), *SUMMING_TO_ONE]
+    return [*steps, *LOG_ODDS, _linear(np.eye(n), np.log(odds)), PROBABILITY]
 
 
 def _member(columns: Sequence[Column], competing: bool) -> Steps:
     """Return the steps from rows to the probability or score of each label by one member."""
-    steps, parts, first = _scores([s for column in columns for s in column.scores]), [], 0
-    for column in columns:
-        own = range(first, first := first + len(column.scores))
-        parts.append([_only(own), *_column(column)])
-    steps.append(("labels", _side_by_side(parts)))
+    scores = sorted((s for c in columns for s in c.scores), key=lambda s: s.constant is not None)
+    answers: dict[Any, list[Score]] = {}  # scores that are columns of one answer; any for constants
+    for score in scores:
+        key: Any = id(score.model), answering(score.model, score.method), score.output
+        key = key if score.constant is None else next(iter(answers), key)
+        answers.setdefault(key, []).append(score)
+    place = {id(s): i for i, s in enumerate(chain.from_iterable(answers.values()))}
+    steps = _side_by_side(map(_answer, answers.values()))
+    parts = [[_only([place[id(s)] for s in c.scores]), *_column(c)] for c in columns]
     calibrated = any(column.curves or column.logistic for column in columns)
-    return [*steps, *_summing_to_one("of classes")] if competing and calibrated else steps
+    return [*steps, *_side_by_side(parts), *(SUMMING_TO_ONE if competing and calibrated else [])]
+
+
+def _answer(scores: Sequence[Score]) -> Steps:
+    """Return the steps from rows to scores that are columns of one answer of a model."""
+    first = scores[0]
+    method, classes = answering(first.model, first.method), first.model.classes_
+    steps: Steps = [step(getattr(without_argmaxf(first.model), method))]
+    if first.output is not None:
+        steps, classes = [*steps, step(itemgetter(first.output))], classes[first.output]
+    flat = method == "decision_function" and first.place is None and len(classes) == 2
+    steps += [COLUMN] * flat + [FINITE] * (method == "predict_log_proba")
+    coef, shift = np.zeros((len(scores), 1 if flat else len(classes))), np.zeros(len(scores))
+    for row, score in enumerate(scores):
+        place = score.place or 0
+        if score.constant is not None:
+            shift[row] = np.clip(score.constant, -LARGEST, LARGEST)
+        else:
+            coef[row, place] = score.sign
+        if score.constant is None and score.method == "log_odds":
+            coef[row, 1 - place] = -score.sign
+    return [*steps, _linear(coef, shift)]
 
 
 def _column(column: Column) -> Steps:
     """Return the steps from the scores of a label to its probability, or its score."""
     n = len(column.scores)
-    mean = ("mean", _linear(np.full((1, n), 1.0 / n)))
+    mean = _linear(np.full((1, n), 1.0 / n))
     if not column.curves:
         return [mean, *([PROBABILITY] * column.logistic)]
-    curves = _side_by_side([[_only([i]), *_curve(c)] for i, c in enumerate(column.curves)])
+    curves = _side_by_side([_only([i]), *_curve(c)] for i, c in enumerate(column.curves))
     # As `break_ties` orders rows of equal probability: times 1 - TIE / 2 (1 - s / (1 + |s|)).
-    with_one = ("with one", _linear([[1.0], [0.0]], [0.0, 1.0]))
-    lower = ("lower", _linear([[TIE / 2.0, 0.0]], [1.0 - TIE / 2.0]))
-    place = [mean, with_one, ("place", Normalizer("l1")), lower]
-    return [("both", _side_by_side([[("curves", curves), mean], place])), PRODUCT]
-
-
-def _scores(scores: Sequence[Score]) -> Steps:
-    """Return the steps from rows to scores; what several are columns of is computed once."""
-    answers: dict[Any, tuple[int, Steps]] = {}
-    places, width = {}, 0
-    for score in [each for each in scores if each.constant is None] or scores[:1]:
-        key = id(score.model), answering(score.model, score.method), score.output
-        if key not in answers:
-            answers[key] = width, _answer(score)
-            width += _width(score)
-        places[id(score)] = answers[key][0]
-    coef, shift = np.zeros((len(scores), width)), np.zeros(len(scores))
-    for row, score in enumerate(scores):
-        if score.constant is not None:
-            shift[row] = np.clip(score.constant, -LARGEST, LARGEST)
-            continue
-        first, place = places[id(score)], score.place or 0
-        coef[row, first + place] = score.sign
-        if score.method == "log_odds":
-            coef[row, first + 1 - place] = -score.sign
-    steps = [("answers", _side_by_side([steps for _, steps in answers.values()]))]
-    plain = np.array_equal(coef, np.eye(width)) and not shift.any()
-    return steps if plain else [*steps, ("scores", _linear(coef, shift))]
-
-
-def _width(score: Score) -> int:
-    classes = score.model.classes_ if score.output is None else score.model.classes_[score.output]
-    return 1 if _is_flat(score) else len(classes)
-
-
-def _is_flat(score: Score) -> bool:
-    """Whether the model answers with one number for each row."""
-    scored = score.place is None and len(score.model.classes_) == 2
-    return scored and answering(score.model, score.method) == "decision_function"
-
-
-def _answer(score: Score) -> Steps:
-    """Return the steps from rows to the table of which the score is a column."""
-    method = answering(score.model, score.method)
-    steps: Steps = [("method", FunctionTransformer(getattr(without_argmaxf(score.model), method)))]
-    if score.output is not None:
-        steps += [("label", FunctionTransformer(itemgetter(score.output)))]
-    return steps + ([COLUMN] if _is_flat(score) else []) + ([FINITE] * (method[-9:] == "log_proba"))
+    with_one, lower = _linear([[1.0], [0.0]], [0, 1.0]), _linear([[TIE / 2, 0.0]], [1 - TIE / 2])
+    both = _side_by_side([[*curves, mean], [mean, with_one, Normalizer("l1"), lower]])
+    return [*both, step(np.prod, axis=1, keepdims=True)]
 
 
 def _curve(curve: Any) -> Steps:
     """Return the steps from a score to its probability."""
     ((form, numbers),) = curve_data(curve).items()
     if form == "isotonic":
-        return [("isotonic", FunctionTransformer(curve.predict)), COLUMN]
+        return [step(curve.predict), COLUMN]
     if form == "sigmoid":
-        line = _linear(np.array([[numbers["slope"]]]), np.array([numbers["intercept"]]))
-        return [("line", line), PROBABILITY]
+        return [_linear([[numbers["slope"]]], [numbers["intercept"]]), PROBABILITY]
     return []
 
 
@@ -196,44 +173,36 @@ def steps_of_calibrated(model: CalibratedClassifierCV) -> Steps:
         method = getattr(part.estimator, "decision_function" if scored else "predict_proba")
         places = range(n) if n > 1 else [-1]
         curves = [[_only([i]), *_curve(c)] for i, c in zip(places, part.calibrators, strict=True)]
-        pair = [("pair", _linear(np.array([[-1.0], [1.0]]), np.array([1.0, 0.0])))]
-        tables.append([
-            *([("method", FunctionTransformer(method))] + [COLUMN] * (scored and n == 1)),
-            ("curves", _side_by_side(curves)),
-            *(_summing_to_one("of classes") if n > 1 else pair),
-        ])  # fmt: skip
+        both = SUMMING_TO_ONE if n > 1 else [_linear([[-1.0], [1.0]], [1.0, 0.0])]
+        answer = [step(method), *[COLUMN] * (scored and n == 1)]
+        tables.append([*answer, *_side_by_side(curves), *both])
     return _mean(tables, len(model.classes_))
 
 
 def _mean(tables: Sequence[Steps], n: int) -> Steps:
     """Return the steps to the mean of several tables of n columns."""
-    m, steps = len(tables), [("members", _side_by_side(tables))]
-    return [*steps, ("mean", _linear(np.hstack([np.eye(n) / m] * m)))] if m > 1 else steps
+    m = len(tables)
+    mean = [_linear(np.hstack([np.eye(n) / m] * m))] if m > 1 else []
+    return [*_side_by_side(tables), *mean]
 
 
-def _side_by_side(parts: Sequence[Steps]) -> Any:
-    """Return a transformer to the columns of several rows of steps.
+def _side_by_side(parts: Iterable[Steps]) -> Steps:
+    """Return the steps to the columns of several rows of steps.
 
     It is a function: whenever scikit-learn looks at a pipeline it visits all pipelines in it.
     """
-    pipelines = [(f"part{i}", Pipeline(steps)) for i, steps in enumerate(parts)]
-    made = FeatureUnion(pipelines) if len(parts) > 1 else pipelines[0][1]
-    return FunctionTransformer(
-        made.transform
-    )  # scikit-learn asks for the tags of all inside others
+    first, *others = parts
+    if not others:
+        return first
+    return [step(make_union(*(make_pipeline(*each) for each in [first, *others])).transform)]
 
 
-def _only(places: Sequence[int]) -> tuple[str, Any]:
-    return "only", FunctionTransformer(np.take, kw_args={"indices": [*places], "axis": 1})
+def _only(places: Sequence[int]) -> FunctionTransformer:
+    return step(np.take, indices=places, axis=1)
 
 
 def _linear(coef: Any, intercept: Any = 0.0) -> FunctionTransformer:
     """Return a transformer of a table to linear combinations of its columns."""
     model = LinearRegression()
     model.coef_, model.intercept_ = np.asarray(coef), np.asarray(intercept)
-    return FunctionTransformer(model.predict)
-
-
-def _summing_to_one(name: str) -> Steps:
-    inside = FunctionTransformer(np.clip, kw_args={"a_min": SMALLEST, "a_max": None})
-    return [(f"inside {name}", inside), (f"sum {name}", Normalizer("l1"))]
+    return step(model.predict)
