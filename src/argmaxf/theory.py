@@ -20,7 +20,6 @@ from argmaxf._base.validation import (
     as_probabilities,
     check_beta,
     check_count,
-    check_count_if_given,
     check_not_negative,
     check_unit_interval,
 )
@@ -164,7 +163,8 @@ def sample_size(
     """
     if not (accuracy := float(accuracy)) > 0:
         raise ValueError(f"accuracy must be positive, got {accuracy!r}")
-    vc_dimension = check_count_if_given("vc_dimension", vc_dimension)
+    if vc_dimension is not None:
+        check_count("vc_dimension", vc_dimension)
 
     def enough(n: int) -> bool:  # once it is, it stays so
         bound = _bound(n, vc_dimension, positive_rate, beta, eta)

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from argmaxf import CostSensitiveFClassifier, ThresholdFClassifier
-from argmaxf.empirical.cost_sensitive import cost_weights, error_costs, target_grid
+from argmaxf.empirical.cost_sensitive import cost_weights, target_grid
 from argmaxf.measures import FBeta
 
 TIGHT = LogisticRegression(solver="newton-cholesky", tol=1e-10)
@@ -38,7 +38,7 @@ def test_f_exceeds_t_exactly_where_the_weighted_error_is_small(positives, negati
     missed, taken = data.draw(st.integers(0, positives)), data.draw(st.integers(0, negatives))
     hits = positives - missed
     f = FBeta(beta).value(hits, hits + taken, positives)
-    miss, take = error_costs(t, beta=beta)
+    miss, take = 1 + beta**2 - t, t
     spare = (1 + beta**2) * (1 - t) * positives - miss * missed - take * taken
     assert (f - t) * (hits + taken + beta**2 * positives) == pytest.approx(spare, abs=1e-9)
 
@@ -54,7 +54,7 @@ def test_least_weighted_error_at_the_best_f_is_the_best_f(labels, family, beta):
     family = [np.array([(code >> i) & 1 for i in range(len(y))], bool) for code in family]
     scores = [FBeta(beta).value((s & y).sum(), s.sum(), y.sum()) for s in family]
     best = max(scores)
-    miss, take = error_costs(best, beta=beta)
+    miss, take = 1 + beta**2 - best, best
     errors = [miss * (y & ~s).sum() + take * (s & ~y).sum() for s in family]
     cheapest = [f for f, e in zip(scores, errors, strict=True) if e <= min(errors) + 1e-12]
     assert cheapest == pytest.approx([best] * len(cheapest))

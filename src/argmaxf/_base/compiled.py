@@ -109,10 +109,10 @@ class Kernel:
         return True
 
     def _in_python(self, arguments: tuple[Any, ...]) -> Any:
-        """Run the function as Python; where Python refuses what machines do, compile it.
+        """Run the function as Python; where Python refuses what machines do, with NumPy's numbers.
 
         Python raises for 1.0 / 0.0, math.log(0.0) and math.exp(1e3), where compiled code has
-        infinity. Without numba such a call is done again with NumPy's arithmetic.
+        infinity. Such a call is done again with NumPy's arithmetic.
         """
         written = [a for a in _arrays(arguments) if a.flags.writeable]
         before = [a.copy() for a in written]
@@ -124,12 +124,10 @@ class Kernel:
                 except (ArithmeticError, ValueError):
                     for array, content in zip(written, before, strict=True):
                         array[...] = content
-                    if not has_numba():
-                        _work.as_numpy = True
-                        return self._as_python(arguments)
+                    _work.as_numpy = True
+                    return self._as_python(arguments)
         finally:
             _work.in_python = _work.as_numpy = False
-        return self.compiled(*arguments)
 
     def _as_python(self, arguments: tuple[Any, ...]) -> Any:
         """Run the function as Python, with NumPy's arithmetic where that was asked for."""

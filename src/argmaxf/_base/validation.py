@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -32,21 +33,6 @@ def check_beta(beta: float) -> float:
     return value
 
 
-def check_positive(name: str, number: float) -> float:
-    """Return a number that must be positive and finite as a float."""
-    return _checked(name, number, "be positive and finite", lambda x: 0.0 < x < math.inf)
-
-
-def check_not_negative(name: str, number: float) -> float:
-    """Return a number that must be finite and not negative as a float."""
-    return _checked(name, number, "be finite and not negative", lambda x: 0.0 <= x < math.inf)
-
-
-def check_unit_interval(name: str, number: float) -> float:
-    """Return a number that must lie in [0, 1] as a float."""
-    return _checked(name, number, "lie in [0, 1]", lambda x: 0.0 <= x <= 1.0)
-
-
 def check_strictly_between(name: str, number: float, why: str) -> float:
     """Return a probability that must be neither 0 nor 1, for the reason given."""
     value = check_unit_interval(name, number)
@@ -55,8 +41,8 @@ def check_strictly_between(name: str, number: float, why: str) -> float:
     return value
 
 
-def _checked(name: str, number: Any, rule: str, holds: Callable[[float], bool]) -> float:
-    """Return a real number as a float if it keeps to a rule."""
+def _checked(rule: str, least: float, most: float, name: str, number: Any) -> float:
+    """Return a real number as a float if it lies in a range."""
     try:
         if isinstance(number, str | bytes):
             raise TypeError("text")
@@ -65,19 +51,17 @@ def _checked(name: str, number: Any, rule: str, holds: Callable[[float], bool]) 
         raise ValueError(f"{name} must be a real number, got {number!r}") from None
     except OverflowError:  # whole numbers of hundreds of digits
         value = math.copysign(math.inf, number > 0 or -1)
-    if not holds(value):
+    if not least <= value <= most:
         raise ValueError(f"{name} must {rule}, got {number!r}")
     return value
 
 
-def check_count(name: str, number: Any) -> int:
-    """Return a whole number that must be at least 1."""
-    return check_whole(name, number, least=1)
-
-
-def check_count_if_given(name: str, number: Any) -> int | None:
-    """Return a whole number that must be at least 1, or None."""
-    return None if number is None else check_count(name, number)
+# Each takes the name of a number and the number, and returns it as a float.
+_LEAST, _MOST = math.nextafter(0.0, 1.0), math.nextafter(math.inf, 0.0)
+check_positive = partial(_checked, "be positive and finite", _LEAST, _MOST)
+check_not_negative = partial(_checked, "be finite and not negative", 0.0, _MOST)
+check_unit_interval = partial(_checked, "lie in [0, 1]", 0.0, 1.0)
+check_zero_division = partial(check_unit_interval, "zero_division")
 
 
 def check_whole(name: str, number: Any, least: int = 0) -> int:
@@ -87,9 +71,7 @@ def check_whole(name: str, number: Any, least: int = 0) -> int:
     return int(number)
 
 
-def check_zero_division(zero_division: float) -> float:
-    """Return the value of 0/0; it must lie in [0, 1]."""
-    return check_unit_interval("zero_division", zero_division)
+check_count = partial(check_whole, least=1)
 
 
 def check_choice(name: str, choice: Any, allowed: Iterable[Any]) -> Any:

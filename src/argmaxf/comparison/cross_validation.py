@@ -24,7 +24,7 @@ from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
 from argmaxf._base.arrays import Bools, Floats, Ints
-from argmaxf._base.validation import check_count_if_given, ones_unless
+from argmaxf._base.validation import check_count, ones_unless
 from argmaxf.comparison.methods import Method, Settings, methods_for
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.estimators.calibration import CalibrationWarning, is_calibrated
@@ -81,7 +81,8 @@ class CrossValidation:
         self.estimator = auto.estimator
         self.set_size: int | None = auto.set_size
         self.settings = settings = Settings.of(auto, rows.labels.positive)
-        check_count_if_given("set_size", self.set_size)
+        if self.set_size is not None:
+            check_count("set_size", self.set_size)
         self._check_rate()
         methods = methods_for(auto.methods, settings.objective)
         self.prior = TargetPrior.of(settings.deploy_rate, rows.labels, rows.columns, rows.weight)

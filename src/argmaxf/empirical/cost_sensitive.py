@@ -18,15 +18,6 @@ from argmaxf._base.validation import check_beta, check_count, ones_unless
 from argmaxf.measures import FBeta
 
 
-def error_costs(target_f: float, *, beta: float = 1.0) -> tuple[float, float]:
-    """Return the costs of missing a positive and of taking a negative, when F_β = t is aimed at.
-
-    >>> error_costs(0.5)
-    (1.5, 0.5)
-    """
-    return 1.0 + check_beta(beta) ** 2 - target_f, target_f
-
-
 def target_grid(positive_rate: float, n_costs: int, *, beta: float = 1.0) -> Floats:
     """Return the values of t to try, from 1 down to the F of predicting everything positive.
 
@@ -50,6 +41,5 @@ def cost_weights(
     array([2.        , 0.66666667, 0.66666667, 0.66666667])
     """
     weight = ones_unless(weight, len(y))
-    miss, take = error_costs(target_f, beta=beta)
-    costs = weight * np.where(y, miss, take)
+    costs = weight * np.where(y, 1.0 + check_beta(beta) ** 2 - target_f, target_f)
     return np.asarray(costs * (weight.sum() / costs.sum()))

@@ -40,7 +40,11 @@ class Cuts(NamedTuple):
 
     def threshold(self, i: int, score: Any) -> float:
         """Return a threshold on the scores that is the i-th cut."""
-        return float(below(self.edge[i], score) if self.rate[i] > 0 else above(score.max()))
+        if not self.rate[i] > 0:
+            return float(above(score.max()))
+        lower, edge = score < self.edge[i], self.edge[i]
+        highest = np.max(score, where=lower, initial=-np.inf)
+        return float(between(highest, edge) if lower.any() else edge)
 
 
 class Counts(NamedTuple):
@@ -267,12 +271,6 @@ def between(low: Any, high: Any) -> Any:
     middle = np.where(np.isinf(high), np.maximum(low + 1, np.nextafter(low, high)), middle)
     middle = np.where(np.isinf(low) & np.isinf(high), 0, middle).astype(low.dtype)
     return np.where((low < middle) & (middle <= high), middle, high)[()]
-
-
-def below(edge: Any, score: Any) -> Any:
-    """Return a threshold that selects what scores at least `edge`, and nothing else."""
-    lower = score < edge
-    return between(np.max(score, where=lower, initial=-np.inf), edge) if lower.any() else edge
 
 
 def above(highest: Any) -> Any:

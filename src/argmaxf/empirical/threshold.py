@@ -32,6 +32,7 @@ from argmaxf._base.validation import (
 )
 from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.empirical.cuts import (
+    Counts,
     CutProblem,
     Cuts,
     counted,
@@ -51,7 +52,6 @@ from argmaxf.empirical.guarantees import (
     joint_guarantee,
 )
 from argmaxf.measures import MeasureLike, as_measure
-from argmaxf.measures.base import divided
 
 
 @dataclass(frozen=True, repr=False)
@@ -450,21 +450,15 @@ def joined(
     confidence_level: float | None,
 ) -> Threshold:
     """Return segments as one, and what all rows have together, each at its segment's threshold."""
-    true, predicted, positives, _ = counts = np.sum([each.counts for each in solutions], axis=0)
-    value, guarantee = float(problem.value(*counts)), None
+    true, predicted, *every = np.sum([each.counts for each in solutions], axis=0)
+    cuts = problem.rated(Counts(None, *np.array([[true], [predicted - true]])), *every)
+    guarantee, k = None, sum(each.best.k for each in solutions)
     if confidence_level is not None:
         free = np.sum([each.free for each in solutions], axis=0)
-        cost = max(0.0, float(problem.value(*free)) - value)
+        cost = max(0.0, float(problem.value(*free) - cuts.value[0]))
         each_has = [each.best.guarantee for each in solutions]
         guarantee = joint_guarantee(each_has, confidence_level, cost)
-    overall = Threshold(
-        threshold=None,
-        value=value,
-        precision=float(divided(true, predicted, problem.zero_division)),
-        recall=float(divided(true, positives, problem.zero_division)),
-        k=sum(each.best.k for each in solutions),
-        guarantee=guarantee,
-    )
+    overall = replace(solution_at(cuts, 0, np.nan, k, guarantee).best, threshold=None)
     return replace(_stack(solutions), segment=names, overall=overall)
 
 
