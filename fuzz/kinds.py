@@ -7,7 +7,7 @@ from fuzz.on_files import damage, files, inputs, stream, writers
 from fuzz.on_frames import changing, frames, spark
 from fuzz.on_labels import guarantees, intervals, thresholds
 from fuzz.on_levels import bands, levels, summaries
-from fuzz.on_models import models
+from fuzz.on_models import caches, models
 from fuzz.on_numbers import archives, extremes, sketches, ties, types
 
 KINDS = {
@@ -20,6 +20,7 @@ KINDS = {
     "stream": stream,
     "writers": writers,
     "models": models,
+    "caches": caches,
     "ties": ties,
     "extremes": extremes,
     "types": types,

@@ -1,8 +1,10 @@
-"""Attacks by model files: whatever a file holds, none of it is run and no file is opened."""
+"""Attacks by files that others made: nothing in a model or in compiled code of theirs is run."""
 
 from __future__ import annotations
 
 import functools
+import os
+from unittest.mock import patch
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -15,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
 import argmaxf
+from argmaxf._base import numba_cache
 from argmaxf.cli.models import load_classifier
 from fuzz.asking import error_of
 
@@ -67,3 +70,33 @@ def _wrapped(rng, part):
         else:
             part = ColumnTransformer([("part", part, ["a"])])
     return part if is_classifier(part) else Pipeline([("part", part), ("end", SVC())])
+
+
+def caches(rng, folder):
+    """Compiled code is neither kept nor looked for where somebody else can write."""
+    place = folder / "cache"
+    place.mkdir(mode=0o700)
+    with patch.dict(os.environ, NUMBA_CACHE_DIR=str(place)):
+        cached = _cache_now()
+        assert place in cached.parents
+        inside = cached / "kernel_1" if rng.random() < 0.5 else cached
+        inside.mkdir(exist_ok=True)
+        (inside / "kernel.nbi").write_bytes(b"")
+        (inside / "kernel.nbi").chmod(0o644)
+        ours = [p for p in (inside / "kernel.nbi", *inside.parents, inside) if place in p.parents]
+        changed = ours[rng.integers(len(ours))]
+        is_safe = rng.random() < 0.3
+        if is_safe:
+            changed.chmod(0o755)
+        elif os.geteuid() == 0 and rng.random() < 0.5:
+            os.chown(changed, 65_534, -1)
+        else:
+            cached.chmod(0o755)  # a file that others can write is as bad if they can reach it
+            changed.chmod(int(rng.choice([0o777, 0o775, 0o757])))
+        assert (_cache_now() == cached) == is_safe, (changed, oct(changed.stat().st_mode))
+
+
+def _cache_now():
+    """Return the folder that a new process would use."""
+    with patch.object(numba_cache, "_folder", []):
+        return numba_cache.cache_folder()

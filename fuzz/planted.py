@@ -175,14 +175,18 @@ def tarfile_error():
 
 
 def limits_are_no_matter_of_use():
-    from argmaxf.expected.grouped import search
+    from argmaxf.expected.search import Search
 
-    sizes = search.useful_sizes
+    prepare = Search._prepare_ratio
 
-    def unlimited(groups, problem):
-        return sizes(groups, replace(problem, least=1, most=2**62))
+    def unlimited(self):
+        problem, self.problem = self.problem, replace(self.problem, least=1, most=2**62)
+        try:
+            return prepare(self)
+        finally:
+            self.problem = problem
 
-    return patch.object(search, "useful_sizes", unlimited)
+    return patch.object(Search, "_prepare_ratio", unlimited)
 
 
 def no_sure_positive_no_set():
@@ -268,6 +272,9 @@ PLANTED = {
     "hostile model": Planted("models", hostile_models_taken),
     "files named by a model": Planted(
         "models", replaced("argmaxf.cli.models", "_refusal", lambda name, value: "")
+    ),
+    "foreign cache file": Planted(
+        "caches", replaced("argmaxf._base.numba_cache", "_is_ours", lambda state, closed_to: True)
     ),
     "one temporary name": Planted("writers", one_temporary_name),
     "ties in single precision": Planted("ties", rounded_probabilities),

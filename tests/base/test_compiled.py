@@ -273,6 +273,19 @@ def test_a_foreign_file_in_the_cache_keeps_it_from_being_used(library):
     assert run(library, HITS, HOME=str(library), XDG_CACHE_HOME="") == [12.0, 0]
 
 
+@pytest.mark.parametrize(("folder", "used"), [(0o700, 1), (0o755, 0)])
+def test_a_file_that_others_can_write_is_not_run(library, folder, used):
+    """In a folder that nobody else can enter, the mode of a file does not matter."""
+    if os.name != "posix":
+        pytest.skip("modes of POSIX")
+    run(library, TOTAL)
+    path = next(cached(library).rglob("*.nbc"))
+    path.chmod(0o666)
+    for inside in (path.parent, path.parent.parent):
+        inside.chmod(folder)
+    assert run(library, HITS, HOME=str(library), XDG_CACHE_HOME="") == [12.0, used]
+
+
 def nowhere(code, library):
     """The code, where the temporary folder cannot be written to either."""
     return f"import tempfile; tempfile.tempdir = {str(library)!r}\n{code}"

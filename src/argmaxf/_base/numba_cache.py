@@ -26,6 +26,8 @@ if sys.platform != "win32":
 PACKAGE = Path(__file__).parents[1]
 # Kernels import from these packages and from modules with kernels only: these are digested.
 SHARED = ("_base", "measures")
+OTHERS = 0 if sys.platform == "win32" else stat.S_IWGRP | stat.S_IWOTH  # who must not write
+REACHABLE = stat.S_IXGRP | stat.S_IXOTH  # a folder whose files others can open
 _BEGAN = time.time()  # of this process, or nearly
 _folder: list[Path | None] = []  # once it is known
 
@@ -87,9 +89,10 @@ def cache_folder() -> Path | None:
 def _is_usable(folder: Path) -> bool:
     """Whether this user can write to a folder and nobody else can; it is made if need be.
 
-    Every folder on the way must belong to this user or the administrator and be closed to the
-    writing of others; one above may be open to all if it is sticky, as /tmp is: nobody can take
-    away what is not theirs. Folders beside it are of older sources, and removed.
+    Every folder on the way, and each file in it that others can reach, must belong to this user or
+    the administrator and be closed to the writing of others; a folder above may be open to all if
+    it is sticky, as /tmp is: nobody can take away what is not theirs. Folders beside it are of
+    older sources, and removed.
     """
     try:
         for place in (*reversed(folder.parents), folder):
@@ -99,18 +102,18 @@ def _is_usable(folder: Path) -> bool:
             if not place.exists():
                 place.mkdir(mode=0o700, exist_ok=True)
             state = place.stat()
-            shared = state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
             sticky = place not in (folder, folder.parent) and state.st_mode & stat.S_ISVTX
-            if not _is_ours(state) or (shared and not sticky and sys.platform != "win32"):
+            if not _is_ours(state, 0 if sticky else OTHERS):
                 return False
         tempfile.TemporaryFile(dir=folder).close()
-        return all(_is_ours(path.lstat()) for path in folder.rglob("*"))
+        closed_to = OTHERS if folder.stat().st_mode & REACHABLE else 0
+        return all(_is_ours(path.lstat(), closed_to) for path in folder.rglob("*"))
     except OSError:
         return False
 
 
-def _is_ours(state: os.stat_result) -> bool:
-    return state.st_uid in (0, _user())
+def _is_ours(state: os.stat_result, closed_to: int) -> bool:
+    return state.st_uid in (0, _user()) and not state.st_mode & closed_to
 
 
 def _user() -> int:

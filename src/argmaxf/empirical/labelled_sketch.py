@@ -1,29 +1,38 @@
-"""The mergeable summary of labelled scores: thresholds and curves without the rows."""
+"""The mergeable summary of labelled scores, and the search for the best cut of what it counts.
+
+A cut inside a bin has at most all positives of the bin and at least none of its negatives, and
+measures rise with true and fall with false positives. That bounds what refining the bin can find;
+bins that cannot hold the best cut stay as they are.
+"""
 
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxf._base.arrays import Floats
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.mergeable import MOST_COUNTED, Mergeable
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_positives, as_scores, as_weights, check_zero_division
 from argmaxf.constraints import Constraints
-from argmaxf.empirical.bins import DROPPED_BITS, EMPTY, Between, Bins, BinSearch, Zoom, numbers
-from argmaxf.empirical.cuts import CutProblem
+from argmaxf.empirical.bins import DROPPED_BITS, EMPTY, Bins, Zoom, numbers
+from argmaxf.empirical.cuts import ROUNDING_ERROR, Counts, CutProblem, Cuts, thresholds
 from argmaxf.empirical.threshold import (
     Curve,
     Solution,
     Threshold,
     curve_of,
     maximize_empirical_f,
+    solution_at,
 )
-from argmaxf.measures import MeasureLike, as_measure
+from argmaxf.measures import MCC, FBeta, MeasureLike, as_measure
 
 LABELLED = b"argmaxl\n"  # how its bytes begin
 
@@ -204,7 +213,7 @@ class LabelledSketch(Mergeable):
         unseen = DROPPED_BITS + 8 - powers.index(resolution)
         bins = self.bins.grouped(numbers(self.bins.low) >> unseen)
         low, high = (each.astype(self._kind) for each in bins[:2])
-        return curve_of(problem.rated_to_all(bins.counts), low, high)
+        return curve_of(problem.rated_to_all(counts_of(bins)), low, high)
 
     def _parts(self) -> tuple[tuple[int, ...], bytes]:
         bins = self.bins
@@ -221,6 +230,121 @@ class LabelledSketch(Mergeable):
             return False
         self._kind = np.dtype(f"f{kind}")
         return True
+
+
+# The rows with scores from one number to another: labels, scores, and weights or None.
+Between = Callable[[float, float], Iterable[tuple[Any, Any, Any]]]
+
+
+@dataclass(frozen=True)
+class BinSearch:
+    """The search for the best cut of rows that are counted in bins."""
+
+    problem: CutProblem
+    bins: Bins
+
+    @cached_property
+    def cuts(self) -> Cuts:
+        """The cuts at the ends of the bins, after the empty one."""
+        return self.problem.rated_to_all(counts_of(self.bins))
+
+    @cached_property
+    def summed(self) -> float:
+        """How many weights the counts are sums of: 0 if all weights are 1."""
+        bins = self.bins
+        whole = np.array_equal(bins.true + bins.false, bins.rows)
+        return 0.0 if whole else float(bins.rows.sum())
+
+    def best(self, kind: Any = np.float64) -> Solution:
+        """Return the best cut between bins; its threshold has the type of the scores."""
+        bins, cuts = self.bins, self.cuts
+        i = self.problem.best(cuts, self.summed)
+        beside = (each[max(i - 1, 0) : i + 1].astype(kind) for each in (bins.low, bins.high))
+        return solution_at(cuts, i, thresholds(*beside)[min(i, 1)], bins.rows[:i].sum())
+
+    def bounds(self) -> Floats:
+        """Return the most that a cut inside each bin can reach, -inf where none can be the best."""
+        bins, ends = self.bins, counts_of(self.bins)
+        recall, precision, rate, slack = self.problem.limits(self.cuts, self.summed)
+        s, n = ends.true[-1], ends.size[-1]
+        true, false = ends.true - bins.true, ends.false - bins.false  # before each bin
+        before, full = (self.problem.value(t, t + false, s, n) for t in (true, ends.true))
+        most = np.maximum(before, full)
+        falls = np.ones(most.size, np.bool_)
+        if isinstance(self.problem.measure, MCC):  # it rises and falls so where it is not negative
+            falls, most = most >= 0.0, np.maximum(most, 0.0)
+        full_size = np.maximum(ends.true + false, np.finfo(float).tiny)
+        possible = (bins.low < bins.high) & ((true + false) / n <= rate + slack)
+        possible &= (ends.true >= (recall - slack) * s) & (
+            ends.true / full_size >= precision - slack
+        )
+        possible &= ~(falls & (bins.true == 0.0))  # the cut before is better
+        at_end = (bins.false == 0.0) & (full > before) & (ends.size / n <= rate - slack)
+        possible &= ~(falls & at_end)  # the cut at the end is better
+        return np.where(possible, most, -np.inf)
+
+    def open(self) -> Bools:
+        """Return which bins can hold a cut that is better than all between bins, or as good."""
+        least = -np.inf
+        with suppress(ValueError):  # a cut inside a bin may meet the constraints
+            least = self.best().best.value
+        bounds = self.bounds()
+        return (bounds > -np.inf) & (bounds >= least - ROUNDING_ERROR * max(1.0, abs(least)))
+
+    def settled(self, between: Between) -> BinSearch:
+        """Refine bins until none can hold a better cut than those between them."""
+        search = self
+        while (unsettled := search.open()).any():
+            search = replace(search, bins=refined(search.bins, unsettled, between))
+        return search
+
+    def exact(self, between: Between, kind: Any = np.float64) -> Solution:
+        """Return the best of all cuts, or say what constraints can be reached."""
+        search = self.settled(between)
+        with suppress(ValueError):
+            return search.best(kind)
+        for without, measure in (
+            ({"min_recall": None, "min_precision": None}, FBeta(1e6)),  # the highest recall
+            ({"min_precision": None}, FBeta(1e-9)),  # the highest precision
+        ):
+            asked = replace(self.problem.constraints, **without)
+            eased = replace(self.problem, measure=measure, constraints=asked)
+            search = replace(search, problem=eased).settled(between)
+        return replace(search, problem=self.problem).best(kind)
+
+
+def refined(bins: Bins, chosen: Bools, between: Between) -> Bins:
+    """Return the bins with the chosen ones divided by one more look at the rows between them."""
+    wanted = bins.where(chosen)
+    low, high = float(wanted.low[-1]), float(wanted.high[0])
+    zoom, span = Zoom.into(low, high), numbers(wanted.high) - numbers(wanted.low)
+    if wanted.rows[span >> zoom.shift > 0].sum() < wanted.rows.sum() / 2:
+        most = int(np.argmax(wanted.rows))  # the bins are far apart
+        low, high = float(wanted.low[most]), float(wanted.high[most])
+        zoom = Zoom.into(low, high)
+    table = zoom.table()
+    for rows in between(low, high):
+        zoom.add(table, *rows)
+    found, divided = zoom.bins(table), (bins.low >= low) & (bins.high <= high)
+    check_same(bins.where(divided), found)
+    both = Bins(*map(np.append, bins.where(~divided), found))
+    return both.where(np.argsort(-both.low))
+
+
+def check_same(before: Bins, after: Bins) -> None:
+    """Refuse rows that are not those that were counted before."""
+    for name in ("rows", "true", "false"):
+        first, second = (float(getattr(bins, name).sum()) for bins in (before, after))
+        if abs(first - second) > 1e-9 * first:
+            raise ValueError(
+                "the frame must have the same rows each time it is read, got "
+                f"{first!r} in a range of scores and then {second!r}"
+            )
+
+
+def counts_of(bins: Bins) -> Counts:
+    """Return what the cut at the end of each bin holds."""
+    return Counts(bins.low, np.cumsum(bins.true), np.cumsum(bins.false))
 
 
 def sketch_of_bins(bins: Bins, kind: Any) -> LabelledSketch:
