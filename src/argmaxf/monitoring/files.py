@@ -5,11 +5,12 @@ The JSON file has the drawn rows and a histogram of the others: an estimate need
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -18,8 +19,8 @@ from argmaxf._base import saved
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.atomic_write import refuse_twice, writing, written_whole
 from argmaxf._base.validation import as_labels, check_choice, check_unit_interval
-from argmaxf.files.column import Column
-from argmaxf.files.inputs import find_inputs
+from argmaxf.files.column import Column, refuse_absent
+from argmaxf.files.inputs import Input, find_inputs
 from argmaxf.frames.batches import polars_batches
 from argmaxf.frames.engines import unused
 from argmaxf.measures import measure_as_data, measure_of_data
@@ -27,6 +28,7 @@ from argmaxf.monitoring.histogram import binned
 from argmaxf.monitoring.labelling import LabelPlan, plan_labels
 from argmaxf.monitoring.monitor import Monitor, Period
 
+T = TypeVar("T")
 ORDER = "argmaxf_order"
 LABELS = {"": np.nan}
 LABELS |= dict.fromkeys(("1", "1.0", "true", "yes"), 1.0)
@@ -54,36 +56,35 @@ def monitor_files(
     with ExitStack() as stack:
         first, inputs = find_inputs([reference], stack), find_inputs(names, stack)
         refuse_twice(each.origin for each in (*first, *inputs))
-        before = Column(first, column, drop)
-        known = label if label in _columns(before) else None
-        with before.naming_errors():
-            frame = before.frame(typed=True, only=[known] if known else [])
-            monitor = Monitor.of_frame(threshold, frame, before.p, label=known, **options)
-        if label is not None and not any(label in _columns(Column([i], column)) for i in inputs):
-            if known is None:
-                raise ValueError(f"no file has a column {label!r} of labels")
-            label = None
-        stems = [Path(each.origin).name.partition(".")[0] for each in inputs]
-        unique, found = len(set(stems)) == len(stems), []
-        for group, stem in zip([inputs] if time else [[i] for i in inputs], stems, strict=False):
-            items, extra = Column(group, column, drop), [each for each in (time, label) if each]
-            there = _columns(items)
-            for name in extra:
-                if name not in there:
-                    source = group[0].name if len(group) == 1 else "the files"
-                    raise ValueError(f"{source}: no column {name!r} in every file; got {there}")
+
+        def read(add: Callable[..., T], group: list[Input], **how: Any) -> T:
+            """Add the rows of some files."""
+            labelled = any(_has(each, label) for each in (group if group is first else inputs))
+            extra = [each for each in (how.get("time"), label if labelled else None) if each]
+            for each in group:
+                refuse_absent(each, *extra)
+            items = Column(group, column, drop)
             with items.naming_errors(extra):
-                how: dict[str, Any] = {"time": time, "every": every, "label": label}
-                how["period"] = None if time else stem if unique else group[0].name
                 frame = items.frame(typed=True, only=extra)
-                found += monitor.update_frame(frame, items.p, **how)
-        return monitor, found
+                return add(frame, items.p, label=label if labelled else None, **how)
+
+        monitor = read(partial(Monitor.of_frame, threshold), first, **options)
+        if label is not None and not any(_has(each, label) for each in (*first, *inputs)):
+            raise ValueError(f"no file has a column {label!r} of labels")
+        if time is not None:
+            return monitor, read(monitor.update_frame, inputs, time=time, every=every)
+        stems = [Path(each.origin).name.partition(".")[0] for each in inputs]
+        shown = stems if len(set(stems)) == len(stems) else [each.name for each in inputs]
+        parts = [
+            read(monitor.update_frame, [each], period=name, every=every)
+            for each, name in zip(inputs, shown, strict=True)
+        ]
+        return monitor, [period for part in parts for period in part]
 
 
-def _columns(items: Column) -> list[str]:
-    """Return the columns that every file has."""
-    schemas: list[pl.Schema] = [source.scan().collect_schema() for source in items.inputs]
-    return [name for name in schemas[0] if all(name in each for each in schemas)]
+def _has(source: Input, name: str | None) -> bool:
+    """Whether a file has a column."""
+    return name is not None and name in source.scan().collect_schema()
 
 
 class FilledPlan(NamedTuple):
@@ -156,12 +157,10 @@ def read_plan(path: Path) -> FilledPlan:
             f"{path.name}, and an estimate needs it"
         )
     plan, labels, threshold, names = saved.from_file(beside(path), "label plan", _of_data)
-    waiting = np.isnan(labels)
+    waiting, budget = np.isnan(labels), labels.size
     labels[waiting] = _labels(path, *names, plan.indices[waiting] + 1)
     known = ~np.isnan(labels)
-    return FilledPlan(
-        _of_rows(plan, plan.indices[known]), labels[known] == 1.0, threshold, known.size
-    )
+    return FilledPlan(_of_rows(plan, plan.indices[known]), labels[known] == 1.0, threshold, budget)
 
 
 def _of_rows(plan: LabelPlan, rows: Ints) -> LabelPlan:
@@ -184,15 +183,14 @@ def _as_data(plan: LabelPlan, threshold: float) -> dict[str, Any]:
     """Return a plan as JSON can hold it; labels are null where they are to be filled in."""
     before, known = plan.labelled
     rows = np.concatenate([before, plan.indices])
-    rest = np.delete(np.arange(plan.n), rows)
-    sides = [plan.p[rest][plan.selected[rest] == side] for side in (True, False)]
+    p, selected = np.delete(plan.p, rows), np.delete(plan.selected, rows)
     return {
         "threshold": threshold,
         "measure": measure_as_data(plan.measure),
         "rows": rows.tolist(),
         "p": plan.p[rows].tolist(),
         "labels": known.tolist() + [None] * plan.indices.size,
-        "rest": [[each.tolist() for each in binned(side)] for side in sides],
+        "rest": [[each.tolist() for each in binned(p[side])] for side in (selected, ~selected)],
     }
 
 
@@ -200,18 +198,19 @@ def _of_data(data: dict[str, Any]) -> tuple[LabelPlan, Floats, float, tuple[str,
     """Return a plan, its labels or NaN, its threshold, and the names of two columns."""
     rows, labels = np.array(data["rows"], np.int64), np.array(data["labels"], np.float64)
     as_labels("labels", labels[~np.isnan(labels)])
-    parts = data["p"], *(np.repeat(*each) for each in data["rest"])
-    size, threshold = [len(each) for each in parts], float(data["threshold"])
-    if not np.unique(rows).size == labels.size == size[0] or rows.min() < 0:
+    p, rest = np.array(data["p"], np.float64), [np.repeat(*each) for each in data["rest"]]
+    if not np.unique(rows).size == labels.size == p.size or rows.min() < 0:
         raise ValueError("numbers of rows do not agree")
-    place = np.append(rows, np.delete(np.arange(sum(size)), rows))
-    p, selected = np.empty(sum(size)), np.empty(sum(size), np.bool_)
-    p[place] = np.concatenate(parts)
-    selected[place] = np.concatenate(
-        [np.array(parts[0]) >= threshold, np.repeat([True, False], size[1:])]
+    sides = np.repeat([True, False], [each.size for each in rest])
+    values, threshold = np.concatenate([p, *rest]), float(data["threshold"])
+    order = np.argsort(np.append(rows, np.delete(np.arange(values.size), rows)))
+    plan = plan_labels(
+        values[order],
+        np.append(p >= threshold, sides)[order],
+        budget=1,
+        measure=measure_of_data(data["measure"]),
+        random_state=0,
     )
-    measure = measure_of_data(data["measure"])
-    plan = plan_labels(p, selected, 1, measure=measure, random_state=0)
     return _of_rows(plan, rows), labels, threshold, (str(data["row"]), str(data["label"]))
 
 

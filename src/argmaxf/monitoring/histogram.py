@@ -11,23 +11,28 @@ from argmaxf._base.arrays import Floats, Ints
 
 Sizes = tuple[Floats, Ints]  # probabilities, and how many rows have each
 
-CLOSEST_TO_CERTAIN = 1e-12  # p = 0 and p = 1 are moved here: a label may contradict them
 PER_UNIT = 64  # bins of log-odds; expected F from them is exact to eight digits
-FIRST = -int(PER_UNIT * np.log(1e12)) - 1
-BINS = 2 * -FIRST + 1
+NEAREST = 1e-12  # p = 0 and p = 1 are moved here: a label may contradict them
+LOWEST = -int(PER_UNIT * np.log(1e12)) - 1
+BINS = 2 * -LOWEST + 1
 ROWS, LABELLED, POSITIVE = 0, 2, 4  # columns of counts; the next one of the first two is Σ p
 UNIT = 2.0**-30  # of Σ p: sums of whole numbers are exact, whatever their order
 
 
+def moved_inside(p: Any) -> Any:
+    """Return probabilities, those that are certain moved inside."""
+    return np.clip(p, NEAREST, 1.0 - NEAREST)
+
+
 def log_odds(p: Any) -> Floats:
     """Return the log-odds of probabilities, those that are certain moved inside."""
-    found: Floats = logit(np.clip(p, CLOSEST_TO_CERTAIN, 1.0 - CLOSEST_TO_CERTAIN))
+    found: Floats = logit(moved_inside(p))
     return found
 
 
 def bins_of(p: Any, per_unit: int = PER_UNIT) -> Ints:
     """Return the bin of each probability, rising."""
-    return np.asarray(np.floor(per_unit * log_odds(p)), np.int64) - FIRST
+    return np.asarray(np.floor(per_unit * log_odds(p)), np.int64) - LOWEST
 
 
 def binned(p: Floats, count: Any = 1, per_unit: int = PER_UNIT) -> Sizes:

@@ -64,14 +64,10 @@ class LabelPlan(Shown):
         How many rows there are in all.
     measure : Measure
         What is to be estimated.
-    p : ndarray of float
-        The probabilities of all rows.
-    selected : ndarray of bool
-        Which rows are selected.
-    seed : int
-        Of the draw.
-    target : str
-        What the labels are to tell: the value or the threshold.
+    p, selected : ndarray
+        The probabilities of all rows, and which are selected.
+    seed, target : int, str
+        Of the draw: its seed, and what the labels are to tell, the value or the threshold.
     labelled : tuple of two ndarray
         The rows whose labels were known before, and their labels.
 
@@ -93,20 +89,6 @@ class LabelPlan(Shown):
     seed: int = field(repr=False)
     target: str = field(repr=False)
     labelled: tuple[Ints, Bools] = field(repr=False)
-
-    def extend(self, budget: int) -> LabelPlan:
-        """Return the plan with `budget` rows more; those of this plan come first.
-
-        Parameters
-        ----------
-        budget : int
-            How many rows to add.
-
-        Returns
-        -------
-        LabelPlan
-        """
-        return _drawn(self, self.indices.size + check_count("budget", budget))
 
     def replan(self, labels: ArrayLike, budget: int) -> LabelPlan:
         """Return a plan for `budget` further rows that makes use of the labels at hand.
@@ -289,7 +271,7 @@ def estimate_f(
     rows, known = plan._with(labels)
     rng = np.random.default_rng(0)
     posterior = plan._posterior(rows, known)
-    theta = posterior.draw(DRAWS, rng)
+    theta = posterior.draw(rng)
     rest = np.ones(plan.n, np.bool_)
     rest[rows] = False
     hit, missed = (
@@ -297,8 +279,8 @@ def estimate_f(
         + posterior.positives(theta, binned(plan.p[rest & (plan.selected == side)]), rng, side)
         for side in (True, False)
     )
-    counts, k = (hit, missed, np.full(DRAWS, 1.0 / DRAWS)), int(plan.selected.sum())
-    f = predicted_from_counts(counts, k, plan.n, plan.measure, level, zero).f
+    weight, sizes = np.full(DRAWS, 1.0 / DRAWS), (int(plan.selected.sum()), plan.n)
+    f = predicted_from_counts(hit, missed, weight, *sizes, plan.measure, level, zero).f
     few = np.count_nonzero(known) < FEWEST or (known.size < FEWEST_OTHERS and _by_others(plan))
     doubtful = few or posterior.contradicts or _saturated(plan.p)
     # The mean of a skewed distribution may lie outside of the interval

@@ -15,11 +15,10 @@ monitor of all rows would have done. Its alarms depend on these rows only, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ from argmaxf._base.atomic_write import write_whole
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
-    NotAProbability,
     as_probabilities,
     check_strictly_between,
     check_unit_interval,
@@ -45,34 +43,18 @@ from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.search import Search
 from argmaxf.expected.values import value_of_sets
 from argmaxf.frames.batches import column_batches
-from argmaxf.frames.rows import LABEL, SEGMENT, P, number
+from argmaxf.frames.rows import Unusable, number
 from argmaxf.frames.table import Table, check_columns
-from argmaxf.measures import (
-    Interval,
-    MeasureLike,
-    as_measure,
-    measure_as_data,
-    measure_of_data,
-)
-from argmaxf.monitoring.histogram import (
-    BINS,
-    LABELLED,
-    POSITIVE,
-    ROWS,
-    as_data,
-    bins_of,
-    histograms,
-    of_data,
-    sizes_of,
-)
+from argmaxf.measures import Interval, MeasureLike, as_measure, measure_as_data, measure_of_data
+from argmaxf.monitoring import histogram
+from argmaxf.monitoring.histogram import BINS, LABELLED, POSITIVE, ROWS, histograms, sizes_of
 from argmaxf.monitoring.prediction import (
     PredictedF,
     as_labelled,
-    classifier_scores,
     count_distribution,
     predict_f,
     predicted_from_sizes,
-    reference_of,
+    scores_of,
 )
 from argmaxf.monitoring.recalibration import CalibrationPosterior
 from argmaxf.prior import EDGE, most_likely_rate, odds_factor
@@ -183,35 +165,39 @@ class Monitor:
         self._rows: dict[str, Floats] = {}  # the histogram of each period
         self._alarms: dict[str, list[str]] = {}
         self._looks = 0
+        self._refer_to(self._counted("reference", reference, labels))
+
+    def _counted(self, name: str, p: Any, labels: Any = None) -> Floats:
+        """Check probabilities, and labels where there are any; return their histogram."""
         if labels is None:
-            p, known = as_probabilities("reference", reference, ndim=1), None
+            p = as_probabilities(name, p, ndim=1).astype(np.float64)
         else:
-            p, known = as_labelled("reference", "labels", reference, labels)
-        self._refer_to(histograms(p.astype(np.float64), self.threshold, known)[0])
+            p, labels = as_labelled(name, "labels", p, labels)
+        (found,) = histograms(p, self.threshold, labels)
+        return np.asarray(found)
 
     def _refer_to(self, rows: Floats) -> None:
         """Take rows as the reference, and learn the calibration from those with a label."""
         self._reference, self._posterior = rows, None
-        n = int(rows[:, ROWS].sum())
+        n, (p, size) = int(rows[:, ROWS].sum()), sizes_of(rows)
         if not self._sides(rows)[0][:, ROWS].any():
             raise ValueError(
                 f"threshold must select some of the {n:,} reference rows, got "
                 f"{self.threshold:g}, which is above all their probabilities; pass the deployed "
                 "threshold, on the scale of the probabilities"
             )
-        p, size = sizes_of(rows)
-        rate = float(p @ size) / n
+        positives = p * size
         if rows[:, LABELLED].any():
             p, size = sizes_of(rows, LABELLED)
-            hits = rows[rows[:, LABELLED] > 0, POSITIVE]
-            positive, weight = np.repeat([True, False], p.size), np.append(hits, size - hits)
-            self._posterior = CalibrationPosterior.fit(np.tile(p, 2), positive, weight=weight)
-            rate = float(hits.sum() / size.sum())
-        self.rate = min(max(rate, EDGE), 1.0 - EDGE)  # a rate of 0 or 1 cannot be moved
+            positives = rows[rows[:, LABELLED] > 0, POSITIVE]
+            label, weight = np.repeat([True, False], p.size), np.append(positives, size - positives)
+            self._posterior = CalibrationPosterior.fit(np.tile(p, 2), label, weight=weight)
+        # a rate of 0 or 1 cannot be moved
+        self.rate = min(max(float(positives.sum() / size.sum()), EDGE), 1.0 - EDGE)
 
     def _sides(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return the bins of the selected rows, and those of the others."""
-        first = int(bins_of(self.threshold)) + 1
+        first = int(histogram.bins_of(self.threshold)) + 1
         return rows[first:], rows[:first]
 
     @classmethod
@@ -237,10 +223,9 @@ class Monitor:
         Monitor
             Its `update` takes the rows X of each period.
         """
-        reference, labels = reference_of(classifier, X_reference, y_reference)
-        threshold: Any = getattr(classifier, "threshold_", None)
-        if not hasattr(classifier, "predict_proba"):
-            threshold = 0.5
+        reference, labels = scores_of(classifier, X_reference, y_reference)
+        has_probabilities = hasattr(classifier, "predict_proba")
+        threshold: Any = getattr(classifier, "threshold_", None) if has_probabilities else 0.5
         if np.ndim(threshold) or threshold is None:
             raise ValueError(
                 "classifier must have one threshold_ on its probabilities, got "
@@ -262,8 +247,7 @@ class Monitor:
             Probabilities of its rows, or batches of them. A monitor of a classifier also takes the
             rows X, of shape (n, features).
         period : object, optional
-            Its name; by default a new number. The same name as the last one adds rows
-            to it.
+            Its name; by default a new number. The same name as the last one adds rows to it.
 
         Returns
         -------
@@ -273,15 +257,9 @@ class Monitor:
         rows = np.zeros((BINS, 5))
         for batch in p if isinstance(p, Iterator) else [p]:
             if self._classifier is not None and np.ndim(batch) == 2:
-                batch = classifier_scores(self._classifier, batch)
-            probability = as_probabilities("p", batch, ndim=1).astype(np.float64)
-            rows += histograms(probability, self.threshold)[0]
-        return self._take(self._name(period), rows)
-
-    def _name(self, period: Any) -> str:
-        """Return the name of a period, by default a number that none has."""
-        free = (str(i) for i in count(len(self._rows) + 1) if str(i) not in self._rows)
-        return next(free) if period is None else str(period)
+                batch = scores_of(self._classifier, batch, labelled=False)[0]
+            rows += self._counted("p", batch)
+        return self._take(period, rows)
 
     def update_frame(
         self,
@@ -338,11 +316,9 @@ class Monitor:
                 f"{table.segments:,} in {time!r}; pass every='1d' or another length of a period"
             )
         found = self._read(table, label)
-        if time is None:
-            return [self._take(self._name(period), found[0])]
-        keys = [key[0] for key in table.python_keys()]
-        names = [str(key) for key in keys]
-        if all(name.endswith(MIDNIGHT) for name in names):
+        keys = [key[0] if key else period for key in table.python_keys()]
+        names = keys if time is None else [str(key) for key in keys]
+        if time is not None and all(name.endswith(MIDNIGHT) for name in names):
             names = [name.removesuffix(MIDNIGHT) for name in names]
         order = sorted(range(len(keys)), key=keys.__getitem__)
         return [self._take(names[i], found[i]) for i in order]
@@ -380,43 +356,42 @@ class Monitor:
 
     def _read(self, table: Table, label: str | None) -> Floats:
         """Read a frame once; return the histogram of each segment."""
-        columns = {P: table.p(table.columns[0])}
-        if table.number is not None:
-            columns[SEGMENT] = nw.col(table.number)
+        columns = [table.p(table.columns[0]), *table.segment]
         if label is not None:
             kind = table.frame.collect_schema().get(label)
             if kind is None or not (kind.is_numeric() or kind == nw.Boolean):
                 raise ValueError(f"label must be a column of numbers or booleans, got {label!r}")
-            columns[LABEL] = number(label)
-        frame = table.frame.select(*(each.alias(name) for name, each in columns.items()))
+            columns.append(number(label))
+        frame = table.frame.select(*(each.alias(f"argmaxf_{i}") for i, each in enumerate(columns)))
 
         def read() -> Floats:
             found = np.zeros((table.segments, BINS, 5))
-            for arrays in column_batches(frame, list(columns)):
-                batch: dict[str, Any] = dict(zip(columns, arrays, strict=True))
-                p, labels, which = batch[P], batch.get(LABEL), batch.get(SEGMENT, np.zeros(1))
+            for p, *more in column_batches(frame, frame.collect_schema().names()):
+                labels = None if label is None else more.pop()
+                period = more[0] if more else np.zeros(1)
                 if not (p.min(initial=1.0) >= 0.0 and p.max(initial=0.0) <= 1.0):
-                    raise NotAProbability
-                if which.min(initial=0) < 0:
+                    raise Unusable
+                if period.min(initial=0) < 0:
                     raise ValueError("the column of times must have a value in every row")
-                if (
-                    labels is not None
-                    and (bad := labels[(labels != 0) & (labels != 1) & ~np.isnan(labels)]).size
-                ):
+                known = np.zeros(0) if labels is None else labels[~np.isnan(labels)]
+                if (bad := known[(known != 0) & (known != 1)]).size:
                     raise ValueError(
                         f"column {label!r} must hold 0, 1, or nothing where a label is not known, "
                         f"got {bad[0]:g}"
                     )
-                period = which.astype(np.int64)
-                found += histograms(p, self.threshold, labels, period, table.segments)
+                found += histograms(p, self.threshold, labels, period.astype(int), table.segments)
             if not found[:, :, ROWS].any(axis=1).all():
-                raise NotAProbability
+                raise Unusable
             return found
 
         return table.rows(0).refusing(read)
 
-    def _take(self, name: str, rows: Floats) -> Period:
+    def _take(self, period: Any, rows: Floats) -> Period:
         """Add rows to a period and test them; return its results."""
+        number = len(self._rows) + 1  # a number that no period has
+        while period is None and str(number) in self._rows:
+            number += 1
+        name = str(number if period is None else period)
         if not rows.any():
             raise ValueError(f"period {name!r} must have rows, got none")
         self._check_labels(name, self._rows.get(name, 0.0) + rows)
@@ -435,16 +410,16 @@ class Monitor:
 
     def _look(self, name: str, rows: Floats) -> None:
         """Add rows to a period; raise the alarms of one look at them and one at their labels."""
-        new = rows[:, ROWS].any()
-        if new and name in self._rows and name != next(reversed(self._rows)):
+        last, has_rows = next(reversed(self._rows), name), rows[:, ROWS].any()
+        if has_rows and name in self._rows and name != last:
             raise ValueError(
-                f"period {name!r} has ended: rows can be added to the last period, "
-                f"{next(reversed(self._rows))!r}, or to a new one"
+                f"period {name!r} has ended: rows can be added to the last period, {last!r}, or to "
+                "a new one"
             )
         self._rows[name] = self._rows.get(name, 0.0) + rows
-        periods = list(self._rows.values())[: list(self._rows).index(name) + 1]
-        windows = [np.sum(periods[-size:], axis=0) for size in WINDOWS if size <= len(periods)]
-        if new:
+        until = list(self._rows.values())[: list(self._rows).index(name) + 1]
+        windows = [np.sum(until[-size:], axis=0) for size in WINDOWS if size <= len(until)]
+        if has_rows:
             self._raise(name, [test for each in windows for test in self._changes(each)])
         if rows[:, LABELLED].any():
             sides = [side for each in windows for side in self._sides(each)]
@@ -459,11 +434,12 @@ class Monitor:
         above = both[:, ::-1].cumsum(axis=1)  # by falling probability
         n, pooled = above[:, -1:], above.sum(axis=0)
         cuts = np.unique(np.searchsorted(pooled, np.multiply(SHARES, n.sum())))
-        tails = _fisher(above[:, cuts[pooled[cuts] < n.sum()]], n)
-        selected = [self._sides(each)[0][:, ROWS].sum() for each in (rows, self._reference)]
+        cuts = cuts[pooled[cuts] < n.sum()]
+        selected = BINS - 1 - (int(histogram.bins_of(self.threshold)) + 1)  # the last such bin
+        share, *tails = _fisher(above[:, [selected, *cuts]], n).tolist()
         return [
-            ("share of selected rows", float(_fisher(np.array(selected), n[:, 0]))),
-            ("distribution of probabilities", min([1.0, *(tails.size * tails)])),
+            ("share of selected rows", share),
+            ("distribution of probabilities", min([1.0, *(len(tails) * p for p in tails)])),
         ]
 
     def _tail(self, rows: Floats) -> float:
@@ -472,10 +448,11 @@ class Monitor:
         if not sizes[0].size:
             return 1.0
         if self._posterior is not None:
-            return min(1.0, 2.0 * min(self._posterior.tails(sizes, found)))
-        values, mass = count_distribution(sizes)
-        sides = values <= found, values >= found
-        return min(1.0, 2.0 * min(float(mass[side].sum()) for side in sides))
+            tails = self._posterior.tails(sizes, found)
+        else:
+            values, mass = count_distribution(sizes)
+            tails = mass[values <= found].sum(), mass[values >= found].sum()
+        return min(1.0, 2.0 * float(min(tails)))
 
     def _raise(self, name: str, tests: list[tuple[str, float]]) -> None:
         """Count a look, and raise an alarm for each of its tests that fails at its level."""
@@ -503,13 +480,11 @@ class Monitor:
             contradict the probabilities. The labels must be of rows drawn at random; for planned
             ones use `estimate_f`.
         """
-        name = str(period)
-        if name not in self._rows:
+        if str(period) not in self._rows:
             raise ValueError(f"period must be one of those seen, got {period!r}")
-        probability, positive = as_labelled("p", "labels", p, labels)
-        rows = histograms(probability, self.threshold, positive)[0]
+        rows = self._counted("p", p, labels)
         rows[:, :LABELLED] = 0.0  # the rows themselves are there already
-        return self._take(name, rows)
+        return self._take(period, rows)
 
     @property
     def periods(self) -> list[Period]:
@@ -519,10 +494,10 @@ class Monitor:
     @property
     def reference(self) -> Period:
         """The results for the reference rows."""
-        return self._described("reference", self._reference, ())
+        return self._described("reference", self._reference, [])
 
     def __getitem__(self, name: str) -> Period:
-        return self._described(name, self._rows[str(name)], self._alarms[str(name)])
+        return self._described(str(name), self._rows[str(name)], self._alarms[str(name)])
 
     def __add__(self, other: Monitor) -> Monitor:
         """Merge two monitors of one deployed threshold, from different places or times.
@@ -544,16 +519,17 @@ class Monitor:
             merged._look(name, np.sum(parts, axis=0))
         return merged
 
-    def _described(self, name: str, rows: Floats, alarms: Sequence[str]) -> Period:
+    def _described(self, name: str, rows: Floats, alarms: list[str]) -> Period:
         """Put together what is known of some rows."""
         posterior, measure, level = self._posterior, self.measure, self.confidence_level
         p, size = sizes_of(rows)
         values = p if posterior is None else posterior.transform(p)
         rate = most_likely_rate(values, size, self.rate, level)
         sides = self._sides(rows)
-        inside, outside = map(sizes_of, sides)
         predicted, after = (
-            predicted_from_sizes(inside, outside, posterior, measure, level, factor=factor)
+            predicted_from_sizes(
+                [sizes_of(side) for side in sides], posterior, measure, level, factor=factor
+            )
             for factor in (1.0, float(odds_factor(self.rate, rate.value)))
         )
         found = None
@@ -561,18 +537,16 @@ class Monitor:
             (t, k), (r, m) = (side[:, [POSITIVE, LABELLED]].sum(axis=0) for side in sides)
             counts = np.array([t, k, t + r, k + m])
             found = interval_of_counts(counts, measure, 0.0, (1.0 - level) / 2.0)
-        best, loss = self._best(p, values, size)
         return Period(
-            name=name,
-            n=predicted.n,
-            selected=predicted.selected,
-            predicted=predicted,
-            rate=rate,
-            predicted_after_shift=after,
-            best_threshold=best,
-            loss=loss,
-            alarms=tuple(alarms),
-            found=found,
+            name,
+            predicted.n,
+            predicted.selected,
+            predicted,
+            rate,
+            after,
+            *self._best(p, values, size),
+            tuple(alarms),
+            found,
         )
 
     def _best(self, p: Floats, values: Floats, size: Any) -> tuple[float, float]:
@@ -600,7 +574,7 @@ class Monitor:
             The file; it is written completely or not at all.
         """
         periods = [
-            {"name": name, "alarms": self._alarms[name], "rows": as_data(rows)}
+            {"name": name, "alarms": self._alarms[name], "rows": histogram.as_data(rows)}
             for name, rows in self._rows.items()
         ]
         data = {**self._settings(), "looks": self._looks, "periods": periods}
@@ -613,7 +587,7 @@ class Monitor:
             "measure": measure_as_data(self.measure),
             "confidence_level": self.confidence_level,
             "false_alarm_rate": self.false_alarm_rate,
-            "reference": as_data(self._reference),
+            "reference": histogram.as_data(self._reference),
         }
 
     @classmethod
@@ -641,11 +615,11 @@ class Monitor:
         options = {key: data[key] for key in ("confidence_level", "false_alarm_rate")}
         found = cls(data["threshold"], [1.0], measure=measure_of_data(data["measure"]), **options)
         found._looks = check_whole("looks", data["looks"])
-        found._refer_to(of_data(data["reference"]))
+        found._refer_to(histogram.of_data(data["reference"]))
         for period in data["periods"]:
             if (name := str(period["name"])) in found._rows:
                 raise ValueError(f"two periods are called {name!r}")
-            found._rows[name] = of_data(period["rows"])
+            found._rows[name] = histogram.of_data(period["rows"])
             found._check_labels(name, found._rows[name])
             found._alarms[name] = [str(each) for each in period["alarms"]]
         return found

@@ -42,8 +42,6 @@ from argmaxf.prior import move_odds
 EXACT_ITEMS = 4096  # more probabilities are put into bins first
 MOST_COUNTS = 400  # of true positives and of missed ones; more are taken together in neighbours
 
-Counts = tuple[Floats, Floats, Floats]  # true and missed positives, and how probable each pair is
-
 
 @dataclass(frozen=True, repr=False)
 class PredictedF(Shown):
@@ -54,14 +52,10 @@ class PredictedF(Shown):
     f : Interval
         The measure: its expected value, and the ends of the interval. The expected value of a
         skewed distribution may lie outside.
-    precision, recall : Interval
-        The same of precision and recall.
-    positives : Interval
-        The number of positive rows.
-    selected : int
-        How many rows are selected.
-    n : int
-        How many rows there are.
+    precision, recall, positives : Interval
+        The same of precision, of recall, and of the number of positive rows.
+    selected, n : int
+        How many rows are selected, and how many there are.
 
     Examples
     --------
@@ -96,33 +90,20 @@ class PredictedF(Shown):
             `decision_function` is calibrated by the reference.
         X : array-like
             The rows, without labels.
-        X_reference : array-like, optional
+        X_reference, y_reference : array-like, optional
             Labelled rows the classifier was not trained on. They recalibrate its probabilities, and
             the intervals then also cover the calibration error.
-        y_reference : array-like, optional
-            Their labels.
         **options : object
             `measure`, `beta`, `zero_division` and `confidence_level`, as in `predict_f`.
 
         Returns
         -------
         PredictedF
-
-        Examples
-        --------
-        >>> from sklearn.datasets import make_classification
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> X, y = make_classification(4000, weights=[0.9], random_state=0)
-        >>> model = LogisticRegression().fit(X[:1000], y[:1000])
-        >>> labelled = X[1000:2000], y[1000:2000]
-        >>> predicted = PredictedF.of_classifier(model, X[2000:], *labelled)
-        >>> print(f"recall {predicted.recall.value:.2f}")
-        recall 0.57
         """
-        p = classifier_scores(classifier, X)
         calibration: Any = None
         if y_reference is not None or not hasattr(classifier, "predict_proba"):
-            calibration = reference_of(classifier, X_reference, y_reference)
+            calibration = scores_of(classifier, X_reference, y_reference)
+        p = scores_of(classifier, X, labelled=False)[0]
         selected = which_are(np.asarray(classifier.predict(X)), classifier.classes_[1])
         return predict_f(p, selected, calibration=calibration, **options)
 
@@ -180,26 +161,33 @@ def predict_f(
     0.773 [0.400, 1.000]
     """
     probability = as_probabilities("p", p, ndim=1).astype(np.float64)
-    chosen = _chosen(probability, selected, threshold)
+    if (selected is None) == (threshold is None):
+        raise ValueError("pass either selected or threshold, got both or neither")
+    if selected is not None:
+        chosen = one_each("selected", selected, probability.size)
+    else:
+        cut: Any = threshold
+        if cut != np.inf:  # the threshold of a decision that selects nothing
+            cut = check_unit_interval("threshold", cut)
+        chosen = np.asarray(probability >= cut)
     posterior = None
     if calibration is not None:
         if not hasattr(calibration, "__len__") or len(calibration) != 2:
             raise ValueError("calibration must be a tuple of probabilities and labels")
-        known, positive = as_labelled("calibration[0]", "calibration[1]", *calibration)
-        posterior = CalibrationPosterior.fit(known, positive)
+        known = as_labelled("calibration[0]", "calibration[1]", *calibration)
+        posterior = CalibrationPosterior.fit(*known)
     exact = probability.size <= EXACT_ITEMS and posterior is None
-    inside, outside = (
+    sides = [
         np.unique(each, return_counts=True) if exact else binned(each)
         for each in (probability[chosen], probability[~chosen])
-    )
+    ]
     level = check_strictly_between("confidence_level", confidence_level, "no interval is certain")
     zero = check_zero_division(zero_division)
-    return predicted_from_sizes(inside, outside, posterior, as_measure(measure, beta), level, zero)
+    return predicted_from_sizes(sides, posterior, as_measure(measure, beta), level, zero)
 
 
 def predicted_from_sizes(
-    inside: Sizes,
-    outside: Sizes,
+    sides: list[Sizes],
     posterior: CalibrationPosterior | None,
     measure: Measure,
     level: float,
@@ -212,25 +200,29 @@ def predicted_from_sizes(
     """
     if posterior is not None:
         rng, moved = np.random.default_rng(0), posterior.moved(factor)
-        theta = moved.draw(DRAWS, rng)
-        t, r = (moved.positives(theta, side, rng) for side in (inside, outside))
-        counts = t, r, np.full(DRAWS, 1.0 / DRAWS)
+        theta = moved.draw(rng)
+        t, r = (moved.positives(theta, side, rng) for side in sides)
+        weight = np.full(DRAWS, 1.0 / DRAWS)
     else:
-        sides = [(move_odds(p, factor), size) for p, size in (inside, outside)]
-        (hits, some), (missed, others) = (_few(*count_distribution(side)) for side in sides)
-        t, r = np.meshgrid(hits, missed, indexing="ij")
-        counts = t.ravel(), r.ravel(), np.outer(some, others).ravel()
-    k = int(inside[1].sum())
-    return predicted_from_counts(
-        counts, k, k + int(outside[1].sum()), measure, level, zero_division
-    )
+        moved_sides = [(move_odds(p, factor), size) for p, size in sides]
+        (hits, some), (missed, others) = (_few(*count_distribution(side)) for side in moved_sides)
+        t, r = (each.ravel() for each in np.meshgrid(hits, missed, indexing="ij"))
+        weight = np.outer(some, others).ravel()
+    k, others_n = (int(side[1].sum()) for side in sides)
+    return predicted_from_counts(t, r, weight, k, k + others_n, measure, level, zero_division)
 
 
 def predicted_from_counts(
-    counts: Counts, k: int, n: int, measure: Measure, level: float, zero_division: float
+    t: Floats,
+    r: Floats,
+    weight: Floats,
+    k: int,
+    n: int,
+    measure: Measure,
+    level: float,
+    zero_division: float,
 ) -> PredictedF:
-    """Predict from the distribution of true positives and missed ones, k of n rows selected."""
-    t, r, weight = counts
+    """Predict from true positives and missed ones, how probable each pair is; k of n selected."""
     f = measure.value(t, k, t + r, n, zero_division=zero_division)
     precision = np.full(t.size, zero_division) if k == 0 else t / k
     recall = np.where(t + r > 0, t / np.maximum(t + r, 1.0), zero_division)
@@ -256,22 +248,10 @@ def _few(values: Floats, mass: Floats) -> tuple[Floats, Floats]:
 def _interval(value: Floats, weight: Floats, level: float) -> Interval:
     """Return the mean and the quantiles of a distribution."""
     order = np.argsort(value)
-    below = np.cumsum(weight[order])
-    tail = (1.0 - level) / 2.0
+    below, tail = np.cumsum(weight[order]), (1.0 - level) / 2.0
     ends = np.searchsorted(below, [tail, 1.0 - tail - 1e-12])
     low, high = value[order[np.minimum(ends, order.size - 1)]]
     return Interval(float(low), float(value @ weight), float(high))
-
-
-def _chosen(p: Floats, selected: ArrayLike | None, threshold: float | None) -> Bools:
-    """Return which rows are selected."""
-    if (selected is None) == (threshold is None):
-        raise ValueError("pass either selected or threshold, got both or neither")
-    if threshold is None:
-        return one_each("selected", selected, p.size)
-    if threshold != np.inf:  # the threshold of a decision that selects nothing
-        check_unit_interval("threshold", threshold)
-    return np.asarray(p >= threshold)
 
 
 def one_each(name: str, labels: Any, n: int) -> Bools:
@@ -288,27 +268,26 @@ def as_labelled(name: str, of_labels: str, p: Any, labels: Any) -> tuple[Floats,
     return probability, one_each(of_labels, labels, probability.size)
 
 
-def classifier_scores(classifier: Any, X: Any) -> Floats:
-    """Return the probabilities of a binary classifier, or the sigmoid of its margins."""
-    classes: Any = getattr(classifier, "classes_", None)
-    if np.shape(classes) != (2,):
+def scores_of(
+    classifier: Any, X: Any, y: Any = None, *, labelled: bool = True
+) -> tuple[Floats, Bools | None]:
+    """Return the probabilities of a binary classifier, or the sigmoid of its margins.
+
+    And which rows are positive, where there are labels; margins need them to be `labelled`.
+    """
+    kind, classes = type(classifier).__name__, np.asarray(getattr(classifier, "classes_", None))
+    if classes.shape != (2,):
         raise ValueError(
-            f"classifier must be fitted to two classes, got {type(classifier).__name__} with "
-            f"classes_ {classes}"
+            f"classifier must be fitted to two classes, got {kind} with classes_ {classes}"
         )
     if hasattr(classifier, "predict_proba"):
-        return np.asarray(classifier.predict_proba(X)[:, 1], np.float64)
-    return np.asarray(expit(classifier.decision_function(X)), np.float64)
-
-
-def reference_of(classifier: Any, X: Any, y: Any) -> tuple[Floats, Bools | None]:
-    """Return the scores of reference rows, and which of them are positive if there are labels."""
-    if y is None and not hasattr(classifier, "predict_proba"):
+        scores = np.asarray(classifier.predict_proba(X)[:, 1], np.float64)
+    elif y is None and labelled:
         raise ValueError(
-            "y_reference is needed, labels of the reference rows: "
-            f"{type(classifier).__name__} has no predict_proba"
+            f"y_reference is needed, labels of the reference rows: {kind} has no predict_proba"
         )
-    scores, classes = classifier_scores(classifier, X), np.asarray(classifier.classes_)
+    else:
+        scores = np.asarray(expit(classifier.decision_function(X)), np.float64)
     if y is None:
         return scores, None
     labels = as_classes("y_reference", y)

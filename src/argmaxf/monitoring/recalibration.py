@@ -15,9 +15,9 @@ selected rows and another one for the others, and a step γ between both. All ar
 Rows that another model selected may be positive more often than others of the same p, and scores
 may be saturated or carry no information.
 
-How far the parameters may go is not known before, so several scales of their priors are tried
-(`SCALES`). The posterior is the mixture of those under each choice, weighted by its evidence, that
-is, by how probable it makes the labels.
+How far the parameters may go is not known before, so several scales of their priors are tried. The
+posterior is the mixture of those under each choice, weighted by its evidence, that is, by how
+probable it makes the labels.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, softmax
 from scipy.stats import binom
 from scipy.stats import t as student
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf.monitoring.histogram import CLOSEST_TO_CERTAIN, Sizes, binned, log_odds
+from argmaxf.monitoring.histogram import Sizes, binned, log_odds, moved_inside
 
 C_SCALE = 2.0  # prior standard deviation of c
-# Prior standard deviations that are tried, and the probability of each before any label
-SCALES = {
-    "slopes": ((1.0, 0.9), (3.0, 0.1)),  # of log a and log b
-    "step": ((0.02, 0.5), (0.5, 0.2), (1.0, 0.2), (2.0, 0.1)),  # of γ
-    "bends": ((0.02, 0.6), (0.5, 0.2), (1.0, 0.1), (3.0, 0.1)),  # at the knots
-}
+# Prior standard deviations that are tried, and the probability of each before any label: of log a
+# and log b, of γ, and at the knots
+SCALES = (
+    ((1.0, 0.9), (3.0, 0.1)),
+    ((0.02, 0.5), (0.5, 0.2), (1.0, 0.2), (2.0, 0.1)),
+    ((0.02, 0.6), (0.5, 0.2), (1.0, 0.1), (3.0, 0.1)),
+)
+DEVIATIONS = (1.0, 0.5, 0.5)  # scales above these let the labels contradict p
+CONTRADICTED = 2.0  # how much more probable than before the labels must make such scales
 KNOTS = 4  # of each side
 LEAST_WEIGHT = 1e-3  # of a component of the mixture
 TAIL_DEGREES = 30.0  # degrees of freedom of the t distribution
-DEVIATIONS = (1.0, 0.5, 0.5)  # scales above these let the labels contradict p: slopes, step, bends
-CONTRADICTED = 2.0  # how much more probable than before the labels must make such scales
-PER_UNIT = 16  # bins of log-odds where draws are summed up
+COARSE = 16  # bins for each unit of log-odds, where draws are summed up
 STEPS, TOLERANCE = 100, 1e-9
 DRAWS = 4_000  # from the posterior
 
@@ -61,17 +62,17 @@ class CalibrationPosterior(NamedTuple):
         The most probable parameters: c, log a, log b, γ, and the bends at the knots.
     covariances : ndarray of shape (m, d, d)
         The inverse of the Fisher information there, prior included.
-    knots : tuple of two ndarray
+    knots : list of two ndarray
         Log-odds at which the curve bends, for other rows and for selected ones.
-    scales : ndarray of shape (m, 3)
-        The scales of the prior of each component: of slopes, steps and bends.
+    contradicts : bool
+        Whether the labels make a large deviation from the curve more probable than before.
     """
 
     weights: Floats
     modes: Floats
     covariances: Floats
-    knots: tuple[Floats, Floats]
-    scales: Floats
+    knots: list[Floats]
+    contradicts: bool
 
     @classmethod
     def fit(
@@ -79,56 +80,45 @@ class CalibrationPosterior(NamedTuple):
     ) -> CalibrationPosterior:
         """Learn from labelled rows, `weight` of each kind; no rows give the prior back."""
         side, y = np.broadcast_to(selected, p.shape), positive.astype(np.float64)
-        place = log_odds(p)
-        knots = _knots(place[~side], weight), _knots(place[side], weight)
-        features = _features(p, side, knots)
-        steps = SCALES["step"] if side.any() else SCALES["step"][:1]
-        found, evidence, scales = [], [], []
-        start = np.zeros(len(features))
-        for (slopes, a), (step, b), (bends, c) in product(SCALES["slopes"], steps, SCALES["bends"]):
+        places = [log_odds(p[side == each]) for each in (False, True)]
+        shares = np.linspace(0.0, 1.0, KNOTS)
+        knots = [np.unique(np.quantile(at, shares)) if at.size else at for at in places]
+        features, (slopes, steps, bends) = _features(p, side, knots), SCALES
+        tried = np.array([*product(slopes, steps if side.any() else steps[:1], bends)])
+        scales, prior = tried[:, :, 0], tried[:, :, 1].prod(axis=1)
+        found, start = [], np.zeros(len(features))
+        for slope, step, bend in scales:
             own = step, 0.5 * step, 0.5 * step  # of the curve of selected rows
-            scale = np.r_[C_SCALE, slopes, slopes, own, np.full(len(features) - 6, bends)]
-            each = _fit(features, y, weight, scale, start)
-            start = each[1]
-            evidence.append(each[0] + np.log(a * b * c))
-            found.append(each[1:])
-            scales.append((slopes, step, bends))
-        weights = softmax(evidence)
-        kept = weights >= LEAST_WEIGHT
-        modes, covariances = (np.array(each)[kept] for each in zip(*found, strict=True))
+            scale = np.r_[C_SCALE, slope, slope, own, np.full(len(features) - 6, bend)]
+            found.append(_fit(features, y, weight, scale, start))
+            start = found[-1][1]
+        evidence, modes, covariances = (np.array(each) for each in zip(*found, strict=True))
+        weights, large = softmax(evidence + np.log(prior)), scales > DEVIATIONS
+        kept, before = weights >= LEAST_WEIGHT, prior @ large / prior.sum()
         weights = weights[kept] / weights[kept].sum()
-        return cls(weights, modes, covariances, knots, np.array(scales)[kept])
-
-    @property
-    def contradicts(self) -> bool:
-        """Whether the labels make a large deviation from the curve more probable than before."""
-        for scales, values, usual in zip(self.scales.T, SCALES.values(), DEVIATIONS, strict=True):
-            before = sum(share for scale, share in values if scale > usual)
-            if self.weights @ (scales > usual) > CONTRADICTED * before / (1.0 + before):
-                return True
-        return False
+        more = weights @ large[kept] > CONTRADICTED * before / (1.0 + before)
+        return cls(weights, modes[kept], covariances[kept], knots, bool(more.any()))
 
     def moved(self, factor: float) -> CalibrationPosterior:
         """Return it for rows whose odds of being positive are `factor` times as high."""
-        return self._replace(
-            modes=self.modes + np.log(factor) * (np.arange(self.modes.shape[1]) == 0)
-        )
+        modes = self.modes.copy()
+        modes[:, 0] += np.log(factor)
+        return self._replace(modes=modes)
 
     def transform(self, p: Floats, selected: Any = False) -> Floats:
         """Return the calibrated probabilities: the mean over the modes of all components."""
-        each = self._calibrated(self.modes, p, selected)
-        mean: Floats = self.weights @ each
+        mean: Floats = self.weights @ self._calibrated(self.modes, p, selected)
         return mean
 
-    def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """Return `size` draws of the parameters, one a row."""
-        sizes = np.diff(np.rint(np.r_[0.0, np.cumsum(self.weights)] * size).astype(np.int64))
-        zeros = np.zeros(self.modes.shape[1])
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """Return draws of the parameters, one a row."""
+        ends = np.rint(np.cumsum(self.weights) * DRAWS).astype(np.int64)
+        sizes, zeros = np.diff(ends, prepend=0), np.zeros(self.modes.shape[1])
         parts = [
             mode
-            + rng.multivariate_normal(zeros, covariance, count, method="cholesky")
-            * np.sqrt(TAIL_DEGREES / rng.chisquare(TAIL_DEGREES, count))[:, None]
-            for mode, covariance, count in zip(self.modes, self.covariances, sizes, strict=True)
+            + rng.multivariate_normal(zeros, covariance, size, method="cholesky")
+            * np.sqrt(TAIL_DEGREES / rng.chisquare(TAIL_DEGREES, size))[:, None]
+            for mode, covariance, size in zip(self.modes, self.covariances, sizes, strict=True)
         ]
         drawn: Floats = np.concatenate(parts)
         return drawn
@@ -147,12 +137,10 @@ class CalibrationPosterior(NamedTuple):
 
         The rate of positives has Student's t distribution on the scale of log-odds.
         """
-        theta = np.vstack([self.weights @ self.modes, self.draw(DRAWS, np.random.default_rng(0))])
+        theta = np.vstack([self.weights @ self.modes, self.draw(np.random.default_rng(0))])
         mean, trials = self._binomial(theta, sizes, False)
-        size = np.sum(sizes[1])
-        rate = log_odds(mean / size)
-        place = np.linspace(-15.0, 15.0, 601)
-        weight = student.pdf(place, TAIL_DEGREES)
+        size, place = np.sum(sizes[1]), np.linspace(-15.0, 15.0, 601)
+        rate, weight = log_odds(mean / size), student.pdf(place, TAIL_DEGREES)
         moved = expit(rate[0] + np.std(rate[1:]) * place) * size
         q = np.clip(moved / trials[0], 0.0, 1.0)
         both = binom.cdf(found, trials[0], q), binom.sf(found - 1, trials[0], q)
@@ -161,8 +149,8 @@ class CalibrationPosterior(NamedTuple):
 
     def _calibrated(self, theta: Floats, p: Floats, selected: Any) -> Floats:
         """Return P(y = 1 | p) for parameters along the last axis."""
-        side = np.broadcast_to(selected, p.shape)
-        found: Floats = expit(_factors(theta) @ _features(p, side, self.knots))
+        features = _features(p, np.broadcast_to(selected, p.shape), self.knots)
+        found: Floats = expit(_factors(theta) @ features)
         return found
 
     def _binomial(self, theta: Floats, sizes: Sizes, selected: Any) -> tuple[Floats, Floats]:
@@ -170,7 +158,7 @@ class CalibrationPosterior(NamedTuple):
 
         It has the same mean and variance. Rows of a wider bin share their probability.
         """
-        p, size = binned(*sizes, PER_UNIT)
+        p, size = binned(*sizes, COARSE)
         probability = self._calibrated(theta, p, selected)
         mean, square = probability @ size, probability**2 @ size
         # mean = N q and mean - variance = Σ p² = N q² say N and q of the binomial
@@ -206,17 +194,9 @@ def _fit(
     return float(evidence), theta, np.asarray(np.linalg.inv(information), np.float64)
 
 
-def _knots(place: Floats, weight: Any) -> Floats:
-    """Return where the curve may bend: at quantiles of the labelled rows."""
-    if not place.size:
-        return place
-    return np.unique(np.quantile(place, np.linspace(0.0, 1.0, KNOTS)))
-
-
-def _features(p: Floats, side: Bools, knots: tuple[Floats, Floats]) -> Floats:
+def _features(p: Floats, side: Bools, knots: list[Floats]) -> Floats:
     """Return 1, log p and -log(1 - p), the same of selected rows, and the hats of knots."""
-    inside = np.clip(p, CLOSEST_TO_CERTAIN, 1.0 - CLOSEST_TO_CERTAIN)
-    place = logit(inside)
+    inside, place = moved_inside(p), log_odds(p)
     curve = np.stack([np.ones(p.size), np.log(inside), -np.log1p(-inside)])
     hats = [
         np.where(side == each, np.interp(place, at, row), 0.0)
