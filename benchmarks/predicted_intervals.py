@@ -1,7 +1,8 @@
 """python -m benchmarks.predicted_intervals: how often predicted intervals hold the F of new rows.
 
-`ExpectedFClassifier` on the real sets of the study (`benchmarks/choosing/sets.py`; dependency group
-`study`), halves for training and test. Its `interval`, that of `freeze()`, and expected F ± 2 std.
+`ExpectedFClassifier` and `AutoFClassifier` on the real sets of the study
+(`benchmarks/choosing/sets.py`; dependency group `study`), halves for training and test: their
+`interval`, that of `freeze()`, and expected F ± 2 std of the first.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from argmaxf import ExpectedFClassifier, Interval
+from argmaxf import AutoFClassifier, ExpectedFClassifier, Interval
 from benchmarks.choosing.sets import RealSet, real_sets
 
 MODELS = {
@@ -35,17 +36,17 @@ def outcomes(of: RealSet, model: object, seed: int) -> dict[str, tuple[bool, flo
     """Return for each prediction whether it held, and what was found minus what was predicted."""
     halves = StratifiedShuffleSplit(1, test_size=0.5, random_state=seed)
     train, test = next(halves.split(of.X, of.y))
-    fitted = ExpectedFClassifier(model).fit(of.X[train], of.y[train])
-    decision, frozen = fitted.decide(of.X[test]), fitted.freeze()
-    f = f1_score(of.y[test], decision.selected)
-    mean, reach = decision.expected, 2 * decision.std
-    wide = Interval(mean - reach, mean, mean + reach)
-    at_threshold = f1_score(of.y[test], frozen.predict(of.X[test]))
-    pairs = {
-        "interval of decide": (decision.interval, f),
-        "interval of freeze": (frozen.interval_, at_threshold),
-        "expected F ± 2 std": (wide, f),
-    }
+    pairs = {}
+    for name, kind in (("ExpectedF", ExpectedFClassifier), ("AutoF", AutoFClassifier)):
+        fitted = kind(model).fit(of.X[train], of.y[train])
+        decision, frozen = fitted.decide(of.X[test]), fitted.freeze()
+        f = f1_score(of.y[test], decision.selected)
+        at_threshold = f1_score(of.y[test], frozen.predict(of.X[test]))
+        pairs[f"{name}, decide"] = decision.interval, f
+        pairs[f"{name}, freeze"] = frozen.interval_, at_threshold
+        if kind is ExpectedFClassifier:
+            mean, reach = decision.expected, 2 * decision.std
+            pairs[f"{name}, expected ± 2 std"] = Interval(mean - reach, mean, mean + reach), f
     return {
         name: (each.low - 1e-12 <= value <= each.high + 1e-12, value - each.value)
         for name, (each, value) in pairs.items()
@@ -57,18 +58,19 @@ def main() -> None:
         prog="python -m benchmarks.predicted_intervals", description=__doc__
     )
     parser.add_argument("--splits", type=int, default=1)
-    splits = parser.parse_args().splits
+    parser.add_argument("--models", nargs="*", default=[*MODELS])
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
     found = defaultdict(list)
     for of in real_sets():
-        for name, model in MODELS.items():
-            for seed in range(splits):
-                for kind, outcome in outcomes(of, model, seed).items():
+        for name in options.models:
+            for seed in range(options.splits):
+                for kind, outcome in outcomes(of, MODELS[name], seed).items():
                     found[kind, name].append(outcome)
-    print(f"| holds, mean of found minus predicted | {' | '.join(MODELS)} |")
-    print("| --- |" + " ---: |" * len(MODELS))
+    print(f"| holds, mean of found minus predicted | {' | '.join(options.models)} |")
+    print("| --- |" + " ---: |" * len(options.models))
     for kind in dict.fromkeys(kind for kind, _ in found):
-        cells = [np.mean(found[kind, name], axis=0) for name in MODELS]
+        cells = [np.mean(found[kind, name], axis=0) for name in options.models]
         print(f"| {kind} | " + " | ".join(f"{c[0]:.1%}, {100 * c[1]:+.1f}" for c in cells) + " |")
 
 

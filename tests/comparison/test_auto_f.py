@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse
+from scipy.stats import binom
 from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
@@ -510,3 +511,31 @@ def test_probabilities_are_there_where_the_method_chosen_has_them(rare):
 @pytest.mark.filterwarnings("ignore:y has one class only")
 def test_one_row_brings_no_warning_of_other_packages():
     assert AutoFClassifier(LogisticRegression()).fit([[1.0]], [1]).predict([[2.0]]) == [1]
+
+
+@pytest.mark.parametrize("method", ["plain", "threshold", "expected", "soft", "blend"])
+def test_every_choice_has_an_interval_that_holds_the_f_of_new_rows(method):
+    held, widths = [], []
+    methods = ["expected", "soft", "blend"] if method == "blend" else [method]
+    for seed in range(12):
+        X, y = make_classification(
+            1600, weights=[0.9], flip_y=0.05, n_informative=4, random_state=seed
+        )
+        model = AutoFClassifier(GaussianNB(), methods=methods).fit(X[:600], y[:600])
+        decision, frozen = model.decide(X[600:]), model.freeze()
+        for interval, predicted in (
+            (decision.interval, decision.selected),
+            (frozen.interval_, frozen.predict(X[600:])),
+        ):
+            held.append(interval.low <= f1_score(y[600:], predicted) <= interval.high)
+            widths.append(interval.high - interval.low)
+    assert np.mean(held) >= binom(12, 0.95).ppf(1e-3) / 12
+    assert 0.05 < np.mean(widths) < 0.5
+
+
+@pytest.mark.parametrize("options", [{"deploy_rate": 0.3}, {"set_size": 50}])
+def test_a_choice_has_no_interval_for_f_under_other_conditions(options):
+    X, y = make_classification(600, weights=[0.9], random_state=0)
+    model = AutoFClassifier(LogisticRegression(), methods=["threshold"], **options).fit(X, y)
+    assert model.decide(X).interval is None
+    assert model.freeze().interval_ is None

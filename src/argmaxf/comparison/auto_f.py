@@ -18,7 +18,7 @@ from argmaxf.comparison.methods import METHODS, Settings
 from argmaxf.comparison.result import Comparison, rank
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.calibration import warn_about_weights
-from argmaxf.estimators.expected_f import ProbabilityFClassifier
+from argmaxf.estimators.expected_f import ProbabilityFClassifier, interval_around
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.meta import (
     FClassifier,
@@ -29,7 +29,9 @@ from argmaxf.estimators.meta import (
 )
 from argmaxf.estimators.scores import TrainingData, last_step
 from argmaxf.estimators.shift import DriftDetector, check_deploy_rate
-from argmaxf.measures import MeasureLike
+from argmaxf.measures import Interval, MeasureLike
+
+LEARNING_RATE = 0.2  # errors fall with this power of the number of rows, on the study's sets
 
 
 @dataclass(eq=False, repr=False)
@@ -129,6 +131,9 @@ class AutoFClassifier(MetaFClassifier):
         if cv.online and hasattr(self.classifier_, "freeze"):
             with advice_silenced():
                 self.classifier_ = self.classifier_.freeze()
+        train = float(np.mean([len(part) for part, _ in cv.splits])) / len(rows.columns)
+        same = self.deploy_rate is None and rows.weight is None and self.set_size in (None, 1)
+        self._held_out_f = _with_more_rows(report, 1.0 / train) if same else None
         self._drift: DriftDetector | None = cv.drift_detector
         self._model = cv.held_out.model
         self._show_models(self._model.models_)
@@ -142,7 +147,7 @@ class AutoFClassifier(MetaFClassifier):
         why = "There is nothing to compare: no label has both positives and negatives."
         nothing: Any = ((), "no rows", 0, (), plain.name, (), why, (), None, None)
         self.report_ = Comparison(self._measure(), self._labels.kind, *nothing)
-        self._drift, self._model = None, held_out.model
+        self._drift, self._model, self._held_out_f = None, held_out.model, None
         self._show_models(self._model.models_)
 
     def _predict(self, X: Any) -> Any:
@@ -166,27 +171,47 @@ class AutoFClassifier(MetaFClassifier):
         """Return the decision of the chosen method: the labels that `predict` gives.
 
         Expected F and its spread are NaN where that method has no calibrated probabilities, as a
-        tuned threshold.
+        tuned threshold. `interval` is centred at the F that the comparison measured, corrected for
+        the rows that its models were trained without (docs/background/studies.md).
         """
         check_is_fitted(self)
         chosen = self.classifier_
-        return chosen.decide(X) if hasattr(chosen, "decide") else super().decide(X)
+        decision = chosen.decide(X) if hasattr(chosen, "decide") else super().decide(X)
+        return replace(
+            decision, interval=self._interval(decision.expected, decision.std) or decision.interval
+        )
+
+    def _interval(self, expected: Any, std: Any) -> Interval | None:
+        """Return where the F of a decision will be, if the comparison measured such an F."""
+        found = self._held_out_f
+        return found and interval_around(expected, std, found, self._measure(), share=0.0)
 
     def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
         chosen = self.classifier_
         if isinstance(chosen, FixedThresholdFClassifier) and X_reference is not None:
             chosen = chosen.estimator  # refreeze by other rows than those of training
         if isinstance(chosen, FClassifier):
-            return chosen.freeze(X_reference)
-        own = isinstance(last_step(chosen), FClassifier)  # decides each row alone already
-        threshold = getattr(last_step(chosen), "threshold_", None) if own else None
-        return fix_threshold(chosen if own else self, self._labels, threshold_=threshold)
+            frozen = chosen.freeze(X_reference)
+        else:
+            own = isinstance(last_step(chosen), FClassifier)  # decides each row alone already
+            threshold = getattr(last_step(chosen), "threshold_", None) if own else None
+            frozen = fix_threshold(chosen if own else self, self._labels, threshold_=threshold)
+        interval = self._interval(frozen.expected_, frozen.std_)
+        frozen.interval_ = interval or frozen.interval_
+        return frozen
 
     def _margin(self, X: Any) -> Floats:
         """Return the chosen method's margins, or else 1 and -1 by its predictions."""
         if hasattr(self.classifier_, "decision_function"):
             return self._labels.margins(self.classifier_.decision_function(X))
         return np.where(self._labels.columns(self.classifier_.predict(X)), 1.0, -1.0)
+
+
+def _with_more_rows(report: Comparison, times: float) -> Interval:
+    """Return the F of the chosen method, if its models have `times` as many rows to learn from."""
+    score, best = report.method.score, report.measure.ends[1]
+    gain = (best - score.value) * (1.0 - times**-LEARNING_RATE)
+    return replace(score, low=score.low + gain, value=score.value + gain, high=score.high + gain)
 
 
 def compare(

@@ -41,7 +41,7 @@ from argmaxf.estimators.shift import TargetPrior, check_deploy_rate
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.macro import is_additive, maximize_expected_macro_f
 from argmaxf.expected.maximize import maximize_expected_f
-from argmaxf.measures import Interval
+from argmaxf.measures import Interval, Measure
 from argmaxf.problem import Problem
 
 NORMAL = 1.96  # standard errors of a 95 % interval
@@ -57,6 +57,25 @@ class SmallBatchWarning(UserWarning):
     >>> from argmaxf.estimators import SmallBatchWarning
     >>> warnings.simplefilter("ignore", SmallBatchWarning)
     """
+
+
+def interval_around(
+    expected: Any, std: Any, found: Interval, measure: Measure, share: float = 0.5
+) -> Interval:
+    """Return where F will be, centred `share` of the way from the F found to the expected one.
+
+    Both have errors of their own: chance in the labels to come (`std`), chance in the held-out
+    rows, and calibration learned from few positives, which shows in their difference. Where no F is
+    expected, chance in the labels to come is that in the held-out rows.
+    """
+    error = (found.high - found.low) / (2.0 * NORMAL)
+    mean, spread = float(np.mean(expected)), float(np.sqrt(np.mean(np.square(std)) / np.size(std)))
+    if not np.isfinite(mean):
+        mean, spread = found.value, error
+    middle = share * mean + (1.0 - share) * found.value
+    reach = NORMAL * np.hypot(np.hypot(error, spread), 0.5 * (mean - found.value))
+    low, high = np.clip([middle - reach, middle + reach], *measure.ends)
+    return Interval(float(low), float(middle), float(high), found.reliable)
 
 
 class ProbabilityFClassifier(ScoreFClassifier):
@@ -133,22 +152,11 @@ class ProbabilityFClassifier(ScoreFClassifier):
         return f_interval(truth, selected, measure=self._measure(), average=several)
 
     def _interval(self, decision: Decision) -> Interval | None:
-        """Return where F will be: between what the probabilities expect and what was measured.
-
-        Both have errors of their own: chance in the labels to come (`std`), chance in the held-out
-        rows, and calibration learned from few positives, which shows in their difference.
-        """
+        """Return where F will be: between what the probabilities expect and what was measured."""
         found = self._held_out_f
-        expected = float(np.mean(decision.expected))
-        if found is None or not np.isfinite(expected):
+        if found is None or not np.isfinite(np.mean(decision.expected)):
             return None
-        std = float(np.sqrt(np.mean(np.square(decision.std)) / np.size(decision.std)))
-        middle = 0.5 * (expected + found.value)
-        error = (found.high - found.low) / (2.0 * NORMAL)
-        reach = NORMAL * np.hypot(np.hypot(error, std), expected - middle)
-        least, most = self._measure().ends
-        low, high = np.clip([middle - reach, middle + reach], least, most)
-        return Interval(float(low), float(middle), float(high), found.reliable)
+        return interval_around(decision.expected, decision.std, found, self._measure())
 
     def _has_probabilities(self) -> bool:
         form = calibration_form(self.calibration, self.estimator)
