@@ -1,9 +1,7 @@
 r"""The best mask under an ensemble: one member is right, pixels are independent given which.
 
-Dice: a mask of k pixels has Σ_i Δ_i(k), the general F maximizer's form. On the CPU
-`expected/dependent` decides, on a GPU `best_dice` in the same way: V(k, t), the sum of the k
-largest Δ_i(t), is convex in 1 / (t + shift), shift the most that positives plausibly add to the
-denominator, so that chords between two sizes t bound V(k, k) for every size k between them.
+Dice: a mask of k pixels has Σ_i Δ_i(k), the general F maximizer's form, which `expected/dependent`
+decides on the CPU.
 
 IoU has no such form: with h_z = E_z[1 / (k + R)], R the positives left out, a mask has
 Σ_z π_z h_z Σ_{i in} p_zi, and h_z depends on the mask, too. An ascent finds a mask that no single
@@ -16,7 +14,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -30,12 +27,11 @@ from argmaxf.measures import Coefficients, Dice
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
 from argmaxf.torch.passes import RowNodes, none_there, reciprocals
-from argmaxf.torch.tensors import Rows, as_array, best_masks, check_range, mask_values
+from argmaxf.torch.tensors import Rows, as_array, best_masks, check_range, in_kind, mask_values
 
 DICE = Dice().coefficients()
-SLACK = 1e-12  # a range of sizes is closed where its bound is lower than the best by this part
+SLACK = 1e-12  # a gain of this part of the value is rounding
 ENOUGH = 1e-4  # the gap of IoU to stop at
-TIE = 1e-13  # contributions that differ by this part of them are equal
 RANGES = 60  # of sizes looked at, at most, for the bound of IoU
 
 
@@ -54,77 +50,6 @@ class Members(NamedTuple):
         nodes = RowNodes.of(p, np.ones(members), np.full(members, float(n)), c)
         nothing = zero * float(weight @ none_there(p)) if zero > 0.0 else 0.0
         return cls(p, weight, nodes, nothing)
-
-
-def best_dice(p: Tensor, weight: Tensor, zero: float) -> tuple[Tensor, Tensor]:
-    """Return the mask with the highest expected Dice, and the lowest contribution to it.
-
-    Of equal pixels (contributions that agree to 13 digits) the first are in the mask.
-    """
-    members = Members.of(p, weight, zero, DICE)
-    nodes = members.nodes
-    scale = DICE.c * weight[:, None] * nodes.weight * nodes.logs(p).exp() * nodes.x_in
-
-    def additions(t: float) -> Tensor:
-        return reciprocals(p, scale * (-nodes.u * t).exp(), nodes.x_in).mul_(p).sum(0)
-
-    guess = round(float(weight @ p.sum(1, dtype=torch.float64)))
-    most = float(nodes.most.max())
-    k = best_size(additions, p.shape[1], most, guess, members.nothing)
-    delta = additions(float(max(k, 1)))
-    if k == 0:
-        return torch.zeros_like(delta, dtype=torch.bool), delta.new_tensor(math.inf)
-    cut = delta.sort(descending=True).values[k - 1]
-    above, tied = delta > cut + TIE * cut.abs(), (delta - cut).abs() <= TIE * cut.abs()
-    chosen = above | (tied & (tied.long().cumsum(0) <= k - above.sum()))
-    return chosen, torch.where(chosen, delta, math.inf).amin()
-
-
-def best_size(
-    additions: Callable[[float], Tensor], n: int, shift: float, guess: int, nothing: float
-) -> int:
-    """Return the size of the best mask; `nothing` is what the empty one is worth.
-
-    `additions` says what each pixel adds to a mask of some size; `guess` is where to look first.
-    Ranges of sizes are cut until their chords are below the best value.
-    """
-
-    def top_sums(t: int, most: int) -> Tensor:
-        return running_sums(additions(float(t)).sort(descending=True).values[:most])
-
-    left, rights = 1, [n]
-    held = {t: top_sums(t, n) for t in (1, n)}
-    best = max((nothing, 0), *((float(sums[t - 1]), -t) for t, sums in held.items()))
-    while rights:
-        right, length = rights[-1], rights[-1] - left
-        high, k = -math.inf, left
-        if length > 1:
-            sizes = torch.arange(left + 1, right, device=held[left].device, dtype=torch.float64)
-            share = (sizes - left) * (right + shift) / (length * (sizes + shift))
-            chord = torch.lerp(held[left][left : right - 1], held[right][left : right - 1], share)
-            k += 1 + int(chord.argmax())
-            high = float(chord.amax())
-        if high <= best[0] * (1.0 - SLACK):
-            left, _ = rights.pop(), held.pop(left)
-            continue
-        margin = max(1, length // 8)
-        k = guess if left < guess < right else min(max(k, left + margin), right - margin)
-        held[k] = top_sums(k, right)
-        best = max(best, (float(held[k][k - 1]), -k))  # of equal ones the smaller
-        rights.append(k)
-    return -best[1]
-
-
-def running_sums(x: Tensor) -> Tensor:
-    """Return the sums of the first 1, 2, … numbers, in an order that is the same in every run.
-
-    A scan of one long row is cut differently in every run on CUDA; scans of several rows are not.
-    """
-    side = max(1, math.isqrt(len(x)))
-    rows = torch.nn.functional.pad(x, (0, -len(x) % side)).view(-1, side).cumsum(1)
-    ends = torch.stack([rows[:, -1]] * 2).cumsum(1)[0]
-    rows[1:] += ends[:-1, None]
-    return rows.reshape(-1)[: len(x)]
 
 
 class Overlap(NamedTuple):
@@ -234,29 +159,24 @@ def mixture_masks(maps: Tensor, weights: Floats, problem: Problem) -> tuple[Rows
     value is none.
     """
     check_range(maps)
-    in_place = passes.has_triton(maps)
-    sets = (maps if in_place else maps.cpu()).unbind(1)
-    decide_set = _set_in_place if in_place or problem.coefficients != DICE else _set_by_array
-    found = [decide_set(p, weights, problem) for p in sets]
+    found = [_decide_set(p, weights, problem) for p in maps.unbind(1)]
     *rows, bound = (torch.stack(each).to(maps.device) for each in zip(*found, strict=True))
     return Rows(*rows), bound
 
 
-def _set_by_array(p: Tensor, weights: Floats, problem: Problem) -> tuple[Tensor, ...]:
-    """Decide one set of pixels, members × pixels, as an array."""
-    zero = problem.zero_division
-    found = maximize_expected_f_from_mixture(as_array(p), weights=weights, zero_division=zero)
-    values = found.selected, found.k, found.expected, found.std, found.threshold, found.expected
-    return tuple(torch.as_tensor(np.asarray(each)) for each in values)
-
-
-def _set_in_place(p: Tensor, weights: Floats, problem: Problem) -> tuple[Tensor, ...]:
-    """Decide one set of pixels, members × pixels, where they are."""
+def _decide_set(p: Tensor, weights: Floats, problem: Problem) -> tuple[Tensor, ...]:
+    """Decide one set of pixels, members × pixels: Dice as an array, IoU where the pixels are."""
+    dice = in_kind(
+        maximize_expected_f_from_mixture(
+            as_array(p.cpu()), weights=weights, zero_division=problem.zero_division
+        ),
+        torch.empty(0),
+    )
+    if problem.coefficients == DICE:
+        return dice.selected, dice.k, dice.expected, dice.std, dice.threshold, dice.expected
+    p = p.contiguous() if passes.has_triton(p) else p.cpu().contiguous()
     weight = torch.from_numpy(weights / weights.sum()).to(p.device)
-    p, bound = p.contiguous(), 0.0
-    chosen, lowest = best_dice(p, weight, problem.zero_division)
-    if problem.coefficients != DICE:
-        chosen, lowest, bound = best_iou(p, weight, problem, chosen)
+    chosen, lowest, bound = best_iou(p, weight, problem, dice.selected.to(p.device))
     # Mean and standard deviation of each member, put together
     mean, std = mask_values(p, chosen.expand_as(p), problem)
     total = weight @ mean

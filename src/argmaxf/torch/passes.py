@@ -37,7 +37,6 @@ class RowNodes(NamedTuple):
     """The nodes for the denominators of sets of each row, and the tilts of a measure at them."""
 
     table: Floats  # rows × (the six below) × nodes, on the host
-    most: Floats  # positives that each row plausibly has
     u: Tensor
     weight: Tensor
     w_in: Tensor  # 1 - e^{-bu}
@@ -48,18 +47,16 @@ class RowNodes(NamedTuple):
     @classmethod
     def of(cls, p: Tensor, least: Floats, most: Floats, c: Coefficients) -> RowNodes:
         """Return nodes for sets of `least` to `most` pixels of each row; others have weight 0."""
-        n, found, positives = p.shape[1], [], []
+        n, found = p.shape[1], []
         means = p.sum(1, dtype=torch.float64).tolist()
         for first, last, mean in zip(least.tolist(), most.tolist(), means, strict=True):
-            fewest, largest = band.plausible_positives(mean, n)
-            x = band.least_denominator(first, fewest, c)
+            x = band.least_denominator(first, band.plausible_positives(mean, n)[0], c)
             found.append(band.nodes_for(x, last, mean, n, c))
-            positives.append(largest)
         table = np.zeros((len(p), 6, max(each.shape[1] for each in found)))
         table[:, 3::2] = 1.0
         for row, each in zip(table, found, strict=True):
             row[:, : each.shape[1]] = each
-        return cls(table, np.array(positives), *torch.from_numpy(table).to(p.device).unbind(1))
+        return cls(table, *torch.from_numpy(table).to(p.device).unbind(1))
 
     def sums(self, p: Tensor, inside: bool = False) -> Floats:
         """Return `node_sums` of pixels that are outside of a set, or inside."""
