@@ -19,6 +19,7 @@ from argmaxf.expected.tilt_kernels import BLOCK, factor
 SLACK = 1e-12  # a bound must lie below the best value by this part of it to close a range
 TIE = 1e-13  # values that differ by this part of them are equal
 NARROWEST = 8  # a range of sizes is cut at least this part of its length from its ends
+IN_BINS, LEAST_SPREAD = 512, 1e-290  # values that are sorted by bins first; between two of them
 LAST_TERM = 1e-15  # a series in p ends where what is left is this part of it
 
 
@@ -143,7 +144,22 @@ def partition(values, first):
 
 @kernel
 def sort(values):
-    """Sort in place, by Shell's method; NumPy's sort takes more than a second to compile."""
+    """Sort in place, by Shell's method; NumPy's sort takes more than a second to compile.
+
+    Many values are first put into as many bins of one width, which leaves little to sort.
+    """
+    if values.size > IN_BINS:
+        low = values.min()
+        spread = max(values.max() - low, LEAST_SPREAD)
+        given, scale = values.copy(), (values.size - 1) / spread
+        place = np.zeros(values.size + 1, np.int64)
+        for value in given:
+            place[int((value - low) * scale) + 1] += 1
+        place = np.cumsum(place)
+        for value in given:
+            bin = int((value - low) * scale)
+            values[place[bin]] = value
+            place[bin] += 1
     gap = values.size
     while gap > 1:
         gap = max(1, gap * 4 // 9)
@@ -223,23 +239,34 @@ def search(items, guess, nothing, part, slack, f):
     if f.size == 1:
         return nothing
     guess = min(max(guess, 1), f.size - 1)
-    f[guess] = top_sums(guess, guess, guess, items)[0]
-    best = max(nothing, f[guess])
+    near = guess // NARROWEST
+    low, high = max(guess - near, 1), min(guess + near, f.size - 1)
+    nearby = top_sums(guess, low, high, items)
+    best = max(nothing, nearby[guess - low])
     reach, bound = far_side(guess, best * (1.0 - part) + slack, items)
-    left, left_low, left_sums = 1, 1, top_sums(1, 1, reach, items)
-    rights, right_lows = [reach], [1]
-    right_sums = [top_sums(reach, 1, reach, items)]
-    f[1], f[reach] = left_sums[0], right_sums[0][reach - 1]
-    best = max(best, f[1], f[reach])
-    while len(rights) > 0:
+    ends = [1]
+    for end in (low, guess, high, reach):
+        if end > ends[-1]:
+            ends.append(end)
+    rights, right_lows, right_sums = [0], [0], [nearby]  # a stack; what is below is not looked at
+    for i in range(len(ends) - 1, -1, -1):
+        k, left, right = ends[i], ends[max(i - 1, 0)], ends[min(i + 1, len(ends) - 1)]
+        is_known = k == guess and left == low and right == high
+        rights.append(k)
+        right_lows.append(left)
+        right_sums.append(nearby if is_known else top_sums(k, left, right, items))
+        f[k] = right_sums[-1][k - left]
+        best = max(best, f[k])
+    left, left_low, left_sums = rights.pop(), right_lows.pop(), right_sums.pop()
+    while len(rights) > 1:
         right, right_low, sums = rights[-1], right_lows[-1], right_sums[-1]
-        high, k = highest_chord(left, left_sums, left_low, right, sums, right_low, items.shift)
-        if right - left < 2 or high <= best * (1.0 - part) + slack:
-            bound = max(bound, high)
+        most, k = highest_chord(left, left_sums, left_low, right, sums, right_low, items.shift)
+        if right - left < 2 or most <= best * (1.0 - part) + slack:
+            bound = max(bound, most)
             left, left_low, left_sums = rights.pop(), right_lows.pop(), right_sums.pop()
             continue
         margin = max(1, (right - left) // NARROWEST)
-        k = guess if left < guess < right else min(max(k, left + margin), right - margin)
+        k = min(max(k, left + margin), right - margin)
         sums = top_sums(k, left, right, items)
         rights.append(k)
         right_lows.append(left)

@@ -13,10 +13,13 @@ import numpy as np
 from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.dependent_kernels import (
     Items,
+    contributions,
+    far_side,
     make_series,
     search,
     take,
     terms_needed,
+    top_sums,
 )
 from argmaxf.expected.quadrature import plausible_positives, reciprocal_nodes
 from argmaxf.expected.small_set_kernels import top_spread
@@ -36,7 +39,28 @@ from argmaxf.expected.tilt_kernels import (
 )
 
 MEANS, SAMPLED = 10, 1 << 14  # steps of the plug-in choice; rows that the first ones look at
+ROUNDED = 1e-14  # part by which a sum may exceed its chord
 EVEN = 1e-14  # a gain of this part of a column's value is rounding, and no reason to move
+
+
+@kernel
+def row_sums(first, column, p, factors, out):
+    """Fill Σ p times the column's factor of each row."""
+    for i in range(out.size):
+        out[i] = 0.0
+        for j in range(first[i], first[i + 1]):
+            out[i] += p[j] * factors[column[j]]
+
+
+@kernel
+def by_column(rows, first, cell, row):
+    """Fill the cells of rows column by column, and their rows; `first` is where a column begins."""
+    place = first.copy()
+    for i in range(rows.first.size - 1):
+        for j in range(rows.first[i], rows.first[i + 1]):
+            at = place[rows.column[j]]
+            cell[at], row[at] = j, i
+            place[rows.column[j]] += 1
 
 
 @kernel
@@ -146,6 +170,8 @@ def settle(c, columns, state):
         value += now * pi[m]
         join += now * loss * pi[m]
         stay += before * loss * pi[m]
+    state.chord[c, 0] = np.sum(joining) * (1.0 + ROUNDED)
+    state.chord[c, 1] = np.sum(joining / x) * (1.0 + ROUNDED) - state.chord[c, 0]
     if columns.terms[c] > 0:
         make_series(joining, columns.w[here], columns.terms[c])
         make_series(leaving, columns.w[here], columns.terms[c])
@@ -188,7 +214,7 @@ def best_cells(gain, b, exactly, taken):
     """Mark the b cells of a row with the highest gains, if not `exactly` only those that gain.
 
     Return a price midway between the least gain that is taken and the best that is left; 0 where
-    fewer than b are taken, since one more is worth nothing.
+    fewer than b are taken, since one more is worth nothing. Then the best cell that is left, or -1.
     """
     taken[:] = False
     least, left = np.inf, -np.inf if exactly else 0.0
@@ -197,14 +223,13 @@ def best_cells(gain, b, exactly, taken):
         for j in range(gain.size):
             if not taken[j] and (best < 0 or gain[j] > gain[best]):
                 best = j
-        if count == b:
-            left = max(left, gain[best]) if best >= 0 else left
-        elif best >= 0 and (exactly or gain[best] > 0.0):
+        if count < b and best >= 0 and (exactly or gain[best] > 0.0):
             taken[best] = True
             least = gain[best]
-        else:
-            return 0.0
-    return (least + left) / 2.0 if left > -np.inf else least - abs(least)
+        elif count < b:
+            return 0.0, best
+    left = max(left, gain[best]) if best >= 0 else left
+    return (least + left) / 2.0 if left > -np.inf else least - abs(least), best
 
 
 @kernel
@@ -247,10 +272,11 @@ def plug_in(rows, weight, b, exactly, c, chosen):
 def sweep(rows, columns, state, b, exactly, price):
     """Give every row in turn its best cells.
 
-    `price` is filled with prices at which each row's choice is the best one.
+    `price` is filled with prices at which each row's choice is the best one. What a cell adds is
+    at most p times a chord, from p = 0 to 1; only cells that are among the best then are summed up.
     """
     gain = np.empty(longest(rows.first))
-    taken = np.empty(gain.size, np.bool_)
+    taken, is_exact = np.empty((2, gain.size), np.bool_)
     first_node, terms, w, x = columns.first_node, columns.terms, columns.w, columns.x
     first, column, p, chosen = rows.first, rows.column, rows.p, state.chosen
     base, joining, leaving, value = state.base, state.joining, state.leaving, state.value
@@ -258,14 +284,25 @@ def sweep(rows, columns, state, b, exactly, price):
         start, stop = first[i], first[i + 1]
         for j in range(start, stop):
             c = column[j]
-            node, size = first_node[c], first_node[c + 1] - first_node[c]
-            if chosen[j]:  # who holds a cell keeps it unless another is better
-                stays = added(p[j], leaving, node, size, terms[c], w, x)
-                gain[j - start] = base[c, 1] + EVEN * value[c] + stays
-            else:
-                joins = added(p[j], joining, node, size, terms[c], w, x)
-                gain[j - start] = base[c, 0] + joins
-        price[i] = best_cells(gain[: stop - start], b, exactly, taken[: stop - start])
+            chord = base[c, 0] + p[j] * (state.chord[c, 0] + p[j] * state.chord[c, 1])
+            gain[j - start] = np.inf if chosen[j] else chord
+            is_exact[j - start] = False
+        is_open = True
+        while is_open:
+            price[i], left = best_cells(gain[: stop - start], b, exactly, taken[: stop - start])
+            is_open = False
+            for j in range(start, stop):
+                if is_exact[j - start] or not (taken[j - start] or j - start == left):
+                    continue
+                c = column[j]
+                node, size = first_node[c], first_node[c + 1] - first_node[c]
+                if chosen[j]:  # who holds a cell keeps it unless another is better
+                    stays = added(p[j], leaving, node, size, terms[c], w, x)
+                    gain[j - start] = base[c, 1] + EVEN * value[c] + stays
+                else:
+                    joins = added(p[j], joining, node, size, terms[c], w, x)
+                    gain[j - start] = base[c, 0] + joins
+                is_exact[j - start] = is_open = True
         for j in range(start, stop):
             if chosen[j] != taken[j - start]:
                 move(j, rows, columns, state)
@@ -277,18 +314,34 @@ def best_sets(start, stop, columns, price, forced, slack, size, bound, chosen):
 
     `forced` are more prices, cell by cell. `size` holds guesses and is overwritten; `chosen` is
     marked cell by cell, column by column.
+
+    What a cell adds, Δ, falls at least as 1 / (s + shift) with the size s of a set. A cell of the
+    best set must therefore be worth Σ Δ / (s + shift) of the others, which they lose by it, and
+    that is at least the value of the best set and its negative prices over the largest s + shift.
     """
+    none, chosen[columns.first[start] : columns.first[stop]] = np.empty((0, 0)), False
     for c in range(start, stop):
         cells = slice(columns.first[c], columns.first[c + 1])
         here = slice(columns.first_node[c], columns.first_node[c + 1])
-        paid = price[columns.row[cells]]
+        w, x, u, log_a = columns.w[here], columns.x[here], columns.u[here], columns.log_a[here]
+        p, paid, terms = columns.p[cells], price[columns.row[cells]], columns.terms[c]
         if forced.size > 0:
             paid += forced[cells]
-        items = Items(
-            np.empty((0, 0)), columns.p[cells], columns.w[here], columns.x[here],
-            columns.terms[c], columns.u[here], columns.log_a[here], paid, columns.shift[c],
-        )  # fmt: skip
-        f = np.empty(paid.size + 1)
-        bound[c] = search(items, size[c], columns.nothing[c], 0.0, slack, f)
+        shift, nothing = columns.shift[c], columns.nothing[c]
+        worth = np.empty(paid.size)
+        contributions(1.0, Items(none, p, w, x, terms, u, log_a, paid, shift), worth)
+        useful = np.flatnonzero(worth > 0.0)
+        items = Items(none, p[useful], w, x, terms, u, log_a, paid[useful], shift)
+        beyond = nothing
+        if useful.size > 0:
+            guess = min(max(size[c], 1), useful.size)
+            best = max(nothing, top_sums(guess, guess, guess, items)[0])
+            reach, beyond = far_side(guess, best + slack, items)
+            least = (best + np.sum(np.minimum(items.price, 0.0))) / (reach + shift)
+            useful = useful[worth[useful] + (worth + paid)[useful] / (1.0 + shift) >= least]
+            items = Items(none, p[useful], w, x, terms, u, log_a, paid[useful], shift)
+        f, taken = np.empty(useful.size + 1), np.empty(useful.size, np.bool_)
+        bound[c] = max(beyond, search(items, size[c], nothing, 0.0, slack, f))
         size[c] = np.argmax(f)
-        take(size[c], items, 0.0, f[1:], chosen[cells])
+        take(size[c], items, 0.0, f[1:], taken)
+        chosen[cells.start + useful] = taken

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.quadrature import reciprocal_nodes
@@ -32,7 +31,7 @@ from argmaxf.expected.threads import sets_in_threads, threads_for
 from argmaxf.measures import Coefficients
 
 SWEEPS = 100  # of an ascent, at most; each is a strict improvement, and a handful is usual
-SMALL_GAIN = 0.1  # an ascent ends with a sweep that gains less than this part of the tolerance
+SMALL_GAIN = 0.3  # an ascent ends with a sweep that gains less than this part of the tolerance
 PRICE_STEPS = 200  # at most
 PROGRESS = 0.01  # a step that lowers the bound by less than this part of the gap has failed
 PATIENCE = 4  # steps may fail in a row before the next ones are half as long
@@ -99,14 +98,17 @@ class Assignment(NamedTuple):
     joining: Floats  # what a cell that joins adds, at each node or in each term
     leaving: Floats  # what a cell adds that may leave
     base: Floats  # (L, 2): what joining and staying change for the other cells
+    chord: (
+        Floats  # (L, 2): above what a cell that joins adds, as part of p: at p = 0, its rise to 1
+    )
 
     @classmethod
     def of(cls, chosen: Bools, columns: Columns) -> Assignment:
         """Return a choice, with room for the state of the columns."""
         size, nodes = columns.nothing.size, columns.u.size
-        sizes, value, base = np.zeros(size, np.int64), columns.nothing.copy(), np.zeros((size, 2))
-        pi, joining, leaving = np.zeros((3, nodes))
-        return cls(chosen, sizes, value, pi, joining, leaving, base)
+        sizes, value = np.zeros(size, np.int64), columns.nothing.copy()
+        (pi, joining, leaving), (base, chord) = np.zeros((3, nodes)), np.zeros((2, size, 2))
+        return cls(chosen, sizes, value, pi, joining, leaving, base, chord)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,22 +130,26 @@ class Instance:
     @classmethod
     def of(cls, cells: Cells, n_columns: int, rule: Rule) -> Instance:
         """Take the cells that may be chosen as they are given, row by row."""
-        matrix = csr_array(
-            (cells.p, cells.column, cells.first), shape=(cells.first.size - 1, n_columns)
-        )
-        keys = (matrix @ np.random.default_rng(0).random(n_columns)).view(np.uint64) * SCATTER
-        numbers = _numbered(cells.first, cells.column, n_columns)
-        ordered = numbers[np.argsort(keys, kind="stable")]
-        given = ordered.data
-        rows = Cells(ordered.indptr.astype(np.int64), _places(ordered.indices), cells.p[given])
-        by_column = _numbered(rows.first, rows.column, n_columns).tocsc()
-        cell, first = by_column.data, by_column.indptr.astype(np.int64)
+        from argmaxf.expected import macro_kernels
+
+        first, column, p = cells.first, cells.column.astype(np.int32, copy=False), cells.p
+        keys = np.empty(first.size - 1)
+        factors = np.random.default_rng(0).random(n_columns)
+        macro_kernels.row_sums(first, column, p, factors, keys)
+        order = np.argsort(keys.view(np.uint64) * SCATTER, kind="stable")
+        size = np.diff(first)[order]
+        row_first = np.append(0, np.cumsum(size))
+        given = np.arange(p.size) + np.repeat(first[order] - row_first[:-1], size)
+        rows = Cells(row_first, column[given], p[given])
+        column_first = np.append(0, np.cumsum(np.bincount(column, minlength=n_columns)))
+        cell, row = np.empty(p.size, np.int64), np.empty(p.size, np.int32)
+        macro_kernels.by_column(rows, column_first, cell, row)
         with np.errstate(divide="ignore"):  # log P(nothing is positive) of each column
             log_none: Any = np.bincount(rows.column, np.log1p(-rows.p), n_columns)
         weight, constant = column_weights(log_none, rule)
         nothing = 0.0 if rule.present_only else rule.zero_division
         nothing = nothing * weight * np.exp(log_none)
-        columns = _columns(first, _places(by_column.indices), rows.p[cell], rule, weight, nothing)
+        columns = _columns(column_first, row, rows.p[cell], rule, weight, nothing)
         return cls(rule, rows, given, columns, cell, constant, weight)
 
     def as_given(self, chosen: Bools) -> Bools:
@@ -161,16 +167,6 @@ class Instance:
     def value(self, state: Assignment) -> float:
         """Return the expected average of F under a choice."""
         return math.fsum(state.value) + self.constant
-
-
-def _numbered(first: Ints, column: Places, n_columns: int) -> csr_array:
-    """Return a matrix of the numbers of cells, to take rows or columns of."""
-    shape = first.size - 1, n_columns
-    return csr_array((np.arange(column.size), column, first), shape=shape)
-
-
-def _places(indices: NDArray[np.integer]) -> Places:
-    return indices.astype(np.int32, copy=False)
 
 
 def _columns(
