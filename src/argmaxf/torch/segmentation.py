@@ -155,8 +155,8 @@ def segment(
     -----
     The search takes a few passes over the pixels and sorts few of them. The pixels stay on their
     device, except for ensembles and for maps that need more than double precision or have many
-    nearly equal pixels, which are copied to the CPU. A copy of `probs` is made where it is not contiguous, has 8 bits,
-    or pixels are ignored. On CUDA two runs give the same bits.
+    nearly equal pixels, which are copied to the CPU. A copy of `probs` is made where it is not
+    contiguous, has 8 bits, or pixels are ignored. On CUDA two runs give the same bits.
 
     Examples
     --------
