@@ -67,7 +67,7 @@ def changing(rng, folder):
 
     frame = pl.LazyFrame({"p": versions[0]}).select(pl.col("p").map_batches(other))
     found = []
-    with patch("argmaxf.frames.solve.HELD", 1_000):  # more rows are read again and again
+    with patch("argmaxf.frames.table.Rows.HELD", 1_000):  # more rows are read again and again
         said = error_of(lambda: found.extend(decisions(frame, "p").values()))
     if said:
         assert "same rows each time" in said, said

@@ -98,13 +98,12 @@ def in_other_processes(code):
 
 # Where Polars panics, the batches of its own iterator just end.
 ENDS_EARLY = """
-import argmaxf.files.column as column
-import argmaxf.frames.batches as batches
+import argmaxf.frames.engines as engines
 
-def ending(query, rows=1 << 18):
-    yield from query.collect_batches(chunk_size=rows, engine="streaming")
+def ending(query, ordered=True):
+    yield from query.collect_batches(chunk_size=1 << 18, engine="streaming")
 
-column.polars_batches = batches.polars_batches = ending
+engines.polars_batches = ending
 """
 
 

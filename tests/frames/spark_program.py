@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession, functions
 from argmaxf import tune
 from argmaxf.frames import decisions
 from argmaxf.frames.expression_passes import ExpressionPasses
-from argmaxf.frames.rows import Rows
+from argmaxf.frames.table import Rows
 
 master, path, group = sys.argv[1:]
 Rows.HELD = 1_000  # so that passes are made

@@ -124,7 +124,7 @@ def changing_part(piece):
 def test_dask_workers_answer_though_one_dies_between_the_passes(dask_client, tmp_path, monkeypatch):
     import dask.dataframe as dd
 
-    monkeypatch.setattr("argmaxf.frames.rows.Rows.HELD", 1_000)
+    monkeypatch.setattr("argmaxf.frames.table.Rows.HELD", 1_000)
     frame = rows()
     pieces = [frame.iloc[i] for i in np.array_split(np.arange(N), PARTS)]
     dask_client.run(pd.DataFrame)  # both workers are up
@@ -143,14 +143,14 @@ def test_dask_workers_answer_though_one_dies_between_the_passes(dask_client, tmp
     decision = decisions(given, "p")[()]
     assert (tmp_path / "died").exists()
     assert (decision.k, decision.threshold) == (exact.k, exact.threshold)
-    between = labelled.LabelledTable.between
+    between = labelled.LabelledRows.between
     (tmp_path / "died").unlink()
 
     def dying_again(self, *arguments):
         Path(tmp_path, "die").touch()
         return between(self, *arguments)
 
-    monkeypatch.setattr(labelled.LabelledTable, "between", dying_again)
+    monkeypatch.setattr(labelled.LabelledRows, "between", dying_again)
     best = maximize_empirical_f(frame["y"], frame["p"])
     assert tune(given, label="y", score="p").threshold == best.threshold
     assert (tmp_path / "died").exists()

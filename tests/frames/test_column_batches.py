@@ -6,14 +6,19 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from argmaxf.frames.batches import column_batches
-from argmaxf.frames.engines import as_frame
+from argmaxf.frames import engines
+from argmaxf.frames.engines import as_frame, engine_of
 
 
-def test_every_engine_gives_the_columns_in_batches(engine):
+def column_batches(frame, columns):
+    return engine_of(frame).batches(frame.select(*columns))
+
+
+def test_every_engine_gives_the_columns_in_batches(engine, monkeypatch):
+    monkeypatch.setattr(engines, "BATCH_ROWS", 128)
     p = np.random.default_rng(0).random(1_000)
     frame = as_frame(engine.frame(pa.table({"row": np.arange(p.size), "p": p, "other": p})))
-    batches = list(column_batches(frame, ["row", "p"], rows=128))
+    batches = list(column_batches(frame, ["row", "p"]))
     assert len(batches) > 1
     assert {len(batch) for batch in batches} == {2}
     row, found = (np.concatenate(parts) for parts in zip(*batches, strict=True))
@@ -26,7 +31,7 @@ def test_every_engine_gives_the_columns_in_batches(engine):
 def test_arrays_are_views_of_a_frame_in_memory(make):
     p = np.random.default_rng(0).random(1_000)
     native = make({"p": p})
-    (first,), *_ = column_batches(as_frame(native), ["p"], rows=100)
+    (first,), *_ = column_batches(as_frame(native), ["p"])
     columns = {pl.DataFrame: lambda f: f["p"].to_numpy(), pd.DataFrame: lambda f: f["p"].to_numpy()}
     columns[pa.table] = lambda table: table["p"].chunk(0).to_numpy()
     assert np.shares_memory(first, columns[make](native))

@@ -219,9 +219,9 @@ def test_what_is_no_frame_is_refused():
 @pytest.fixture
 def little_memory(monkeypatch):
     """Hold so few items that frames of thousands are read again and again, or spilled."""
-    monkeypatch.setattr("argmaxf.frames.rows.Rows.HELD", 1_000)
+    monkeypatch.setattr("argmaxf.frames.table.Rows.HELD", 1_000)
     monkeypatch.setattr("argmaxf.frames.solve.PART", 3_000)
-    monkeypatch.setattr("argmaxf.frames.batches.BROUGHT", 7_000)
+    monkeypatch.setattr("argmaxf.frames.engines.BROUGHT", 7_000)
 
 
 QUESTIONS = [

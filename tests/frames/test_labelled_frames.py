@@ -21,7 +21,7 @@ FIELDS = ("threshold", "value", "precision", "recall", "k")
 def held(request, monkeypatch):
     """Both ways: few rows are held, more are counted in bins and read again."""
     if request.param == "in batches":
-        monkeypatch.setattr("argmaxf.frames.rows.Rows.HELD", 50)
+        monkeypatch.setattr("argmaxf.frames.table.Rows.HELD", 50)
         monkeypatch.setattr(labelled, "PART", 90)
     return request.param
 

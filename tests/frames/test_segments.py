@@ -328,7 +328,7 @@ def test_a_segment_that_came_later_has_no_label():
 
 def test_a_band_that_is_empty_the_second_time_is_refused(monkeypatch):
     """A frame that changes never makes the search go on for ever."""
-    monkeypatch.setattr("argmaxf.frames.rows.Rows.HELD", 1_000)
+    monkeypatch.setattr("argmaxf.frames.table.Rows.HELD", 1_000)
     rng = np.random.default_rng(0)
     first = rng.beta(0.5, 5, 20_000)
     reads = iter(range(1000))

@@ -39,7 +39,7 @@ QUESTIONS = [
 @pytest.mark.parametrize("options", QUESTIONS, ids=str)
 @pytest.mark.parametrize("name", SETS)
 def test_batches_of_structured_sets_give_the_answer_of_the_array(monkeypatch, name, options):
-    monkeypatch.setattr("argmaxf.frames.rows.Rows.HELD", 256)
+    monkeypatch.setattr("argmaxf.frames.table.Rows.HELD", 256)
     p, asked = SETS[name], dict(options)
     frame = pl.LazyFrame({"p": p})
     answers = decisions(frame, "p", **options)

@@ -16,8 +16,7 @@ from argmaxf.empirical.guarantees import GuaranteeError
 from argmaxf.files.inputs import BROKEN, Input, first_line, reading
 from argmaxf.files.text_tables import as_number, first_ragged, has_commas
 from argmaxf.frames.engines import unused
-from argmaxf.frames.rows import Unusable
-from argmaxf.frames.table import Table
+from argmaxf.frames.table import Table, Unusable
 from argmaxf.prior import move_odds
 
 Progress = bool | Callable[[str, int, int | None], None]  # phase, rows so far, rows in all

@@ -24,8 +24,8 @@ from argmaxf.files.column import Column, Progress, Rule, refuse_absent
 from argmaxf.files.inputs import find_inputs
 from argmaxf.files.output import Output
 from argmaxf.frames.decide import rate_of
-from argmaxf.frames.rows import P
 from argmaxf.frames.solve import Decisions, sketch_of, solve
+from argmaxf.frames.table import P
 from argmaxf.measures import Interval
 from argmaxf.prior import factor_of
 from argmaxf.problem import Problem

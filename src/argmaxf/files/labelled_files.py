@@ -17,7 +17,7 @@ from argmaxf.empirical.threshold import Threshold
 from argmaxf.files.column import Column, Rule
 from argmaxf.files.decide_files import ScoredFiles
 from argmaxf.frames.engines import unused
-from argmaxf.frames.labelled import LabelledTable, Search, evaluate
+from argmaxf.frames.labelled import LabelledRows, Search, evaluate
 from argmaxf.frames.table import Key
 from argmaxf.measures import Interval
 
@@ -60,11 +60,11 @@ class LabelledFiles(ScoredFiles):
                 f"got {self.positive!r}"
             ) from None
 
-    def table(self, items: Column, frame: pl.LazyFrame) -> LabelledTable:
+    def table(self, items: Column, frame: pl.LazyFrame) -> LabelledRows:
         """Return the rows as a labelled table."""
         columns, pos_label = (self.label, self.column, self.weight), self.pos_label(frame)
         more: Any = {"has_order": True, "begin": items.begin()}
-        return LabelledTable.of(frame, *columns, self.by or None, self.nulls, pos_label, **more)
+        return LabelledRows.of(frame, *columns, self.by or None, self.nulls, pos_label, **more)
 
 
 def tune_files(

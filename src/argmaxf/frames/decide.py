@@ -14,7 +14,7 @@ from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.labelled_sketch import LabelledSketch
 from argmaxf.expected.maximize import maximize_expected_f
 from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
-from argmaxf.frames.labelled import LabelledTable, tune
+from argmaxf.frames.labelled import LabelledRows, tune
 from argmaxf.frames.solve import Decisions, sketch_of, solve
 from argmaxf.frames.table import Table, names_of
 from argmaxf.measures import Interval, MeasureLike
@@ -84,7 +84,7 @@ def summarize(
     5
     """
     if label is not None:
-        return LabelledTable.of(frame, label, column, weight, None, nulls, pos_label).sketch()
+        return LabelledRows.of(frame, label, column, weight, None, nulls, pos_label).sketch()
     if weight is not None or pos_label is not None:
         raise ValueError("weight and pos_label are for labelled scores: give label too")
     rows = Table.of(frame, column, None, nulls).rows(0)
@@ -168,8 +168,8 @@ def decide(
     ratios, the column is written to a temporary file in TMPDIR with 8 bytes per row.
 
     With `by`, a first query finds the segments and numbers them; their keys stay in the engine, for
-    DuckDB in a temporary table of its connection. Up to 33 million rows are then read once; more
-    rows are divided into temporary files with 12 bytes per row.
+    DuckDB in a temporary table of its connection. The frame is then read once for every 33 million
+    rows, and three to five times for each segment of more rows.
 
     Examples
     --------

@@ -2,21 +2,30 @@
 
 Engines are recognised without being imported. Segments are numbered inside the engine, by its own
 group-by: no value of a key leaves it for a comparison, so whatever the engine takes for equal is
-one segment. Only numbers travel.
+one segment. Only numbers travel, in batches: arrays in the order of rows, views of the engine's own
+memory where its type allows.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from queue import Empty, Queue
+from typing import Any, NamedTuple, TypeVar
 
 import narwhals as nw
 import numpy as np
 from narwhals import Implementation
+from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Floats, Ints
+
+T = TypeVar("T")
+Arrays = tuple[NDArray[Any], ...]
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 Values = Mapping[str, Floats]  # columns with one number for each segment
@@ -25,6 +34,9 @@ NO_SEGMENT = -1  # the number of rows with a null or NaN key
 NOT_GROUPED = {"TypeError", "NotImplementedError", "InvalidOperationError", "SchemaError"}
 NOT_GROUPED |= {"ArrowException", "PySparkException"}
 CHANGED = "the frame must have the same rows each time it is read"
+BATCH_ROWS = 1 << 19
+AHEAD = 4  # batches that wait, partitions that are read at once
+BROUGHT = 1 << 24  # rows that Spark hands over at a time
 
 
 class Numbered(NamedTuple):
@@ -52,6 +64,17 @@ class Engine:
     def sample(self, frame: Frame, share: float) -> Frame:
         """Return about such a share of the rows, or more of them."""
         return frame
+
+    def batches(self, frame: Frame, *, ordered: bool = True) -> Iterator[Arrays]:
+        """Yield the columns of a frame as arrays, BATCH_ROWS rows at a time; null is NaN.
+
+        A query runs once, and its result is streamed where the engine can. Polars joins many times
+        faster where rows need not be `ordered`.
+        """
+        eager = self.run(frame)
+        for start in range(0, len(eager), BATCH_ROWS):
+            rows = eager[start : start + BATCH_ROWS]
+            yield tuple(column.to_numpy() for column in rows.iter_columns())
 
     def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:
         """Number the segments of `by` from 0 in a new column; NO_SEGMENT where a key is missing."""
@@ -112,6 +135,13 @@ class Polars(InMemory):
     patterns = r"\*|\^.*\$"
 
 
+class Arrow(InMemory):
+    """PyArrow: batches are as chunks lie in memory, which are not joined."""
+
+    def batches(self, frame: Frame, *, ordered: bool = True) -> Iterator[Arrays]:  # noqa: D102
+        return _arrays(frame.to_native().to_batches(max_chunksize=BATCH_ROWS))
+
+
 class PolarsLazy(Engine):
     """Polars, lazy: queries run out of core; joins may shuffle rows unless told not to."""
 
@@ -119,6 +149,10 @@ class PolarsLazy(Engine):
 
     def run(self, frame: Frame) -> nw.DataFrame[Any]:  # noqa: D102
         return frame.collect(engine="streaming") if isinstance(frame, nw.LazyFrame) else frame
+
+    def batches(self, frame: Frame, *, ordered: bool = True) -> Iterator[Arrays]:  # noqa: D102
+        for batch in polars_batches(frame.to_native(), ordered=ordered):
+            yield tuple(column.to_numpy() for column in batch)
 
     def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         return self.run(keys).with_row_index(name).with_columns(nw.col(name).cast(nw.Int64)).lazy()
@@ -140,6 +174,9 @@ class DuckDB(Engine):
     folds_case = True
     patterns = r"\*"
 
+    def batches(self, frame: Frame, *, ordered: bool = True) -> Iterator[Arrays]:  # noqa: D102
+        return _arrays(frame.to_native().to_arrow_reader(BATCH_ROWS))
+
     def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         relation, table, view = keys.to_native(), _new_name(), _new_name()
         number = f'row_number() OVER () - 1 AS "{name}"'
@@ -152,6 +189,19 @@ class DuckDB(Engine):
 
 class Dask(Engine):
     """Dask: each partition is a pandas frame, to which small ones are joined where it is."""
+
+    def batches(self, frame: Frame, *, ordered: bool = True) -> Iterator[Arrays]:  # noqa: D102
+        for part in self.on_partitions(frame, as_frame, AHEAD):
+            yield from engine_of(part).batches(part)
+
+    def on_partitions(
+        self, frame: Frame, work: Callable[[Any], T], at_once: int = 1 << 20
+    ) -> Iterator[T]:
+        """Do some work on the partitions of a frame, where they are, so many at once."""
+        dask: Any = import_module("dask")
+        parts = frame.to_native().to_delayed()
+        for first in range(0, len(parts), at_once):
+            yield from dask.compute(*map(dask.delayed(work), parts[first : first + at_once]))
 
     def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         return nw.maybe_reset_index(self.run(keys)).with_row_index(name)
@@ -175,6 +225,22 @@ class Spark(Engine):
     def sample(self, frame: Frame, share: float) -> Frame:  # noqa: D102
         return as_frame(frame.to_native().sample(fraction=share, seed=0))
 
+    def batches(self, frame: Frame, *, ordered: bool = True) -> Iterator[Arrays]:
+        """Bring a large result in parts, by the hash of the first column.
+
+        Spark streams only objects. Unlike numbers of rows, a hash parts rows that come in another
+        order each time.
+        """
+        from pyspark.sql import functions
+
+        native = frame.to_native()
+        size = native.count()
+        parts = -(-size // BROUGHT)
+        part = functions.pmod(functions.xxhash64(native.columns[0]), functions.lit(parts))
+        for i in range(parts):
+            brought = native.filter(part == i) if parts > 1 else native
+            yield from _arrays(brought.toArrow().to_batches(max_chunksize=BATCH_ROWS))
+
     def number_keys(self, keys: Frame, name: str) -> Frame:  # noqa: D102
         from pyspark.sql.types import LongType
 
@@ -193,6 +259,7 @@ class Spark(Engine):
 ENGINES: dict[tuple[Implementation, bool], Engine] = {  # by whether frames are lazy
     (Implementation.POLARS, False): Polars(),
     (Implementation.POLARS, True): PolarsLazy(),
+    (Implementation.PYARROW, False): Arrow(),
     (Implementation.DUCKDB, True): DuckDB(),
     (Implementation.DASK, True): Dask(),
     (Implementation.PYSPARK, True): Spark(),
@@ -204,6 +271,48 @@ def engine_of(frame: Frame) -> Engine:
     """Return what is particular to the engine that holds a frame."""
     is_lazy = isinstance(frame, nw.LazyFrame)
     return ENGINES.get((frame.implementation, is_lazy)) or (Engine() if is_lazy else InMemory())
+
+
+def polars_batches(query: Any, *, ordered: bool = True) -> Iterator[Any]:
+    """Run a lazy query of Polars out of core; yield data frames, in the order of rows if asked for.
+
+    Unlike `collect_batches`, which just ends where Polars panics, this raises every error.
+    """
+    ready: Queue[Any] = Queue(AHEAD)
+    ended: list[bool] = []
+    how: Any = {"chunk_size": BATCH_ROWS, "maintain_order": ordered, "engine": "streaming"}
+
+    def take(batch: Any) -> bool:
+        ready.put(batch)
+        return bool(ended)  # whether no more batches are wanted
+
+    def work() -> None:
+        error: BaseException | None = None
+        try:
+            query.sink_batches(take, **how)
+        except BaseException as caught:  # panics are no Exception
+            error = caught
+        ready.put(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while (batch := ready.get()) is not None:
+            if isinstance(batch, BaseException):
+                raise batch
+            yield batch
+    finally:
+        ended.append(True)
+        while thread.is_alive():  # it may wait until what is ready is taken
+            with suppress(Empty):
+                ready.get(timeout=0.01)
+
+
+def _arrays(batches: Any) -> Iterator[Arrays]:
+    """Return the columns of Arrow's record batches: without a copy where there are no nulls."""
+    for batch in batches:
+        if batch.num_rows:
+            yield tuple(column.to_numpy(zero_copy_only=False) for column in batch.columns)
 
 
 def as_frame(native: Any) -> Frame:

@@ -16,7 +16,7 @@ from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.band import Around, Counts
 from argmaxf.expected.pass_kernels import BINS, ONE, POWERS
 from argmaxf.frames.engines import CHANGED, Frame, engine_of
-from argmaxf.frames.rows import LABEL, SCORE, WEIGHT, one
+from argmaxf.frames.table import LABEL, SCORE, WEIGHT, one
 
 SAMPLED = 1 << 16  # items of a sample
 CELLS, LEAST = 1 << FRACTION_BITS, 2.0**-900  # of scores: what is nearer to 0 has its own bin

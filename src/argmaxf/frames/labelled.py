@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -31,12 +31,22 @@ from argmaxf.empirical.threshold import (
     solution,
     solve_all,
 )
-from argmaxf.frames.batches import BATCH_ROWS
-from argmaxf.frames.engines import Dask, Frame, Spark, engine_of, key_of, missing, unused
+from argmaxf.frames.engines import Dask, Frame, Spark, engine_of, missing
 from argmaxf.frames.expression_passes import labelled_bins
-from argmaxf.frames.rows import LABEL, SCORE, WEIGHT, Batch, Rows, Rule, number, one, refusal
-from argmaxf.frames.spill import Part, Spill
-from argmaxf.frames.table import Key, Table, check_columns, names_of, python_keys
+from argmaxf.frames.table import (
+    LABEL,
+    SCORE,
+    SEGMENT,
+    WEIGHT,
+    Batch,
+    Key,
+    Rows,
+    Rule,
+    Table,
+    Unusable,
+    number,
+    one,
+)
 from argmaxf.measures import Interval, MeasureLike, as_measure
 
 PART = 1 << 24  # rows of segments that are held at a time: 285 MB with weights
@@ -44,16 +54,13 @@ MISSING, WRONG = 2, 3  # labels that are none
 TEXTS = (nw.String, nw.Categorical, nw.Enum)
 WIDE = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128)  # integers, maybe beyond EXACT
 EXACT = 2**53  # from it on, doubles do not hold every integer
-COUNTED = tuple(f"argmaxf_{name}" for name in ("true", "predicted", "positives", "rows", "bad"))
 
 
 @dataclass(frozen=True)
-class LabelledTable:
-    """A frame with a column of labels, one of scores, and perhaps weights and segments."""
+class LabelledRows(Rows):
+    """Rows with labels as bytes, scores, and perhaps weights and the numbers of segments."""
 
-    table: Table
-    rows: Rows  # labels as bytes, scores, weights and the numbers of segments
-    label: str
+    label: str = ""
     pos_label: Any = None
 
     @classmethod
@@ -67,7 +74,7 @@ class LabelledTable:
         nulls: str = "raise",
         pos_label: Any = None,
         **options: Any,
-    ) -> LabelledTable:
+    ) -> LabelledRows:
         """Check what a user gave; `options` are those of `Table.of`."""
         weights = [] if weight is None else [weight]
         table = Table.of(frame, (score, *weights), by, nulls, beside=[label], **options)
@@ -85,28 +92,27 @@ class LabelledTable:
             *(number(name).fill_null(-1.0).alias(WEIGHT) for name in weights),
             *table.segment,
         )
-        rows = Rows(given, items, tuple(rules), "score", table.number, table.begin)
-        return cls(table, rows, label, pos_label)
+        return cls(table, items, tuple(rules), "score", label, pos_label)
 
     def between(self, low: float, high: float) -> Iterator[Any]:
         """Yield the labels, scores and weights of the rows with scores in a range."""
         score = nw.col(SCORE)
-        rows = self.rows.where((score >= low) & (score <= high))
+        rows = self.where((score >= low) & (score <= high))
         return map(columns_of, rows.batches(checked=False))
 
     def sketch(self) -> LabelledSketch:
         """Return the sketch of all rows, of which there must be some, made where they are."""
-        sketch = self.rows.refusing(self._sketch)
+        sketch = self.refusing(self._sketch)
         if not sketch.n:
-            self.rows.refusing(self.rows.held)
+            self.refusing(self.held)
             self.refuse_unknown(any_weight=False)
         return sketch
 
     def _sketch(self) -> LabelledSketch:
-        if not isinstance(engine_of(self.rows.frame), Spark):
-            return sum(self.rows.each(_sketches), start=LabelledSketch())
-        schema = self.rows.items.collect_schema()
-        bins = labelled_bins(self.rows.items, weighted=WEIGHT in schema)
+        if not isinstance(engine_of(self.items), Spark):
+            return sum(self.each(_sketches), start=LabelledSketch())
+        schema = self.items.collect_schema()
+        bins = labelled_bins(self.items, weighted=WEIGHT in schema)
         return sketch_of_bins(bins, np.float32 if schema[SCORE] == nw.Float32 else np.float64)
 
     def refuse_unknown(self, positives: Any = True, *, any_weight: Any = True) -> None:
@@ -114,7 +120,10 @@ class LabelledTable:
         if not any_weight:
             raise ValueError(f"column {self.table.columns[-1]!r} must not all be zero")
         if self.pos_label is not None and not positives:
-            refuse_absent(self.label, self.pos_label)
+            raise ValueError(
+                f"pos_label must be one of the labels, got {self.pos_label!r}, which column "
+                f"{self.label!r} never has"
+            )
 
 
 def columns_of(batch: Batch) -> tuple[Any, Any, Any]:
@@ -158,13 +167,6 @@ def check_exact(frame: Frame, score: str) -> None:
             )
 
 
-def refuse_absent(label: str, pos_label: Any) -> NoReturn:
-    """Refuse a positive label that no row has."""
-    raise ValueError(
-        f"pos_label must be one of the labels, got {pos_label!r}, which column {label!r} never has"
-    )
-
-
 def label_rule(frame: Frame, label: str, pos_label: Any) -> Rule:
     """Return what labels must be."""
     if pos_label is not None or frame.collect_schema()[label] == nw.Boolean:
@@ -190,33 +192,28 @@ def label_code(frame: Frame, label: str, pos_label: Any) -> nw.Expr:
 class Search:
     """The search for thresholds on labelled rows."""
 
-    labelled: LabelledTable
+    rows: LabelledRows
     problem: CutProblem
     confidence_level: float | None = None
 
-    @property
-    def needs_all(self) -> bool:
-        """Whether all rows must be held: a guarantee tests every score."""
-        return self.confidence_level is not None or not self.problem.is_bounded
-
     def threshold(self) -> Threshold:
         """Return the best threshold, or those of the segments."""
-        find = self._segments if self.labelled.table.number else self._whole
-        return self.labelled.rows.refusing(find)
+        if self.rows.table.number:
+            return self.rows.refusing(self._segments)
+        return self.rows.refusing(partial(self._whole, self.rows)).best
 
-    def _whole(self) -> Threshold:
-        labelled, engine = self.labelled, engine_of(self.labelled.rows.frame)
-        if self.needs_all or not isinstance(engine, Dask | Spark):
-            held = labelled.rows.held(all_=self.needs_all)
+    def _whole(self, rows: LabelledRows) -> Solution:
+        """Search one set of rows; a guarantee tests every score, and so needs all of them."""
+        needs_all = self.confidence_level is not None or not self.problem.is_bounded
+        if needs_all or not isinstance(engine_of(rows.items), Dask | Spark):
+            held = rows.held(all_=needs_all)
             if held is not None:
                 weight = held.get(WEIGHT)
-                labelled.refuse_unknown(
-                    held[LABEL].any(), any_weight=weight is None or weight.any()
-                )
-                return self._solution(held, self._chance(1, weight)).best
-        sketch = labelled.sketch()
-        labelled.refuse_unknown(sketch.positives)
-        return best_in(sketch, self.problem, labelled.between).best
+                rows.refuse_unknown(held[LABEL].any(), any_weight=weight is None or weight.any())
+                return self._solution(held, self._chance(1, weight))
+        sketch = rows.sketch()
+        rows.refuse_unknown(sketch.positives)
+        return best_in(sketch, self.problem, rows.between)
 
     def _chance(self, segments: int, weight: Any) -> ChanceConstraint | None:
         """Return what each segment must guarantee."""
@@ -226,24 +223,24 @@ class Search:
             check_can_be_guaranteed(constraints, None, counted_weight, level)
         return chance_of_each(constraints, level, segments)
 
-    def _solution(self, rows: Batch, chance: ChanceConstraint | None) -> Solution:
-        y, score, weight = columns_of(rows)
+    def _solution(self, held: Batch, chance: ChanceConstraint | None) -> Solution:
+        y, score, weight = columns_of(held)
         return solution(*counted(y == 1, score, weight), self.problem, chance)
 
     def _segments(self) -> Threshold:
-        """Solve segments one after the other, in memory or in temporary files."""
-        table, order = self.labelled.table, []
+        """Solve segments one after the other; those without weight have no threshold."""
+        table, order = self.rows.table, []
         names = [key[0] if len(key) == 1 else key for key in table.python_keys()]
         sizes: Any = table.sizes
         most = PART if self.confidence_level is None else int(sizes.sum())
 
-        def works(parts: Iterator[Part]) -> Iterator[tuple[Any, Callable[[], Solution]]]:
-            for first, offsets, columns in parts:
-                weight = columns.get(WEIGHT)
-                if isinstance(columns[SCORE], Spill):  # one segment
+        def works() -> Iterator[tuple[Any, Callable[[], Solution]]]:
+            for first, offsets, columns in self.rows.parts(most):
+                if not isinstance(columns, dict):  # one segment
                     order.append(first)
-                    yield names[first], partial(self._spilled, columns)
+                    yield names[first], partial(self._whole, replace(columns, pos_label=None))
                     continue
+                weight = columns.get(WEIGHT)
                 some = np.ones(offsets.size - 1, np.bool_)
                 if weight is not None:
                     some = np.add.reduceat(weight > 0.0, offsets[:-1])
@@ -252,12 +249,11 @@ class Search:
                 for i, (start, stop) in enumerate(pairwise(offsets.tolist())):
                     if some[i]:
                         order.append(first + i)
-                        rows = {name: each[start:stop] for name, each in columns.items()}
-                        yield names[first + i], partial(self._solution, rows, chance)
+                        held = {name: each[start:stop] for name, each in columns.items()}
+                        yield names[first + i], partial(self._solution, held, chance)
 
-        with self.labelled.rows.by_segment(sizes, most) as parts:
-            found = solve_all("segment", works(parts))
-        self.labelled.refuse_unknown(sum(each.counts[2] for each in found), any_weight=order)
+        found = solve_all("segment", works())
+        self.rows.refuse_unknown(sum(each.counts[2] for each in found), any_weight=order)
         with suppress(TypeError):  # values of several types stay as they are
             pairs = sorted(zip(order, found, strict=True), key=lambda pair: names[pair[0]])
             order, found = map(list, zip(*pairs, strict=True))
@@ -266,20 +262,6 @@ class Search:
         if not any(isinstance(name, tuple) for name in names):
             segments = np.array(segments.tolist())
         return joined(segments, found, self.problem, self.confidence_level)
-
-    def _spilled(self, columns: dict[str, Spill]) -> Solution:
-        """Return the best threshold of a segment in temporary files."""
-        if self.needs_all:
-            return self._solution({name: each[:] for name, each in columns.items()}, None)
-
-        def between(low: float, high: float) -> Iterator[Batch]:
-            for start in range(0, columns[SCORE].size, BATCH_ROWS):
-                rows = {name: c[start : start + BATCH_ROWS] for name, c in columns.items()}
-                inside = (rows[SCORE] >= low) & (rows[SCORE] <= high)
-                yield {name: each[inside] for name, each in rows.items()}
-
-        (sketch,) = _sketches(between(-np.inf, np.inf))
-        return best_in(sketch, self.problem, lambda *ends: map(columns_of, between(*ends)))
 
 
 @with_entries_of(maximize_empirical_f)
@@ -339,8 +321,8 @@ def tune(
     times in batches: all of them are counted in bins of the scores (a `LabelledSketch`), then the
     few rows in the bins that can hold the best threshold are counted in finer ones. Memory does not
     grow with the number of rows. All rows are held with `confidence_level` and for user-defined
-    measures: up to 60 bytes each. With `by`, more than 16 million rows are divided into temporary
-    files in TMPDIR, with 13 to 21 bytes per row.
+    measures: up to 60 bytes each. With `by`, the frame is read once for every 16 million rows, and
+    two to four times for each segment of more rows.
 
     Examples
     --------
@@ -353,7 +335,7 @@ def tune(
     >>> tune(frame, label="y", score="score", min_precision=0.9).threshold
     0.75
     """
-    rows = LabelledTable.of(frame, label, score, weight, by, nulls, pos_label)
+    rows = LabelledRows.of(frame, label, score, weight, by, nulls, pos_label)
     constraints = Constraints(min_precision, min_recall, max_selected_rate)
     zero = check_zero_division(zero_division)
     problem = CutProblem(as_measure(measure, beta), zero, constraints)
@@ -412,37 +394,33 @@ def evaluate(
     """
     chosen, zero = as_measure(measure, beta), check_zero_division(zero_division)
     tail = (1.0 - check_strictly_between("confidence_level", confidence_level, WHY)) / 2.0
-    table = Table.of(frame, (), None, nulls, beside=[label, predicted])
-    rows, names = table.frame, names_of(by)
-    check_columns(rows, (), names, [label, predicted])
-    for column in (label, predicted):
-        check_label(rows, column, pos_label)
-    y, guess = (label_code(rows, column, pos_label) for column in (label, predicted))
-    t, k, s, n, bad = COUNTED
-    coded = rows.select(
-        *(key_of(rows, name) for name in names),
-        one((y == 1) & (guess == 1)).alias(t),
-        one(guess == 1).alias(k),
-        one(y == 1).alias(s),
-        one((y > 1) | (guess > 1)).alias(bad),
-    )
-    sums = [*(nw.col(each).sum() for each in (t, k, s, bad)), nw.len().alias(n)]
-    query = coded.group_by(*names).agg(*sums) if names else coded.select(*sums)
-    found = engine_of(query).run(query)
-    absent = found.filter(missing(found, names)) if names else found.head(0)
-    if not len(found) or not found[n].sum() or found[bad].sum() or len(absent):
-        rules = [label_rule(rows, column, pos_label) for column in (label, predicted)]
-        outside = int(absent[n].sum()) if len(absent) else 0
-        raise refusal(rows, rules, outside, "label")
-    if pos_label is not None and not found[s].sum():
-        refuse_absent(label, pos_label)
-    counts = found.select(t, k, s, n).to_numpy().astype(np.float64)
-    intervals = [interval_of_counts(each, chosen, zero, tail) for each in counts]
-    if not names:
+    table = Table.of(frame, (), by, nulls, beside=[label, predicted])
+    given, columns = table.frame, (label, predicted)
+    for column in columns:
+        check_label(given, column, pos_label)
+    y, guess = (label_code(given, column, pos_label) for column in columns)
+    counts = (y == 1) & (guess == 1), guess == 1, y == 1, y == y, (y > 1) | (guess > 1)
+    names = [f"argmaxf_count_{i}" for i in range(len(counts))]
+    terms = (one(each).alias(name) for each, name in zip(counts, names, strict=True))
+    coded, sums = given.select(*table.segment, *terms), [nw.col(name).sum() for name in names]
+    rules = tuple(label_rule(given, column, pos_label) for column in columns)
+    rows = LabelledRows(table, coded, rules, "label", label, pos_label)
+
+    def count() -> Any:
+        query = coded.group_by(SEGMENT).agg(*sums) if table.number else coded.select(*sums)
+        found = engine_of(query).run(query)
+        segments = found[SEGMENT].to_numpy() if table.number else np.arange(len(found))
+        sums_of = found.select(*names).to_numpy().astype(np.float64)[np.argsort(segments)]
+        if not np.nansum(sums_of[:, 3]) or sums_of[:, 4].any() or segments.min() < 0:
+            raise Unusable
+        return sums_of[:, :4]
+
+    found = rows.refusing(count)
+    rows.refuse_unknown(found[:, 2].any())
+    intervals = [interval_of_counts(each, chosen, zero, tail) for each in found]
+    if not table.number:
         return intervals[0]
-    (row,) = unused(names, ["argmaxf_row"])
-    keys = python_keys(nw.maybe_reset_index(found.select(*names)).with_row_index(row), row)
-    found_by_key = list(zip(keys, intervals, strict=True))
+    pairs = list(zip(table.python_keys(), intervals, strict=True))
     with suppress(TypeError):  # values of several types stay as they are
-        found_by_key.sort(key=lambda pair: pair[0])
-    return dict(found_by_key)
+        pairs.sort(key=lambda pair: pair[0])
+    return dict(pairs)

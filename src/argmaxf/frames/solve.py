@@ -3,7 +3,8 @@
 A frame in memory is decided as arrays are, and so is a column of at most HELD items. Of more items
 batches are read, as often as the band needs (`expected/band.py`): Polars, DuckDB and Arrow stream
 them, Dask has the passes done where its partitions are, Spark sums by its own expressions
-(`expression_passes.py`). Segments of more items are parted into temporary files first.
+(`expression_passes.py`). Segments are held about PART items at a time; one of more items is decided
+as a frame of its own.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Floats, Ints, contiguous
+from argmaxf._base.arrays import Ints
 from argmaxf._base.segments import Segments
-from argmaxf.expected import band, pass_kernels, search
-from argmaxf.expected.array_passes import BatchPasses, counted
+from argmaxf.expected import band, search
+from argmaxf.expected.array_passes import BatchPasses
 from argmaxf.expected.by_segment import decide_by, decide_each
+from argmaxf.expected.chance import decide_constrained
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.sources import Source, summary
-from argmaxf.expected.maximize import decide_one
 from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
-from argmaxf.frames.engines import CHANGED, Frame, Spark, as_frame, engine_of, unused, with_arrays
+from argmaxf.expected.small_sets import decide_sets
+from argmaxf.frames.engines import Frame, Spark, as_frame, engine_of, unused, with_arrays
 from argmaxf.frames.expression_passes import ExpressionPasses
-from argmaxf.frames.rows import SEGMENT, Batch, P, Rows
 from argmaxf.frames.spill import Spill
-from argmaxf.frames.table import Key, Table
+from argmaxf.frames.table import SEGMENT, Batch, Key, P, Rows, Table, Unusable, check_same
 from argmaxf.problem import Problem
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ class Answer(NamedTuple):
     """The decision about a column: arrays with one entry for each segment."""
 
     decision: Decision
-    splits: bool = False  # whether some of several equal items are selected
+    splits: bool  # whether some of several equal items are selected
 
 
 @dataclass(frozen=True)
@@ -72,27 +73,25 @@ class Solved:
     """The thresholds of a frame's segments, found; labels still to be made."""
 
     table: Table
-    answers: tuple[Answer, ...]  # one for each column
+    answers: list[Answer]  # one for each column
     kept_together: bool = False  # where splitting ties would have been better
 
     @property
     def decisions(self) -> Decisions:
         """The decision of each segment, and column where there are several."""
         columns, keys, found = self.table.columns, self.table.python_keys(), {}
-        several = len(columns) > 1
+        overall = {}
         for column, (each, _) in zip(columns, self.answers, strict=True):
             numbers = (getattr(each, name).tolist() for name in NUMBERS)
             guarantees = each.guarantee or [None] * len(keys)
+            overall[column] = each.overall
             for key, guarantee, *values in zip(keys, guarantees, *numbers, strict=True):
                 named: dict[str, Any] = dict(zip(NUMBERS, values, strict=True))
                 decision = Decision(None, beta=each.beta, guarantee=guarantee, **named)
-                found[(*key, column) if several else key] = decision
-        overall: Any = [answer.decision.overall for answer in self.answers]
-        if not several or None in overall:
-            overall = overall[0]
-        else:
-            overall = dict(zip(columns, overall, strict=True))
-        return Decisions(found, overall=overall, kept_together=self.kept_together)
+                found[(*key, column) if len(columns) > 1 else key] = decision
+        first = overall[columns[0]]
+        together = overall if first and len(columns) > 1 else first
+        return Decisions(found, overall=together, kept_together=self.kept_together)
 
     def labelled(self) -> Any:
         """Return the frame with its labels."""
@@ -106,11 +105,11 @@ class Solved:
 
     def _by_expression(self) -> Frame:
         """Add the labels to a lazy frame; where ties are split, by the numbers of its rows."""
-        table, m = self.table, len(self.table.outputs)
+        table, rows, values = self.table, self.table.frame, {}
+        m = len(table.outputs)
         wanted = [f"argmaxf_{what}_{j}" for what in ("threshold", "last") for j in range(m)]
-        taken = [*table.frame.collect_schema(), *table.outputs]
+        taken = [*rows.collect_schema(), *table.outputs]
         row, *names = unused(taken, ["argmaxf_row", *wanted])
-        rows, values = table.frame, {}
         for j, (decision, splits) in enumerate(self.answers):
             values[names[j]] = decision.threshold
             if splits:
@@ -118,9 +117,7 @@ class Solved:
                 values[names[m + j]] = last_ties(batches, decision).astype(np.float64)
         if any(answer.splits for answer in self.answers):
             rows = as_frame(rows.to_native().with_row_index(row))
-        if table.number:
-            rows = engine_of(rows).look_up(rows, table.number, values)
-        at = {n: nw.col(n) if table.number else float(v[0]) for n, v in values.items()}
+        rows, at = table.look_up(rows, values)
         labels = []
         for j, (column, output) in enumerate(zip(table.columns, table.outputs, strict=True)):
             p, cut = table.p(column), at[names[j]]
@@ -128,8 +125,7 @@ class Solved:
             if self.answers[j].splits:
                 chosen = (p > cut) | ((p == cut) & (nw.col(row) <= at[names[m + j]]))
             labels.append(chosen.alias(output))
-        helpers = [*(values if table.number else ()), row]
-        return rows.with_columns(*labels).drop(*helpers, strict=False)
+        return rows.with_columns(*labels).drop(*values, row, strict=False)
 
 
 def last_ties(batches: Iterable[Batch], decision: Decision) -> Ints:
@@ -159,12 +155,12 @@ def last_ties(batches: Iterable[Batch], decision: Decision) -> Ints:
 
 def solve(table: Table, problem: Problem) -> Solved:
     """Find the threshold of each segment; keep ties together where rows have no order."""
-    answers = decide_columns(table, problem)
+    answers = _decide_columns(table, problem)
     if table.has_order or not any(answer.splits for answer in answers):
         return Solved(table, answers)
     together = replace(problem, split_ties=False)
     try:
-        return Solved(table, decide_columns(table, together), kept_together=True)
+        return Solved(table, _decide_columns(table, together), kept_together=True)
     except ValueError as error:
         if str(error) != str(together.no_set()):
             raise
@@ -174,118 +170,103 @@ def solve(table: Table, problem: Problem) -> Solved:
         ) from None
 
 
-def decide_columns(table: Table, problem: Problem) -> tuple[Answer, ...]:
+def _decide_columns(table: Table, problem: Problem) -> list[Answer]:
     """Decide the segments of every column; name what is no probability, or has no segment."""
-    return tuple(
-        rows.refusing(partial(_decide_column, table, j, rows, problem))
-        for j, rows in enumerate(map(table.rows, range(len(table.columns))))
-    )
+    decide = _decide_set if table.sizes is None else partial(_decide_segments, sizes=table.sizes)
+    rows = map(table.rows, range(len(table.columns)))
+    return [each.refusing(partial(decide, each, problem)) for each in rows]
 
 
-def _decide_column(table: Table, j: int, rows: Rows, problem: Problem) -> Answer:
-    """Decide the segments of a column where its items are, or in arrays."""
-    if table.sizes is not None and not table.is_eager:
-        return _decide_segments(table, j, rows, problem, table.sizes)
-    needs_all = bool(table.is_eager or problem.chance or problem.needs_items)
-    by_band = table.reads_again and table.number is None and band.knows(problem)
-    passes: BatchPasses | ExpressionPasses = ColumnPasses(rows)
-    if by_band and not needs_all and isinstance(engine_of(table.frame), Spark):
-        passes = ExpressionPasses(rows.items, P)
-    if passes.n <= rows.HELD and (table.reads_again or needs_all):
-        held = rows.held(all_=needs_all)
+def _decide_segments(rows: Rows, problem: Problem, sizes: Ints) -> Answer:
+    """Decide the segments of a column, those of a lazy frame about PART items at a time.
+
+    Chance constraints, which all segments share, need all items.
+    """
+    called, most = rows.name_of_segment, int(sizes.sum()) if problem.chance else PART
+    if rows.table.is_eager:
+        held: Any = rows.held(all_=True)
+        segments = Segments.of_numbers(held[SEGMENT], sizes.size)
+        return _decide_held(held[P], segments, problem, called)
+    found: dict[str, Any] = {name: np.empty(sizes.size) for name in NUMBERS[1:4]}
+    found["k"], splits = np.empty(sizes.size, np.int64), False
+    for first, offsets, columns in rows.parts(most):
+        if isinstance(columns, Rows):
+            answer = _decide_set(columns, problem)
+            check_same(np.diff(offsets), answer.decision.n)
+        else:
+            segments = Segments(np.arange(offsets.size - 1), None, offsets)
+            answer = _decide_held(columns[P], segments, problem, lambda i: called(first + i))  # noqa: B023
+        if problem.chance:
+            return answer
+        splits |= answer.splits
+        for name, array in found.items():
+            array[first : first + offsets.size - 1] = getattr(answer.decision, name)
+    return Answer(Decision(None, beta=problem.beta, n=sizes, **found), splits)
+
+
+def _decide_held(
+    p: NDArray[Any], segments: Segments, problem: Problem, called: Callable[[int], Any]
+) -> Answer:
+    """Decide segments whose items are in memory."""
+    decision = (decide_by if problem.chance else decide_each)(p, problem, segments, called)
+    reached = segments.sorted(p) >= np.repeat(decision.threshold, np.diff(segments.offsets))
+    return _answer(decision, np.count_nonzero(reached), problem)
+
+
+def _decide_set(rows: Rows, problem: Problem) -> Answer:
+    """Decide all items of a column as one set: where they are, in arrays, or in a file."""
+    needs_all = bool(rows.table.is_eager or problem.chance or problem.needs_items)
+    if needs_all or rows.table.reads_again:
+        passes: BatchPasses | ExpressionPasses = ColumnPasses(rows)
+        by_band = band.knows(problem) and not needs_all
+        if by_band and isinstance(engine_of(rows.items), Spark):
+            passes = ExpressionPasses(rows.items, P)
+        held = rows.held(all_=needs_all) if passes.n <= rows.HELD else None
         if held is not None:
-            return _decide_arrays(table, j, held, problem)
-    if by_band:
-        (found,) = band.decide(passes, problem)
-        if found is not None:
-            decision = _in_arrays(Decision(None, *found, problem.beta, passes.n))
-            if not problem.may_split:
-                return Answer(decision)
-            reached = passes.above(np.nextafter(decision.threshold, -1.0))[0, 1]
-            return Answer(decision, reached != found.k)
+            return _decide_array(held[P], problem)
+        if by_band and (answer := _decide_passes(passes, problem)):
+            return answer
     with closing(Spill()) as spill:
         for batch in rows.batches():
             spill.append(batch[P])
         if spill.size <= rows.HELD:
-            return _decide_arrays(table, j, {P: spill[:]}, problem)
-        decision, splits = decide_spill(spill, problem)
-    return Answer(_in_arrays(decision), splits)
+            return _decide_array(np.concatenate([np.zeros(0), *spill.batches()]), problem)
+        passes = BatchPasses(spill.batches)
+        passes.n = spill.size
+        answer = _decide_passes(passes, problem) if band.knows(problem) else None
+        if answer is None:
+            found = search.decide(Source(passes), problem).decision(spill.size)
+            answer = _of_passes(passes, found, problem)
+        return answer
 
 
-def _decide_arrays(table: Table, j: int, held: Batch, problem: Problem) -> Answer:
-    """Decide the items of a column as arrays."""
-    p = held[P]
-    if table.sizes is not None:
-        segments = Segments.of_numbers(held[SEGMENT], table.sizes.size)
-        return _decide_in_memory(table, j, problem, p, segments)
-    decision = _in_arrays(decide_one(p, problem))
-    splits = problem.may_split and np.count_nonzero(p >= decision.threshold) != decision.k
-    return Answer(decision, bool(splits))
+def _decide_array(p: NDArray[Any], problem: Problem) -> Answer:
+    """Decide one set of items."""
+    if not p.size:
+        raise Unusable
+    alone = decide_constrained if problem.chance else None
+    decision = decide_sets(p, np.array([0, p.size]), problem, alone)
+    return _answer(decision, np.count_nonzero(p >= decision.threshold), problem)
 
 
-def _decide_in_memory(
-    table: Table, j: int, problem: Problem, p: NDArray[Any], segments: Segments, first: int = 0
-) -> Answer:
-    """Decide segments from the first one on, whose items are in memory."""
-    decide = decide_by if problem.chance else decide_each
-    decision = decide(p, problem, segments, lambda i: _key(table, j, first + i))
-    if not problem.may_split:
-        return Answer(decision)
-    reached = segments.sorted(p) >= np.repeat(decision.threshold, np.diff(segments.offsets))
-    return Answer(decision, bool(np.count_nonzero(reached) != decision.k.sum()))
+def _decide_passes(passes: BatchPasses | ExpressionPasses, problem: Problem) -> Answer | None:
+    """Decide items by the band, unless it has no answer."""
+    (found,) = band.decide(passes, problem)
+    return found and _of_passes(passes, found, problem)
 
 
-def _decide_segments(table: Table, j: int, rows: Rows, problem: Problem, sizes: Ints) -> Answer:
-    """Decide the segments of a lazy frame, about PART items at a time.
-
-    Chance constraints, which all segments share, need all items.
-    """
-    most = int(sizes.sum()) if problem.chance else PART
-    found: dict[str, Any] = {name: np.empty(sizes.size) for name in NUMBERS[1:4]}
-    found["k"], splits = np.empty(sizes.size, np.int64), False
-    with rows.by_segment(sizes, most) as parts:
-        for first, offsets, columns in parts:
-            items = columns[P]
-            own = slice(first, first + offsets.size - 1)
-            if isinstance(items, Spill):
-                answer = Answer(*decide_spill(items, problem))
-            else:
-                segments = Segments(np.arange(offsets.size - 1), None, offsets)
-                answer = _decide_in_memory(table, j, problem, items, segments, first)
-            if problem.chance:
-                return answer
-            splits |= answer.splits
-            for name, array in found.items():
-                array[own] = getattr(answer.decision, name)
-    return Answer(Decision(None, beta=problem.beta, n=sizes, **found), splits)
+def _of_passes(passes: BatchPasses | ExpressionPasses, found: Any, problem: Problem) -> Answer:
+    """Return what was found for one set of items as arrays."""
+    numbers: Any = {name: np.array([getattr(found, name)]) for name in NUMBERS[:4]}
+    decision = Decision(None, beta=problem.beta, n=np.array([passes.n]), **numbers)
+    below = np.nextafter(decision.threshold, -1.0)
+    reached = passes.above(below)[0, 1] if problem.may_split else 0
+    return _answer(decision, reached, problem)
 
 
-def _key(table: Table, j: int, segment: int) -> Any:
-    """Return what a segment of the j-th column is called: a value, or several."""
-    key = table.python_keys()[segment]
-    key = (*key, table.columns[j]) if len(table.columns) > 1 else key
-    return key[0] if len(key) == 1 else key
-
-
-def _in_arrays(decision: Decision) -> Decision:
-    """Return the decision about one set as that of one segment."""
-    arrays: dict[str, Any] = {name: np.array([getattr(decision, name)]) for name in NUMBERS}
-    guarantee = None if decision.guarantee is None else [decision.guarantee]
-    return Decision(decision.selected, beta=decision.beta, guarantee=guarantee, **arrays)
-
-
-def decide_spill(spill: Spill, problem: Problem) -> tuple[Decision, bool]:
-    """Decide many items in a temporary file; say whether ties are split."""
-    if band.knows(problem):
-        (found,) = band.decide(BatchPasses(spill.batches), problem)
-        decision = Decision(None, *found, problem.beta, spill.size) if found else None
-    if not band.knows(problem) or decision is None:
-        source = Source(BatchPasses(spill.batches))
-        decision = search.decide(source, problem).decision(spill.size)
-    if not problem.may_split:
-        return decision, False
-    reached = sum(np.count_nonzero(p >= decision.threshold) for p in spill.batches())
-    return decision, reached != decision.k
+def _answer(decision: Decision, reached: Any, problem: Problem) -> Answer:
+    """Return a decision, given how many items are not below their threshold."""
+    return Answer(decision, bool(problem.may_split and reached != np.sum(decision.k)))
 
 
 class ColumnPasses(BatchPasses):
@@ -295,60 +276,26 @@ class ColumnPasses(BatchPasses):
     """
 
     def __init__(self, rows: Rows) -> None:
-        super().__init__(lambda: (batch[P] for batch in rows.batches(checked=False)))
+        super().__init__(tuple)
         self._rows, self._total = rows, np.nan
 
     def results(self, work: Callable[[NDArray[Any]], T]) -> Iterator[T]:
-        """Yield what some work on each batch gives."""
-        return self._rows.each(lambda batches: (work(batch[P]) for batch in batches))
-
-    def counts(self, sampled: bool = False) -> band.Counts:
-        """Count the items in bins; of all items Σ p is taken as well, for other passes to meet."""
-        if sampled:
-            return super().counts(sampled)
-        tables, totals = zip(*self.each(lambda p: (counted(p), _sum(p))), strict=True)
-        self._same(float(np.sum(totals)))
-        table = np.sum(tables, axis=0)
-        self.n = int(table.sum())
-        return band.Counts(table[None], 1.0)
-
-    def above(self, cut: Floats) -> Floats:
-        """Return Σ p, how many items are above a threshold, and their Σ p."""
-        sums = super().above(cut)
-        self._same(float(sums[0, 0]))
-        return sums
-
-    def around(self, low: Floats, high: Floats, room: int) -> band.Around:
-        """Return the sums around a band, and its items in ascending order."""
-        found = super().around(low, high, room)
-        (sums,), (items,) = found
-        if items is not None:
-            check_same(self.n, round(sums[:, :2].sum()) + items.size)
-            self._same(float(sums[:, 0].sum() + items.sum()))
-        return found
-
-    def least_above(self, cut: Floats) -> Floats:
-        """Return the least item above a threshold."""
-        least_above, high = pass_kernels.least_above.compiled, float(cut[0])
-        found = self.each(lambda p: (least_above(contiguous(p), high), _sum(p)))
-        least, totals = np.transpose(found)
-        self._same(float(totals.sum()))
-        return np.array([least.min()])
-
-    def _same(self, total: float) -> None:
-        """Refuse items whose sum is another one than in the pass before."""
-        check_same(self._total, total)
-        self._total = total
+        """Yield what some work on each batch gives; compare their sum with the last pass's."""
+        n, total = 0, 0.0
+        for result, size, mass in self._rows.each(partial(_with_sum, work)):
+            n, total = n + size, total + mass
+            yield result
+        if self._total == self._total:
+            check_same([self.n, self._total], [n, total], "in all")
+        self.n, self._total = n, total
 
 
-def check_same(before: float, after: float) -> None:
-    """Refuse a frame of which numbers are not the same as in the pass before, if there was one."""
-    if abs(after - before) > 1e-9 * before:
-        raise ValueError(f"{CHANGED}, got {before!r} in all and then {after!r}")
-
-
-def _sum(p: NDArray[Any]) -> float:
-    return float(p.sum(dtype=np.float64))
+def _with_sum(
+    work: Callable[[NDArray[Any]], T], batches: Iterable[Batch]
+) -> Iterator[tuple[T, int, float]]:
+    """Yield what some work on batches gives, the number of their items, and the sum of these."""
+    for p in (batch[P] for batch in batches):
+        yield work(p), p.size, float(p.sum(dtype=np.float64))
 
 
 def sketch_of(rows: Rows) -> ProbabilitySketch:

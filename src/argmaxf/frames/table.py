@@ -1,23 +1,65 @@
-"""A frame as a user gives it: checked, and the probabilities beside the number of their segment."""
+"""A frame as a user gives it: checked, and its columns as numbers, read in batches.
+
+What a batch holds is known by the names of its columns, which are the same for every frame.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Ints
-from argmaxf._base.validation import check_choice
-from argmaxf.frames.engines import NOT_GROUPED, Frame, Numbered, engine_of, missing, unused
-from argmaxf.frames.rows import SEGMENT, P, Rows, Rule, number
+from argmaxf._base.segments import place
+from argmaxf._base.validation import NotAProbability, check_choice, how_many
+from argmaxf.empirical.bins import NotLabelled
+from argmaxf.frames.engines import (
+    CHANGED,
+    NOT_GROUPED,
+    Dask,
+    Frame,
+    Numbered,
+    Values,
+    as_frame,
+    engine_of,
+    missing,
+    unused,
+)
 from argmaxf.prior import check_fits, factor_of, move_odds
 
+T = TypeVar("T")
 Key = tuple[Any, ...]
+Batch = dict[str, NDArray[Any]]
+P, SEGMENT = "argmaxf_p", "argmaxf_segment"
+SCORE, LABEL, WEIGHT = "argmaxf_score", "argmaxf_label", "argmaxf_weight"
+# What numbers are at least and at most; NaN is neither.
+LIMITS = {
+    P: (0.0, 1.0),
+    LABEL: (0, 1),
+    SCORE: (-np.inf, np.inf),
+    WEIGHT: (0.0, np.finfo(np.float64).max),
+    SEGMENT: (0, np.inf),
+}
+
+
+class Unusable(Exception):
+    """A row without a number that can be used, or in no segment; or there are no rows."""
+
+
+class Rule(NamedTuple):
+    """What a column must hold, in words and as what is wrong; None if any value will do."""
+
+    column: str
+    words: str = ""
+    wrong: nw.Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +136,7 @@ class Table:
         given = number(name)
         rule = Rule(name, "must be in [0, 1]", (given < 0.0) | (given > 1.0))
         items = self.frame.select(p.alias(P), *self.segment)
-        return Rows(self.frame, items, (rule,), "probability", self.number, self.begin)
+        return Rows(self, items, (rule,), "probability")
 
     @property
     def segment(self) -> list[nw.Expr]:
@@ -109,9 +151,199 @@ class Table:
         moved: nw.Expr = move_odds(given, self.factors[self.columns.index(column)])
         return moved
 
+    def look_up(self, rows: Frame, values: Values) -> tuple[Frame, dict[str, Any]]:
+        """Return rows with the values of their segments as columns, and what these are."""
+        if self.number is None:
+            return rows, {name: float(each[0]) for name, each in values.items()}
+        return engine_of(rows).look_up(rows, self.number, values), {n: nw.col(n) for n in values}
+
     def python_keys(self) -> list[Key]:
         """Return the key of each segment as Python values, for people."""
         return [()] if self.keys is None else python_keys(self.keys, str(self.number))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a table as numbers."""
+
+    table: Table
+    items: Frame  # numbers, by the names of `LIMITS`; those of the segments last
+    rules: tuple[Rule, ...]  # of the columns that were given
+    what: str  # one number of the first column
+    HELD: ClassVar[int] = 1 << 22  # rows that are held as arrays; more are read in batches
+
+    def batches(self, *, ordered: bool = True, checked: bool = True) -> Iterator[Batch]:
+        """Yield the columns in batches; raise Unusable at a row that cannot be used."""
+        advance = self.table.begin() if self.table.begin else None
+        for batch in batches_of(self.items, ordered=ordered):
+            if advance:
+                advance(next(iter(batch.values())).size)
+            if checked:
+                for name, numbers in batch.items():
+                    low, high = LIMITS[name]
+                    if numbers.size and not (numbers.min() >= low and numbers.max() <= high):
+                        raise Unusable
+            yield batch
+
+    def name_of_segment(self, i: int) -> Any:
+        """Return what a segment is called in messages: a value, or several."""
+        several = len(self.table.columns) > 1
+        key = (*self.table.python_keys()[i], *[self.rules[0].column] * several)
+        return key[0] if len(key) == 1 else key
+
+    def where(self, chosen: nw.Expr) -> Self:
+        """Return some of the rows."""
+        return replace(self, items=self.items.filter(chosen))
+
+    def each(self, work: Callable[[Iterator[Batch]], Iterable[T]]) -> Iterator[T]:
+        """Yield what some work on all batches gives; on Dask for each partition, where it is."""
+        engine = engine_of(self.items)
+        if isinstance(engine, Dask):
+            yield from chain.from_iterable(
+                engine.on_partitions(self.items, partial(_on_partition, work))
+            )
+        else:
+            yield from work(self.batches(checked=False))
+
+    def held(self, *, all_: bool = False) -> Batch | None:
+        """Return the rows as arrays, or None if there are more than HELD and not all are asked."""
+        parts, size = [], 0
+        for batch in self.batches():
+            parts.append(batch)
+            size += next(iter(batch.values())).size
+            if size > self.HELD and not all_:
+                return None
+        if not size:
+            raise Unusable
+        return {name: np.concatenate([batch[name] for batch in parts]) for name in parts[0]}
+
+    def parts(self, most: int) -> Iterator[Part]:
+        """Yield all segments in their order, about `most` rows at a time, without the numbers.
+
+        A segment of more rows is a part of its own, and not read yet.
+        """
+        sizes, number = self.table.sizes, nw.col(SEGMENT)
+        if sizes is None or not sizes.any():
+            raise Unusable
+        ends, large = np.cumsum(sizes), sizes > most
+        begins = (np.diff(ends // most, prepend=-1) > 0) | large | np.append(False, large[:-1])
+        firsts = np.flatnonzero(begins if ends[-1] > most else sizes[:1])
+        for first, own in zip(firsts.tolist(), np.split(sizes, firsts[1:]), strict=True):
+            rows = self  # with those in no segment, in the first part
+            if firsts.size > 1:
+                rows = self.where(number < first + own.size)
+                rows = rows.where(number >= first) if first else rows
+            if large[first]:
+                alone = replace(self.table, number=None, keys=None, sizes=None)
+                rows = replace(rows, table=alone, items=rows.items.drop(SEGMENT))
+                yield Part(first, np.append(0, own), rows)
+            else:
+                yield Part(first, *rows._gathered(own, first))
+
+    def _gathered(self, sizes: Ints, first: int) -> tuple[Ints, Batch]:
+        """Return the rows in memory, those of each segment one after another."""
+        offsets = np.append(0, np.cumsum(sizes))
+        following, n = offsets[:-1].copy(), int(offsets[-1])
+        columns = {name: np.empty(n, kind) for name, kind in self._kinds()}
+        for batch in self.batches(ordered=False):
+            numbers = batch.pop(SEGMENT) - first
+            ends = following + check_known(numbers, sizes.size)
+            if (ends > offsets[1:]).any():
+                check_same(sizes, ends - offsets[:-1])
+            for name, values in batch.items():
+                place(values, numbers, following.copy(), columns[name])
+            following = ends
+        check_same(sizes, following - offsets[:-1])
+        return offsets, columns
+
+    def _kinds(self) -> Iterator[tuple[str, Any]]:
+        """Yield the names of the columns without the segment, and the types they are held in."""
+        for name, kind in self.items.drop(SEGMENT).collect_schema().items():
+            single = kind == nw.Float32 and name in (SCORE, P)
+            yield name, np.int8 if name == LABEL else np.float32 if single else np.float64
+
+    def refusing(self, work: Callable[[], T]) -> T:
+        """Do some work on the rows; name what cannot be used."""
+        with suppress(Unusable, NotAProbability, NotLabelled):
+            return work()
+        raise self._refusal()  # here, what was being read is closed
+
+    def _refusal(self) -> ValueError:
+        """Return the error about the first rule that some row breaks; found by one query."""
+        frame, segment, terms = self.table.frame, self.table.number, [nw.len()]
+        for column, _, wrong in self.rules:
+            value = nw.when(nw.lit(False) if wrong is None else wrong).then(number(column))
+            terms += [one(missing(frame, [column])).sum(), value.count(), value.min(), value.max()]
+        terms += [one(nw.col(segment) < 0).sum()] if segment else []
+        query = frame.select(*(term.alias(f"a{i}") for i, term in enumerate(terms)))
+        n, *found = engine_of(frame).run(query).row(0)
+        if not n:
+            first = self.rules[0].column
+            return ValueError(f"column {first!r} must hold at least one {self.what}, got none")
+        for i, (column, words, _) in enumerate(self.rules):
+            absent, count, low, high = found[4 * i : 4 * i + 4]
+            if absent:
+                return ValueError(
+                    f"column {column!r} must have a value in every row, got {round(absent)} null "
+                    "or NaN; nulls='drop' leaves such rows out"
+                )
+            if count:
+                got, such = float(low if low < 0.0 else high), how_many(count, "such row")
+                return ValueError(f"column {column!r} {words}, got {got!r} ({such})")
+        if segment and found[-1]:
+            such = how_many(found[-1], "such row")
+            return ValueError(f"by must not be null or NaN, got {such}")
+        return ValueError(f"{CHANGED}, got other ones the second time")
+
+
+class Part(NamedTuple):
+    """Some segments: segment first + i has the rows of columns from offsets[i] on."""
+
+    first: int
+    offsets: Ints
+    columns: Any  # arrays by their names; `Rows` to be read where it is one segment of many
+
+
+def check_known(numbers: Ints, segments: int) -> Ints:
+    """Return how many rows each segment has; refuse segments that were not there before."""
+    counts = np.bincount(numbers, minlength=segments)
+    if counts.size > segments:
+        raise ValueError(f"{CHANGED}, got {segments} segments and then more")
+    return counts
+
+
+def check_same(before: Any, after: Any, what: str = "rows in a segment") -> None:
+    """Refuse a frame of which some numbers are not as they were when it was read before."""
+    before, after = np.atleast_1d(before), np.atleast_1d(after)
+    differ = ~(np.abs(after - before) <= 1e-9 * before)
+    if differ.any():
+        i = int(differ.argmax())
+        raise ValueError(f"{CHANGED}, got {before[i]!s} {what} and then {after[i]!s}")
+
+
+def batches_of(items: Frame, *, ordered: bool = True) -> Iterator[Batch]:
+    """Yield the columns of a frame by their names."""
+    names = items.collect_schema().names()
+    for arrays in engine_of(items).batches(items, ordered=ordered):
+        batch = dict(zip(names, arrays, strict=True))
+        if LABEL in batch:
+            batch[LABEL] = batch[LABEL].astype(np.int8, copy=False)
+        yield batch
+
+
+def _on_partition(work: Callable[[Iterator[Batch]], Iterable[T]], part: Any) -> list[T]:
+    """Do some work on the batches of a partition."""
+    return list(work(batches_of(as_frame(part))))
+
+
+def one(condition: nw.Expr) -> nw.Expr:
+    """Return 1 where a condition holds, else 0."""
+    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+
+
+def number(column: str) -> nw.Expr:
+    """Return a column in double precision."""
+    return nw.col(column).cast(nw.Float64)
 
 
 def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -21,8 +21,7 @@ from argmaxf._base.atomic_write import refuse_twice, writing, written_whole
 from argmaxf._base.validation import as_labels, check_choice, check_unit_interval
 from argmaxf.files.column import Column, refuse_absent
 from argmaxf.files.inputs import Input, find_inputs
-from argmaxf.frames.batches import polars_batches
-from argmaxf.frames.engines import unused
+from argmaxf.frames.engines import polars_batches, unused
 from argmaxf.measures import measure_as_data, measure_of_data
 from argmaxf.monitoring.histogram import binned
 from argmaxf.monitoring.labelling import LabelPlan, plan_labels

@@ -42,9 +42,8 @@ from argmaxf.empirical.interval import interval_of_counts
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.search import Search
 from argmaxf.expected.values import value_of_sets
-from argmaxf.frames.batches import column_batches
-from argmaxf.frames.rows import Unusable, number
-from argmaxf.frames.table import Table, check_columns
+from argmaxf.frames.engines import engine_of
+from argmaxf.frames.table import Table, Unusable, check_columns, number
 from argmaxf.measures import Interval, MeasureLike, as_measure, measure_as_data, measure_of_data
 from argmaxf.monitoring import histogram
 from argmaxf.monitoring.histogram import BINS, LABELLED, POSITIVE, ROWS, histograms, sizes_of
@@ -366,7 +365,7 @@ class Monitor:
 
         def read() -> Floats:
             found = np.zeros((table.segments, BINS, 5))
-            for p, *more in column_batches(frame, frame.collect_schema().names()):
+            for p, *more in engine_of(frame).batches(frame):
                 labels = None if label is None else more.pop()
                 period = more[0] if more else np.zeros(1)
                 if not (p.min(initial=1.0) >= 0.0 and p.max(initial=0.0) <= 1.0):
