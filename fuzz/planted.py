@@ -111,7 +111,7 @@ engines.polars_batches = ending
 def inputs_unchecked():
     from argmaxf._base import atomic_write as whole
 
-    reading = importlib.import_module("argmaxf.files.decide_files")
+    reading = importlib.import_module("argmaxf.files.scored")
     with ExitStack() as stack:
         for module in (whole, reading):
             stack.enter_context(patch.object(module, "refuse_inputs", lambda outputs, inputs: None))

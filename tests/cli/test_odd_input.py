@@ -16,7 +16,7 @@ import pytest
 from argmaxf import decide
 from argmaxf.cli.app import run
 from argmaxf.cli.common import MEASURES, plain
-from argmaxf.files import output
+from argmaxf.files import commands
 from argmaxf.frames import decisions
 from argmaxf.measures import MEASURES as REGISTRY
 
@@ -148,13 +148,13 @@ def test_the_plain_copy_of_a_private_file_is_private(tmp_path, capsys, monkeypat
     path.write_text("p\n0.9\n0.1\n")
     out.touch()
     out.chmod(0o600)
-    modes, write = [], output._write
+    modes, write = [], commands._write
 
     def seen(frame, place, kind, separator):
         write(frame, place, kind, separator)
         modes.extend(stat.S_IMODE(each.stat().st_mode) for each in tmp_path.glob(".*.part"))
 
-    monkeypatch.setattr(output, "_write", seen)
+    monkeypatch.setattr(commands, "_write", seen)
     assert run(["decide", str(path), "-p", "p", "-o", str(out), "--force"]) == 0
     assert set(modes) == {0o600}
     assert stat.S_IMODE(out.stat().st_mode) == 0o600

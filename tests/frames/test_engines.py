@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize
+from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize, tune
 from argmaxf.expected import band
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.grouped.groups import Groups
@@ -221,6 +221,7 @@ def little_memory(monkeypatch):
     """Hold so few items that frames of thousands are read again and again, or spilled."""
     monkeypatch.setattr("argmaxf.frames.table.Rows.HELD", 1_000)
     monkeypatch.setattr("argmaxf.frames.solve.PART", 3_000)
+    monkeypatch.setattr("argmaxf.frames.labelled.PART", 3_000)
     monkeypatch.setattr("argmaxf.frames.engines.BROUGHT", 7_000)
 
 
@@ -265,6 +266,21 @@ def test_segments_larger_than_what_is_held(engine, little_memory, options):
     for (s,), found in decisions(frame, "p", by="s", ties="together", **options).items():
         exact = maximize_expected_f(p[segment == s], ties="together", **options)
         assert_same_decision(found, exact)
+
+
+@pytest.mark.slow_on_clusters
+@pytest.mark.parametrize("segments", [1, 4])
+def test_a_null_segment_is_refused_where_segments_are_read_in_parts(
+    engine, little_memory, segments
+):
+    names = [f"s{i % segments}" for i in range(4_000)]
+    names[70] = names[90] = None
+    columns = {"s": pa.array(names, pa.string()), "y": np.arange(4_000) % 2}
+    frame = engine.frame(table_of(scores(4_000), **columns))
+    with pytest.raises(ValueError, match="by must not be null or NaN, got 2 such rows"):
+        decisions(frame, "p", by="s")
+    with pytest.raises(ValueError, match="by must not be null or NaN, got 2 such rows"):
+        tune(frame, label="y", score="p", by="s")
 
 
 def test_a_lazy_polars_frame_can_be_streamed():

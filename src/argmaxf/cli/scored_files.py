@@ -258,7 +258,7 @@ def tune(
     from argmaxf.constraints import Constraints
     from argmaxf.empirical.cuts import CutProblem
     from argmaxf.empirical.labelled_sketch import LabelledSketch, best_in
-    from argmaxf.files.labelled_files import LabelledFiles, tune_files
+    from argmaxf.files import ScoredFiles, tune_files
     from argmaxf.measures import as_measure
 
     segments = tuple(by or ())
@@ -276,7 +276,7 @@ def tune(
         with progress_bar("rows") as progress:
             columns: Any = {"label": label, "weight": weight, "positive": positive}
             written: Any = {"output": output, "added": predicted, "progress": progress}
-            rows = LabelledFiles(files, score, segments, nulls, **columns, **written)
+            rows = ScoredFiles(files, score, segments, nulls, **columns, **written)
             best = tune_files(rows, problem, confidence_level)
     results = Results(_each_threshold(best), segments, best.overall)
     if threshold_only:
@@ -311,12 +311,12 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Compute F of predictions in files, with its confidence interval."""
-    from argmaxf.files.labelled_files import LabelledFiles, evaluate_files
+    from argmaxf.files import ScoredFiles, evaluate_files
     from argmaxf.measures import Interval, as_measure
 
     segments = tuple(by or ())
     chosen = as_measure(measure_named(measure), beta)
-    rows = LabelledFiles(files, predicted, segments, nulls, label=label, positive=positive)
+    rows = ScoredFiles(files, predicted, segments, nulls, label=label, positive=positive)
     how: Any = {"measure": chosen, "confidence_level": confidence_level}
     found = evaluate_files(rows, zero_division=zero_division, **how)
     results = Results({(): found} if isinstance(found, Interval) else found, segments)
@@ -342,18 +342,13 @@ def sketch(
 ) -> None:
     """Summarize probabilities or labelled scores of files, to be merged and decided elsewhere."""
     from argmaxf.files import ScoredFiles, summarize_files
-    from argmaxf.files.labelled_files import LabelledFiles, summarize_labelled_files
 
     _check_sketch(output, files, force)
     if weight is not None and label is None:
         raise ValueError("--weight needs --label: probabilities have no weights")
     how: Any = {"nulls": nulls, "output": output, "added": None}
     with progress_bar("rows") as how["progress"]:
-        if label is None:
-            made: Any = summarize_files(ScoredFiles(files, probability, **how))
-        else:
-            rows = LabelledFiles(files, probability, label=label, weight=weight, **how)
-            made = summarize_labelled_files(rows)
+        made = summarize_files(ScoredFiles(files, probability, label=label, weight=weight, **how))
     _write_sketch(made, output, as_json)
 
 

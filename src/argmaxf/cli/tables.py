@@ -17,7 +17,6 @@ import polars as pl
 from polars import selectors
 from sklearn.metrics import roc_auc_score
 
-from argmaxf.files.column import refuse_ragged
 from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, kind_of, names_to_give
 from argmaxf.files.text_tables import as_number, decimal_commas, with_points
 from argmaxf.frames.engines import Polars
@@ -82,7 +81,7 @@ def _read(source: Input) -> pl.DataFrame:
     names: list[str] = []
     if source.path.stat().st_size:  # of an empty file Polars says that it is
         names = source.check_header()
-        refuse_ragged(source)
+        source.refuse_ragged()
     frame = pl.read_csv(
         source.path,
         glob=False,

@@ -26,7 +26,10 @@ from argmaxf.files.text_tables import (
     ARROW,
     PARQUET,
     SAVE_AS_UTF8,
+    as_number,
     decimal_commas,
+    first_ragged,
+    has_commas,
     header,
     separator_of,
     with_points,
@@ -137,7 +140,44 @@ class Input:
     def beginning(self, *names: str) -> pl.DataFrame:
         """Return the first rows of a text file as text, of some columns or all."""
         frame = self.scan(ragged=True).head(INFERRED)
-        return (frame.select(selectors.by_name(*names)) if names else frame).collect()
+        return (frame.select(named(*names)) if names else frame).collect()
+
+    def number(self, name: str) -> pl.Expr:
+        """Return a column as numbers, null where a text is none; a text may be 0,5."""
+        (column,) = named(name)
+        if not self.is_text:
+            return column.cast(pl.Float64)
+        return as_number(column, comma=has_commas(self.beginning(name)[name]))
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        with reading(self):
+            return list(self.scan().collect_schema())
+
+    def refuse_absent(self, *names: str | None) -> None:
+        """Refuse the names of columns that the file does not have."""
+        there = self.columns
+        for name in filter(None, names):
+            if name not in there:
+                raise ValueError(f"{self.name}: no column {name!r}; it has {there}")
+
+    def refuse_ragged(self) -> None:
+        """Refuse a text file with a row that has too few or too many fields."""
+        ragged = first_ragged(self.path, self.separator)
+        if ragged:
+            raise ValueError(
+                f"{self.name}, row {ragged.row}: a row must have {ragged.expected} fields "
+                f"like the header, got {ragged.fields}"
+            )
+
+    def read(self, names: Iterable[str]) -> None:
+        """Read columns on their own, to name the one that cannot be read."""
+        for name in names:
+            with reading(self, name):  # in batches, a panic of Polars would pass for the end
+                (column,) = named(name)
+                query = self.scan(typed=True).select(column.null_count())
+                query.collect(engine="streaming")
 
     def check_header(self) -> list[str]:
         """Return the names of the columns of a text file; refuse what Polars would rename."""
@@ -156,6 +196,11 @@ def reading(source: Input, column: str | None = None) -> Iterator[None]:
         whole = column is None or NOT_UTF8 in str(error)  # of any column
         where = "" if whole else f", column {column!r}"
         raise ValueError(f"{source.name}{where}: cannot be read: {first_line(error)}") from error
+
+
+def named(*names: str) -> list[pl.Expr]:
+    """Return columns by their names, none of which is a pattern."""
+    return [selectors.by_name(name).as_expr() for name in names]
 
 
 def first_line(error: BaseException) -> str:

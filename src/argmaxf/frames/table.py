@@ -227,12 +227,15 @@ class Rows:
             raise Unusable
         ends, large = np.cumsum(sizes), sizes > most
         begins = (np.diff(ends // most, prepend=-1) > 0) | large | np.append(False, large[:-1])
-        firsts = np.flatnonzero(begins if ends[-1] > most else sizes[:1])
+        several = ends[-1] > most
+        firsts = np.flatnonzero(begins) if several else np.zeros(1, np.int64)
+        if several:  # no part would see the rows in no segment
+            query = self.items.select(number.min().alias(SEGMENT))
+            if engine_of(query).run(query)[SEGMENT][0] < 0:
+                raise Unusable
         for first, own in zip(firsts.tolist(), np.split(sizes, firsts[1:]), strict=True):
-            rows = self  # with those in no segment, in the first part
-            if firsts.size > 1:
-                rows = self.where(number < first + own.size)
-                rows = rows.where(number >= first) if first else rows
+            own_rows = (number >= first) & (number < first + own.size)
+            rows = self.where(own_rows) if several else self
             if large[first]:
                 alone = replace(self.table, number=None, keys=None, sizes=None)
                 rows = replace(rows, table=alone, items=rows.items.drop(SEGMENT))

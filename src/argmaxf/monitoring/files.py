@@ -19,8 +19,8 @@ from argmaxf._base import saved
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.atomic_write import refuse_twice, writing, written_whole
 from argmaxf._base.validation import as_labels, check_choice, check_unit_interval
-from argmaxf.files.column import Column, refuse_absent
 from argmaxf.files.inputs import Input, find_inputs
+from argmaxf.files.scored import ScoredFiles
 from argmaxf.frames.engines import polars_batches, unused
 from argmaxf.measures import measure_as_data, measure_of_data
 from argmaxf.monitoring.histogram import binned
@@ -51,7 +51,7 @@ def monitor_files(
     Memory does not grow with the number of rows, but with that of the periods. The reference or the
     later files may be without labels. `options` are those of `Monitor`.
     """
-    drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
+    check_choice("nulls", nulls, ("raise", "drop"))
     with ExitStack() as stack:
         first, inputs = find_inputs([reference], stack), find_inputs(names, stack)
         refuse_twice(each.origin for each in (*first, *inputs))
@@ -61,8 +61,8 @@ def monitor_files(
             labelled = any(_has(each, label) for each in (group if group is first else inputs))
             extra = [each for each in (how.get("time"), label if labelled else None) if each]
             for each in group:
-                refuse_absent(each, *extra)
-            items = Column(group, column, drop)
+                each.refuse_absent(*extra)
+            items = ScoredFiles([], column, nulls=nulls, inputs=group)
             with items.naming_errors(extra):
                 frame = items.frame(typed=True, only=extra)
                 return add(frame, items.p, label=label if labelled else None, **how)
@@ -83,7 +83,7 @@ def monitor_files(
 
 def _has(source: Input, name: str | None) -> bool:
     """Whether a file has a column."""
-    return name is not None and name in source.scan().collect_schema()
+    return name is not None and name in source.columns
 
 
 class FilledPlan(NamedTuple):
@@ -120,7 +120,7 @@ def plan_files(
         raise ValueError(f"{output}: a plan must be named with .csv")
     cut = check_unit_interval("threshold", threshold)
     with ExitStack() as stack:
-        items = Column(find_inputs(names, stack), column)
+        items = ScoredFiles([], column, inputs=find_inputs(names, stack))
         with items.naming_errors():
             parts = [batch[items.p].to_numpy() for batch in polars_batches(items.frame(only=[]))]
             p = np.concatenate([np.zeros(0), *parts], dtype=np.float64)
