@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from argmaxf import CostSensitiveFClassifier, ThresholdFClassifier
-from argmaxf.empirical.cost_sensitive import cost_weights, target_grid
+from argmaxf.estimators.cost_sensitive_f import cost_weights, target_grid
 from argmaxf.measures import FBeta
 
 TIGHT = LogisticRegression(solver="newton-cholesky", tol=1e-10)

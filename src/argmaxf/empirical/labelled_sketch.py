@@ -242,6 +242,7 @@ class BinSearch:
 
     problem: CutProblem
     bins: Bins
+    kind: Any = np.float64  # of the scores
 
     @cached_property
     def cuts(self) -> Cuts:
@@ -255,11 +256,11 @@ class BinSearch:
         whole = np.array_equal(bins.true + bins.false, bins.rows)
         return 0.0 if whole else float(bins.rows.sum())
 
-    def best(self, kind: Any = np.float64) -> Solution:
+    def best(self) -> Solution:
         """Return the best cut between bins; its threshold has the type of the scores."""
         bins, cuts = self.bins, self.cuts
         i = self.problem.best(cuts, self.summed)
-        beside = (each[max(i - 1, 0) : i + 1].astype(kind) for each in (bins.low, bins.high))
+        beside = (each[max(i - 1, 0) : i + 1].astype(self.kind) for each in (bins.low, bins.high))
         return solution_at(cuts, i, thresholds(*beside)[min(i, 1)], bins.rows[:i].sum())
 
     def bounds(self) -> Floats:
@@ -298,11 +299,11 @@ class BinSearch:
             search = replace(search, bins=refined(search.bins, unsettled, between))
         return search
 
-    def exact(self, between: Between, kind: Any = np.float64) -> Solution:
+    def exact(self, between: Between) -> Solution:
         """Return the best of all cuts, or say what constraints can be reached."""
         search = self.settled(between)
         with suppress(ValueError):
-            return search.best(kind)
+            return search.best()
         for without, measure in (
             ({"min_recall": None, "min_precision": None}, FBeta(1e6)),  # the highest recall
             ({"min_precision": None}, FBeta(1e-9)),  # the highest precision
@@ -310,7 +311,7 @@ class BinSearch:
             asked = replace(self.problem.constraints, **without)
             eased = replace(self.problem, measure=measure, constraints=asked)
             search = replace(search, problem=eased).settled(between)
-        return replace(search, problem=self.problem).best(kind)
+        return replace(search, problem=self.problem).best()
 
 
 def refined(bins: Bins, chosen: Bools, between: Between) -> Bins:
@@ -369,10 +370,10 @@ def best_in(sketch: LabelledSketch, problem: CutProblem, rows: Between | None = 
         )
     if not sketch.n:
         raise ValueError("the sketch must hold at least one row, got none")
-    search = BinSearch(problem, sketch.bins)
+    search = BinSearch(problem, sketch.bins, sketch._kind)
     if rows is not None:
-        return search.exact(rows, sketch._kind)
-    found = search.best(sketch._kind)
+        return search.exact(rows)
+    found = search.best()
     gap = max(0.0, float(search.bounds().max()) - found.best.value)
     return found._replace(best=replace(found.best, gap=gap))
 

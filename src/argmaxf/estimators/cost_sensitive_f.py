@@ -1,4 +1,12 @@
-"""The best of a family of cost-weighted classifiers, each with its threshold tuned."""
+"""The best of a family of cost-weighted classifiers, each with its threshold tuned.
+
+F_β is pseudo-linear in its errors. With S positives, FN of them missed and FP negatives taken,
+
+    F_β ≥ t   ⟺   (1 + β² - t) FN + t FP ≤ (1 + β²)(1 - t) S,
+
+so a classifier that minimizes the weighted error on the left for t = max F_β maximizes F_β
+(Parambath, Usunier and Grandvalet 2014). That t is not known, but it is one number: some are tried.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +20,13 @@ from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.validation import check_count, ones_unless
-from argmaxf.empirical.cost_sensitive import cost_weights, target_grid
+from argmaxf._base.validation import check_beta, check_count, ones_unless
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.linear_f import check_fbeta, is_constant
 from argmaxf.estimators.meta import MetaFClassifier, route_fit_params
 from argmaxf.estimators.scores import TrainingData, last_step, weight_parameter
 from argmaxf.estimators.threshold_f import ThresholdFClassifier
+from argmaxf.measures import FBeta
 
 
 @dataclass(eq=False, repr=False)
@@ -148,3 +156,30 @@ def _check_takes_weights(estimator: Any) -> None:
     if get_config()["enable_metadata_routing"] or weight_parameter(estimator) is not None:
         return
     raise ValueError(f"estimator must take sample_weight in fit, {name} does not")
+
+
+def target_grid(positive_rate: float, n_costs: int, *, beta: float = 1.0) -> Floats:
+    """Return the values of t to try, from 1 down to the F of predicting everything positive.
+
+    The highest F lies between the two. For β = 1 the first value, t = 1, is the unweighted error.
+
+    >>> target_grid(0.2, 3)
+    array([1.        , 0.66666667, 0.33333333])
+    """
+    floor = FBeta(beta).value(positive_rate, 1.0, positive_rate)
+    return np.linspace(1.0, floor, check_count("n_costs", n_costs))
+
+
+def cost_weights(
+    y: Bools, target_f: float, *, beta: float = 1.0, weight: Floats | None = None
+) -> Floats:
+    """Return the weight of each row under the costs of t, scaled to keep the sum of the weights.
+
+    Keeping the sum keeps the meaning of a classifier's own regularization.
+
+    >>> cost_weights(np.array([True, False, False, False]), 0.5)
+    array([2.        , 0.66666667, 0.66666667, 0.66666667])
+    """
+    weight = ones_unless(weight, len(y))
+    costs = weight * np.where(y, 1.0 + check_beta(beta) ** 2 - target_f, target_f)
+    return np.asarray(costs * (weight.sum() / costs.sum()))

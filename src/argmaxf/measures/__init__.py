@@ -49,9 +49,8 @@ __all__ = [
     "as_measure",
 ]
 
-_RATIOS = (FBeta, Jaccard, Dice, IoU, Tversky)
-_OTHERS = (FowlkesMallows, MCC, Kappa, BalancedAccuracy, GMean)
-MEASURES: dict[str, type[Measure]] = {"f1": FBeta} | {m.name: m for m in (*_RATIOS, *_OTHERS)}
+_ALL = FBeta, Jaccard, Dice, IoU, Tversky, FowlkesMallows, MCC, Kappa, BalancedAccuracy, GMean
+MEASURES: dict[str, type[Measure]] = {"f1": FBeta} | {measure.name: measure for measure in _ALL}
 
 # What `measure=` takes: a name, an object, or a function of the counts tp, k, s, n.
 MeasureLike = str | Measure | Callable[[Any, Any, Any, Any], Any]
