@@ -17,11 +17,12 @@ import numpy as np
 from scipy.special import logit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import StackingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
 import argmaxf.comparison  # noqa: F401  so that all classifiers are known
@@ -86,7 +87,10 @@ class Graph:
     def follow(self, steps: Steps, table: Any) -> Any:
         """Return what steps make of a table; the first ones take the inputs."""
         for step in steps:
-            if isinstance(step, Normalizer):
+            if isinstance(step, StackingRegressor):
+                rows = [self.follow(part.named_steps.values(), table) for part in step.estimators_]
+                table = self.op("Concat", *rows, axis=1)
+            elif isinstance(step, Normalizer):
                 size = self.op("ReduceSum", self.op("Abs", table), np.array([1]), keepdims=1)
                 table = self.op("Div", table, size)
             else:
@@ -96,9 +100,6 @@ class Graph:
     def function(self, function: Any, how: dict[str, Any], table: Any) -> Any:
         """Return a function of a table, or what a method of a model gives for the inputs."""
         model = getattr(function, "__self__", None)
-        if isinstance(model, FeatureUnion):
-            parts = (part.named_steps.values() for _, part in model.transformer_list)
-            return self.op("Concat", *(self.follow(part, table) for part in parts), axis=1)
         if isinstance(model, LinearRegression):
             return self.linear(table, model.coef_, model.intercept_)
         if isinstance(model, IsotonicRegression):

@@ -132,6 +132,13 @@ def test_a_pickle_predicts_where_argmaxf_is_not_installed():
     np.testing.assert_array_equal(found, service.predict(X_new))
 
 
+def test_what_is_exported_prints_in_a_few_lines():
+    X, y, _ = halves(*binary())
+    made = frozen(BlendFClassifier(LINEAR), X, y).to_sklearn()
+    assert "FrozenEstimator" in repr(made)  # once took longer than anyone waits
+    assert len(repr(made)) < 2000
+
+
 @pytest.mark.parametrize("pos_label", ["no", "yes"])
 @pytest.mark.parametrize("way", FULL)
 def test_either_class_can_be_the_positive_one(way, pos_label):

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import StackingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.multioutput import MultiOutputClassifier
-from sklearn.pipeline import make_pipeline, make_union
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.svm import LinearSVC
 
@@ -189,12 +190,16 @@ def _mean(tables: Sequence[Steps], n: int) -> Steps:
 def _side_by_side(parts: Iterable[Steps]) -> Steps:
     """Return the steps to the columns of several rows of steps.
 
-    It is a function: whenever scikit-learn looks at a pipeline it visits all pipelines in it.
+    They are what a stack has fitted, not its parameters: scikit-learn prints and inspects
+    parameters, which takes exponential time for nested pipelines.
     """
     first, *others = parts
     if not others:
         return first
-    return [step(make_union(*(make_pipeline(*each) for each in [first, *others])).transform)]
+    stack = StackingRegressor([])
+    stack.estimators_ = [make_pipeline(*each) for each in [first, *others]]
+    stack.stack_method_ = ["transform"] * len(stack.estimators_)
+    return [stack]
 
 
 def _only(places: Sequence[int]) -> FunctionTransformer:
