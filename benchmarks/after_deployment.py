@@ -81,7 +81,7 @@ def shifted(X, y, shift, rng):
 
 
 def predictions(of, shift, seed, folder):
-    """Return F found, and predicted F with its interval for each method."""
+    """Return F found; the truth and a prediction with its interval by name; any alarm."""
     rng = np.random.default_rng(seed)
     train, reference, test = np.array_split(rng.permutation(of.y.size), 3)
     y = of.y.astype(bool)
@@ -105,9 +105,17 @@ def predictions(of, shift, seed, folder):
         "ratio of expected counts": (ratio(calibrated, selected), *none),
         "EM and ratio": (ratio(moved, selected), *none),
     }
+    found = {name: (f1(y[later], selected), *each) for name, each in found.items()}
+    hit = np.count_nonzero(y[later] & selected)
+    truths = {
+        "F": f1(y[later], selected),
+        "precision": hit / max(1, selected.sum()),
+        "recall": hit / max(1, y[later].sum()),
+    }
     for name in ("predicted", "predicted_after_shift"):
-        f = getattr(period, name).f
-        found[name] = (f.value, f.low, f.high)
+        for what, truth in truths.items():
+            each = getattr(getattr(period, name), what.lower())
+            found[f"{name}, {what}"] = (truth, each.value, each.low, each.high)
     if folder is not None:
         for name, rows, score in (("reference", reference, before), ("later", later, p)):
             table = {"p": score, "selected": (score >= threshold).astype(int)}
@@ -135,7 +143,7 @@ def predicted_table(seeds, python, per_family):
                         continue
                     alarms[shift].append(found[2])
                     for name, each in found[1].items():
-                        results[shift, name].append((found[0], *each))
+                        results[shift, name].append(each)
                     if folder:
                         folders.append(folder)
                         truths[folder] = shift, found[0]
@@ -148,11 +156,15 @@ def predicted_table(seeds, python, per_family):
                 shift, truth = truths[folder]
                 each = pd.read_csv(folder / "found.csv").to_numpy()[0]
                 results[shift, "NannyML CBPE"].append((truth, *each))
-    names = dict.fromkeys(name for _, name in results)
-    print(f"{len(families)} sets, {len(results['none', 'predicted'])} cases for each shift\n")
+    print(f"{len(families)} sets, {len(results['none', 'predicted, F'])} cases for each shift\n")
+    print_predicted(results, alarms)
+
+
+def print_predicted(results, alarms):
+    """Print a row for each method, and how often there was an alarm."""
     print("| mean absolute error, bias in points; coverage | " + " | ".join(SHIFTS) + " |")
     print("| --- |" + " ---: |" * len(SHIFTS))
-    for name in names:
+    for name in dict.fromkeys(name for _, name in results):
         cells = []
         for shift in SHIFTS:
             truth, value, low, high = np.array(results[shift, name]).T

@@ -1,7 +1,7 @@
-"""Draw the pictures of README.md and docs/displays.md: python tools/pictures.py.
+"""Draw the pictures of the documentation: python tools/pictures.py.
 
 Those of the displays come from the scripts of the gallery, that of the README from the first table
-of the method study.
+of the method study, those of docs/background/after-deployment.md from its tables.
 """
 
 import re
@@ -30,6 +30,22 @@ GAINS = {  # rows of the study's table: name and colour
     "tuned threshold": ("ThresholdFClassifier", "tab:blue"),
     "expected F": ("ExpectedFClassifier", "tab:orange"),
     "**AutoF**": ("AutoFClassifier", "tab:green"),
+}
+
+
+SHIFTS = ("none", "prior", "covariate")
+PREDICTIONS = {  # rows of the table of shifts: name and colour
+    "ratio of expected counts": "tab:grey",
+    "EM and ratio": "tab:brown",
+    "NannyML CBPE": "tab:red",
+    "predicted, F": "tab:blue",
+    "predicted_after_shift, F": "tab:green",
+}
+LABEL_PLANS = {
+    "uniform": "tab:grey",
+    "stratified": "tab:brown",
+    "OASIS": "tab:red",
+    "plan_labels": "tab:blue",
 }
 
 
@@ -63,6 +79,56 @@ def draw_gains(path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
+def after_deployment(heading: str) -> list[list[str]]:
+    """Return the rows of the first table under a heading of the page on measurements."""
+    page = (ROOT / "docs" / "background" / "after-deployment.md").read_text(encoding="utf-8")
+    text = page.split(f"## {heading}")[1].split("\n## ")[0]
+    table = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    return table[2:]
+
+
+def draw_shift(path: Path) -> None:
+    """Draw error and coverage of predicted F under each shift."""
+    cells = {row[0]: row[1:] for row in after_deployment("Predicted F under shift")}
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+    for i, (name, color) in enumerate(PREDICTIONS.items()):
+        found = [[float(x) for x in re.findall(r"[-+.\d]+", cell)] for cell in cells[name]]
+        place = [shift + 0.16 * (i - 2) for shift in range(len(SHIFTS))]
+        axes[0].bar(place, [each[0] for each in found], 0.15, color=color, label=name)
+        if len(found[0]) > 2:
+            axes[1].plot(place, [each[2] for each in found], "o", color=color)
+    axes[1].axhline(95, color="grey", linewidth=1)
+    axes[0].set_ylabel("mean absolute error, points of F1")
+    axes[1].set_ylabel("coverage of 95 % intervals, %")
+    axes[1].set_ylim(40, 101)
+    for ax in axes:
+        ax.set_xticks(range(len(SHIFTS)), [f"{shift} shift" for shift in SHIFTS])
+        ax.set_xlim(-0.5, len(SHIFTS) - 0.5)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
+    figure.savefig(path, dpi=100)
+
+
+def draw_labels(path: Path) -> None:
+    """Draw the error of F against the number of labels on each set."""
+    rows = after_deployment("Labels needed to know F")
+    sets = list(dict.fromkeys(row[0] for row in rows))
+    figure, axes = plt.subplots(1, len(sets), figsize=(11, 2.8), sharey=True, layout="constrained")
+    for ax, name in zip(axes, sets, strict=True):
+        for of, method, *errors, _ in rows:
+            if of == name:
+                budgets = [50 * 2**i for i in range(len(errors))]
+                found = [max(float(each), 5e-4) for each in errors]
+                ax.loglog(budgets, found, "o-", ms=3, color=LABEL_PLANS[method], label=method)
+        ax.axhline(0.02, color="grey", linewidth=1, linestyle=":")
+        ax.set_title(name.replace(", ", "\n", 1), fontsize="small")
+        ax.set_xticks([50, 200, 800], ["50", "200", "800"])
+        ax.minorticks_off()
+    axes[0].set_ylabel("root mean squared error of F1")
+    figure.supxlabel("labels", fontsize="medium")
+    axes[-1].legend(fontsize="x-small", frameon=False)
+    figure.savefig(path, dpi=100)
+
+
 if __name__ == "__main__":
     mpl.use("Agg")
     sys.path.insert(0, str(GALLERY))
@@ -70,3 +136,5 @@ if __name__ == "__main__":
         draw(name, IMAGES / f"{name}.png")
         print(IMAGES / f"{name}.png")
     draw_gains(IMAGES / "gain.png")
+    draw_shift(IMAGES / "after-deployment-shift.png")
+    draw_labels(IMAGES / "after-deployment-labels.png")

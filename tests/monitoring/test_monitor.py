@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import binom
 
-from argmaxf import expected_f, maximize_expected_f
+from argmaxf import expected_f, maximize_expected_f, plan_labels
 from argmaxf.monitoring.monitor import Monitor
 from argmaxf.monitoring.prediction import PredictedF, predict_f
 
@@ -27,6 +27,14 @@ def test_predicted_f_of_equal_probabilities_is_binomial():
     assert predicted.f.value == pytest.approx(mass @ f, rel=1e-12)
     assert predicted.f.low == f[np.searchsorted(mass.cumsum(), 0.025)]
     assert predicted.f.high == f[np.searchsorted(mass.cumsum(), 0.975)]
+
+
+@pytest.mark.parametrize("measure", ["f2", "jaccard", "mcc", "kappa", "gmean", "fowlkes_mallows"])
+def test_predicted_values_of_other_measures_are_the_expected_ones(measure):
+    p = np.random.default_rng(0).beta(0.5, 3, 300)
+    predicted = predict_f(p, threshold=0.3, measure=measure).f
+    assert predicted.value == pytest.approx(expected_f(p, p >= 0.3, measure=measure).mean, rel=1e-9)
+    assert predicted.low < predicted.value < predicted.high
 
 
 @pytest.mark.parametrize("n", [1, 3, 400, 6000])
@@ -284,6 +292,24 @@ def test_labels_of_the_reference_recalibrate_the_prediction(tmp_path):
     assert predicted.low <= found <= predicted.high
     monitor.save(tmp_path / "m.json")
     assert Monitor.load(tmp_path / "m.json").periods == monitor.periods
+
+
+def test_planned_labels_of_the_reference_recalibrate_the_prediction():
+    held = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        truth = rows(rng, 0.05, 8000)
+        y, p = rng.random(truth.size) < truth, truth**0.7
+        plan = plan_labels(p[:4000], p[:4000] >= 0.4, 300, random_state=seed)
+        known = np.full(4000, np.nan)
+        known[plan.indices] = y[plan.indices]
+        reference = pl.DataFrame({"p": p[:4000], "y": known}, nan_to_null=True)
+        monitor = Monitor.of_frame(0.4, reference, "p", label="y")
+        period = monitor.update(p[4000:])
+        found = f1(y[4000:], p[4000:] >= 0.4)
+        held.append(period.predicted.f.low <= found <= period.predicted.f.high)
+        assert monitor.rate == pytest.approx(0.05, abs=0.05)  # .14 to .3 of the labels are positive
+    assert sum(held) >= 6
 
 
 @pytest.mark.parametrize("measure", ["f1", "jaccard", "dice", "f2"])

@@ -177,22 +177,26 @@ class Monitor:
 
     def _refer_to(self, rows: Floats) -> None:
         """Take rows as the reference, and learn the calibration from those with a label."""
-        self._reference, self._posterior = rows, None
-        n, (p, size) = int(rows[:, ROWS].sum()), sizes_of(rows)
+        self._reference: Floats = rows
+        self._posterior: CalibrationPosterior | None = None
+        p, size = sizes_of(rows)
         if not self._sides(rows)[0][:, ROWS].any():
             raise ValueError(
-                f"threshold must select some of the {n:,} reference rows, got "
+                f"threshold must select some of the {size.sum():,} reference rows, got "
                 f"{self.threshold:g}, which is above all their probabilities; pass the deployed "
                 "threshold, on the scale of the probabilities"
             )
-        positives = p * size
         if rows[:, LABELLED].any():
-            p, size = sizes_of(rows, LABELLED)
-            positives = rows[rows[:, LABELLED] > 0, POSITIVE]
-            label, weight = np.repeat([True, False], p.size), np.append(positives, size - positives)
-            self._posterior = CalibrationPosterior.fit(np.tile(p, 2), label, weight=weight)
-        # a rate of 0 or 1 cannot be moved
-        self.rate = min(max(float(positives.sum() / size.sum()), EDGE), 1.0 - EDGE)
+            known, count = sizes_of(rows, LABELLED)
+            hits = rows[rows[:, LABELLED] > 0, POSITIVE]
+            label, weight = np.repeat([True, False], known.size), np.append(hits, count - hits)
+            self._posterior = CalibrationPosterior.fit(np.tile(known, 2), label, weight=weight)
+        rate = float(np.average(self._calibrated(p), weights=size))
+        self.rate = min(max(rate, EDGE), 1.0 - EDGE)  # a rate of 0 or 1 cannot be moved
+
+    def _calibrated(self, p: Floats) -> Floats:
+        """Return probabilities as the labels of the reference say, if there are any."""
+        return p if self._posterior is None else self._posterior.transform(p)
 
     def _sides(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return the bins of the selected rows, and those of the others."""
@@ -522,7 +526,7 @@ class Monitor:
         """Put together what is known of some rows."""
         posterior, measure, level = self._posterior, self.measure, self.confidence_level
         p, size = sizes_of(rows)
-        values = p if posterior is None else posterior.transform(p)
+        values = self._calibrated(p)
         rate = most_likely_rate(values, size, self.rate, level)
         sides = self._sides(rows)
         predicted, after = (
