@@ -106,6 +106,8 @@ def plant_all(names, seed, most):
         start, kind = time.monotonic(), PLANTED[name].kind
         turns, findings = run([kind], 10.0, seed, plant=name, most=most)
         verdict = "caught after" if findings else "ESCAPED"
+        if findings and attack(*findings[0][:2]):
+            verdict, findings = "NOT CAUGHT, the case fails without it, too:", []
         escaped += not findings
         took = f"{turns.cases[kind]} cases, {time.monotonic() - start:.1f} s"
         print(f"{name:34} {kind:10} {verdict} {took}", flush=True)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import check_choice, check_unit_interval
 from argmaxf.constraints import ChanceConstraint, count_at_rate
+from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.empirical.interval import f_interval
 from argmaxf.estimators.calibration import (
     Calibrated,
@@ -462,6 +463,8 @@ class ExpectedFClassifier(ProbabilityFClassifier):
 
     def hold_out(self, rows: TrainingData) -> HeldOut:
         """Fit the classifier once for each fold, or once if it is not calibrated."""
+        if rows.groups is not None and self.confidence_level is not None:
+            refuse_groups()
         splits = []
         if self._form(rows.columns) is None:
             response_method(self.estimator, ("predict_proba",))
