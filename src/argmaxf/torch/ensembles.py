@@ -23,13 +23,20 @@ from torch import Tensor
 
 from argmaxf._base.arrays import Floats
 from argmaxf.expected.dependent import maximize_expected_f_from_mixture
-from argmaxf.measures import Coefficients, Dice
+from argmaxf.measures import Coefficients
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
 from argmaxf.torch.passes import RowNodes, none_there, reciprocals
-from argmaxf.torch.tensors import Rows, as_array, best_masks, check_range, in_kind, mask_values
+from argmaxf.torch.tensors import (
+    DICE,
+    Rows,
+    as_array,
+    best_masks,
+    check_range,
+    in_kind,
+    mask_values,
+)
 
-DICE = Dice().coefficients()
 SLACK = 1e-12  # a gain of this part of the value is rounding
 ENOUGH = 1e-4  # the gap of IoU to stop at
 RANGES = 60  # of sizes looked at, at most, for the bound of IoU

@@ -30,9 +30,8 @@ from argmaxf.measures import Dice
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
 from argmaxf.torch.passes import ABSENT, RowNodes, none_there
-from argmaxf.torch.tensors import Rows, as_array, check_range, mask_values
+from argmaxf.torch.tensors import DICE, Rows, as_array, check_range, mask_values
 
-DICE = Dice().coefficients()
 NO_CLASS = -1
 SMALL = 1 << 13  # cells of an image that the decision for arrays solves to the end
 MEANS, DERIVATIVES = 10, 2  # steps of the iteration

@@ -24,9 +24,8 @@ from argmaxf.measures import Dice, IoU, Measure, Ratio
 from argmaxf.problem import Problem
 from argmaxf.torch.ensembles import mixture_masks
 from argmaxf.torch.exclusive import assign_classes
-from argmaxf.torch.tensors import Rows, as_floats, best_masks
+from argmaxf.torch.tensors import DICE, IOU, Rows, as_floats, best_masks
 
-DICE, IOU = Dice().coefficients(), IoU().coefficients()
 SMOOTHED: dict[str, Callable[[float], Ratio]] = {"dice": Dice, "iou": IoU, "jaccard": IoU}
 
 

@@ -19,10 +19,12 @@ from argmaxf._base.validation import NotAProbability, first_bad_probability
 from argmaxf.expected import band
 from argmaxf.expected.decision import Decision, ExpectedF
 from argmaxf.expected.maximize import decide_each_row
+from argmaxf.measures import Dice, IoU
 from argmaxf.problem import Problem
 from argmaxf.torch import passes
 from argmaxf.torch.passes import ABSENT, RowNodes, none_there
 
+DICE, IOU = Dice().coefficients(), IoU().coefficients()
 KINDS = torch.float64, torch.float32, torch.float16, torch.bfloat16  # that the passes take
 
 

@@ -167,21 +167,14 @@ class Plan:
             _wide[(rows,)](counts, n, rule, state)
             _around[grid](*pixels, part, state, partial)
             _gather[grid](*pixels, part, state, found, filled, capacity, MANY.value)
-        found, work = (
-            found.sort(1, descending=True).values,
-            room(rows, 2 * capacity + 6 * most_nodes),
-        )
-        result = self.result[first : first + rows]
-        sizes = (
-            capacity,
-            most_nodes,
-            1 if whole else pass_kernels.SUMS,
-            32 if whole else ITEMS.value,
-        )
-        _decide[(rows,)](
-            *(found, work, partial, n, parts, filled, rule, _rules(device), state, result),
-            *sizes, num_warps=2 if whole else 8,
-        )  # fmt: skip
+        found = found.sort(1, descending=True).values
+        work, result = room(rows, 2 * capacity + 6 * most_nodes), self.result[first : first + rows]
+        given = found, work, partial, n, parts, filled, rule, _rules(device), state, result
+        if whole:
+            _decide[(rows,)](*given, capacity, most_nodes, 1, 32, num_warps=2)
+        else:
+            sums, items = pass_kernels.SUMS, ITEMS.value
+            _decide[(rows,)](*given, capacity, most_nodes, sums, items, num_warps=8)
 
 
 def _parts_of(n: int) -> tuple[int, int]:
@@ -608,6 +601,17 @@ def _of_items(items, begin, end, w, x, ITEMS: tl.constexpr):
 
 
 @triton.jit
+def _nodes(node_at, weight_at, m, many, unit, rule):
+    """Some nodes and weights from the m-th on, and the tilts of a measure at them."""
+    place = m + tl.arange(0, NODES)
+    u = tl.load(node_at + place, mask=place < many, other=1.0) * unit
+    weight = tl.load(weight_at + place, mask=place < many, other=0.0) * unit
+    w_in, x_in = _tilts(u, tl.load(rule + 1))
+    w_out, x_out = _tilts(u, tl.load(rule + 2))
+    return u, weight, w_in, x_in, w_out, x_out
+
+
+@triton.jit
 def _may_end(band, taken, size, split):
     """Whether a set may end after so many items of a band: not between equal ones, if so asked."""
     before = tl.load(band + taken - 1, mask=(taken > 0) & (taken <= size), other=-1.0)
@@ -691,10 +695,7 @@ def _decide(
     last = c * 0.0
     for m in range(0, many, NODES):
         there = m + lane < many
-        u = tl.load(node_at + m + lane, mask=there, other=1.0) * unit
-        weight = tl.load(weight_at + m + lane, mask=there, other=0.0) * unit
-        w_in, x_in = _tilts(u, b_in)
-        w_out, x_out = _tilts(u, b_out)
+        u, weight, w_in, x_in, w_out, x_out = _nodes(node_at, weight_at, m, many, unit, rule)
         log_in, pi, _, _ = _by_powers(total, 9, w_in, x_in, SUMS)
         log_out, _, _, _ = _by_powers(total, 0, w_out, x_out, SUMS)
         log_band, _, _, _ = _of_items(band, 0, size, w_out, x_out, ITEMS)
@@ -780,10 +781,7 @@ def _decide(
     f, loss, reach, reach_square = c * 0.0, c * 0.0, c * 0.0, c * 0.0
     for m in range(0, many, NODES):
         there = m + lane < many
-        u = tl.load(node_at + m + lane, mask=there, other=1.0) * unit
-        weight = tl.load(weight_at + m + lane, mask=there, other=0.0) * unit
-        w_in, x_in = _tilts(u, b_in)
-        w_out, x_out = _tilts(u, b_out)
+        u, weight, w_in, x_in, w_out, x_out = _nodes(node_at, weight_at, m, many, unit, rule)
         log_in, pi, rest, spread_in = _by_powers(total, 9, w_in, x_in, SUMS)
         log_out, out, _, spread_out = _by_powers(total, 0, w_out, x_out, SUMS)
         log_item, pi_item, rest_item, spread_item = _of_items(band, 0, top, w_in, x_in, ITEMS)
