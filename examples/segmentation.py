@@ -1,12 +1,13 @@
 """Photographs, a small network, its calibration, masks: python examples/segmentation.py FOLDER.
 
 Things are pasted into scikit-learn's two photographs, so that the true masks are known: pieces of a
-petal, half transparent, and rarer shades. A network of four layers
-learns to find them in one part of the photographs and is tested in another.
+petal, half transparent, and rarer shades. A network of four layers learns to find them in one part
+of the photographs and is tested in another. RankSEG is put beside where it is installed.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +18,11 @@ import torch
 from sklearn.datasets import load_sample_images
 from torch import Tensor, nn
 
-from argmaxf.torch import segment
+from argmaxf.torch import calibrate_temperature, segment
 
 CLASSES = ("nothing", "petal", "shade")
 SIDE = 48
+EXACT, ONE_EACH = "exact", "exact, one class each"
 
 
 @dataclass(frozen=True)
@@ -105,83 +107,76 @@ def train(model: nn.Module, data: Scenes, steps: int, batch: int = 8) -> None:
     model.eval()
 
 
-def calibrate(model: nn.Module, data: Scenes) -> Callable[[Tensor], Tensor]:
-    """Return the model's probabilities, brought in line with scenes it was not trained on.
+def probabilities(
+    model: nn.Module, held_out: Scenes, calibrated: bool
+) -> Callable[[Tensor], Tensor]:
+    """Return what gives probabilities, with the temperature that suits scenes held out, or 1."""
 
-    Logits are multiplied by a number and shifted by one for each class (temperature and bias).
-    """
+    @torch.no_grad()
+    def predict(images: Tensor) -> Tensor:
+        return (scaling(model(images)) if calibrated else model(images)).softmax(1)
+
     with torch.no_grad():
-        logits = model(data.images)
-    scale, shift = torch.ones(1, requires_grad=True), torch.zeros(len(CLASSES), requires_grad=True)
-    optimizer = torch.optim.LBFGS([scale, shift], max_iter=50)
-
-    def moved(values: Tensor) -> Tensor:
-        return values * scale + shift[:, None, None]
-
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        value = nn.functional.cross_entropy(moved(logits), data.labels)
-        value.backward()
-        return value
-
-    optimizer.step(loss)
-    return lambda images: moved(model(images)).softmax(1).detach()
+        scaling = calibrate_temperature(model(held_out.images), held_out.labels)
+    return predict
 
 
-def dice(masks: Tensor, truth: Tensor) -> Tensor:
-    """Dice of each image × class, NaN where the class is not there (MONAI's convention)."""
-    hits, sizes = (
-        (masks & truth).flatten(2).sum(2),
-        (masks.flatten(2) + 0 + truth.flatten(2)).sum(2),
-    )
-    return torch.where(truth.flatten(2).any(2), 2.0 * hits / sizes, torch.nan)[:, 1:]
+def score(masks: Tensor, truth: Tensor, measure: str = "dice") -> Tensor:
+    """Dice or IoU of each image × class, NaN where the class is not there (MONAI's convention)."""
+    hits, either = (masks & truth).flatten(2).sum(2), (masks | truth).flatten(2).sum(2)
+    found = 2.0 * hits / (hits + either) if measure == "dice" else hits / either
+    return torch.where(truth.flatten(2).any(2), found, torch.nan)[:, 1:]
 
 
-def tuned_cuts(probs: Tensor, truth: Tensor) -> Tensor:
-    """Return for each class the cut with the highest mean Dice on some scenes."""
+def tuned_thresholds(probs: Tensor, truth: Tensor, measure: str) -> Tensor:
+    """Return for each class the threshold with the highest mean score on some scenes."""
     cuts = torch.linspace(0.02, 0.8, 40)
-    scores = torch.stack([dice(probs > cut, truth).nanmean(0) for cut in cuts])
+    scores = torch.stack([score(probs > cut, truth, measure).nanmean(0) for cut in cuts])
     return torch.cat([torch.ones(1), cuts[scores.argmax(0)]])[:, None, None]
 
 
-def ways(probs: Tensor, cuts: Tensor) -> dict[str, Tensor]:
-    """Return the masks of each way to decide; the first three let classes overlap."""
+def ways(probs: Tensor, thresholds: Tensor, measure: str) -> dict[str, Tensor]:
+    """Return the masks of each way to decide; in the last two, classes do not overlap."""
     argmax = torch.nn.functional.one_hot(probs.argmax(1), len(CLASSES)).movedim(-1, 1).bool()
-    options = {"include_background": False}
-    return {
-        "threshold 0.5": probs > 0.5,
-        "cut tuned on other scenes": probs > cuts,
-        "exact": segment(probs, **options).masks,
-        "argmax": argmax,
-        "exact, one class each": segment(probs, exclusive=True, **options).masks,
-    }
+    found = {"threshold 0.5": probs > 0.5, "tuned threshold": probs > thresholds}
+    if importlib.util.find_spec("rankseg"):
+        from rankseg import RankSEG
+
+        for name, pruning in (("RankSEG", 0.5), ("RankSEG, pruning_prob=0", 0.0)):
+            ranking = RankSEG(metric=measure, output_mode="multilabel", pruning_prob=pruning)
+            found[name] = ranking.predict(probs).bool()
+    found[EXACT] = segment(probs, measure=measure, include_background=False).masks
+    found["argmax"] = argmax
+    found[ONE_EACH] = segment(probs, exclusive=True, include_background=False).masks
+    return found
 
 
-def resampled(scores: Tensor, draws: int = 2000) -> tuple[float, float]:
-    """The 95 % interval of the mean Dice, scenes drawn anew."""
+def resampled(scores: Tensor, draws: int = 2000) -> str:
+    """The mean score, and its 95 % interval, scenes drawn anew."""
     generator = torch.Generator().manual_seed(1)
     rows = torch.randint(len(scores), (draws, len(scores)), generator=generator)
-    low, high = scores[rows].flatten(1).nanmean(1).quantile(torch.tensor([0.025, 0.975]))
-    return float(low), float(high)
+    low, high = scores[rows].flatten(1).nanmean(1).quantile(torch.tensor([0.025, 0.975])).tolist()
+    return f"{float(scores.nanmean()):.3f} ({low:.3f} to {high:.3f})"
 
 
-def compare(masks: dict[str, Tensor], truth: Tensor) -> list[str]:
-    """Return the lines of a table: mean Dice, its interval, and that of exact less this one."""
-    scores = {name: dice(each, truth) for name, each in masks.items()}
+def table(scores: dict[str, dict[str, list[Tensor]]]) -> list[str]:
+    """Return the lines of a table from the scores of each measure, way and seed."""
     lines = [
-        "| masks | petal | shade | both | 95 % | exact less this one (95 %) |",
-        "| --- | ---: | ---: | ---: | --- | --- |",
+        "| masks | Dice (95 %) | exact minus this | of each seed | petal, shade | IoU (95 %) |",
+        "| --- | ---: | ---: | --- | --- | ---: |",
     ]
-    for name, score in scores.items():
-        rival = "exact, one class each" if name in ("argmax", "exact, one class each") else "exact"
-        ahead = scores[rival] - score
-        low, high = resampled(score)
-        first, second = score.nanmean(0).tolist()
-        paired = "{:+.3f} ({:+.3f} to {:+.3f})".format(float(ahead.nanmean()), *resampled(ahead))
-        lines.append(
-            f"| {name} | {first:.3f} | {second:.3f} | {float(score.nanmean()):.3f} "
-            f"| {low:.3f} to {high:.3f} | {'' if name == rival else paired} |"
-        )
+    for name, of_seeds in scores["dice"].items():
+        rival = scores["dice"][ONE_EACH if name in ("argmax", ONE_EACH) else EXACT]
+        ahead = [best - each for best, each in zip(rival, of_seeds, strict=True)]
+        whole = torch.cat(of_seeds)
+        cells = [
+            resampled(whole),
+            "" if rival is of_seeds else resampled(torch.cat(ahead)),
+            " / ".join(f"{float(each.nanmean()):.3f}" for each in of_seeds),
+            ", ".join(f"{each:.3f}" for each in whole.nanmean(0).tolist()),
+            resampled(torch.cat(scores["iou"][name])),
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
 
 
@@ -201,10 +196,10 @@ def draw(path: Path, data: Scenes, masks: dict[str, Tensor], shown: tuple[str, .
     for line, row in zip(axes, rows.tolist(), strict=True):
         pictures = [data.truth[row], first[row], second[row]]
         for axis, mask, name in zip(line[1:], pictures, ("truth", *shown), strict=True):
-            score = dice(mask[None], data.truth[row][None])[0].tolist()
+            scores = score(mask[None], data.truth[row][None])[0].tolist()
             axis.imshow(_coloured(mask).numpy())
             axis.contour(data.labels[row].numpy(), [0.5, 1.5], colors="white", linewidths=0.8)
-            values = ", ".join(f"{each:.2f}" for each in score if each == each)
+            values = ", ".join(f"{each:.2f}" for each in scores if each == each)
             axis.set_title(name if name == "truth" else f"{name}: {values}", fontsize=9)
         line[0].imshow(data.images[row].movedim(0, -1).clamp(0, 1).numpy())
         line[0].set_title("scene", fontsize=9)
@@ -220,24 +215,42 @@ def _coloured(mask: Tensor) -> Tensor:
     return colours[torch.where(mask[2], 2, torch.where(mask[1], 1, 0))]
 
 
-def run(folder: Path, sizes: tuple[int, int, int] = (300, 150, 120), steps: int = 300) -> dict:
-    """Train, calibrate, decide and compare; the pictures go to a folder."""
-    torch.manual_seed(0)
-    training, held_out = scenes(sizes[0], (0.0, 0.55), 0), scenes(sizes[1], (0.55, 0.75), 1)
-    test = scenes(sizes[2], (0.75, 1.0), 2)
-    model = network()
-    train(model, training, steps)
-    probabilities = calibrate(model, held_out)
-    probs = probabilities(test.images)
-    masks = ways(probs, tuned_cuts(probabilities(held_out.images), held_out.truth))
+def run(
+    folder: Path,
+    sizes: tuple[int, int, int] = (300, 150, 120),
+    steps: int = 1000,
+    seeds: tuple[int, ...] = (1, 2, 3),
+) -> dict[str, list[str]]:
+    """Train, decide and compare, with and without calibration; the pictures go to a folder.
+
+    Each seed has its own scenes and its own network.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    draw(folder / "segmentation-masks.png", test, masks, ("threshold 0.5", "exact"))
-    draw(folder / "segmentation-labels.png", test, masks, ("argmax", "exact, one class each"))
-    return {"probs": probs, "masks": masks, "test": test, "lines": compare(masks, test.truth)}
+    scores: dict = {True: {"dice": {}, "iou": {}}, False: {"dice": {}, "iou": {}}}
+    for seed in seeds:
+        torch.manual_seed(seed)
+        parts = zip(sizes, ((0.0, 0.55), (0.55, 0.75), (0.75, 1.0)), strict=True)
+        training, held_out, test = (
+            scenes(n, part, 100 * seed + number) for number, (n, part) in enumerate(parts)
+        )
+        model = network()
+        train(model, training, steps)
+        for calibrated, of_measures in scores.items():
+            predict = probabilities(model, held_out, calibrated)
+            for measure, of_ways in of_measures.items():
+                cuts = tuned_thresholds(predict(held_out.images), held_out.truth, measure)
+                masks = ways(predict(test.images), cuts, measure)
+                for name, each in masks.items():
+                    of_ways.setdefault(name, []).append(score(each, test.truth, measure))
+                if calibrated and measure == "dice" and seed == seeds[0]:
+                    draw(folder / "segmentation-masks.png", test, masks, ("threshold 0.5", EXACT))
+                    draw(folder / "segmentation-labels.png", test, masks, ("argmax", ONE_EACH))
+    return {"calibrated": table(scores[True]), "not calibrated": table(scores[False])}
 
 
 if __name__ == "__main__":
     import matplotlib as mpl
 
     mpl.use("Agg")
-    print("\n".join(run(Path(sys.argv[1]))["lines"]))
+    for title, lines in run(Path(sys.argv[1])).items():
+        print(f"{title}\n\n" + "\n".join(lines), end="\n\n")

@@ -26,14 +26,21 @@ def example():
 def test_the_example_compares_masks_and_draws_them(example, tmp_path):
     mpl.use("Agg")
     torch.set_num_threads(1)
-    found = example.run(tmp_path, sizes=(6, 4, 4), steps=2)
-    assert len(found["lines"]) == 2 + len(found["masks"])
+    found = example.run(tmp_path, sizes=(10, 6, 4), steps=40, seeds=(1, 2))
+    for lines in found.values():
+        names = [line.split(" | ")[0][2:] for line in lines[2:]]
+        assert {
+            "threshold 0.5",
+            "tuned threshold",
+            "argmax",
+            example.EXACT,
+            example.ONE_EACH,
+        } <= set(names)
+        assert all(line.split(" | ")[3].count("/") == 1 for line in lines[2:])
     assert {path.name for path in tmp_path.iterdir()} == {
         "segmentation-masks.png",
         "segmentation-labels.png",
     }
-    one_each = found["masks"]["exact, one class each"]
-    assert one_each.sum(1).max() <= 1
 
 
 def test_scenes_have_the_classes_where_their_labels_say(example):
@@ -43,9 +50,10 @@ def test_scenes_have_the_classes_where_their_labels_say(example):
     assert torch.equal(data.truth.long().argmax(1), data.labels)
 
 
-def test_dice_is_that_of_the_definition(example):
+def test_scores_are_those_of_the_definition(example):
     truth = torch.tensor([[[[0, 1, 1, 0]], [[1, 0, 0, 1]], [[0, 0, 0, 0]]]]).bool()
     masks = torch.tensor([[[[0, 0, 0, 0]], [[1, 1, 0, 0]], [[0, 0, 1, 0]]]]).bool()
-    score = example.dice(masks, truth)[0]
-    assert score[0].item() == 0.5  # one of two found, one of two right
-    assert score[1].isnan()  # the class is not there
+    for measure, expected in (("dice", 1 / 2), ("iou", 1 / 3)):
+        score = example.score(masks, truth, measure)[0]
+        assert score[0].item() == pytest.approx(expected)  # one of two found, one of two right
+        assert score[1].isnan()  # the class is not there
