@@ -1,9 +1,12 @@
 """Fixed thresholds as scikit-learn's own objects: the same labels, without argmaxf."""
 
+import os
 import pickle
 import subprocess
 import sys
+import sysconfig
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,18 +88,20 @@ def frozen(classifier, X, y, **how):
         return fitted.freeze(**how) if hasattr(fitted, "freeze") else fitted
 
 
-def restored_without_argmaxf(made, X):
-    """What a process in which argmaxf cannot be imported predicts by the pickle."""
+def restored_without_argmaxf(made, X, folder):
+    """What a process predicts by the pickle, in an environment without argmaxf."""
+    for each in Path(sysconfig.get_path("purelib")).iterdir():
+        if "argmaxf" not in each.name and each.suffix != ".pth":
+            (folder / each.name).symlink_to(each)
     code = (
-        "import sys, pickle\n"
-        "sys.modules['argmaxf'] = None\n"
+        "import importlib.util, pickle, sys\n"
+        "assert importlib.util.find_spec('argmaxf') is None\n"
         "model, X = pickle.load(sys.stdin.buffer)\n"
         "sys.stdout.buffer.write(pickle.dumps(model.predict(X)))\n"
-        "assert not [m for m in sys.modules if m.startswith('argmaxf.')]\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code], input=pickle.dumps((made, X)), capture_output=True, check=True
-    )
+    command, env = [sys.executable, "-S", "-c", code], os.environ | {"PYTHONPATH": str(folder)}
+    given = pickle.dumps((made, X))
+    run = subprocess.run(command, input=given, env=env, cwd=folder, capture_output=True, check=True)
     return pickle.loads(run.stdout)
 
 
@@ -125,10 +130,10 @@ def test_predictions_are_equal(target, model, way):
         np.testing.assert_allclose(made.predict_proba(X_new), expected, rtol=1e-8, atol=1e-9)
 
 
-def test_a_pickle_predicts_where_argmaxf_is_not_installed():
+def test_a_pickle_predicts_where_argmaxf_is_not_installed(tmp_path):
     X, y, X_new = halves(*binary())
     service = frozen(ExpectedFClassifier(LINEAR), X, y)
-    found = restored_without_argmaxf(service.to_sklearn(), X_new)
+    found = restored_without_argmaxf(service.to_sklearn(), X_new, tmp_path)
     np.testing.assert_array_equal(found, service.predict(X_new))
 
 
