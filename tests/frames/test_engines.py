@@ -4,12 +4,20 @@ import subprocess
 import sys
 from decimal import Decimal
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from argmaxf import ProbabilitySketch, decide, maximize_expected_f, summarize, tune
+from argmaxf import (
+    ProbabilitySketch,
+    decide,
+    maximize_empirical_f,
+    maximize_expected_f,
+    summarize,
+    tune,
+)
 from argmaxf.expected import band
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.grouped.groups import Groups
@@ -207,6 +215,22 @@ def test_a_frame_without_rows_is_refused(engine):
     frame = engine.frame(table_of(np.array([], np.float64)))
     with pytest.raises(ValueError, match="at least one probability, got none"):
         decide(frame, "p")
+
+
+@pytest.mark.slow_on_clusters
+def test_partitions_without_rows_change_nothing(engine, little_memory):
+    p, y = scores(6_000), np.arange(6_000) % 3 == 0
+    whole = nw.from_native(engine.frame(table_of(p, y=y)))
+    frame = whole.filter(nw.col("row") >= 4_500).to_native()  # of Dask the first partitions
+    p, y = p[4_500:], y[4_500:]
+    assert_same_decision(decisions(frame, "p")[()], maximize_expected_f(p, ties="together"))
+    assert decisions(frame, "p", by="y")[(True,)].n == y.sum()
+    assert tune(frame, label="y", score="p").threshold == maximize_empirical_f(y, p).threshold
+    nothing = whole.filter(nw.col("row") < 0).to_native()
+    with pytest.raises(ValueError, match="column 'p' must hold at least one probability, got none"):
+        decisions(nothing, "p")
+    with pytest.raises(ValueError, match="column 'p' must hold at least one score, got none"):
+        tune(nothing, label="y", score="p")
 
 
 def test_what_is_no_frame_is_refused():
