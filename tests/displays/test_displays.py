@@ -92,7 +92,7 @@ def test_expected_display_where_nothing_can_be_positive():
 def test_empirical_steps_are_exact_at_and_beside_every_score(data):
     X, y, model = data
     score = model.decision_function(X).round(1)  # with ties
-    display = EmpiricalFDisplay.of(y, score)
+    display = EmpiricalFDisplay.from_predictions(y, score, ax=False)
     for t in [*display.score, *(display.score - 0.05)[1:]]:
         step = np.searchsorted(display.score, t)  # the step (previous score, score] that holds t
         chosen = score >= t
@@ -114,7 +114,7 @@ def test_reliability_counts_every_row_and_prices_overconfidence(data):
     honest = ReliabilityDisplay.from_predictions(y, p)
     assert honest.count.sum() == 300
     assert np.nansum(honest.observed * honest.count) == pytest.approx(y.sum())
-    inflated = ReliabilityDisplay.of(y, p**0.2)
+    inflated = ReliabilityDisplay.from_predictions(y, p**0.2, ax=False)
     assert inflated.expected > inflated.achieved
     assert inflated.cost > honest.cost >= 0
 
@@ -152,7 +152,7 @@ def test_prior_display_loses_least_where_the_rate_is_right(data):
 
 def test_prior_display_refuses_certain_probabilities():
     with pytest.raises(ValueError, match="all 0 or all 1, got a mean of 1"):
-        PriorSensitivityDisplay.of(np.ones(3))
+        PriorSensitivityDisplay.from_predictions(np.ones(3), ax=False)
 
 
 def test_methods_are_compared_pairwise():
@@ -166,7 +166,7 @@ def test_methods_are_compared_pairwise():
     assert display.differences["bad $1"].high < 0
     display.figure_.canvas.draw()  # a lone $ must not be taken for mathematics
     with pytest.raises(ValueError, match="reference must be one of"):
-        MethodComparisonDisplay.of(y, {"good": good}, reference="best")
+        MethodComparisonDisplay.from_predictions(y, {"good": good}, reference="best", ax=False)
 
 
 def test_intervals_that_may_be_too_narrow_are_marked():
@@ -217,7 +217,8 @@ def test_large_display_stays_small(tmp_path):
 
 
 def test_displays_load_matplotlib_only_to_draw():
-    code = "import sys, argmaxf; d = argmaxf.displays; d.ExpectedFDisplay.of([.1]); "
+    code = "import sys, argmaxf; d = argmaxf.displays; "
+    code += "d.ExpectedFDisplay.from_predictions([.1], ax=False); "
     code += "print('matplotlib' in sys.modules); "
     code += "sys.modules['matplotlib'] = None; sys.modules['matplotlib.pyplot'] = None; "
     code += "d.ExpectedFDisplay.from_predictions([.1])"
@@ -230,9 +231,18 @@ def test_displays_load_matplotlib_only_to_draw():
     ("call", "message"),
     [
         (lambda X, y, m: ExpectedFDisplay.from_predictions([0.1], x="size"), "x must be one of"),
-        (lambda X, y, m: ReliabilityDisplay.of(y, y, n_bins=0), "n_bins must be at least 1, got 0"),
-        (lambda X, y, m: EmpiricalFDisplay.of([0, 1, 2], [0, 1, 2]), "y_true must have two"),
-        (lambda X, y, m: MethodComparisonDisplay.of(y, {}), "at least one method"),
+        (
+            lambda X, y, m: ReliabilityDisplay.from_predictions(y, y, n_bins=0, ax=False),
+            "n_bins must be at least 1, got 0",
+        ),
+        (
+            lambda X, y, m: EmpiricalFDisplay.from_predictions([0, 1, 2], [0, 1, 2], ax=False),
+            "y_true must have two",
+        ),
+        (
+            lambda X, y, m: MethodComparisonDisplay.from_predictions(y, {}, ax=False),
+            "at least one method",
+        ),
         (lambda X, y, m: ExpectedFDisplay.from_estimator(m, X, pos_label=7), "pos_label must be"),
     ],
 )

@@ -171,7 +171,7 @@ def test_the_display_shows_expected_and_worst_case_over_the_width():
     assert len(shown.lines_) == 2
     assert "expected" in shown.ax_.get_legend_handles_labels()[1][-1]
     with pytest.raises(ValueError, match=r"factors must be at least 1, got 0.5"):
-        WorstCaseDisplay.of(p, factors=[0.5])
+        WorstCaseDisplay.from_predictions(p, factors=[0.5], ax=False)
 
 
 @pytest.mark.parametrize("digits", [1, 3, 17])

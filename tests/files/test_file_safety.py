@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -19,7 +20,7 @@ import pytest
 from argmaxf import ProbabilitySketch, decide, maximize_expected_f
 from argmaxf._base.atomic_write import refuse_inputs, written_whole
 from argmaxf.cli.app import run
-from argmaxf.cli.scored_files import spread
+from argmaxf.cli.scored_files import _with_std
 from argmaxf.cli.tables import read_table
 
 ARGMAXF = [sys.executable, "-c", "from argmaxf.cli import main; main()"]
@@ -481,7 +482,8 @@ def test_row_numbers_are_the_same_in_every_message(tmp_path, capsys):
 
 
 def test_no_spread_below_zero_is_shown(tmp_path, capsys):
-    assert spread(-0.0) == spread(-1e-20) == "0"
+    for std in (-0.0, -1e-20):
+        assert _with_std(SimpleNamespace(expected=0.5, std=std)) == "0.5 ± 0"
     path = tmp_path / "in.csv"
     path.write_text("p\n0\n0\n")
     assert run(["decide", str(path), "-p", "p"]) == 0

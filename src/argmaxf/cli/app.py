@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 import shutil
@@ -16,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from argmaxf import __version__
-from argmaxf.cli.common import Beta, Json, console, plain, print_json, print_table
+from argmaxf.cli.common import console, plain, print_json, print_table, with_parameters
 from argmaxf.cli.compare import compare
 from argmaxf.cli.demo import demo
 from argmaxf.cli.deployment import estimate, label_plan, monitor
@@ -28,17 +27,13 @@ RATES = (0.001, 0.01, 0.05, 0.1, 0.3, 0.5)
 
 
 def bounds(
-    n: Annotated[int, typer.Option("--n", help="Number of examples.")],
-    positive_rate: Annotated[float, typer.Option(help="Share of positives, in (0, 1].")],
-    beta: Beta = 1.0,
-    eta: Annotated[float, typer.Option(help="Probability that the bound may fail.")] = 0.05,
-    vc_dimension: Annotated[
-        int, typer.Option(help="VC dimension of the classifiers; 1 for a threshold.")
-    ] = 1,
-    accuracy: Annotated[
-        float, typer.Option(help="Difference in F for which to count examples.")
-    ] = 0.05,
-    as_json: Json = False,
+    n: int,
+    positive_rate: float,
+    beta: float = 1.0,
+    eta: float = 0.05,
+    vc_dimension: int = 1,
+    accuracy: float = 0.05,
+    as_json: bool = False,
 ) -> None:
     """Bound the distance of F on n examples from its limit, and say how many are needed."""
     from argmaxf.theory import deviation_bound, regret_bound, sample_size
@@ -132,8 +127,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command, example in EXAMPLES.items():
-    about = inspect.getdoc(command)
-    app.command(cls=_Command, short_help=about, epilog=f"Example: {example}")(command)
+    about = app.command(cls=_Command, short_help=command.__doc__, epilog=f"Example: {example}")
+    about(with_parameters(command))
 
 
 @app.callback(invoke_without_command=True)

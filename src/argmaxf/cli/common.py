@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from argmaxf.measures import Interval, MeasureLike
+    from argmaxf.measures import MeasureLike
 
 Progress = bool | Callable[[str, int, int | None], None]  # phase, done so far, all there is
 MEASURES = (
@@ -24,65 +24,148 @@ MEASURES = (
     "gmean; parameters follow a colon, as in tversky:0.3,0.7"
 )
 KINDS = "CSV, TSV, Parquet or Arrow files, folders, patterns, or - for the standard input"
-INPUT, OBJECTIVE, GUARANTEE, OUTPUT = "Input", "Objective", "Guarantee", "Output"  # in help
+LEVEL = "Probability with which each interval contains the true value."
+ARGUMENTS = "Arguments"
+# What each parameter means, by the group that help lists it in. Where commands mean different
+# things by one name, the entry of the command counts.
+PARAMETERS = {
+    ARGUMENTS: {
+        "files": f"{KINDS}; or one sketch.",
+        "evaluate.files": f"{KINDS}.",
+        "sketch.files": f"{KINDS}.",
+        "label_plan.files": f"{KINDS}.",
+        "monitor.files": f"Later rows: {KINDS}.",
+        "reference": "Rows at deployment, not used in training.",
+        "plan": "The CSV file of label-plan, filled in.",
+        "sketches": "Sketches of disjoint rows.",
+        "train": "Training rows: CSV, TSV, Parquet or Arrow, or one of them as .gz; or a folder.",
+    },
+    "Data": {
+        "target": "The column to predict; repeated for several labels (0/1).",
+        "drop": "A column to leave out; may be repeated.",
+        "only": "Use only this column as a feature; may be repeated.",
+    },
+    "Models": {
+        "estimator": "The classifier: logistic, forest, boosting, nb, lightgbm, xgboost, or a file "
+        "such as model.skops with your own classifier, which is trained again.",
+        "svmperf": "Also train SVMperf.",
+        "cost_sensitive": "Also train with a cost for each class.",
+    },
+    "Input": {
+        "probability": "The column of probabilities.",
+        "score": "The column of scores, higher is more positive.",
+        "predicted": "The column of predicted labels.",
+        "label": "The column of true labels.",
+        "monitor.label": "The column of labels: 0, 1, or empty where not known.",
+        "sketch.label": "The column of true labels, to tune thresholds of the scores in -p later.",
+        "weight": "The column of weights of rows.",
+        "sketch.weight": "With --label: the column of weights.",
+        "by": "Treat each value of this column separately; may be repeated.",
+        "positive": "The positive label, if labels are not 0 and 1 or true and false.",
+        "threshold": "The deployed threshold: rows with at least this are selected.",
+        "time": "The column of periods; without it each file is a period.",
+        "every": "Length of a period, such as 1d or 1w; rounds times down.",
+        "labelled": "A plan of these files that is filled in: other rows are drawn by its labels.",
+        "nulls": "Rows without a value: raise, or drop.",
+    },
+    "Objective": {
+        "beta": "Weight of recall against precision; above 1 recall counts more.",
+        "measure": f"What to maximize: {MEASURES}.",
+        "zero_division": "Value of F if no row is positive and none is selected.",
+        "ties": "Equal probabilities: split (only the first ones may be selected), or together.",
+        "decide.threshold": "Use this threshold instead of finding the best one.",
+        "threshold_from": "Use the threshold in this JSON file (SavedThreshold).",
+        "compare.positive": "The positive class, against all others; by default the last in sorted "
+        "order.",
+        "alpha": "Probability of any alarm over the whole run if nothing changes.",
+        "budget": "How many rows to label.",
+        "label_plan.target": "What the labels are to tell: value (of F), or threshold (the best "
+        "one).",
+        "estimate.confidence_level": LEVEL,
+        "evaluate.confidence_level": LEVEL,
+        "monitor.confidence_level": LEVEL,
+    },
+    "Limits": {
+        "min_selected": "Select at least this many rows in each segment.",
+        "max_selected": "Select at most this many rows in each segment.",
+    },
+    "Guarantee": {
+        "min_precision": "Minimum precision; guaranteed with --confidence-level.",
+        "min_recall": "Minimum recall; guaranteed with --confidence-level.",
+        "max_selected_rate": "Maximum share of rows to select.",
+        "confidence_level": "Probability with which the guarantee holds, such as 0.95.",
+    },
+    "Different rate of positives": {
+        "train_rate": "Rate of positives where the model was trained.",
+        "deploy_rate": "Rate of positives among these rows, if different; estimate takes the most "
+        "likely rate.",
+    },
+    "Evaluation": {
+        "test": "Rows to compare on; by default cross-validation is used.",
+        "folds": "Folds of the cross-validation.",
+        "group": "Rows with the same value of this column are held out together; the column is not "
+        "a feature.",
+        "seed": "Random seed.",
+    },
+    "Bounds": {
+        "n": "Number of examples.",
+        "positive_rate": "Share of positives, in (0, 1].",
+        "eta": "Probability that the bound may fail.",
+        "vc_dimension": "VC dimension of the classifiers; 1 for a threshold.",
+        "accuracy": "Difference in F for which to count examples.",
+    },
+    "Output": {
+        "output": "Write the rows with their labels to this file; - prints them as CSV.",
+        "tune.output": "Write the rows with their predictions to this file.",
+        "sketch.output": "The sketch to write; its name must end in .argmaxf.",
+        "merge.output": "The sketch to write; its name must end in .argmaxf.",
+        "label_plan.output": "The CSV file to write, with a column to fill in.",
+        "decide.label": "Name of the column of labels.",
+        "label_plan.label": "Name of the column to fill in.",
+        "tune.predicted": "Name of the column of predictions.",
+        "report": "Write an HTML report here.",
+        "demo.report": "Where to write the report; an older one is replaced.",
+        "save": "Save the chosen model here, fitted on all rows.",
+        "threshold_only": "Print the threshold and nothing else.",
+        "force": "Replace existing output files.",
+        "as_json": "Print the result as JSON instead of text.",
+    },
+}
+COLUMNS = "by drop group only predicted probability score target time weight"
+METAVARS = dict.fromkeys(COLUMNS.split(), "COLUMN") | {
+    "files": "FILE",
+    "threshold_from": "FILE",
+    "train": "TRAIN",
+    "sketches": "SKETCH",
+    "label": "COLUMN",
+    "deploy_rate": "RATE",
+    "compare.positive": "CLASS",
+    "label_plan.target": "WHAT",
+}
+NAMES = {
+    "probability": ("-p", "--probability"),
+    "output": ("-o", "--output"),
+    "n": ("--n",),
+    "as_json": ("--json",),
+}
 
 
-def option(group: str, text: str, *names: str, metavar: str | None = None) -> Any:
-    """Return an option that help lists in a group."""
+def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
+    """Say in a command's annotations what Typer needs: what each parameter means, and its name."""
+    for name, kind in get_type_hints(command).items():
+        if name != "return":
+            command.__annotations__[name] = Annotated[kind, _parameter(command.__name__, name)]
+    return command
+
+
+def _parameter(command: str, name: str) -> Any:
+    keys = (f"{command}.{name}", name)
+    group, text = next((g, texts[k]) for k in keys for g, texts in PARAMETERS.items() if k in texts)
+    metavar = next((METAVARS[key] for key in keys if key in METAVARS), None)
+    if group == ARGUMENTS:
+        return typer.Argument(help=text, metavar=metavar)
+    names = NAMES.get(name, (f"--{name.replace('_', '-')}",))
     return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=group)
-
-
-def column(group: str, text: str, *names: str) -> Any:
-    """Return an option that names a column."""
-    return option(group, text, *names, metavar="COLUMN")
-
-
-Files = Annotated[list[str], typer.Argument(help=f"{KINDS}.", metavar="FILE")]
-FilesOrSketch = Annotated[
-    list[str], typer.Argument(help=f"{KINDS}; or one sketch.", metavar="FILE")
-]
-PROBABILITY = column(INPUT, "The column of probabilities.", "-p", "--probability")
-LABEL = column(INPUT, "The column of true labels.", "--label")
-By = Annotated[
-    list[str] | None,
-    column(INPUT, "Treat each value of this column separately; may be repeated."),
-]
-Positive = Annotated[
-    str | None, option(INPUT, "The positive label, if labels are not 0 and 1 or true and false.")
-]
-Nulls = Annotated[str, option(INPUT, "Rows without a value: raise, or drop.")]
-Beta = Annotated[
-    float, option(OBJECTIVE, "Weight of recall against precision; above 1 recall counts more.")
-]
-Measure = Annotated[str, option(OBJECTIVE, f"What to maximize: {MEASURES}.")]
-ZeroDivision = Annotated[
-    float, option(OBJECTIVE, "Value of F if no row is positive and none is selected.")
-]
-MinPrecision = Annotated[
-    float | None, option(GUARANTEE, "Minimum precision; guaranteed with --confidence-level.")
-]
-MinRecall = Annotated[
-    float | None, option(GUARANTEE, "Minimum recall; guaranteed with --confidence-level.")
-]
-MaxSelectedRate = Annotated[float | None, option(GUARANTEE, "Maximum share of rows to select.")]
-ConfidenceLevel = Annotated[
-    float | None, option(GUARANTEE, "Probability with which the guarantee holds, such as 0.95.")
-]
-IntervalLevel = Annotated[
-    float, option(OBJECTIVE, "Probability with which each interval contains the true value.")
-]
-Report = Annotated[Path | None, option(OUTPUT, "Write an HTML report here.")]
-ThresholdOnly = Annotated[
-    bool, option(OUTPUT, "Print the threshold and nothing else.", "--threshold-only")
-]
-Json = Annotated[bool, option(OUTPUT, "Print the result as JSON instead of text.", "--json")]
-Force = Annotated[bool, option(OUTPUT, "Replace existing output files.", "--force")]
-Seed = Annotated[int, option("Evaluation", "Random seed.")]
-
-
-def output_file(text: str) -> Any:
-    """Return the option that names the file to write."""
-    return option(OUTPUT, text, "-o", "--output")
 
 
 def refuse_existing(
@@ -195,11 +278,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def interval(found: Interval, form: str = ".3f") -> str:
-    """Write a value with its interval."""
-    return format(found, form)
 
 
 def needed(module: str, option: str, extra: str = "") -> Any:

@@ -6,84 +6,39 @@ import sys
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from argmaxf.cli import common
-from argmaxf.cli.common import column, needed, option
 
 if TYPE_CHECKING:
     from argmaxf.cli.tables import LabelledTable
     from argmaxf.comparison.result import Comparison
     from argmaxf.measures import MeasureLike
 
-DATA, MODELS, EVALUATION = "Data", "Models", "Evaluation"
-
 
 def compare(
-    train: Annotated[
-        Path,
-        typer.Argument(
-            help="Training rows: CSV, TSV, Parquet or Arrow, or one of them as .gz; or a folder.",
-            metavar="TRAIN",
-        ),
-    ],
-    target: Annotated[
-        list[str], column(DATA, "The column to predict; repeated for several labels (0/1).")
-    ],
-    drop: Annotated[
-        list[str] | None, column(DATA, "A column to leave out; may be repeated.")
-    ] = None,
-    only: Annotated[
-        list[str] | None, column(DATA, "Use only this column as a feature; may be repeated.")
-    ] = None,
-    estimator: Annotated[
-        str,
-        option(
-            MODELS,
-            "The classifier: logistic, forest, boosting, nb, lightgbm, xgboost, or a file such "
-            "as model.skops with your own classifier, which is trained again.",
-        ),
-    ] = "logistic",
-    svmperf: Annotated[bool, option(MODELS, "Also train SVMperf.", "--svmperf")] = False,
-    cost: Annotated[
-        bool, option(MODELS, "Also train with a cost for each class.", "--cost-sensitive")
-    ] = False,
-    beta: common.Beta = 1.0,
-    measure: common.Measure = "fbeta",
-    positive: Annotated[
-        str | None,
-        option(
-            common.OBJECTIVE,
-            "The positive class, against all others; by default the last in sorted order.",
-            metavar="CLASS",
-        ),
-    ] = None,
-    min_precision: common.MinPrecision = None,
-    min_recall: common.MinRecall = None,
-    max_selected_rate: common.MaxSelectedRate = None,
-    confidence_level: common.ConfidenceLevel = None,
-    test: Annotated[
-        Path | None, option(EVALUATION, "Rows to compare on; by default cross-validation is used.")
-    ] = None,
-    folds: Annotated[int, option(EVALUATION, "Folds of the cross-validation.")] = 5,
-    group: Annotated[
-        str | None,
-        column(
-            EVALUATION,
-            "Rows with the same value of this column are held out together; the column is not a "
-            "feature.",
-        ),
-    ] = None,
-    seed: common.Seed = 0,
-    report: common.Report = None,
-    save: Annotated[
-        Path | None,
-        option(common.OUTPUT, "Save the chosen model here, fitted on all rows."),
-    ] = None,
-    force: common.Force = False,
-    as_json: common.Json = False,
+    train: Path,
+    target: list[str],
+    drop: list[str] | None = None,
+    only: list[str] | None = None,
+    estimator: str = "logistic",
+    svmperf: bool = False,
+    cost_sensitive: bool = False,
+    beta: float = 1.0,
+    measure: str = "fbeta",
+    positive: str | None = None,
+    min_precision: float | None = None,
+    min_recall: float | None = None,
+    max_selected_rate: float | None = None,
+    confidence_level: float | None = None,
+    test: Path | None = None,
+    folds: int = 5,
+    group: str | None = None,
+    seed: int = 0,
+    report: Path | None = None,
+    save: Path | None = None,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Compare decision methods on your data, and say which one to use and why."""
     from argmaxf._base.atomic_write import writing, written_whole
@@ -96,7 +51,7 @@ def compare(
     common.refuse_existing([report, save], [*inputs, *inside], force=force)
     for module, extra, wanted in (("clarabel", "svmperf", svmperf), ("skops.io", "save", save)):
         if wanted:
-            needed(module, f"--{extra}", extra)
+            common.needed(module, f"--{extra}", extra)
     render = None if report is None else common.report_writer("render")
     columns: dict[str, Any] = {"drop": drop or (), "only": only or (), "group": group}
     rows = split_table(read_table(train), target, train.name, **columns)
@@ -110,7 +65,7 @@ def compare(
         "positive": counted,
         "folds": folds,
         "seed": seed,
-        "methods": ("margin",) * svmperf + ("cost",) * cost,
+        "methods": ("margin",) * svmperf + ("cost",) * cost_sensitive,
         "constraints": Constraints(min_precision, min_recall, max_selected_rate),
         "confidence_level": confidence_level,
     }
@@ -232,7 +187,7 @@ def _print(comparison: Comparison) -> None:
     for each in comparison.methods:
         d, counts, used = each.difference, each.counts or {}, each.name == chosen
         paired = "" if used else f"{d.value:+.3f} ± {d.high - d.value:.3f}"
-        score = common.interval(each.score).removesuffix(each.score.caveat)
+        score = f"{each.score:.3f}".removesuffix(each.score.caveat)
         numbers = [text.replace("0.", ".") for text in (score, paired)]
         found = [f"{counts[cell]:,}" if counts else "" for cell in ("tp", "fp", "fn")]
         rows.append((f"{each.name}{' *' if used else ''}", *numbers, *found))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from argmaxf.cli import common
 from argmaxf.cli.compare import compare_tables, made_with
@@ -25,13 +26,7 @@ STORY = (
 )
 
 
-def demo(
-    report: Annotated[
-        Path, common.option(common.OUTPUT, "Where to write the report; an older one is replaced.")
-    ] = Path("argmaxf-demo.html"),
-    seed: common.Seed = 0,
-    as_json: common.Json = False,
-) -> None:
+def demo(report: Path = Path("argmaxf-demo.html"), seed: int = 0, as_json: bool = False) -> None:
     """Compare scikit-learn and argmaxf on bundled data with few positives, and write a report."""
     from argmaxf._base.atomic_write import writing, written_whole
     from argmaxf.cli.tables import split_table
@@ -114,63 +109,58 @@ def methods() -> dict[str, Any]:
 def measured(samples: Sequence[pl.DataFrame], progress: Any = False) -> dict[str, Any]:
     """Return means over samples and labels, differences paired by label, and what else held."""
     import numpy as np
+    from sklearn.metrics import f1_score, precision_score
 
-    every = []
+    f, precision, seconds = (defaultdict[str, list[float]](list) for _ in range(3))
+    labels: list[tuple[float, bool, float]] = []
     for i, frame in enumerate(samples):
         if callable(progress):
             progress("samples of training rows", i, len(samples))
-        every.append(_one_sample(frame))
-    f, precise, alone = (
-        np.concatenate(each, axis=1) for each in list(zip(*every, strict=True))[:3]
-    )
-    seconds = np.mean([each[3] for each in every], axis=0)
-    names, (predicted, held, sure) = list(methods()), alone
-    behind = f - f[names.index(AUTO)]
-    error = 1.96 * behind.std(axis=1, ddof=1) / np.sqrt(f.shape[1])
-    numbers = np.column_stack([f.mean(axis=1), behind.mean(axis=1), error, seconds]).tolist()
-    keys = ("f1", "difference", "plus_minus", "seconds")
+        X, Y, half = frame[:, :64].to_numpy(), frame[:, 64:].to_numpy(), frame.height // 2
+        for name, method in methods().items():
+            start = time.perf_counter()
+            method.fit(X[:half], Y[:half])
+            seconds[name].append(time.perf_counter() - start)
+            found = method.predict(X[half:])
+            f[name] += f1_score(Y[half:], found, average=None).tolist()
+            precision[name] += precision_score(Y[half:], found, average=None).tolist()
+        labels += [_one_label(X, y, half) for y in Y.T]
+    predicted, held, guaranteed = np.array(labels).T
+    record: dict[str, Any] = {}
+    for name, values in f.items():
+        behind = np.subtract(values, f[AUTO])
+        error = 1.96 * behind.std(ddof=1) / np.sqrt(behind.size)
+        numbers = np.mean(values), behind.mean(), error, np.mean(seconds[name])
+        keys = ("f1", "difference", "plus_minus", "seconds")
+        record[name] = dict(zip(keys, map(float, numbers), strict=True))
     return {
-        "methods": {
-            name: dict(zip(keys, each, strict=True))
-            for name, each in zip(names, numbers, strict=True)
-        },
-        "labels": f.shape[1],
+        "methods": record,
+        "labels": len(labels),
         "predicted_f1": float(predicted.mean()),
         "intervals_that_held": int(held.sum()),
-        "guarantees": int(np.sum(~np.isnan(sure))),
-        "guarantees_that_held": int(np.sum(sure >= MIN_PRECISION)),
-        "precise_when_tuned": int(np.sum(precise[names.index(TUNED)] >= MIN_PRECISION)),
+        "guarantees": int(np.sum(~np.isnan(guaranteed))),
+        "guarantees_that_held": int(np.sum(guaranteed >= MIN_PRECISION)),
+        "precise_when_tuned": int(np.sum(np.array(precision[TUNED]) >= MIN_PRECISION)),
     }
 
 
-def _one_sample(frame: pl.DataFrame) -> tuple[Any, Any, Any, Any]:
-    """Return F and precision of each method and label, what held by label, and seconds to fit."""
-    import numpy as np
+def _one_label(X: Any, y: Any, half: int) -> tuple[float, bool, float]:
+    """Return predicted F, whether F is in its interval, and the precision guaranteed, or NaN."""
     from sklearn.metrics import f1_score, precision_score
 
     from argmaxf import ExpectedFClassifier, GuaranteeError, ThresholdFClassifier
 
-    X, Y, half = frame[:, :64].to_numpy(), frame[:, 64:].to_numpy(), frame.height // 2
-    f, precision, seconds, alone = [], [], [], []
-    for method in methods().values():
-        start = time.perf_counter()
-        method.fit(X[:half], Y[:half])
-        seconds.append(time.perf_counter() - start)
-        found = method.predict(X[half:])
-        f.append(f1_score(Y[half:], found, average=None))
-        precision.append(precision_score(Y[half:], found, average=None))
-    for y, y_test in zip(Y[:half].T, Y[half:].T, strict=True):
-        decision = ExpectedFClassifier(forest()).fit(X[:half], y).decide(X[half:])
-        predicted: Any = decision.interval
-        sure = np.nan
-        with suppress(GuaranteeError):
-            limits: Any = {"min_precision": MIN_PRECISION}
-            guaranteed = ThresholdFClassifier(forest(), constraints=limits, confidence_level=0.95)
-            guaranteed.fit(X[:half], y)
-            sure = precision_score(y_test, guaranteed.predict(X[half:]))
-        held = predicted.low <= f1_score(y_test, decision.selected) <= predicted.high
-        alone.append([predicted.value, held, sure])
-    return np.array(f), np.array(precision), np.array(alone).T, seconds
+    decision = ExpectedFClassifier(forest()).fit(X[:half], y[:half]).decide(X[half:])
+    predicted: Any = decision.interval
+    f = f1_score(y[half:], decision.selected)
+    limits: Any = {"min_precision": MIN_PRECISION}
+    guaranteed = ThresholdFClassifier(forest(), constraints=limits, confidence_level=0.95)
+    try:
+        selected = guaranteed.fit(X[:half], y[:half]).predict(X[half:])
+    except GuaranteeError:
+        selected = None
+    precision = math.nan if selected is None else precision_score(y[half:], selected)
+    return predicted.value, predicted.low <= f <= predicted.high, precision
 
 
 def _print(record: dict[str, Any], method: str) -> None:

@@ -6,46 +6,31 @@ import sys
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from argmaxf.cli import common
-from argmaxf.cli.common import INPUT, KINDS, OBJECTIVE, OUTPUT, column, interval, option, shown
+from argmaxf.cli.common import shown
 
 if TYPE_CHECKING:
     from argmaxf.monitoring.monitor import Monitor, Period
 
-Probability = Annotated[str, common.PROBABILITY]
-Threshold = Annotated[
-    float, option(INPUT, "The deployed threshold: rows with at least this are selected.")
-]
-
 
 def monitor(
-    reference: Annotated[str, typer.Argument(help="Rows at deployment, not used in training.")],
-    files: Annotated[list[str], typer.Argument(help=f"Later rows: {KINDS}.", metavar="FILE")],
-    probability: Probability,
-    threshold: Threshold,
-    time: Annotated[
-        str | None, column(INPUT, "The column of periods; without it each file is a period.")
-    ] = None,
-    every: Annotated[
-        str | None, option(INPUT, "Length of a period, such as 1d or 1w; rounds times down.")
-    ] = None,
-    label: Annotated[
-        str | None, column(INPUT, "The column of labels: 0, 1, or empty where not known.")
-    ] = None,
-    nulls: common.Nulls = "raise",
-    beta: common.Beta = 1.0,
-    measure: common.Measure = "fbeta",
-    alpha: Annotated[
-        float, option(OBJECTIVE, "Probability of any alarm over the whole run if nothing changes.")
-    ] = 0.05,
-    confidence_level: common.IntervalLevel = 0.95,
-    report: common.Report = None,
-    force: common.Force = False,
-    as_json: common.Json = False,
+    reference: str,
+    files: list[str],
+    probability: str,
+    threshold: float,
+    time: str | None = None,
+    every: str | None = None,
+    label: str | None = None,
+    nulls: str = "raise",
+    beta: float = 1.0,
+    measure: str = "fbeta",
+    alpha: float = 0.05,
+    confidence_level: float = 0.95,
+    report: Path | None = None,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Predict F of a deployed threshold period by period, with alarms where rows have changed."""
     from argmaxf._base.atomic_write import writing, written_whole
@@ -97,11 +82,11 @@ def _print(watched: Monitor, periods: list[Period]) -> None:
             ", ".join(alarm.split()[0] for alarm in each.alarms),
             f"{each.n:,}",
             f"{each.selected:,}",
-            interval(each.predicted.f),
-            interval(each.rate, ".4f"),
+            f"{each.predicted.f:.3f}",
+            f"{each.rate:.4f}",
             f"{each.best_threshold:.4g}",
             f"{each.loss:.3f}",
-            *((interval(each.found) if each.found else "",) if has_labels else ()),
+            *((f"{each.found:.3f}" if each.found else "",) if has_labels else ()),
         )
         for each in (watched.reference, *periods)
     ]
@@ -119,31 +104,19 @@ def _print(watched: Monitor, periods: list[Period]) -> None:
 
 
 def label_plan(
-    files: common.Files,
-    probability: Probability,
-    threshold: Threshold,
-    budget: Annotated[int, option(OBJECTIVE, "How many rows to label.")],
-    output: Annotated[Path, common.output_file("The CSV file to write, with a column to fill in.")],
-    labelled: Annotated[
-        Path | None,
-        option(
-            INPUT,
-            "A plan of these files that is filled in: other rows are drawn by its labels.",
-        ),
-    ] = None,
-    target: Annotated[
-        str,
-        option(
-            OBJECTIVE,
-            "What the labels are to tell: value (of F), or threshold (the best one).",
-        ),
-    ] = "value",
-    beta: common.Beta = 1.0,
-    measure: common.Measure = "fbeta",
-    label: Annotated[str, option(OUTPUT, "Name of the column to fill in.")] = "label",
-    seed: common.Seed = 0,
-    force: common.Force = False,
-    as_json: common.Json = False,
+    files: list[str],
+    probability: str,
+    threshold: float,
+    budget: int,
+    output: Path,
+    labelled: Path | None = None,
+    target: str = "value",
+    beta: float = 1.0,
+    measure: str = "fbeta",
+    label: str = "label",
+    seed: int = 0,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Draw the rows whose labels tell most about F, as a CSV file to fill in."""
     from argmaxf.monitoring.files import beside, plan_files
@@ -177,11 +150,7 @@ def label_plan(
     )
 
 
-def estimate(
-    plan: Annotated[Path, typer.Argument(help="The CSV file of label-plan, filled in.")],
-    confidence_level: common.IntervalLevel = 0.95,
-    as_json: common.Json = False,
-) -> None:
+def estimate(plan: Path, confidence_level: float = 0.95, as_json: bool = False) -> None:
     """Estimate F from the labels of a plan, and the threshold that is best by them."""
     from argmaxf.expected.maximize import maximize_expected_f
     from argmaxf.monitoring.files import read_plan
@@ -199,7 +168,7 @@ def estimate(
         return
     out, f = common.console(), read.plan.measure.title
     out.print(
-        f"{f} at the threshold {read.threshold:.6g}: [bold]{shown(interval(found))}[/bold], from "
+        f"{f} at the threshold {read.threshold:.6g}: [bold]{shown(f'{found:.3f}')}[/bold], from "
         f"{labels:,} of {read.budget:,} labels, {positives:,} of them positive.",
         soft_wrap=True,
     )

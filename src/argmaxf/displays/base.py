@@ -48,8 +48,8 @@ class Display:
         What is shown: a name, an object of `argmaxf.measures`, or a function of counts.
     pos_label : scalar, optional
         The class that counts as positive; by default the last in sorted order.
-    ax : Axes, optional
-        Where to draw; by default in a new figure.
+    ax : Axes or False, optional
+        Where to draw; by default in a new figure. With False, nothing is drawn.
     ax_ : Axes
         Where it was drawn.
     figure_ : Figure
@@ -69,7 +69,7 @@ class Display:
         with_entries_of(Display)(cls)
         for each in vars(cls).values():
             method: Any = getattr(each, "__func__", each)
-            if "\nax : Axes" in (getattr(method, "__doc__", None) or ""):
+            if "\nax : Axes or" in (getattr(method, "__doc__", None) or ""):
                 method.__doc__ += RETURNS
 
     def plot(self, ax: Any = None) -> Self:
@@ -77,7 +77,7 @@ class Display:
 
         Parameters
         ----------
-        ax : Axes, optional
+        ax : Axes or False, optional
             Where to draw; by default in a new figure. With False, nothing is drawn.
 
         Returns
@@ -105,25 +105,6 @@ class PredictionDisplay(Display):
 
     _takes_scores: ClassVar[bool] = False  # whether decision scores do for probabilities
     from_predictions: ClassVar[Any]
-
-    @classmethod
-    def of(cls, *data: Any, **options: Any) -> Self:
-        """Compute the arrays without drawing.
-
-        Parameters
-        ----------
-        *data : array-like
-            As for `from_predictions`.
-        **options : object
-            Options of `from_predictions`, but for those that say how to draw.
-
-        Returns
-        -------
-        Display
-            The display, with its arrays.
-        """
-        found: Self = cls.from_predictions(*data, ax=False, **options)
-        return found
 
     @classmethod
     def from_estimator(

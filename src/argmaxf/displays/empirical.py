@@ -76,7 +76,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
 
     Examples
     --------
-    >>> display = EmpiricalFDisplay.of([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.8])
+    >>> display = EmpiricalFDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.8], ax=False)
     >>> display.precision, display.best.threshold
     (array([0.5       , 0.66666667, 0.5       , 1.        ]), 0.25)
     """
@@ -110,7 +110,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
         max_selected_rate: float | None = None,
         confidence_level: float | None = None,
         pos_label: Any = None,
-        ax: Axes | None = None,
+        ax: Axes | bool | None = None,
     ) -> Self:
         """Draw precision, recall and F_β of every threshold on labelled scores.
 
@@ -150,7 +150,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
         *,
         beta: float = 1.0,
         measure: MeasureLike = "fbeta",
-        ax: Axes | None = None,
+        ax: Axes | bool | None = None,
         **limits: Any,
     ) -> Self:
         """Draw precision, recall and F_β of the thresholds between the bins of a sketch.
@@ -252,7 +252,8 @@ class ReliabilityDisplay(MeasuredDisplay):
 
     Examples
     --------
-    >>> display = ReliabilityDisplay.of([0, 1, 0, 1], [0.1, 0.4, 0.3, 0.8], n_bins=2)
+    >>> y, p = [0, 1, 0, 1], [0.1, 0.4, 0.3, 0.8]
+    >>> display = ReliabilityDisplay.from_predictions(y, p, n_bins=2, ax=False)
     >>> display.predicted, display.observed
     (array([0.26666667, 0.8       ]), array([0.33333333, 1.        ]))
     """
@@ -282,7 +283,7 @@ class ReliabilityDisplay(MeasuredDisplay):
         measure: MeasureLike = "fbeta",
         n_bins: int = 10,
         pos_label: Any = None,
-        ax: Axes | None = None,
+        ax: Axes | bool | None = None,
     ) -> Self:
         """Draw it for labels and probabilities, in `n_bins` bins of equal width.
 
@@ -365,7 +366,7 @@ class MethodComparisonDisplay(MeasuredDisplay):
     Examples
     --------
     >>> y, predictions = [0, 1, 0, 1], {"first": [0, 1, 1, 1], "second": [0, 1, 0, 0]}
-    >>> display = MethodComparisonDisplay.of(y, predictions)
+    >>> display = MethodComparisonDisplay.from_predictions(y, predictions, ax=False)
     >>> {name: round(interval.value, 2) for name, interval in display.scores.items()}
     {'first': 0.8, 'second': 0.67}
     """
@@ -392,7 +393,7 @@ class MethodComparisonDisplay(MeasuredDisplay):
         confidence_level: float = 0.95,
         reference: str | None = None,
         pos_label: Any = None,
-        ax: Axes | None = None,
+        ax: Axes | bool | None = None,
     ) -> Self:
         """Draw it for the predictions of several methods, given by name.
 

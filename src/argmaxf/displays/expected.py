@@ -56,7 +56,7 @@ class ExpectedFDisplay(MeasuredDisplay):
 
     Examples
     --------
-    >>> display = ExpectedFDisplay.of([0.05, 0.45, 0.1, 0.3, 0.4])
+    >>> display = ExpectedFDisplay.from_predictions([0.05, 0.45, 0.1, 0.3, 0.4], ax=False)
     >>> display.expected.round(2)
     array([0.  , 0.34, 0.46, 0.48, 0.43, 0.38])
     """
@@ -77,7 +77,7 @@ class ExpectedFDisplay(MeasuredDisplay):
         beta: float = 1.0,
         measure: MeasureLike = "fbeta",
         x: str = "k",
-        ax: Axes | None = None,
+        ax: Axes | bool | None = None,
     ) -> Self:
         """Draw the expected F_β of probabilities, without labels.
 
@@ -153,7 +153,8 @@ class BetaDisplay(PredictionDisplay):
 
     Examples
     --------
-    >>> display = BetaDisplay.of([0.05, 0.45, 0.1, 0.3, 0.4], betas=[0.5, 1, 3])
+    >>> p = [0.05, 0.45, 0.1, 0.3, 0.4]
+    >>> display = BetaDisplay.from_predictions(p, betas=[0.5, 1, 3], ax=False)
     >>> display.k
     array([2, 3, 4])
     """
@@ -173,7 +174,7 @@ class BetaDisplay(PredictionDisplay):
         *,
         betas: ArrayLike | None = None,
         beta: float | None = None,
-        ax: Axes | None = None,
+        ax: Axes | bool | None = None,
     ) -> Self:
         """Draw it for probabilities, without labels: one decision for each β.
 
@@ -246,7 +247,9 @@ class PriorSensitivityDisplay(MeasuredDisplay):
     Examples
     --------
     >>> p = [0.01, 0.02, 0.05, 0.1, 0.45, 0.4]
-    >>> PriorSensitivityDisplay.of(p, assumed=[0.01, 0.17, 0.6]).loss.round(2)
+    >>> assumed = [0.01, 0.17, 0.6]
+    >>> display = PriorSensitivityDisplay.from_predictions(p, assumed=assumed, ax=False)
+    >>> display.loss.round(2)
     array([0.51, 0.51, 0.58])
     """
 
@@ -263,7 +266,7 @@ class PriorSensitivityDisplay(MeasuredDisplay):
         beta: float = 1.0,
         measure: MeasureLike = "fbeta",
         assumed: ArrayLike | None = None,
-        ax: Axes | None = None,
+        ax: Axes | bool | None = None,
     ) -> Self:
         """Draw it for probabilities, without labels: one decision for each rate assumed.
 
@@ -339,7 +342,8 @@ class WorstCaseDisplay(MeasuredDisplay):
 
     Examples
     --------
-    >>> display = WorstCaseDisplay.of([0.05, 0.45, 0.1, 0.3, 0.4], factors=[1, 3])
+    >>> p = [0.05, 0.45, 0.1, 0.3, 0.4]
+    >>> display = WorstCaseDisplay.from_predictions(p, factors=[1, 3], ax=False)
     >>> display.worst.round(3), display.best_worst.round(3)
     (array([0.48 , 0.226]), array([0.48 , 0.226]))
     """
@@ -356,7 +360,7 @@ class WorstCaseDisplay(MeasuredDisplay):
         *,
         beta: float = 1.0,
         factors: ArrayLike | None = None,
-        ax: Axes | None = None,
+        ax: Axes | bool | None = None,
     ) -> Self:
         """Draw it for probabilities: one decision for each factor.
 

@@ -172,23 +172,25 @@ def _pictures(comparison: Comparison, scores: Floats, label: int) -> list[dict[s
     found: dict[str, Any] = {"title": f"{name}: {k:,} selected, {f} {value:.3f}", "level": value}
     pictures: list[tuple[str, Any, dict[str, Any]]] = []
     if joint:
-        by_size = ExpectedFDisplay.of(s, measure=measure)
+        by_size = ExpectedFDisplay.from_predictions(s, measure=measure, ax=False)
         pictures.append((f"Expected {f} by the number selected.", by_size, found))
     caption, chance = f"Precision, recall and {f} at each threshold", guaranteed(comparison)
     try:
-        by_threshold = EmpiricalFDisplay.of(y, s, measure=measure, **chance)
+        by_threshold = EmpiricalFDisplay.from_predictions(y, s, measure=measure, **chance, ax=False)
     except GuaranteeError:
         caption += "; none of them meets the guarantee that was asked for"
-        by_threshold = EmpiricalFDisplay.of(y, s, measure=measure)
+        by_threshold = EmpiricalFDisplay.from_predictions(y, s, measure=measure, ax=False)
     pictures.append((f"{caption}.", by_threshold, found))
     if joint or rows.proba is scores:
-        held = ReliabilityDisplay.of(y, s, measure=measure)
+        held = ReliabilityDisplay.from_predictions(y, s, measure=measure, ax=False)
         title = {"title": f"Probabilities of {name if joint else 'the classifier'}"}
         pictures.append(("Probabilities against the labels.", held, title))
     if joint and isinstance(measure, FBeta):
-        pictures.append(("What each β would choose.", BetaDisplay.of(s), {}))
+        pictures.append(
+            ("What each β would choose.", BetaDisplay.from_predictions(s, ax=False), {})
+        )
     if joint and 0 < s.mean() < 1:
-        prior = PriorSensitivityDisplay.of(s, measure=measure)
+        prior = PriorSensitivityDisplay.from_predictions(s, measure=measure, ax=False)
         pictures.append(("What a wrong positive rate would cost.", prior, {}))
     return [
         {
