@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils.validation import check_is_fitted
 
 from argmaxf._base.arrays import Floats
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import (
     as_labels,
     as_scores,
@@ -102,10 +103,10 @@ class SoftFObjective:
         -------
         float
         """
-        y, share, w = _rows(y_true, y_pred, sample_weight)
-        return soft_f(y, share, w, measure=self.measure)[0]
+        return soft_f(*_rows(y_true, y_pred, sample_weight), measure=self.measure)[0]
 
 
+@with_entries_of(SoftFObjective.value)
 class BestFMetric:
     """F at the exact best threshold, as a metric for early stopping.
 
@@ -137,16 +138,11 @@ class BestFMetric:
     def loss(
         self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
-        """Return 1 - F, as XGBoost wants it.
+        """Return 1 - F, as XGBoost wants it; the scores may be on any scale.
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            Labels, 0/1.
-        y_pred : array-like of shape (n,)
-            Scores on any scale.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows.
+        y_true, y_pred, sample_weight : as in `value`
 
         Returns
         -------
@@ -228,20 +224,18 @@ class BoostedFScorer(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "estimator must be an LGBMClassifier or XGBClassifier, got "
                 f"{type(self.estimator).__name__}; others take no objective"
             )
-        rounds = self.estimator.get_params()["n_estimators"] or 100  # None is XGBoost's default
+        params = self.estimator.get_params()
+        rounds = params["n_estimators"] or 100  # None is XGBoost's default
         first = round(share * rounds)
-        objective = SoftFObjective(self.measure)
-        start: Any = None
-        if first:
-            start = clone(self.estimator).set_params(n_estimators=first)
-            start.fit(X, target, sample_weight=sample_weight)
-        self.estimator_ = start
-        if rounds > first:
-            then = clone(self.estimator).set_params(n_estimators=rounds - first)
-            rate = then.get_params()["learning_rate"]
-            then.set_params(objective=objective, learning_rate=soft_f_rate(rate))
-            key = "xgb_model" if hasattr(then, "get_booster") else "init_model"
-            self.estimator_ = then.fit(X, target, sample_weight=sample_weight, **{key: start})
+        rate = soft_f_rate(params["learning_rate"])
+        then = {"objective": SoftFObjective(self.measure), "learning_rate": rate}
+        goes_on_from = "xgb_model" if hasattr(self.estimator, "get_booster") else "init_model"
+        self.estimator_: Any = None
+        for number, options in ((first, {}), (rounds - first, then)):
+            if number:
+                trees = clone(self.estimator).set_params(n_estimators=number, **options)
+                start = {goes_on_from: self.estimator_, "sample_weight": sample_weight}
+                self.estimator_ = trees.fit(X, target, **start)
         self.n_features_in_ = self.estimator_.n_features_in_
         return self
 
@@ -258,9 +252,8 @@ class BoostedFScorer(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n,)
         """
         check_is_fitted(self)
-        if hasattr(self.estimator_, "get_booster"):
-            return np.asarray(self.estimator_.predict(X, output_margin=True), np.float64)
-        return np.asarray(self.estimator_.predict(X, raw_score=True), np.float64)
+        raw = "output_margin" if hasattr(self.estimator_, "get_booster") else "raw_score"
+        return np.asarray(self.estimator_.predict(X, **{raw: True}), np.float64)
 
     def predict(self, X: Any) -> Any:
         """Return the class on whose side of the score 0 each row is.
