@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import how_many
 from argmaxf.estimators.fixed_rule import Column
-from argmaxf.estimators.scores import HeldOut, LabelScorer, last_step
+from argmaxf.estimators.scores import HeldOut, LabelScorer, Score, last_step
 
 FAR, LESS_FAR = np.log(2.0), np.log(1.2)  # log-odds from mean probability to rate of positives
 CLEAR, LESS_CLEAR = 5.0, 3.0  # standard errors; the lesser ones are for reweighted models
@@ -125,8 +125,15 @@ class Calibrated:
 
     def columns(self) -> list[list[Column]]:
         """Return how the probability of each label is made, as one member of a rule."""
-        every = range(len(self.models[0].labels.names))
-        return [[Column.calibrated(self.models, self.curves, self.kind, j) for j in every]]
+        made = []
+        for label in range(len(self.models[0].labels.names)):
+            scores = [Score.of(model, label, self.kind) for model in self.models]
+            pairs = zip(scores, [curves[label] for curves in self.curves], strict=False)
+            kept = [(score, curve) for score, curve in pairs if curve is not None]
+            logistic = bool(self.curves) and not kept and self.kind != "predict_proba"
+            scores, curves = map(list, zip(*kept, strict=True)) if kept else (scores, [])
+            made.append(Column(scores, curves, logistic))
+        return [made]
 
     def predict(self, X: Any) -> Floats:
         """Return the probability of each label, (n, n_columns)."""
@@ -281,12 +288,17 @@ def calibration_issue(
     sharp = _too_sharp(proba, columns, weight)
     if sharp is not None:
         return f"the probabilities are too close to 0 or 1: {sharp}: {remedy}"
-    if causes and seen and _uneven(columns, weight):
+    shares, labels = np.average(columns, axis=0, weights=weight), columns[weight > 0]
+    exclusive = len(shares) > 1 and bool((columns.sum(axis=1) == 1).all())
+    varied = labels.any(axis=0) & ~labels.all(axis=0)
+    even = logit(1.0 / len(shares) if exclusive else 0.5)  # of balanced classes
+    if causes and seen and (np.abs(logit(shares[varied]) - even) > LESS_FAR).any():
         return (
             f"the probabilities are those of a reweighted model ({causes}), and the rows it was "
             f"trained on cannot show by how much they are wrong: {remedy}"
         )
-    if seen is not False and _memorized(proba, columns, weight):
+    certain = (proba[weight > 0] == labels).all(axis=0)
+    if seen is not False and (certain & varied).any():
         return (
             "all probabilities are 0 or 1 and equal to the labels: the model may have memorized "
             f"its training rows, so they cannot show whether it is calibrated: {remedy}"
@@ -295,28 +307,13 @@ def calibration_issue(
 
 
 def _worst(
-    expected: Any, found: Any, total: float, variance: Any, far: float = FAR, clear: float = CLEAR
+    expected: Any, found: Any, total: Any, variance: Any, far: float = FAR, clear: float = CLEAR
 ) -> int | None:
     """Return the label whose mean probability is farthest from its rate, if beyond chance."""
     inside = np.clip([expected, found], 0.5, total - 0.5) / total  # half a row from 0 and from 1
     distance, error = np.abs(np.subtract(*logit(inside))), np.abs(expected - found)
     off = (distance > far) & (error > clear * np.sqrt(np.maximum(variance, 1.0)))
     return int(np.argmax(np.where(off, error, -1.0))) if off.any() else None
-
-
-def _uneven(columns: Bools, weight: Any) -> bool:
-    """Whether balancing the classes would change their shares."""
-    shares = np.average(columns, axis=0, weights=weight)
-    exclusive = len(shares) > 1 and bool((columns.sum(axis=1) == 1).all())
-    even = 1.0 / len(shares) if exclusive else 0.5
-    varied = shares[(shares > 0.0) & (shares < 1.0)]
-    return bool((np.abs(logit(varied) - logit(even)) > LESS_FAR).any())
-
-
-def _memorized(proba: Floats, columns: Bools, weight: Any) -> bool:
-    """Whether for some label that varies every probability is 0 or 1, and right."""
-    seen, said = columns[weight > 0], proba[weight > 0]
-    return bool((seen.any(axis=0) & ~seen.all(axis=0) & (said == seen).all(axis=0)).any())
 
 
 def warn_about_weights(columns: Bools, weight: Any, deploy_rate: Any) -> None:
@@ -354,20 +351,16 @@ def _too_sharp(proba: Floats, columns: Bools, weight: Any) -> str | None:
 
     A model that has learned its training rows by heart errs to the other side there.
     """
-    for likely, words in ((proba >= 0.5, "of at least"), (proba < 0.5, "below")):
-        counted = weight[:, None] * likely
-        expected, found = (counted * proba).sum(axis=0), (counted * columns).sum(axis=0)
-        error = np.where(words == "below", found - expected, expected - found)
-        chance = np.sqrt(np.maximum((counted**2 * proba * (1 - proba)).sum(axis=0), 1.0))
-        inside = np.clip([expected, found], 0.5, None) / (counted.sum(axis=0) + 1.0)
-        odds = inside / (1.0 - inside)
-        off = (error > CLEAR * chance) & (np.abs(np.log(odds[0] / odds[1])) > FAR)
-        if off.any():
-            worst = int(np.argmax(np.where(off, error, -1.0)))
-            rows = how_many(counted[:, worst].sum(), "row")
+    for farther, words in ((np.maximum, "of at least"), (np.minimum, "below")):
+        counted = weight[:, None] * ((proba >= 0.5) == (farther is np.maximum))
+        rows, found = counted.sum(axis=0), (counted * columns).sum(axis=0)
+        expected = farther((counted * proba).sum(axis=0), found)  # errors to this side only
+        variance = (counted**2 * proba * (1 - proba)).sum(axis=0)
+        worst = _worst(expected, found, rows + 1.0, variance)
+        if worst is not None:
             return (
-                f"of {rows} with a probability {words} 0.5 they expect {expected[worst]:,.0f} "
-                f"to be positive, and {found[worst]:,.0f} are"
+                f"of {how_many(rows[worst], 'row')} with a probability {words} 0.5 they expect "
+                f"{expected[worst]:,.0f} to be positive, and {found[worst]:,.0f} are"
             )
     return None
 

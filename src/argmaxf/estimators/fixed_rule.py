@@ -6,7 +6,6 @@ predicted where it reaches the threshold, and of competing classes the one with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,18 +37,6 @@ class Column:
     def pairs(self) -> list[tuple[Score, Any]]:
         """Each score with its curve, None where there are none."""
         return [*zip(self.scores, self.curves or [None] * len(self.scores), strict=True)]
-
-    @classmethod
-    def calibrated(cls, models: Sequence[Any], curves: Any, kind: str, label: int) -> Column:
-        """Return the probability of a label by the models and curves of a calibration."""
-        scores = [Score.of(model, label, kind) for model in models]
-        if not curves:
-            return cls(scores, [])
-        own = [each[label] for each in curves]
-        kept = [i for i, curve in enumerate(own) if curve is not None]
-        if not kept:
-            return cls(scores, [], logistic=kind != "predict_proba")
-        return cls([scores[i] for i in kept], [own[i] for i in kept])
 
 
 @dataclass(frozen=True)
