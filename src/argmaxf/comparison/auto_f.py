@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from argmaxf._base.arrays import Floats
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_weights, how_many
 from argmaxf.comparison.cross_validation import CrossValidation, Progress, advice_silenced
 from argmaxf.comparison.methods import METHODS, Settings
@@ -54,11 +55,11 @@ class AutoFClassifier(MetaFClassifier):
     estimator : estimator
         The classifier that gives the scores; without `predict_proba` they are calibrated for
         expected F. Inside `FrozenEstimator` no other model is tried.
-    measure : str, Measure or callable, default="f1"
-        What to maximize: a name such as ``"f2"``, an object of `argmaxf.measures`, or a function.
+    measure : as in `FClassifier`
     methods : list of str and (str, classifier) pairs or dict of str to classifier, default=None
         What to compare. A dict adds classifiers to the standard methods, by names of their own. A
-        list names all: keys of `argmaxf.comparison.METHODS`, and pairs of a name and a classifier.
+        list names all: keys of `argmaxf.comparison.METHODS` ("plain", "threshold", "expected",
+        "soft", "blend"; "margin", "cost", "uncalibrated"), and pairs of a name and a classifier.
     cv : int, float, splitter object or list of splits, default=5
         How rows are held out, as in `ThresholdFClassifier`.
     set_size : int, default=None
@@ -80,8 +81,7 @@ class AutoFClassifier(MetaFClassifier):
         it. With `"estimate"`, the most likely rate of each batch, only expected F and the tuned
         threshold take part. There is then no `ShiftWarning`. Not for multilabel targets, whose rows
         cannot be weighted for all labels at once.
-    pos_label : scalar, default=None
-        The positive class of a binary target; by default the last in sorted order.
+    pos_label : as in `FClassifier`
 
     Attributes
     ----------
@@ -214,6 +214,7 @@ def _with_more_rows(report: Comparison, times: float) -> Interval:
     return replace(score, low=score.low + gain, value=score.value + gain, high=score.high + gain)
 
 
+@with_entries_of(AutoFClassifier)
 def compare(
     X: Any,
     y: Any,
@@ -248,20 +249,12 @@ def compare(
     measure : str, Measure or callable, default="f1"
         What to compare by: a name such as ``"f2"``, an object of `argmaxf.measures`, or a function.
         Methods that do not support it are left out; naming one of them is an error.
-    methods : list of str and (str, classifier) pairs or dict of str to classifier, default=None
-        What to compare, as in `AutoFClassifier`: keys of `argmaxf.comparison.METHODS` ("plain",
-        "threshold", "expected", "soft", "blend"; "margin", "cost", "uncalibrated") and classifiers.
-    cv : int, float, splitter object or list of splits, default=5
-        How rows are held out, as in `ThresholdFClassifier`.
+    methods, cv : as in `AutoFClassifier`
     test_set : tuple of array-like, default=None
         ``(X_test, y_test)``: rows to compare on. By default those that `cv` holds out.
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows, in training and in F.
-    constraints : dict of str to float, default=None
-        What to guarantee, as in `AutoFClassifier`: `min_precision`, `min_recall` and
-        `max_selected_rate`. Only methods that can guarantee it take part.
-    confidence_level : float, default=None
-        The probability with which they hold, as in `AutoFClassifier`.
+    constraints, confidence_level : as in `AutoFClassifier`
     progress : bool or callable, default=False
         True prints a line for each model that is fitted. A function is called as ``progress(done,
         total, name)`` before each fit.

@@ -45,8 +45,7 @@ class BlendFClassifier(ProbabilityFClassifier):
         How rows are held out, as in `ThresholdFClassifier`.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives where it predicts, as in `ExpectedFClassifier`.
-    pos_label : scalar, default=None
-        The class F counts in a binary target; by default the last in sorted order.
+    pos_label : as in `FClassifier`
 
     Attributes
     ----------

@@ -48,8 +48,7 @@ class CostSensitiveFClassifier(MetaFClassifier):
     cv : int, float, splitter object, list of splits or None, default=5
         How rows are held out, as in `ThresholdFClassifier`; None compares and tunes on the training
         scores.
-    pos_label : object, default=None
-        The class F counts in a binary target; by default the last in sorted order.
+    pos_label : as in `FClassifier`
 
     Attributes
     ----------

@@ -372,8 +372,7 @@ class ExpectedFClassifier(ProbabilityFClassifier):
     estimator : classifier
         A scikit-learn classifier with `predict_proba`, or with `decision_function` if calibrated.
         Put a fitted one inside `FrozenEstimator`.
-    measure : str, Measure or callable, default="f1"
-        What to maximize: a name such as ``"f2"``, an object of `argmaxf.measures`, or a function.
+    measure : as in `FClassifier`
     average : {"macro", "samples", "micro"}, default="macro"
         What F means for a multilabel target: `"macro"` decides each label over the batch,
         `"samples"` each row over its labels, `"micro"` all cells together. For a multiclass target,
@@ -411,8 +410,7 @@ class ExpectedFClassifier(ProbabilityFClassifier):
     max_selected : int or float, default=None
         Select at most this many, or with a float at most this share, in the best way. `freeze`
         chooses a threshold that keeps the share on the reference rows.
-    pos_label : label, default=None
-        The positive class of a binary target; by default the last in sorted order.
+    pos_label : as in `FClassifier`
 
     Attributes
     ----------

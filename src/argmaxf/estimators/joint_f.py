@@ -48,8 +48,7 @@ class JointFClassifier(MetaFClassifier):
         The F_β to maximize, such as ``"f2"``.
     zero_division : float, default=0.0
         F of a row without labels for which none is predicted.
-    pos_label : object, default=None
-        The class F counts in a binary target; by default the last in sorted order.
+    pos_label : as in `FClassifier`
 
     Attributes
     ----------

@@ -25,7 +25,15 @@ from argmaxf.measures import FBeta, Measure
 
 
 class LinearFClassifier(FClassifier):
-    """A linear score per label, trained one label at a time, with tuned thresholds."""
+    """A linear score per label, trained one label at a time, with tuned thresholds.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_labels, n_features)
+        Weights of the scores.
+    intercept_ : ndarray of shape (n_labels,)
+        Intercepts of the scores.
+    """
 
     models_: list[Any]
 
@@ -83,6 +91,11 @@ class LinearFClassifier(FClassifier):
             "regularize more"
         )
         return [([not model.converged for model in self.models_], stopped, ConvergenceWarning)]
+
+    def _options(self, without: str) -> dict[str, Any]:
+        """Return the options of training."""
+        given: dict[str, Any] = self.get_params(deep=False)
+        return {name: each for name, each in given.items() if name not in ("pos_label", without)}
 
     def _scale(self, X: Any, weight: Any) -> StandardScaler | None:
         """Return the scaler of the features; None trains on them as they are."""
@@ -161,15 +174,11 @@ class SoftFClassifier(LinearFClassifier):
         Stop where no slope exceeds `tol` times the soft F reached.
     max_iter : int, default=1000
         Most steps of L-BFGS.
-    pos_label : object, default=None
-        The class F counts in a binary target; by default the last in sorted order.
+    pos_label : as in `FClassifier`
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_labels, n_features)
-        Weights of the scores.
-    intercept_ : ndarray of shape (n_labels,)
-        Intercepts of the scores.
+    coef_, intercept_ : as in `LinearFClassifier`
     threshold_ : float or ndarray of shape (n_labels,)
         The threshold on the scores ``X @ coef_.T + intercept_``, which are log-odds;
         `decision_function` is the score minus the threshold.
@@ -204,18 +213,8 @@ class SoftFClassifier(LinearFClassifier):
         return StandardScaler(with_mean=centred).fit(X, sample_weight=weight)
 
     def _fit_label(self, X: Any, y: Bools, weight: Floats | None) -> SoftF:
-        return fit_soft_f(
-            X,
-            y,
-            measure=self._measure(),
-            alpha=self.alpha,
-            sharpness=self.sharpness,
-            fit_intercept=self.fit_intercept,
-            penalize_intercept=self.penalize_intercept,
-            sample_weight=weight,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+        options = {**self._options("standardize"), "measure": self._measure()}
+        return fit_soft_f(X, y, sample_weight=weight, **options)
 
 
 @dataclass(eq=False, repr=False)
@@ -244,15 +243,11 @@ class MarginFClassifier(LinearFClassifier):
         Most cutting planes.
     verbose : bool, default=False
         Print the objective and the gap every 50 planes.
-    pos_label : object, default=None
-        The class F counts in a binary target; by default the last in sorted order.
+    pos_label : as in `FClassifier`
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_labels, n_features)
-        Weights of the scores.
-    intercept_ : ndarray of shape (n_labels,)
-        Intercepts of the scores.
+    coef_, intercept_ : as in `LinearFClassifier`
     threshold_ : float or ndarray of shape (n_labels,)
         The threshold on the scores ``X @ coef_.T + intercept_``; `decision_function` is the score
         minus the threshold.
@@ -287,14 +282,5 @@ class MarginFClassifier(LinearFClassifier):
         return [*super()._problems(), (zero, overlap, UserWarning)]
 
     def _fit_label(self, X: Any, y: Bools, weight: Floats | None) -> MarginF:
-        return fit_margin_f(
-            X,
-            y,
-            beta=check_fbeta(self._measure()),
-            C=self.C,
-            fit_intercept=self.fit_intercept,
-            sample_weight=weight,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            verbose=self.verbose,
-        )
+        beta = check_fbeta(self._measure())
+        return fit_margin_f(X, y, beta=beta, sample_weight=weight, **self._options("measure"))

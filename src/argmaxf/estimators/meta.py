@@ -23,6 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_weights
 from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
 from argmaxf.estimators.fixed_rule import FixedRule, columns_of, counted
@@ -90,11 +91,26 @@ def signed(margin: Floats, selected: Bools) -> Floats:
 
 
 class FClassifier(ClassifierMixin, BaseEstimator):
-    """Predictions, decisions and fixed thresholds from margins, for every kind of target."""
+    """Predictions, decisions and fixed thresholds from margins, for every kind of target.
+
+    Docstrings of classifiers may refer to entries of this one, and of others they derive from.
+
+    Parameters
+    ----------
+    measure : str, Measure or callable, default="f1"
+        What to maximize: a name such as ``"f2"``, an object of `argmaxf.measures`, or a function of
+        counts.
+    pos_label : scalar, default=None
+        The positive class of a binary target; by default the last in sorted order.
+    """
 
     measure: Any = "f1"
     pos_label: Any = None
     _labels: Labels
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        with_entries_of(*(base for base in cls.__mro__[1:] if issubclass(base, FClassifier)))(cls)
 
     @abstractmethod
     def _margin(self, X: Any) -> Floats:
@@ -118,6 +134,31 @@ class FClassifier(ClassifierMixin, BaseEstimator):
 
     def _predict(self, X: Any) -> Any:
         return self._labels.decode(self._margin(X))
+
+    def _has_probabilities(self) -> bool:
+        """Whether the classifier has, or will have, probabilities."""
+        return hasattr(getattr(self, "estimator", None), "predict_proba")
+
+    @available_if(lambda self: self._has_probabilities())
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the fitted model or models.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix
+            The rows, as the classifier takes them.
+
+        Returns
+        -------
+        ndarray
+            Of each class, or of each label of a multilabel target.
+        """
+        check_is_fitted(self)
+        return self._labels.both(self._proba(X))
+
+    def _proba(self, X: Any) -> Floats:
+        """Return the probability of each label, (n, n_columns), of a classifier that has them."""
+        raise NotImplementedError
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the margin of each entry: the distance to its threshold.
@@ -150,18 +191,18 @@ class FClassifier(ClassifierMixin, BaseEstimator):
             NaN where the classifier has no calibrated probabilities.
         """
         check_is_fitted(self)
-        selected = self._labels.columns(self._predict(X))
-        proba = self._calibrated_proba(X)
-        expected, std = np.full((2, selected.shape[1]), np.nan)
+        labels, measure = self._labels, self._measure()
+        selected = labels.columns(self._predict(X))
+        proba, expected = self._calibrated_proba(X), np.full((selected.shape[1], 2), np.nan)
         if proba is not None:
             pairs = zip(proba.T, selected.T, strict=True)
-            expected, std = np.transpose([expected_f(*p, measure=self._measure()) for p in pairs])
+            expected = np.array([expected_f(p, chosen, measure=measure) for p, chosen in pairs])
         threshold = np.broadcast_to(getattr(self, "threshold_", np.nan), len(expected))
-        each = (selected.T, selected.sum(axis=0), np.asarray(threshold, float), expected, std)
-        chosen, k, cut, mean, spread = (self._for_target(value) for value in each)
-        chosen = chosen if self._labels.is_binary else chosen.T
-        beta = float(getattr(self._measure(), "beta", 1.0))
-        return Decision(chosen, k, cut, mean, spread, beta=beta, n=len(chosen))
+        each = (selected.sum(axis=0), np.asarray(threshold, float), *expected.T)
+        k, cut, mean, std = map(self._for_target, each)
+        chosen = selected[:, 0] if labels.is_binary else selected
+        beta = float(getattr(measure, "beta", 1.0))
+        return Decision(chosen, k, cut, mean, std, beta=beta, n=len(selected))
 
     def _calibrated_proba(self, X: Any) -> Floats | None:
         """Return probabilities that can be expected to be right; None where there are none."""
@@ -222,40 +263,10 @@ class FClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-class WrappingFClassifier(MetaEstimatorMixin, FClassifier):
-    """A classifier around another one, with probabilities if that has them."""
-
-    estimator: Any
-
-    def _has_probabilities(self) -> bool:
-        """Whether the classifier has, or will have, probabilities."""
-        return hasattr(self.estimator, "predict_proba")
-
-    @available_if(lambda self: self._has_probabilities())
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the fitted model or models.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix
-            The rows, as the classifier takes them.
-
-        Returns
-        -------
-        ndarray
-            Of each class, or of each label of a multilabel target.
-        """
-        check_is_fitted(self)
-        return self._labels.both(self._proba(X))
-
-    @abstractmethod
-    def _proba(self, X: Any) -> Floats:
-        """Return the probability of each label, (n, n_columns)."""
-
-
-class MetaFClassifier(WrappingFClassifier):
+class MetaFClassifier(MetaEstimatorMixin, FClassifier):
     """A wrapper around one scikit-learn classifier; X is passed on to it as it is."""
 
+    estimator: Any
     _holds_out = True  # rows; groups of others are passed on to the wrapped classifier
 
     @abstractmethod
@@ -342,15 +353,14 @@ def route_fit_params(meta: MetaFClassifier, weight: Any, params: dict[str, Any])
     if get_config()["enable_metadata_routing"]:
         weights = {} if weight is None else {"sample_weight": weight}
         return dict(process_routing(meta, "fit", **weights, **params).estimator.fit)
-    if weight is None:
-        return dict(params)
-    if weight_parameter(estimator) is not None:
+    if weight is not None and weight_parameter(estimator) is not None:
         return {"sample_weight": weight, **params}
-    warnings.warn(
-        f"{type(estimator).__name__} takes no sample_weight: the weights are used only in the F "
-        "that is maximized",
-        stacklevel=3,
-    )
+    if weight is not None:
+        warnings.warn(
+            f"{type(estimator).__name__} takes no sample_weight: the weights are used only in the "
+            "F that is maximized",
+            stacklevel=3,
+        )
     return dict(params)
 
 
@@ -452,7 +462,7 @@ class PlainClassifier(CutFClassifier):
         return self._kind, self.threshold_, 1.0
 
 
-class FixedThresholdFClassifier(WrappingFClassifier):
+class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
     """A fitted classifier that decides each row alone; `freeze` returns it.
 
     The same row always gets the same labels, whatever it is predicted with. This is scikit-learn's

@@ -77,9 +77,7 @@ class ThresholdFClassifier(CutFClassifier):
     estimator : estimator
         A classifier with `decision_function` or `predict_proba`. A fitted one inside
         `FrozenEstimator` keeps its model and only gets a threshold.
-    measure : str, Measure or callable, default="f1"
-        What to maximize: a name such as ``"f2"``, an object of `argmaxf.measures`, or a function of
-        counts.
+    measure : as in `FClassifier`
     average : {"macro", "micro", "samples"}, default="macro"
         What F of several labels is. `"macro"` gives each label the threshold of its own highest F;
         `"micro"` and `"samples"` give all labels one threshold, with the highest F of all cells, or
@@ -114,8 +112,7 @@ class ThresholdFClassifier(CutFClassifier):
         whole; `freeze(X_reference)` keeps the rate of some rows. This is right under prior shift
         only (docs/distribution-shift.md). Not with `confidence_level`, which is about rows as in
         training.
-    pos_label : scalar, default=None
-        The positive class of a binary target; by default the last in sorted order.
+    pos_label : as in `FClassifier`
 
     Attributes
     ----------
