@@ -8,24 +8,28 @@ the same rows.
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import check_count, ones_unless
 from argmaxf.comparison.methods import Method, Settings, methods_for
+from argmaxf.comparison.ranking import MethodScore, score_rows, score_sets
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.estimators.calibration import CalibrationWarning, is_calibrated
 from argmaxf.estimators.expected_f import SmallBatchWarning
@@ -41,8 +45,14 @@ from argmaxf.estimators.scores import (
     weight_parameter,
 )
 from argmaxf.estimators.shift import DriftDetector, TargetPrior
+from argmaxf.expected.counts import refuse_many
+from argmaxf.measures import GMean
+from argmaxf.problem import Problem
 
+N_SETS = 400  # how many sets are drawn where their size is given
+TIMED_ROWS = 200  # in the batch whose prediction is timed
 Progress = bool | Callable[[int, int, str], None]
+Prediction = tuple[Bools, Floats]  # the labels selected in one set, and the scores that decided
 
 
 @contextmanager
@@ -54,45 +64,44 @@ def advice_silenced() -> Iterator[None]:
         yield
 
 
-def _read_predictions(online: bool, model: Any, X: Any) -> tuple[Any, Any]:
-    """Return predictions, and decision scores where there are any."""
-    model = model.freeze() if online and hasattr(model, "freeze") else model
-    scores = model.decision_function(X) if hasattr(model, "decision_function") else None
-    return model.predict(X), scores
-
-
-@dataclass
 class CrossValidation:
-    """The rows of a comparison, and the scores and predictions of models not trained on them."""
+    """The rows of a comparison, and what models that were not trained on them say of them.
 
-    auto: Any  # the `AutoFClassifier` whose options are those of the comparison
-    rows: TrainingData
-    test: tuple[Any, Any] | None = None  # X and the target of a test set
-    needs_model: bool = False  # whether the classifier that predicts is used
+    `auto` is the `AutoFClassifier` whose options are used, `test` the X and the target of a test
+    set; `needs_model` says whether the classifier will predict other rows.
 
-    # What is read from the models: the classifier's scores, with those of the linear model to blend
-    # as `other`, its scores of the test set, and what methods with their own models predict.
-    held_out: HeldOut = field(init=False)
-    test_scores: dict[str, Floats] = field(init=False)
-    own: dict[str, tuple[Bools, Floats]] = field(init=False)
+    The rows to evaluate come in parts: the rows that a method may learn from, and the sets it then
+    predicts, which are one set of all rows of the part or, unless `whole`, many of the size that
+    will be predicted at a time.
+    """
 
-    def __post_init__(self) -> None:
-        auto, rows = self.auto, self.rows
-        self.estimator = auto.estimator
-        self.set_size: int | None = auto.set_size
+    held_out: HeldOut  # scores of the classifier, those of the model to blend with as `other`
+    own: dict[str, HeldOut]  # what methods with models of their own predict
+    tested: dict[str | None, dict[str, Floats]]  # the same for a test set, by method; None: scores
+
+    def __init__(
+        self, auto: Any, rows: TrainingData, test: Any = None, needs_model: bool = False
+    ) -> None:
+        self.estimator, self.rows, self.test = auto.estimator, rows, test
         self.settings = settings = Settings.of(auto, rows.labels.positive)
+        self.set_size: int | None = auto.set_size
         if self.set_size is not None:
             check_count("set_size", self.set_size)
+        self.online = self.set_size == 1  # each row is decided alone
         self._check_rate()
         methods = methods_for(auto.methods, settings.objective)
         self.prior = TargetPrior.of(settings.deploy_rate, rows.labels, rows.columns, rows.weight)
         if rows.groups is not None and settings.confidence_level is not None:
             refuse_groups()
         self.splits = make_splits(settings.cv, rows.columns, rows.target, rows.groups)
+        self.needs_model = (needs_model and len(self.splits) > 1) or test is not None
         self.rated = held_out_rows(self.splits, len(rows.columns))
+        self.truth = rows.columns if test is None else rows.labels.columns(test[1])
+        self.parts = self._parts()
+        self.whole = test is not None or self.set_size is None or self.online
         self.notes: list[str] = []
+        self.fitted: dict[str, Any] = {}  # one classifier of each method that has predicted
         self.methods = self._applicable(methods)
-        self.blended = {key for method in self.methods for key in method.members}
         for method in self.methods:
             if method.wraps:
                 method.make(self.estimator, settings).check(rows.labels, rows.columns)
@@ -112,15 +121,39 @@ class CrossValidation:
                 "future ones"
             )
 
-    @property
-    def online(self) -> bool:
-        """Whether each row is decided alone."""
-        return self.set_size == 1
+    def _parts(self) -> list[tuple[Ints, list[Ints]]]:
+        """Return whole parts, or sets of a given size drawn from them."""
+        if self.test is not None:
+            return [(self.rated, [np.arange(len(self.truth))])]
+        folds = [fold for _, fold in self.splits]
+        if len(folds) == 1:
+            fold = assign_folds(self.rows.columns[self.rated], 5, seed_of(self.settings.cv))
+            folds = [self.rated[fold == i] for i in range(5)]
+        size, often = self.set_size, self.weight_in_use
+        often = None if self.settings.deploy_rate is None else often
+        if size is None or self.online:
+            return [(np.setdiff1d(self.rated, part), [part]) for part in folds]
+        seed = check_random_state(seed_of(self.settings.cv)).randint(2**31)
+        rng = np.random.default_rng(seed)
 
-    @cached_property
-    def truth(self) -> Bools:
-        """The labels of the rows to evaluate, one column for each."""
-        return self.rows.columns if self.test is None else self.rows.labels.columns(self.test[1])
+        def draw(rows: Ints) -> Ints:
+            """Draw a set; rows repeat where there are too few, or come at another rate."""
+            p = None if often is None else often[rows] / often[rows].sum()
+            drawn: Ints = rng.choice(rows, size, replace=size > len(rows) or p is not None, p=p)
+            return drawn
+
+        each = range(-(-N_SETS // len(folds)))
+        return [(np.setdiff1d(self.rated, part), [draw(part) for _ in each]) for part in folds]
+
+    @property
+    def sets(self) -> list[Ints]:
+        """All sets of rows to evaluate, one part after the other."""
+        return [rows for _, sets in self.parts for rows in sets]
+
+    @property
+    def evaluated(self) -> Ints:
+        """The rows that are evaluated, in order."""
+        return np.unique(np.concatenate(self.sets))
 
     @property
     def weight_in_use(self) -> Floats | None:
@@ -132,74 +165,22 @@ class CrossValidation:
         return moved * ones_unless(weight, len(moved))
 
     @property
+    def weight(self) -> Floats | None:
+        """The weight of each row evaluated; rows of a test set have none."""
+        weight = self.weight_in_use
+        return None if weight is None or self.test is not None else weight[self.evaluated]
+
+    @property
     def proba(self) -> Floats | None:
-        """The classifier's probabilities for the rows to evaluate, where it has any."""
-        return (self.test_scores or self.held_out.tables).get("predict_proba")
+        """The classifier's probabilities of the rows evaluated, where it has any."""
+        tables = self.held_out.tables if self.test is None else self.tested[None]
+        return tables["predict_proba"][self.evaluated] if "predict_proba" in tables else None
 
     @property
     def drift_detector(self) -> DriftDetector:
         """The models of the folds, and their scores of held-out rows."""
         kind, scores = next(iter(self.held_out.tables.items()))
         return DriftDetector(self.held_out.models, kind, scores[self.rated])
-
-    def parts(self) -> list[tuple[Ints, Ints]]:
-        """Return the held-out rows in parts, each with the rest, from which methods learn."""
-        parts = [fold for _, fold in self.splits]
-        if len(parts) == 1:
-            fold = assign_folds(self.rows.columns[self.rated], 5, seed_of(self.settings.cv))
-            parts = [self.rated[fold == i] for i in range(5)]
-        return [(np.setdiff1d(self.rated, part), part) for part in parts]
-
-    def run(self, progress: Progress = False) -> None:
-        """Run the fits, and report each of them to `progress`."""
-        smallest = self.rows.columns.sum(axis=0)
-        if self.rows.labels.kind == "multiclass" and smallest.min() < 2:
-            raise ValueError(
-                "methods are compared on held-out rows, for which every class needs two rows, got "
-                f"{smallest.min()} of class {str(self.rows.labels.classes[smallest.argmin()])!r}"
-            )
-        show = _print_progress if progress is True else progress
-        whole = (self.needs_model and len(self.splits) > 1) or self.test is not None
-        of_rows = (self.estimator, self.rows.labels, self.splits, self.rows.params, whole)
-        fits: list[tuple[Method | None, Fit]] = [(None, fit) for fit in score_fits(*of_rows)]
-        fits += [(method, fit) for method in self.methods for fit in self._own_fits(method)]
-        rows = (self.rows.X, self.rows.target, None if self.test is None else self.test[0])
-        models = Parallel(return_as="generator")(delayed(fit.run)(*rows) for _, fit in fits)
-        fitted: dict[Method | None, list[tuple[Any, Any]]] = defaultdict(list)
-        for number, (method, fit) in enumerate(fits):
-            if show:
-                name = method.name if method else type(last_step(self.estimator)).__name__
-                fold = f"fold {len(fitted[method]) + 1} of {len(self.splits)}"
-                show(number, len(fits), f"{name}, {'all rows' if fit.split is None else fold}")
-            fitted[method].append(next(models))
-        if show:
-            show(len(fits), len(fits), "")
-        self._gather(fitted)
-
-    def _gather(self, fitted: dict[Method | None, list[tuple[Any, Any]]]) -> None:
-        """Keep what was read from the models of the classifier (None) and of methods."""
-        labels, shape = self.rows.labels, self.truth.shape
-        of_rows = (self.splits, self.rows.columns, self.rows.weight)
-        self.held_out = HeldOut.of(fitted[None], *of_rows)
-        self.test_scores = {} if self.test is None else fitted[None][-1][1]
-        places: list[Any] = [part for _, part in self.splits]
-        places = places if self.test is None else [slice(None)]
-        self.own = {}
-        for method in self.methods:
-            if method.wraps:
-                continue
-            own, selected, scores = fitted[method], np.zeros(shape, bool), np.full(shape, np.nan)
-            for place, (_, (predicted, margins)) in zip(places, own[-len(places) :], strict=True):
-                selected[place] = labels.columns(predicted)
-                if margins is not None:
-                    scores[place] = labels.margins(margins)
-            self.own[method.name] = selected, scores
-            if method.key in self.blended:
-                folds = [
-                    (_as_scorer(model, labels), {"decision_function": labels.margins(margins)})
-                    for model, (_, margins) in own[: len(self.splits)]
-                ]
-                self.held_out = replace(self.held_out, other=HeldOut.of(folds, *of_rows))
 
     def _applicable(self, methods: list[Method]) -> list[Method]:
         """Return the methods that can be compared, with all that they blend."""
@@ -211,7 +192,7 @@ class CrossValidation:
             limited = self.settings.confidence_level is not None
             what = f"guarantee {self.settings.constraints}" if limited else "take part"
             raise ValueError(f"no method can {what} here, got {names}")
-        return able
+        return self._quick_enough(able)
 
     def _applies(self, method: Method) -> bool:
         """Whether a method can be compared on these rows; a note says why not."""
@@ -229,19 +210,62 @@ class CrossValidation:
         if isinstance(self.estimator, FrozenEstimator) and not method.wraps:
             return method.added
         if method.members:
-            return not any(too_rare(self.rows.columns[rest]).all() for rest, _ in self.parts())
+            return not any(too_rare(self.rows.columns[rest]).all() for rest, _ in self.parts)
         problem = _not_numeric(self.estimator, self.rows) if method.linear else ""
         if problem:
             self.notes.append(f"{method.name} was left out, it needs numeric features: {problem}")
         return not problem
 
-    def _own_fits(self, method: Method) -> Iterator[Fit]:
+    def _quick_enough(self, methods: list[Method]) -> list[Method]:
+        """Leave out methods whose expectation takes too long for so many rows, if others remain."""
+        problem = Problem.of(measure=self.settings.objective)
+        bounded = isinstance(problem.measure, GMean) and self.settings.confidence_level is None
+        able = [method for method in methods if not method.joint]
+        if bounded or not problem.needs_items or not able:
+            return methods
+        batches = [rest for rest, _ in self.parts] if self.online else self.sets
+        try:
+            refuse_many(max(map(len, batches)), problem.measure)
+        except ValueError as error:
+            self.notes += [f"{m.name} was left out: {error}" for m in methods if m.joint]
+            return able
+        return methods
+
+    def run(self, progress: Progress = False) -> None:
+        """Run the fits, and report each of them to `progress`."""
+        labels, smallest = self.rows.labels, self.rows.columns.sum(axis=0)
+        if labels.kind == "multiclass" and smallest.min() < 2:
+            raise ValueError(
+                "methods are compared on held-out rows, for which every class needs two rows, got "
+                f"{smallest.min()} of class {str(labels.classes[smallest.argmin()])!r}"
+            )
+        blended = {key for method in self.methods for key in method.members}
+        of_rows = (self.estimator, labels, self.splits, self.rows.params, self.needs_model)
+        fits: list[tuple[str | None, Fit]] = [(None, fit) for fit in score_fits(*of_rows)]
+        for method in self.methods:
+            if not method.wraps:
+                fits += [(method.name, fit) for fit in self._own_fits(method, blended)]
+        rows = (self.rows.X, self.rows.target, None if self.test is None else self.test[0])
+        models = Parallel(return_as="generator")(delayed(fit.run)(*rows) for _, fit in fits)
+        show: Any = _print_progress if progress is True else progress or (lambda *_: None)
+        fitted: dict[str | None, list[tuple[Any, Any]]] = defaultdict(list)
+        for number, (name, fit) in enumerate(fits):
+            fold = f"fold {len(fitted[name]) + 1} of {len(self.splits)}"
+            shown = type(last_step(self.estimator)).__name__ if name is None else name
+            show(number, len(fits), f"{shown}, {'all rows' if fit.split is None else fold}")
+            fitted[name].append(next(models))
+        show(len(fits), len(fits), "")
+        self.tested = {} if self.test is None else {n: each[-1][1] for n, each in fitted.items()}
+        self.own = {n: self._gathered(n, each) for n, each in fitted.items() if n is not None}
+        other = [self.own[m.name] for m in self.methods if m.key in blended and not m.wraps]
+        self.held_out = replace(self._gathered(None, fitted[None]), other=next(iter(other), None))
+
+    def _own_fits(self, method: Method, blended: set[str]) -> Iterator[Fit]:
         """Yield the fits of a method with a model of its own: on each fold, and for a test set."""
-        if method.wraps:
-            return
         model = method.make(self.estimator, self.settings)
-        one = Fit(model, self._own_params(model), partial(_read_predictions, self.online))
-        if self.test is None or method.key in self.blended:
+        read = partial(_read_predictions, self.rows.labels, self.online)
+        one = Fit(model, self._own_params(model), read)
+        if self.test is None or method.key in blended:
             yield from (replace(one, split=split) for split in self.splits)
         if self.test is not None:
             yield one
@@ -250,6 +274,13 @@ class CrossValidation:
         """Return the weights for a method with a model of its own, if it takes them."""
         name, weight = weight_parameter(classifier), self.weight_in_use
         return {} if weight is None or name is None else {name: weight}
+
+    def _gathered(self, name: str | None, fitted: list[tuple[Any, Any]]) -> HeldOut:
+        """Return the models of the classifier (None) or of a method, and what was read of them."""
+        if name is not None:
+            fitted = [(LabelScorer.of(model, self.rows.labels), read) for model, read in fitted]
+        splits = self.splits if len(fitted) >= len(self.splits) else []
+        return HeldOut.of(fitted, splits, self.rows.columns, self.rows.weight)
 
     def learn(self, method: Method, rows: Ints) -> Any:
         """Return a method that trains no model, learned from the held-out scores of some rows."""
@@ -264,11 +295,61 @@ class CrossValidation:
             params = self._own_params(classifier)
             return classifier.fit(self.rows.X, self.rows.target, **params)
 
+    def predict(self, method: Method) -> list[Prediction]:
+        """Return the prediction of each set."""
+        of_test = self.test is not None
+        if not method.wraps:
+            own = self.own[method.name]
+            (self.fitted[method.name],) = own.model.models_
+            tables = self.tested[method.name] if of_test else own.tables
+            return [(tables["predict"][r] > 0, tables["decision_function"][r]) for r in self.sets]
+        found = []
+        for rest, sets in self.parts:
+            made = self.fit(method) if of_test else self.learn(method, rest)
+            for rows in sets:
+                X = self.test[0] if of_test else self.held_out.take(rows)
+                tables = self.tested[None] if of_test else X.tables
+                found.append(self._prediction(method, made, X, tables))
+            self.fitted[method.name] = made
+        return found
 
-def _as_scorer(model: Any, labels: Labels) -> LabelScorer:
-    scorer = LabelScorer(model, labels)
-    scorer.models_, scorer.shared_ = [model], None
-    return scorer
+    def seconds_per_row(self, predict: Callable[[Any], Any]) -> float:
+        """Return how long a prediction takes for each row of a small batch."""
+        X = self.rows.X.tocsr() if sparse.issparse(self.rows.X) else self.rows.X
+        n, seconds = min(TIMED_ROWS, len(self.rows.columns)), []
+        for _ in range(2):
+            start = time.perf_counter()
+            predict(X[:n])
+            seconds.append(time.perf_counter() - start)
+        return min(seconds) / n
+
+    def _prediction(
+        self, method: Method, fitted: Any, X: Any, scores: dict[str, Floats]
+    ) -> Prediction:
+        labels = self.rows.labels
+        by = labels.one(fitted.predict_proba(X)) if method.joint else [*scores.values()][-1]
+        fitted = fitted.freeze() if self.online else fitted
+        return labels.columns(fitted.predict(X)), by
+
+    def in_order(self, tables: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        """Return one table, in the order of the rows evaluated, from those of whole parts."""
+        return np.concatenate([*tables])[np.argsort(np.concatenate(self.sets))]
+
+    def score(self, selected: Sequence[Bools]) -> MethodScore:
+        """Score the predictions of all sets."""
+        truth, measure = self.truth, self.settings.objective
+        if not self.whole:
+            return score_sets(truth, selected, self.sets, measure)
+        return score_rows(truth[self.evaluated], self.in_order(selected), measure, self.weight)
+
+
+def _read_predictions(labels: Labels, online: bool, model: Any, X: Any) -> dict[str, Floats]:
+    """Return predictions, and decision scores, which are NaN where there are none."""
+    model = model.freeze() if online and hasattr(model, "freeze") else model
+    selected = labels.columns(model.predict(X)).astype(np.float64)
+    scored = hasattr(model, "decision_function")
+    margins = labels.margins(model.decision_function(X)) if scored else selected * np.nan
+    return {"predict": selected, "decision_function": margins}
 
 
 def _print_progress(done: int, total: int, name: str) -> None:

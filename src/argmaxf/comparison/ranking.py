@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
-from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import how_many
-from argmaxf.comparison.cross_validation import CrossValidation
-from argmaxf.comparison.methods import OWN_NAMES, SAFE, Method
+from argmaxf.comparison.methods import OWN_NAMES, SAFE
 from argmaxf.empirical.interval import f_and_influences
-from argmaxf.estimators.folds import seed_of
-from argmaxf.expected.counts import refuse_many
-from argmaxf.measures import GMean, Measure
-from argmaxf.problem import Problem
+from argmaxf.measures import Measure
 
-N_SETS = 400  # how many sets are drawn where their size is given
 # Standard errors to each side of a 95 % interval. The tables show that interval for each
 # difference, and a method leads clearly where it lies above 0.
 CLEAR_LEAD = NormalDist().inv_cdf(0.975)
@@ -57,109 +50,6 @@ def score_sets(truth: Any, predicted: Any, sets: Any, measure: Measure) -> Metho
     independent = max(len(truth) / len(sets[0]), 1.0)
     spread = (len(values) * independent) ** -0.5
     return MethodScore(float(values.mean()), values - values.mean(), spread)
-
-
-Prediction = tuple[Bools, Floats]  # the labels selected in one set, and the scores that decided
-
-
-@dataclass(frozen=True)
-class EvaluationSets:
-    """The sets of rows that are predicted.
-
-    Each part is the rows that a method may learn from, and the sets it then predicts: one set of
-    all rows of the part, or many of the size that will be predicted at a time.
-    """
-
-    cv: CrossValidation
-    parts: list[tuple[Ints, list[Ints]]]
-    whole: bool  # whether each row is predicted once
-
-    @classmethod
-    def of(cls, cv: CrossValidation) -> EvaluationSets:
-        """Return whole parts, or sets of a given size drawn from them."""
-        if cv.test is not None:
-            return cls(cv, [(cv.rated, [np.arange(len(cv.truth))])], True)
-        parts, size = cv.parts(), cv.set_size
-        if size is None or cv.online:
-            return cls(cv, [(rest, [part]) for rest, part in parts], True)
-        seed = check_random_state(seed_of(cv.settings.cv)).randint(2**31)
-        rng = np.random.default_rng(seed)
-        often = None if cv.settings.deploy_rate is None else cv.weight_in_use
-
-        def draw(rows: Ints) -> Ints:
-            """Draw a set; rows repeat where there are too few, or come at another rate."""
-            p = None if often is None else often[rows] / often[rows].sum()
-            drawn: Ints = rng.choice(rows, size, replace=size > len(rows) or p is not None, p=p)
-            return drawn
-
-        each = range(-(-N_SETS // len(parts)))
-        return cls(cv, [(rest, [draw(part) for _ in each]) for rest, part in parts], False)
-
-    @property
-    def sets(self) -> list[Ints]:
-        """All sets, one part after the other."""
-        return [rows for _, sets in self.parts for rows in sets]
-
-    @property
-    def rows(self) -> Ints:
-        """The rows that are evaluated, in order."""
-        return np.unique(np.concatenate(self.sets))
-
-    @property
-    def weight(self) -> Floats | None:
-        """The weight of each row evaluated; rows of a test set have none."""
-        weight = self.cv.weight_in_use
-        return None if weight is None or self.cv.test is not None else weight[self.rows]
-
-    def predict(self, method: Method) -> list[Prediction]:
-        """Return the prediction of each set."""
-        cv = self.cv
-        if not method.wraps:
-            own, scores = cv.own[method.name]
-            return [(own[rows], scores[rows]) for rows in self.sets]
-        if cv.test is not None:
-            return [self._predict(method, cv.fit(method), cv.test[0], cv.test_scores)]
-        found = []
-        for rest, sets in self.parts:
-            made = cv.learn(method, rest)
-            each = map(cv.held_out.take, sets)
-            found += [self._predict(method, made, rows, rows.tables) for rows in each]
-        return found
-
-    def _predict(
-        self, method: Method, fitted: Any, X: Any, scores: dict[str, Floats]
-    ) -> Prediction:
-        labels = self.cv.rows.labels
-        by = labels.one(fitted.predict_proba(X)) if method.joint else [*scores.values()][-1]
-        fitted = fitted.freeze() if self.cv.online else fitted
-        return labels.columns(fitted.predict(X)), by
-
-    def in_order(self, tables: Iterable[NDArray[Any]]) -> NDArray[Any]:
-        """Return one table, in the order of `rows`, from those of whole parts."""
-        return np.concatenate([*tables])[np.argsort(np.concatenate(self.sets))]
-
-    def score(self, selected: Sequence[Bools]) -> MethodScore:
-        """Score the predictions of all sets."""
-        truth, measure = self.cv.truth, self.cv.settings.objective
-        if not self.whole:
-            return score_sets(truth, selected, self.sets, measure)
-        return score_rows(truth[self.rows], self.in_order(selected), measure, self.weight)
-
-    def able(self) -> list[Method]:
-        """Return the methods, without those whose expectation takes too long for so many rows."""
-        cv = self.cv
-        problem = Problem.of(measure=cv.settings.objective)
-        bounded = isinstance(problem.measure, GMean) and cv.settings.confidence_level is None
-        able = [method for method in cv.methods if not method.joint]
-        if bounded or not problem.needs_items or not able:
-            return cv.methods
-        batches = [rest for rest, _ in self.parts] if cv.online else self.sets
-        try:
-            refuse_many(max(map(len, batches)), problem.measure)
-        except ValueError as error:
-            cv.notes += [f"{m.name} was left out: {error}" for m in cv.methods if m.joint]
-            return able
-        return cv.methods
 
 
 class Choice(NamedTuple):
@@ -221,11 +111,10 @@ def _reason(
     """Return why the method was chosen, and which of those as good is the simplest to deploy."""
     behind = scores[best].value - scores[chosen].value
     error = scores[chosen].std_error(scores[best])
-    within = f"no more than {CLEAR_LEAD:.2f} standard errors"
-    lead = f"{best} scored higher by {behind:.4f}, {within} ({error:.4f} each)"
+    clearly = f"than {CLEAR_LEAD:.2f} standard errors"
+    lead = f"{best} scored higher by {behind:.4f}, no more {clearly} ({error:.4f} each)"
     if chosen == best:
-        lead = f"{chosen} scored highest, by more than {CLEAR_LEAD:.2f} standard errors"
-        lead = f"{chosen} scored highest, but by {within}" if len(close) > 1 else lead
+        lead = f"{chosen} scored highest, {'but by no' if len(close) > 1 else 'by'} more {clearly}"
     elif f"{behind:.4f}" == "0.0000":
         lead = f"{best} and {chosen} scored equal to four digits"
     why = ""

@@ -14,13 +14,16 @@ from sklearn.frozen import FrozenEstimator
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.shown import Shown, html_table
 from argmaxf._base.validation import how_many
-from argmaxf.comparison.cross_validation import CrossValidation, advice_silenced
-from argmaxf.comparison.methods import METHODS, Method, Settings
+from argmaxf.comparison.cross_validation import (
+    TIMED_ROWS,
+    CrossValidation,
+    Prediction,
+    advice_silenced,
+)
+from argmaxf.comparison.methods import METHODS, Method
 from argmaxf.comparison.ranking import (
     CLEAR_LEAD,
-    EvaluationSets,
     MethodScore,
-    Prediction,
     choose,
     miscalibration,
     sentence,
@@ -49,12 +52,15 @@ class Standing(Shown):
         Its F minus that of the chosen method, paired, with a 95 % interval.
     counts : dict of str to int, or None
         `tp`, `fp`, `fn` and `tn` over the rows evaluated; None where they come in many sets.
+    seconds_per_row : float
+        How long a prediction takes for each row of a batch of up to 200, with all its models.
     """
 
     method: Method
     score: Interval
     difference: Interval
     counts: Mapping[str, int] | None
+    seconds_per_row: float = field(repr=False)
 
     def _parts(self) -> Mapping[str, Any]:
         return {**super()._parts(), "method": self.name}
@@ -63,12 +69,6 @@ class Standing(Shown):
     def name(self) -> str:
         """The display name of the method."""
         return self.method.name
-
-    @property
-    def paired(self) -> str:
-        """The difference as text, with half the width of its interval."""
-        difference = self.difference
-        return f"{difference.value:+.4f} ± {difference.high - difference.value:.4f}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,8 +203,9 @@ class Comparison(Shown):
     def __str__(self) -> str:
         table = [("", "", self.score_name, f"minus {self.chosen} (± 95 %)", "")]
         for m in self.methods:
-            used, other = ("*", "") if m.name == self.chosen else ("", m.paired)
-            table.append((used, m.name, f"{m.score.value:.4f}", other, m.method.symbol))
+            d, used = m.difference, m.name == self.chosen
+            other = "" if used else f"{d.value:+.4f} ± {d.high - d.value:.4f}"
+            table.append(("*" * used, m.name, f"{m.score.value:.4f}", other, m.method.symbol))
         lines = [*aligned(table, right=2), self.verdict] if self.methods else []
         return "\n".join([*lines, self.reason, *self.notes])
 
@@ -217,48 +218,41 @@ class Comparison(Shown):
         """Return the table for a notebook; names are escaped."""
         table: list[tuple[str, ...]] = [("", self.score_name, f"minus {self.chosen}", "")]
         for m in self.methods:
-            used, other = (" *", "") if m.name == self.chosen else ("", f"{m.difference:+.3f}")
-            table.append((f"{m.name}{used}", f"{m.score:.3f}", other, m.method.symbol))
+            used = m.name == self.chosen
+            other = "" if used else f"{m.difference:+.3f}"
+            table.append((m.name + " *" * used, f"{m.score:.3f}", other, m.method.symbol))
         text = (self.verdict, self.reason, *self.notes)
         return html_table(table) + "".join(f"<p>{escape(line)}</p>" for line in text)
 
 
-def _method_that_guarantees(settings: Settings) -> str | None:
-    """Return the method whose guarantee of precision and recall holds over draws of the rows.
-
-    That of expected F holds if the probabilities are right, and those learned from few rows are
-    not: a guarantee at 90 % held for 60 % of samples of 1,000 rows, by simulation.
-    """
-    limits = {"min_precision", "min_recall"} & settings.constraints.given().keys()
-    return METHODS["threshold"].name if limits and settings.confidence_level else None
-
-
 def rank(cv: CrossValidation, names: tuple[str, str] = ("X", "X_test")) -> Comparison:
     """Return the comparison after the fits are run; `names` are those of the rows."""
-    sets = EvaluationSets.of(cv)
-    cv.methods = sets.able()
     with advice_silenced():
-        predictions = {method.name: sets.predict(method) for method in cv.methods}
-    scores = {name: sets.score([s for s, _ in each]) for name, each in predictions.items()}
-    truth, proba = cv.truth[sets.rows], None if cv.proba is None else cv.proba[sets.rows]
-    choice = choose(scores, _method_that_guarantees(cv.settings))
+        predictions = {method.name: cv.predict(method) for method in cv.methods}
+    scores = {name: cv.score([s for s, _ in each]) for name, each in predictions.items()}
+    truth, proba = cv.truth[cv.evaluated], cv.proba
+    # A guarantee of precision or recall by expected F holds if the probabilities are right. Those
+    # learned from few rows are not: at 90 % it held for 60 % of simulated samples of 1,000 rows.
+    limits = {"min_precision", "min_recall"} & cv.settings.constraints.given().keys()
+    guarantees = METHODS["threshold"].name if limits and cv.settings.confidence_level else None
+    choice = choose(scores, guarantees)
     evidence = None
-    if sets.whole:
-        tables = {n: sets.in_order(s for s, _ in each) for n, each in predictions.items()}
-        by = {n: sets.in_order(s for _, s in each) for n, each in predictions.items()}
+    if cv.whole:
+        tables = {n: cv.in_order(s for s, _ in each) for n, each in predictions.items()}
+        by = {n: cv.in_order(s for _, s in each) for n, each in predictions.items()}
         evidence = Evidence(truth, proba, tables, by)
-    standings = tuple(
-        _standing(method, scores, choice.chosen, evidence, sets) for method in cv.methods
-    )
-    chosen = next(standing.method for standing in standings if standing.name == choice.chosen)
+    with advice_silenced():
+        standings = tuple(_standing(cv, m, scores, choice.chosen, evidence) for m in cv.methods)
+    chosen = next(method for method in cv.methods if method.name == choice.chosen)
     labels, positive = cv.rows.labels.titles(cv.rows.y), cv.rows.labels.positive
     notes = [
         *guarantee_notes(cv, chosen),
         *rate_notes(cv),
         *cv.notes,
-        *scale_notes(sets, predictions, scores),
+        *scale_notes(cv, predictions, scores),
         *data_notes(truth, proba),
         *interval_notes(standings, labels, truth),
+        time_note(cv, standings),
     ]
     return Comparison(
         measure=cv.settings.objective,
@@ -267,9 +261,7 @@ def rank(cv: CrossValidation, names: tuple[str, str] = ("X", "X_test")) -> Compa
         rated_on=f"{len(cv.splits)} folds of {names[0]}" if cv.test is None else names[1],
         n_rows=len(truth),
         methods=standings,
-        chosen=choice.chosen,
-        close=choice.close,
-        reason=choice.reason,
+        **choice._asdict(),
         notes=tuple(notes),
         estimator=chosen.make(cv.estimator, cv.settings),
         evidence=evidence,
@@ -279,11 +271,11 @@ def rank(cv: CrossValidation, names: tuple[str, str] = ("X", "X_test")) -> Compa
 
 
 def _standing(
+    cv: CrossValidation,
     method: Method,
     scores: Mapping[str, MethodScore],
     chosen: str,
     evidence: Evidence | None,
-    sets: EvaluationSets,
 ) -> Standing:
     score, other, counts = scores[method.name], scores[chosen], None
     interval = _around(score.value, score.std_error())
@@ -292,12 +284,11 @@ def _standing(
         cells = {"tp": truth & table, "fp": ~truth & table, "fn": truth & ~table}
         cells["tn"] = ~truth & ~table
         counts = {name: int(np.sum(cell)) for name, cell in cells.items()}
-        if sets.weight is None:  # valid for few positives too
-            measure = sets.cv.settings.objective
-            interval = f_interval(truth, table, measure=measure, average="macro")
-    return Standing(
-        method, interval, _around(score.value - other.value, score.std_error(other)), counts
-    )
+        if cv.weight is None:  # valid for few positives too
+            interval = f_interval(truth, table, measure=cv.settings.objective, average="macro")
+    difference = _around(score.value - other.value, score.std_error(other))
+    seconds = cv.seconds_per_row(cv.fitted[method.name].predict)
+    return Standing(method, interval, difference, counts, seconds)
 
 
 def _around(value: float, std_error: float) -> Interval:
@@ -339,6 +330,17 @@ def interval_notes(
     )
 
 
+def time_note(cv: CrossValidation, standings: Sequence[Standing]) -> str:
+    """Say how long predictions take, beside the classifier alone."""
+    model, kind = cv.held_out.model, next(iter(cv.held_out.tables))
+    alone = cv.seconds_per_row(lambda X: model.scores(X, kind))
+    each = [f"{m.name} {m.seconds_per_row / alone:.1f}" for m in standings]
+    return (
+        f"Time per row, in batches of {TIMED_ROWS}: {1e6 * alone:.2g} µs for the scores of the "
+        f"classifier alone; times as long: {', '.join(each)}."
+    )
+
+
 def guarantee_notes(cv: CrossValidation, method: Method) -> list[str]:
     """Say what the chosen method guarantees, with what confidence, and its cost."""
     settings = cv.settings
@@ -371,7 +373,7 @@ def rate_notes(cv: CrossValidation) -> list[str]:
 
 
 def scale_notes(
-    sets: EvaluationSets,
+    cv: CrossValidation,
     predictions: Mapping[str, Sequence[Prediction]],
     scores: Mapping[str, MethodScore],
 ) -> Iterator[str]:
@@ -380,16 +382,16 @@ def scale_notes(
     Rows are assigned to folds at random, so shares are alike; where scores are not, the models
     differ, as those of naive Bayes do: each constant feature of a class moves all of its scores.
     """
-    cv, name = sets.cv, METHODS["threshold"].name
+    name = METHODS["threshold"].name
     own_models = cv.test is None and not isinstance(cv.estimator, FrozenEstimator)
     random = isinstance(cv.settings.cv, int | None) and cv.rows.groups is None
     alone = cv.rows.labels.kind != "multiclass" and cv.settings.confidence_level is None
-    if name not in scores or not (sets.whole and random and alone and own_models):
+    if name not in scores or not (cv.whole and random and alone and own_models):
         return
     selected, found = zip(*predictions[name], strict=True)
     share, tuned = np.mean(np.concatenate(selected), axis=0), scores[name]
     ranks = [np.argsort(np.argsort(-s, axis=0, kind="stable"), axis=0) for s in found]
-    by_rank = sets.score([rank < np.round(share * len(rank)) for rank in ranks])
+    by_rank = cv.score([rank < np.round(share * len(rank)) for rank in ranks])
     better = by_rank.value - tuned.value > CLEAR_LEAD * by_rank.std_error(tuned)
     rest = [np.concatenate(found[:i] + found[i + 1 :]) for i in range(len(found))]
     pairs = zip(found, rest, strict=True)

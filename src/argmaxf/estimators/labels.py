@@ -54,12 +54,12 @@ class Labels:
         positive = _positive_class(classes, pos_label) if kind == "binary" else None
         return cls(kind, classes, positive)
 
-    @property
+    @cached_property
     def is_binary(self) -> bool:
         """Whether there is one column."""
         return self.kind == "binary"
 
-    @property
+    @cached_property
     def is_multilabel(self) -> bool:
         """Whether the labels of a row do not exclude each other."""
         return self.kind == "multilabel-indicator"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -65,6 +65,13 @@ class LabelScorer(BaseEstimator):
         self.estimator = estimator
         self.labels = labels
         self.passed = passed  # the parameters of `fit` to request where metadata are routed
+
+    @classmethod
+    def of(cls, model: Any, labels: Labels) -> LabelScorer:
+        """Return a fitted classifier as such a function."""
+        scorer = cls(model, labels)
+        scorer.models_, scorer.shared_ = [model], None
+        return scorer
 
     def fit(self, X: Any, y: NDArray[Any], sample_weight: Any = None, **params: Any) -> LabelScorer:
         """Fit the classifier on `y`, as `Labels.target` gives it; `params` are for its `fit`."""
@@ -221,12 +228,10 @@ class HeldOut:
         """The kind of scores for thresholds and calibration."""
         return tuple(self.tables)[-1]
 
-    def parts(self) -> Iterator[tuple[LabelScorer, Ints]]:
-        """Yield the model of each fold and its rows, where there are any."""
-        for i, model in enumerate(self.models):
-            rows = np.flatnonzero(self.fold == i)
-            if rows.size:
-                yield model, rows
+    def parts(self) -> list[tuple[LabelScorer, Ints]]:
+        """Return the model of each fold and its rows, where there are any."""
+        rows = [np.flatnonzero(self.fold == i) for i in range(len(self.models))]
+        return [(m, part) for m, part in zip(self.models, rows, strict=True) if part.size]
 
     def take(self, rows: Ints) -> HeldOut:
         """Return some of the rows."""
