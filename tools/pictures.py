@@ -33,7 +33,7 @@ GAINS = {  # rows of the study's table: name and colour
 }
 
 
-SHIFTS = ("none", "prior", "covariate")
+SHIFTS = ("no shift", "prior shift", "covariate shift")
 PREDICTIONS = {  # rows of the table of shifts: name and colour
     "ratio of expected counts": "tab:grey",
     "EM and ratio": "tab:brown",
@@ -98,11 +98,11 @@ def draw_shift(path: Path) -> None:
         if len(found[0]) > 2:
             axes[1].plot(place, [each[2] for each in found], "o", color=color)
     axes[1].axhline(95, color="grey", linewidth=1)
-    axes[0].set_ylabel("mean absolute error, points of F1")
+    axes[0].set_ylabel("mean absolute error, points")
     axes[1].set_ylabel("coverage of 95 % intervals, %")
     axes[1].set_ylim(40, 101)
     for ax in axes:
-        ax.set_xticks(range(len(SHIFTS)), [f"{shift} shift" for shift in SHIFTS])
+        ax.set_xticks(range(len(SHIFTS)), SHIFTS)
         ax.set_xlim(-0.5, len(SHIFTS) - 0.5)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
     figure.savefig(path, dpi=100)
@@ -120,7 +120,8 @@ def draw_labels(path: Path) -> None:
                 found = [max(float(each), 5e-4) for each in errors]
                 ax.loglog(budgets, found, "o-", ms=3, color=LABEL_PLANS[method], label=method)
         ax.axhline(0.02, color="grey", linewidth=1, linestyle=":")
-        ax.set_title(name.replace(", ", "\n", 1), fontsize="small")
+        title, rate, f = name.split(", ")
+        ax.set_title(f"{title}\n{rate} positives, F1 {f}", fontsize="small")
         ax.set_xticks([50, 200, 800], ["50", "200", "800"])
         ax.minorticks_off()
     axes[0].set_ylabel("root mean squared error of F1")
