@@ -15,8 +15,8 @@ from argmaxf.empirical.bins import DROPPED_BITS, FRACTION_BITS, Bins, NotLabelle
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.band import Around, Counts
 from argmaxf.expected.pass_kernels import BINS, ONE, POWERS
-from argmaxf.frames.engines import CHANGED, Frame, engine_of
-from argmaxf.frames.table import LABEL, SCORE, WEIGHT, one
+from argmaxf.frames.engines import Frame, engine_of
+from argmaxf.frames.table import LABEL, SCORE, WEIGHT, check_same, one
 
 SAMPLED = 1 << 16  # items of a sample
 CELLS, LEAST = 1 << FRACTION_BITS, 2.0**-900  # of scores: what is nearer to 0 has its own bin
@@ -24,7 +24,7 @@ POWER, CELL, COUNT = "argmaxf_power", "argmaxf_cell", "argmaxf_count"
 
 
 class ExpressionPasses:
-    """The passes over a column of a lazy frame, see `band.Passes`."""
+    """The passes over a column of a lazy frame, see `band.Passes`; one that changes is noticed."""
 
     rows = 1
 
@@ -32,15 +32,21 @@ class ExpressionPasses:
         self.p = p = nw.col(name)
         self.items: Frame = frame.select(p.cast(nw.Float64))
         is_valid = (p >= 0.0) & (p <= 1.0)  # NaN is greater than all numbers in Spark
-        self.n, valid = map(round, self._row(nw.len(), one(is_valid).sum()))
+        self._before: list[float] = []  # how many items there are, and their sum
+        (valid,) = self._row(one(is_valid).sum())
+        self.n = round(self._before[0])
         if self.n == 0 or valid < self.n:
             raise NotAProbability
 
     def _row(self, *aggregates: nw.Expr) -> list[float]:
         """Return aggregates of all items; null is 0."""
-        named = (each.alias(f"a{i}") for i, each in enumerate(aggregates))
-        found = engine_of(self.items).run(self.items.select(*named))
-        return [float(value or 0.0) for value in found.row(0)]
+        terms = enumerate((nw.len(), self.p.sum(), *aggregates))
+        query = self.items.select(*(each.alias(f"a{i}") for i, each in terms))
+        row = [float(value or 0.0) for value in engine_of(query).run(query).row(0)]
+        if self._before:
+            check_same(self._before, row[:2], "in all")
+        self._before = row[:2]
+        return row[2:]
 
     def _array(self, items: Frame) -> Floats:
         """Bring some items here."""
@@ -66,8 +72,9 @@ class ExpressionPasses:
     def above(self, cut: Floats) -> Floats:
         """Return Σ p, how many items are above a threshold, and their Σ p."""
         is_above = self.p > float(cut[0])
-        terms = self.p, one(is_above), one(is_above) * self.p
-        return np.array([self._row(*(term.sum() for term in terms))])
+        terms = one(is_above), one(is_above) * self.p
+        sums = self._row(*(term.sum() for term in terms))
+        return np.array([[self._before[1], *sums]])
 
     def around(self, low: Floats, high: Floats, room: int) -> Around:
         """Return the sums around a band, and its items in ascending order."""
@@ -82,8 +89,8 @@ class ExpressionPasses:
                 term = term * p
         size, *sums = self._row(*(term.sum() for term in terms))
         items = np.sort(self._array(self.items.filter(inside))) if size <= room else None
-        if items is not None and items.size != size:
-            raise ValueError(f"{CHANGED}, got {size:.0f} in a range and then {items.size}")
+        if items is not None:
+            check_same(size, items.size, "rows in a range")
         return Around(np.array(sums).reshape(1, 2, -1), [items])
 
     def least_above(self, cut: Floats) -> Floats:
