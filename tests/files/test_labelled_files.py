@@ -67,6 +67,27 @@ def test_predictions_are_written_beside_every_row(path, rows, tmp_path, capsys):
     assert found["overall"]["k"] == sum(wanted)
 
 
+KEYS = {
+    "category": pl.Series(["a", "b"], dtype=pl.Categorical),
+    "nanoseconds": pl.Series([1, 2**60 + 1], dtype=pl.Datetime("ns")),
+    "zone": pl.Series([0, 10**15], dtype=pl.Datetime("us", "Europe/Berlin")),
+    "int32": pl.Series([7, -7], dtype=pl.Int32),
+    "float32": pl.Series([0.1, 0.2], dtype=pl.Float32),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_predictions_of_segments_of_every_type(rows, tmp_path, kind):
+    which = np.arange(len(rows)) % 2
+    path, out = tmp_path / "rows.parquet", tmp_path / "out.parquet"
+    rows.with_columns(KEYS[kind].gather(which).alias("k")).write_parquet(path)
+    words = "--label", "y", "--score", "s", "--by", "k", "-o", str(out)
+    assert run(["tune", str(path), *words]) == 0
+    best = maximize_empirical_f(rows["y"], rows["s"], by=which)
+    chosen = pl.read_parquet(out)["predicted"].to_numpy()
+    np.testing.assert_array_equal(chosen, rows["s"].to_numpy() >= best.threshold[which])
+
+
 def test_intervals_are_those_of_the_arrays(rows, tmp_path, capsys):
     rows = rows.with_columns(label=pl.col("s") > 0.3)
     path = tmp_path / "labels.csv"

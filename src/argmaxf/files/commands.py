@@ -99,6 +99,7 @@ def _predicted(files: ScoredFiles, rows: pl.LazyFrame, best: Threshold) -> pl.La
     keys = [key if isinstance(key, tuple) else (key,) for key in best.segment.tolist()]
     columns = dict(zip(files.by, zip(*keys, strict=True), strict=True))
     table = pl.LazyFrame({**columns, threshold: best.threshold})
+    table = table.cast({name: schema[name] for name in files.by})
     joined = rows.join(table, on=list(files.by), how="left", maintain_order="left")
     return _above(files, joined, pl.col(threshold)).drop(threshold)
 
