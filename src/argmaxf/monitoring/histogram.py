@@ -14,7 +14,7 @@ Sizes = tuple[Floats, Ints]  # probabilities, and how many rows have each
 PER_UNIT = 64  # bins of log-odds; expected F from them is exact to eight digits
 NEAREST = 1e-12  # p = 0 and p = 1 are moved here: a label may contradict them
 LOWEST = -int(PER_UNIT * np.log(1e12)) - 1
-BINS = 2 * -LOWEST + 1
+ALL_BINS = 2 * -LOWEST + 1
 ROWS, LABELLED, POSITIVE = 0, 2, 4  # columns of counts; the next one of the first two is Σ p
 UNIT = 2.0**-30  # of Σ p: sums of whole numbers are exact, whatever their order
 
@@ -48,19 +48,19 @@ def binned(p: Floats, count: Any = 1, per_unit: int = PER_UNIT) -> Sizes:
 def histograms(
     p: Floats, threshold: float, labels: Any = None, period: Any = 0, periods: int = 1
 ) -> Floats:
-    """Return the histograms of rows by the number of their period, (periods, BINS, 5).
+    """Return the histograms of rows by the number of their period, (periods, ALL_BINS, 5).
 
     Rows that the threshold selects are one bin higher than others, so that no bin holds both.
     Labels are 0, 1 or NaN.
     """
-    place, mass = bins_of(p) + (p >= threshold) + BINS * period, np.rint(p / UNIT)
+    place, mass = bins_of(p) + (p >= threshold) + ALL_BINS * period, np.rint(p / UNIT)
     columns = [None, mass]
     if labels is not None:
         known = ~np.isnan(labels)
         columns += [known, mass * known, labels == 1]
-    found = np.zeros((periods, BINS, 5))
+    found = np.zeros((periods, ALL_BINS, 5))
     for j, column in enumerate(columns):
-        found[:, :, j] = np.bincount(place, column, periods * BINS).reshape(periods, BINS)
+        found[:, :, j] = np.bincount(place, column, periods * ALL_BINS).reshape(periods, ALL_BINS)
     return found
 
 
@@ -78,13 +78,12 @@ def as_data(table: Floats) -> dict[str, Any]:
 
 def of_data(data: dict[str, Any]) -> Floats:
     """Return a histogram from what JSON holds."""
-    table, bins = np.zeros((BINS, 5)), np.array(data["bins"], np.int64)
+    table, bins = np.zeros((ALL_BINS, 5)), np.array(data["bins"], np.int64)
     counts = np.array(data["counts"], np.float64).reshape(bins.size, 5)
     rows, mass, labelled, known, positive = counts.T
     sums = (mass * UNIT <= rows) & (known * UNIT <= labelled) & (positive <= labelled)
-    if not (counts >= 0.0).all() or not sums.all() or not 0.0 < rows.sum() < np.inf:
-        raise ValueError("a period must have rows, and as many of them as there can be")
-    if bins.min() < 0 or np.unique(bins).size < bins.size:
-        raise ValueError("the bins of a period must be different")
+    different = np.unique(bins).size == bins.size and bins.min(initial=0) >= 0
+    if not ((counts >= 0.0).all() and sums.all() and 0.0 < rows.sum() < np.inf and different):
+        raise ValueError("a period must have rows in different bins, and no more than there can be")
     table[bins] = counts
     return table

@@ -46,7 +46,7 @@ from argmaxf.frames.engines import engine_of
 from argmaxf.frames.table import Table, Unusable, check_columns, number
 from argmaxf.measures import Interval, MeasureLike, as_measure, measure_as_data, measure_of_data
 from argmaxf.monitoring import histogram
-from argmaxf.monitoring.histogram import BINS, LABELLED, POSITIVE, ROWS, histograms, sizes_of
+from argmaxf.monitoring.histogram import ALL_BINS, LABELLED, POSITIVE, ROWS, histograms, sizes_of
 from argmaxf.monitoring.prediction import (
     PredictedF,
     as_labelled,
@@ -257,7 +257,7 @@ class Monitor:
         Period
             The results for this period so far.
         """
-        rows = np.zeros((BINS, 5))
+        rows = np.zeros((ALL_BINS, 5))
         for batch in p if isinstance(p, Iterator) else [p]:
             if self._classifier is not None and np.ndim(batch) == 2:
                 batch = scores_of(self._classifier, batch, labelled=False)[0]
@@ -368,7 +368,7 @@ class Monitor:
         frame = table.frame.select(*(each.alias(f"argmaxf_{i}") for i, each in enumerate(columns)))
 
         def read() -> Floats:
-            found = np.zeros((table.segments, BINS, 5))
+            found = np.zeros((table.segments, ALL_BINS, 5))
             for p, *more in engine_of(frame).batches(frame):
                 labels = None if label is None else more.pop()
                 period = more[0] if more else np.zeros(1)
@@ -438,7 +438,7 @@ class Monitor:
         n, pooled = above[:, -1:], above.sum(axis=0)
         cuts = np.unique(np.searchsorted(pooled, np.multiply(SHARES, n.sum())))
         cuts = cuts[pooled[cuts] < n.sum()]
-        selected = BINS - 1 - (int(histogram.bins_of(self.threshold)) + 1)  # the last such bin
+        selected = ALL_BINS - 1 - (int(histogram.bins_of(self.threshold)) + 1)  # the last such bin
         share, *tails = _fisher(above[:, [selected, *cuts]], n).tolist()
         return [
             ("share of selected rows", share),
