@@ -87,7 +87,12 @@ class Problem:
 
     @property
     def rises_at_the_top(self) -> bool:
-        """Whether f rises among equal items at the top (small_set_kernels.smallest_useful_k)."""
+        """Whether f rises among equal items at the top.
+
+        There f_k = E[c k y_1 / x], all labels being alike; k / x rises with every item taken in,
+        which adds 1 + (b_in - b_out) y to x ≥ k. Smoothing (s0 > 0) favours the empty set, b_in >
+        b_out small ones: nothing is said then, nor of precision (b_out = 0), which stays the same.
+        """
         _, b_in, b_out, s0, _ = self.coefficients
         return bool(s0 == 0.0 and b_in <= b_out and b_out > 0.0)
 

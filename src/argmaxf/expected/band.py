@@ -59,7 +59,6 @@ MIDDLES = 0.5 * (LOW_EDGES + HIGH_EDGES)
 # Plain numbers need no compiled code
 plausible_positives = quadrature.plausible_positives.py_func
 least_denominator = quadrature.least_denominator.py_func
-reciprocal_nodes = quadrature.reciprocal_nodes.py_func
 
 
 class Counts(NamedTuple):
@@ -304,20 +303,6 @@ def wide_bands(passes: Passes, bands: list[Band | None], c: Coefficients) -> lis
     return wide
 
 
-def tilts(u: Floats, b: float) -> tuple[Floats, Floats]:
-    """w = 1 - e^{-bu} and x = e^{-bu}, both to full relative precision."""
-    w, x = -np.expm1(-b * u), np.maximum(np.exp(-b * u), math.exp(-120.0))  # keeps 0/0 away
-    return w, np.where(w < 0.5, 1.0 - w, x)
-
-
-def nodes_for(x: float, most: float, mean: float, n: int, c: Coefficients) -> Floats:
-    """Return u, ω, and w and x inside and outside, for denominators from x on, and `most` items."""
-    _, positives = plausible_positives(mean, n)
-    u, weight = reciprocal_nodes(x, most + c.s1 + max(c.b_in, c.b_out) * positives)
-    inside = tilts(u, c.b_in)
-    return np.array([u, weight, *inside, *(inside if c.b_in == c.b_out else tilts(u, c.b_out))])
-
-
 def log_none_positive(items: Floats, below: Floats) -> float:
     """log P(S = 0) = Σ log(1 - p) over the items of a band and those below, p at most 1/32."""
     s, log = float(below[0]), 0.0
@@ -371,17 +356,18 @@ def best_end(
     mean = float(sums[0, 0] + sums[1, 0] + items.sum())
     if mean == 0.0:
         return None
-    least, (fewest, _) = max(k, 1) if narrow else band.first, plausible_positives(mean, n)
+    least = max(k, 1) if narrow else band.first
+    fewest, positives = plausible_positives(mean, n)
     # Where nothing is positive the numerator is s0: if that is 0, only S ≥ 1 has to be in reach
     x = least_denominator(least, max(fewest, 1.0) if c.s0 == 0.0 else fewest, c)
     if steepest_tilt(x, c) * (1.0 if k > 0 else band.low) > FLAT:
         return False
-    nodes = nodes_for(x, max(k + size, least), mean, n, c)
+    most = max(k + size, least) + c.s1 + max(c.b_in, c.b_out) * positives
     is_known = k == 0 and band.low <= FLAT / 2.0 and mean < 700.0
     log_none = log_none_positive(items, sums[0]) if is_known else -mean
     none = math.exp(log_none) if is_known else 0.0
     first, ratio = int(k == 0) if narrow else int(band.first), tuple(map(float, c))
-    given = items, sums, nodes, first, problem.split_ties, none, ratio
+    given = items, sums, x, most, first, problem.split_ties, none, ratio
     best, f, std, last = band_kernels.decide_band.compiled(*given)
     if best < 0:
         return None

@@ -13,22 +13,34 @@ import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
 from argmaxf.expected.pass_kernels import POWERS
+from argmaxf.expected.quadrature import reciprocal_nodes
 from argmaxf.expected.tilt_kernels import (
     BLOCK,
+    DECAY,
     IN,
+    INSIDE,
     MORE,
     OUT,
     OUTER,
+    OUTSIDE,
     PITCH,
+    RULE,
     SERIES_TERMS,
+    SIZE,
+    WEIGHT,
+    U,
     factor,
     log_products,
     power_sums,
+    set_rule,
     spread,
     tilted_sums,
 )
 from argmaxf.measures import Coefficients
 
+GONE = -500.0  # log of what is nothing beside other terms, and still far from underflow
+# A step's parts are known to 2e-12 by the nodes, and as well by rounding of 16,384 factors of G.
+STEP_ERROR = 1e-11
 SMALL_LOG = 2.0**-6  # Σ p w at most, for Σ log(1 - p w) to be a power series
 
 
@@ -72,72 +84,95 @@ def sums_at_nodes(items, start, stop, sums, w, x):
 
 
 @reordering_kernel
-def climb(items, k, a, scale, nodes, c, steps, falls):
-    """Fill in what each item, taken in after those above it, adds to f; A and ω Q are used up.
+def climb(inside, outside, rule, c, mean, a, log_outer, f, steps, falls):
+    """Fill in what each item, taken in after those above it, adds to f, and f with it.
 
-    f_k - f_{k-1} = Σ ω Q e^{-u(k-1)} [e^{-u} (g + (r - 1) (A + g)) - (1 - e^{-u}) A]; the item
-    adds g to A and multiplies Q by r = (1 - p w_in) / (1 - p w_out). The last term is also what f
-    falls by with an item of p = 0. `k` has s1 in it.
+    With A and log(ω Q e^{-u(k+s1)}) of the k items above, which are used up, f_k - f_{k-1} =
+    Σ ω Q e^{-u(k-1+s1)} [e^{-u} (g + (r - 1) (A + g)) - (1 - e^{-u}) A]; the item adds g to A and
+    multiplies Q by r = (1 - p w_in) / (1 - q w_out). The last term is also what f falls by with an
+    item of p = 0. Items may have one probability p inside the set and another, q, outside, both
+    ascending. Ends after `mean`, Σ p of small sets, says that no larger set can be better; returns
+    the last place filled.
     """
-    u, w_in, x_in, w_out, x_out = nodes[0], nodes[2], nodes[3], nodes[4], nodes[5]
-    size = u.size
-    outer, kept, lost = np.empty(size), np.empty(size), np.empty(size)
+    n, size, best, stop = inside.size, int(rule[SIZE]), 0.0, 0
+    outer, lost, apart, logs = np.empty(size), np.empty(size), np.empty(size), np.empty(2 * PITCH)
     for m in range(size):
-        kept[m], lost[m] = math.exp(-u[m]), -math.expm1(-u[m])
-    for i in range(items.size):
-        if i % BLOCK == 0:
+        lost[m] = -math.expm1(-rule[U + m])
+        small = rule[OUTSIDE + m] < 0.5  # w_out - w_in = x_in - x_out, in full precision
+        apart[m] = rule[OUTSIDE + m] - rule[INSIDE + m] if small else 0.0
+        apart[m] += 0.0 if small else rule[INSIDE + PITCH + m] - rule[OUTSIDE + PITCH + m]
+    for i in range(n):
+        if i == stop:  # rounding does not build up beyond a block
+            stop = min(i + BLOCK, n)
             for m in range(size):
-                outer[m] = math.exp(-u[m] * (k + i))
-        p = items[items.size - 1 - i]
+                outer[m] = math.exp(log_outer[m])
+                if log_outer[m] < GONE < log_outer[m] + BLOCK * c.b_out * rule[U + m]:
+                    stop = i + 1  # what is lost may come back where items left out cost much
+            for m in range(size):
+                log_outer[m] -= rule[U + m] * (stop - i)
+            log_products(inside[n - stop : n - i], rule[INSIDE:], size, logs)
+            for m in range(size):
+                log_outer[m] += logs[PITCH + m]
+            log_products(outside[n - stop : n - i], rule[OUTSIDE:], size, logs)
+            for m in range(size):
+                log_outer[m] -= logs[PITCH + m]
+        p, q = inside[n - 1 - i], outside[n - 1 - i]
         a0, a1, a2 = factor(p, 1.0 - p)
-        step = fall = 0.0
+        b0, b1, b2 = factor(q, 1.0 - q)
+        value = step = fall = 0.0
         for m in range(size):
-            gain = c.c * p * x_in[m] / (a0 + a1 * x_in[m] + a2 * w_in[m])
-            more = p * (w_out[m] - w_in[m]) / (a0 + a1 * x_out[m] + a2 * w_out[m])
-            now = outer[m] * scale[m]
-            down = now * lost[m] * a[m]
-            step += now * kept[m] * (gain + more * (a[m] + gain)) - down
+            x, w_out = rule[INSIDE + PITCH + m], rule[OUTSIDE + m]
+            f_in = a0 + a1 * x + a2 * rule[INSIDE + m]
+            f_out = b0 + b1 * rule[OUTSIDE + PITCH + m] + b2 * w_out
+            inverse = 1.0 / (f_in * f_out)
+            gain = c.c * p * x * f_out * inverse
+            more = (p * apart[m] + (q - p) * w_out) * f_in * inverse
+            now, down = outer[m] * rule[DECAY + m], outer[m] * lost[m] * a[m]
+            step += now * (gain + more * (a[m] + gain)) - down
             fall += down
             a[m] += gain
-            scale[m] *= 1.0 + more
-            outer[m] *= kept[m]
-        steps[i] = step
-        falls[i] = fall
+            outer[m] = now + now * more
+            value += outer[m] * a[m]
+        f[i + 1], steps[i], falls[i] = value, step, fall
+        best = max(best, value)
+        if c.c * mean + c.s0 < (i + 2 + c.s1 + min(c.b_in, c.b_out) * mean) * best * (1.0 - 1e-12):
+            return i + 1
+    return n
 
 
 @kernel
-def may_end(items, i, split):
-    """Whether a set may end after the i most probable items of a band: not between equal ones."""
+def may_end(items, k, split):
+    """Whether a set may end after the k most probable items: not between equal ones, if asked."""
     n = items.size
-    return split or i == 0 or i == n or items[n - i] != items[n - i - 1]
+    return split or k == 0 or k == n or items[n - k] != items[n - k - 1]
 
 
 @kernel
-def clear_best(items, steps, falls, first, split):
-    """Return after how many items of a band f is best; -1 if others are too near.
+def tell_apart(first, last, steps, falls, f):
+    """Set f of sets that are certainly not the best to -1, of those that are not; return the best.
 
-    A difference below some part of the terms that differ is no difference. It is summed up from the
-    best set on, so that rounding is in proportion to it.
+    Sets of `first` items to `last` are compared by steps from one to the next, each known to a part
+    of its terms. They are summed up from the best set on, so that rounding is in proportion to
+    differences.
     """
-    doubt = 1e-12 + 1e-16 * steps.size
-    top, f, best = -1, 0.0, -np.inf
-    for i in range(steps.size + 1):
-        f += steps[i - 1] if i > 0 else 0.0
-        if i >= first and f > best and may_end(items, i, split):
-            top, best = i, f
-    f = error = 0.0
-    for i in range(top + 1, steps.size + 1):
-        f += steps[i - 1]
-        error += doubt * falls[i - 1]
-        if f >= -error and may_end(items, i, split):
-            return -1
-    f = error = 0.0
-    for i in range(top - 1, first - 1, -1):
-        f -= steps[i]
-        error += doubt * falls[i]
-        if f >= -error and may_end(items, i, split):
-            return -1
-    return top
+    best, ahead = -1, np.inf  # f of k is so much above that of the best
+    for k in range(first, last + 1):
+        ahead += steps[k - 1] if k > first else 0.0
+        if f[k] > -1.0 and ahead > 0.0:
+            best, ahead = k, 0.0
+    ahead = error = 0.0
+    for k in range(best + 1, last + 1):
+        ahead += steps[k - 1]
+        error += STEP_ERROR * falls[k - 1]
+        if ahead < -error:
+            f[k] = -1.0
+    ahead = error = 0.0
+    for k in range(best - 1, first - 1, -1):
+        ahead -= steps[k]
+        error += STEP_ERROR * falls[k]
+        if ahead < -error:
+            f[k] = -1.0
+    return best
 
 
 @kernel
@@ -170,38 +205,42 @@ def value_and_spread(k, inside, outside, none, nodes, c):
 
 
 @kernel
-def sums_of_set(items, cut, sums, nodes):
+def sums_of_set(items, cut, sums, rule):
     """Sums at the nodes over the items above a band and from `cut` on, and over all others."""
-    inside = sums_at_nodes(items, cut, items.size, sums[1], nodes[2], nodes[3])
-    return inside, sums_at_nodes(items, np.int64(0), cut, sums[0], nodes[4], nodes[5])
+    tilts = np.empty((4, int(rule[SIZE])))
+    for j in range(4):
+        for m in range(tilts.shape[1]):
+            tilts[j, m] = rule[INSIDE + j * PITCH + m]
+    inside = sums_at_nodes(items, cut, items.size, sums[1], tilts[0], tilts[1])
+    return inside, sums_at_nodes(items, np.int64(0), cut, sums[0], tilts[2], tilts[3])
 
 
 @kernel
-def decide_band(items, sums, nodes, first, split, none, ratio):
+def decide_band(items, sums, low, high, first, split, none, ratio):
     """Return the best set that ends in a band, given its items in ascending order and sums around.
 
-    `nodes` has u, ω, and w and x inside and outside. Sets have `first` items of the band or more.
-    Returns how many items of the band are in the best set, -1 if that is in doubt; its mean and
-    spread; and f of all items down to the end of the band.
+    Denominators are from `low` to `high`. Sets have `first` items of the band or more. Returns how
+    many items of the band are in the best set, -1 if that is in doubt; its mean and spread; and f
+    of all items down to the end of the band.
     """
     c = Coefficients(ratio[0], ratio[1], ratio[2], ratio[3], ratio[4])
-    u, size, k = nodes[0], items.size, np.rint(sums[1, 0] + sums[1, 1])
-    inside, outside = sums_of_set(items, size, sums, nodes)
-    a, scale, last, is_lost = np.empty(u.size), np.empty(u.size), 0.0, False
-    for m in range(u.size):
+    rule = set_rule(np.empty(RULE), low, high, c)
+    n, k = items.size, np.rint(sums[1, 0] + sums[1, 1])
+    inside, outside = sums_of_set(items, n, sums, rule)
+    a, log_outer = np.empty(inside.shape[1]), np.empty(inside.shape[1])
+    f, steps, falls = np.zeros(n + 1), np.empty(n), np.empty(n)
+    for m in range(a.size):
         a[m] = c.c * inside[1, m] + c.s0
-        scale[m] = nodes[1, m] * math.exp(inside[0, m] + outside[0, m])
-        last += scale[m] * math.exp(-u[m] * (k + c.s1)) * a[m]
-        is_lost |= scale[m] < 1e-290
-    if is_lost and c.b_in != c.b_out:  # it may not be lost at the end of the band
+        log_outer[m] = math.log(rule[WEIGHT + m]) + inside[0, m] + outside[0, m] - rule[U + m] * k
+        f[0] += math.exp(log_outer[m]) * a[m]
+    climb(items, items, rule, c, np.inf, a, log_outer, f, steps, falls)
+    last = f[n]
+    for i in range(n + 1):
+        f[i] = 0.0 if i >= first and may_end(items, i, split) else -1.0
+    best = tell_apart(first, n, steps, falls, f)
+    if best < 0 or np.sum(f > -1.0) > 1:
         return -1, 0.0, 0.0, 0.0
-    steps, falls = np.empty(size), np.empty(size)
-    climb(items, k + c.s1, a, scale, nodes, c, steps, falls)
-    best = clear_best(items, steps, falls, first, split)
-    if best < 0:
-        return -1, 0.0, 0.0, 0.0
-    for step in steps:
-        last += step
-    inside, outside = sums_of_set(items, size - best, sums, nodes)
+    inside, outside = sums_of_set(items, n - best, sums, rule)
+    nodes = reciprocal_nodes(low, high)
     f, std = value_and_spread(k + best, inside, outside, none, nodes, c)
     return best, f, std, last

@@ -2,8 +2,8 @@ r"""Compiled decisions about sets of sorted items, every k looked at: rows, colu
 
 The value of the top k is f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k with A_k = c Σ_{i≤k} π_i + s0;
 integrand.py has the formulas, `c` are the coefficients of the measure. Values nearer than their
-error are told apart by steps from one set to the next. For measures with one tilt (F_β, Dice) let
-x_k = k + s1 + b S. One more item changes f by
+error are told apart by steps from one set to the next (`band_kernels.climb`). For measures with one
+tilt (F_β, Dice) let x_k = k + s1 + b S. One more item changes f by
 
     f_k - f_{k-1} = c E[(y_k x_{k-1} - T_{k-1} - s0/c) / (x_{k-1} x_k)]
                   = c Σ_m ω (1 - e^{-u}) e^{-u(k-1+s1)} G [gain - loss],
@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.band_kernels import climb
+from argmaxf.expected.band_kernels import climb, may_end, tell_apart
 from argmaxf.expected.quadrature import RATIO, denominator_range
 from argmaxf.expected.tilt_kernels import (
     BLOCK,
@@ -43,9 +43,6 @@ from argmaxf.expected.tilt_kernels import (
     G,
     U,
     factor,
-    jensen_bound,
-    largest_size,
-    log_factor,
     log_products,
     longest,
     none_positive,
@@ -59,68 +56,28 @@ from argmaxf.expected.tilt_kernels import (
 # Values of f nearer than this are told apart by steps, then in higher precision (see ties.py): it
 # is twice their error and more, 1e-14 and half a unit of rounding for each of 16,384 factors.
 NEAR_TIE = 4e-12
-# A step's parts are known to 2e-12 by the nodes, and to 2e-12 by rounding of 16,384 factors of G.
-STEP_ERROR = 1e-11
-GONE = -500.0  # log of what is nothing beside other terms, and still far from underflow
-# A running sum at the nodes, what rounding drops of it, and the part of the block at hand.
-SUM, LOST, PART = NODE_SUMS, NODE_SUMS + PITCH, NODE_SUMS + 2 * PITCH
-WORKSPACE = NODE_SUMS + 3 * PITCH
+# A running sum at the nodes, and the part of the block at hand.
+SUM, PART = NODE_SUMS, NODE_SUMS + PITCH
+WORKSPACE = NODE_SUMS + 2 * PITCH
 
 
 @kernel
-def fit_rule(rule, ascending, mean, c, first, free):
-    """Make a rule suit the top k of sorted items from the first k on; leave it as it is if it does.
+def fit_rule(rule, ascending, mean, c):
+    """Make a rule suit all top k of sorted items; leave it as it is if it does.
 
     A range that the short rule spans begins at a power of two, so that sets of like size share
-    their nodes. `free` sets end where no larger one can be better, which is looked for if needed.
+    their nodes.
     """
     n, certain = float(ascending.size), 1.0 if c.s0 == 0.0 else 0.0
-    low, high = denominator_range(mean, n, c, float(first), n, certain)
+    low, high = denominator_range(mean, n, c, 1.0, n, certain)
     shared = rule[HIGH] == RATIO * rule[LOW]
     if shared and rule[LOW] <= low < 2.0 * rule[LOW] and high <= rule[HIGH]:
         return
     start = 0.5 * math.ldexp(1.0, math.frexp(low)[1])
-    if free and high > RATIO * start:
-        reach = max(largest_useful_k(ascending, mean, c), float(first))
-        low, high = denominator_range(mean, n, c, float(first), reach, certain)
     if high <= RATIO * start:
         low, high = start, RATIO * start
     if low != rule[LOW] or high != rule[HIGH]:
         set_rule(rule, low, high, c)
-
-
-@kernel
-def largest_useful_k(ascending, mean, c):
-    """An upper bound on the best k, by Jensen's inequality from both sides."""
-    n = ascending.size
-    mass = 0.0
-    best = 0.0
-    for k in range(1, n + 1):
-        mass += ascending[n - k]
-        best = max(best, jensen_bound(k, mass, mean, c))
-    return min(float(n), largest_size(best, mean, c))
-
-
-@kernel
-def no_better(k, mean, c, best):
-    """Whether `largest_size` leaves k items and more below the best, by more than rounding."""
-    return c.c * mean + c.s0 < (k + c.s1 + min(c.b_in, c.b_out) * mean) * best * (1.0 - 1e-12)
-
-
-@kernel
-def smallest_useful_k(ascending, c, most):
-    """The first k ≥ 1 that can be the best: among equal items at the top f rises.
-
-    There f_k = E[c k y_1 / x], all labels being alike; k / x rises with every item taken in, which
-    adds 1 + (b_in - b_out) y to x ≥ k. Smoothing (s0 > 0) favours the empty set, b_in > b_out small
-    ones: nothing is said then, nor of precision (b_out = 0), which stays the same.
-    """
-    n = ascending.size
-    k = 1
-    if c.s0 == 0.0 and c.b_in <= c.b_out and c.b_out > 0.0:
-        while k < min(n, most) and ascending[n - 1 - k] == ascending[n - 1]:
-            k += 1
-    return k
 
 
 @reordering_kernel
@@ -132,31 +89,12 @@ def total(p):
     return mean
 
 
-@kernel
-def tilted(p, rule, m):
-    """π = p x / (1 - p w) of one item inside the set, at one node."""
-    a0, a1, a2 = factor(p, 1.0 - p)
-    x = rule[INSIDE + PITCH + m]
-    return p * x / (a0 + a1 * x + a2 * rule[INSIDE + m])
-
-
-@kernel
-def carry(work, size):
-    """Add a block's sums to the running sums, keeping what rounding drops (Kahan)."""
-    for m in range(size):
-        y = work[PART + m] - work[LOST + m]
-        t = work[SUM + m] + y
-        work[LOST + m] = (t - work[SUM + m]) - y
-        work[SUM + m] = t
-        work[PART + m] = 0.0
-
-
 @reordering_kernel
-def one_tilt_values(ascending, first, rule, c, mean, stop_early, work, f):
-    """Fill f[k] for k = first, …, where b_in = b_out = b; return the last k evaluated.
+def one_tilt_values(ascending, rule, c, mean, stop_early, work, f):
+    """Fill f[k] for k = 1, …, where b_in = b_out = b; return the last k evaluated.
 
     f_k = Σ_m ω e^{-u(k+s1)} G (c Σ_{i≤k} π_i + s0), with c = 1+β² for F_β. Items go in pairs, since
-    two reciprocals cost one division. Those above the first are equal to it.
+    two reciprocals cost one division.
 
     With `stop_early`, end where no larger set can be better. Numerator and denominator X rise
     together, so that f_k ≤ (c M_k + s0) E[1/X_k], M_k = Σ_{i≤k} p_i. From where on
@@ -165,21 +103,16 @@ def one_tilt_values(ascending, first, rule, c, mean, stop_early, work, f):
     """
     n, size = ascending.size, int(rule[SIZE])
     for m in range(size):
-        work[LOST + m] = work[PART + m] = 0.0
+        work[PART + m] = 0.0
         work[SUM + m] = c.s0 / c.c
-        work[OUTER + m] = c.c * rule[WEIGHT + m] * work[G + m]
-    if first > 1:
-        for m in range(size):
-            work[SUM + m] += (first - 1) * tilted(ascending[-1], rule, m)
-            work[OUTER + m] *= math.exp(-rule[U + m] * (first - 1))
-    best = 0.0
-    mass = c.s0 / c.c + (first - 1) * ascending[-1]
-    for k in range(first, n + 1, 2):
-        if k > first and (k - first) % BLOCK == 0:
-            carry(work, size)
+    best, mass = 0.0, c.s0 / c.c
+    for k in range(1, n + 1, 2):
+        if k % BLOCK == 1:
             for m in range(size):
                 outer = c.c * rule[WEIGHT + m] * work[G + m]
                 work[OUTER + m] = outer * math.exp(-rule[U + m] * (k - 1))
+                work[SUM + m] += work[PART + m]
+                work[PART + m] = 0.0
         p1 = ascending[n - k]
         p2 = ascending[n - k - 1] if k < n else 0.0
         a1, b1, c1 = factor(p1, 1.0 - p1)
@@ -214,95 +147,35 @@ def one_tilt_values(ascending, first, rule, c, mean, stop_early, work, f):
 
 
 @kernel
-def comes_back(log_outer, rule, b_out):
-    """Whether e^{-uk} Q_k is lost at a node now and may count before the next block.
+def climb_from_none(inside, outside, last, rule, c, mean, f, steps, falls):
+    """Fill f[k] for k = 1, …, `last`, and by how much it rises (`climb`), for any measure.
 
-    So it is where certain items are left out at a high price: each of them taken in multiplies Q by
-    up to e^{b_out u}.
+    Returns the last k evaluated: it ends where no larger set can be better, unless `mean`, Σ p
+    inside the set, is given as infinite.
     """
-    for m in range(log_outer.size):
-        if log_outer[m] < GONE < log_outer[m] + BLOCK * b_out * rule[U + m]:
-            return True
-    return False
-
-
-@kernel
-def log_ratio(p, q, rule, m):
-    """log((1 - p w_in) / (1 - q w_out)) at one node."""
-    log_in = log_factor(p, 1.0 - p, rule[INSIDE + m], rule[INSIDE + PITCH + m])
-    return log_in - log_factor(q, 1.0 - q, rule[OUTSIDE + m], rule[OUTSIDE + PITCH + m])
-
-
-@reordering_kernel
-def two_tilt_values(inside, outside, first, rule, c, mean, stop_early, work, f):
-    """Fill f[k] for k = first, …, where b_in and b_out differ; return the last k evaluated.
-
-    Each step multiplies e^{-uk} Q_k by e^{-u} (1 - p_k w_in) / (1 - p_k w_out); after a block it is
-    computed afresh. Items may have one probability inside the set and another outside, both
-    ascending in the same order: the ends of bands (worst_case.py). Then G is of those outside,
-    `mean` the sum of those inside.
-    """
-    n, size = inside.size, int(rule[SIZE])
-    log_outer, logs = np.empty(size), np.empty(2 * PITCH)
+    n, size, logs = inside.size, int(rule[SIZE]), np.empty(2 * PITCH)
+    log_products(outside, rule[OUTSIDE:], size, logs)
+    a, log_outer = np.full(size, c.s0), np.empty(size)
     for m in range(size):
-        log_outer[m] = math.log(rule[WEIGHT + m]) + work[G + PITCH + m] - rule[U + m] * (first - 1)
-        log_outer[m] += (first - 1) * log_ratio(inside[-1], outside[-1], rule, m)
-        work[SUM + m] = c.s0 + c.c * (first - 1) * tilted(inside[-1], rule, m)
-        work[LOST + m] = work[PART + m] = 0.0
-    best = 0.0
-    for start in range(first - 1, n, BLOCK):
-        stop = min(start + BLOCK, n)
-        carry(work, size)
-        by_logs = comes_back(log_outer, rule, c.b_out)
-        for m in range(size):
-            work[OUTER + m] = math.exp(log_outer[m])
-        for k in range(start + 1, stop + 1):
-            p, q = inside[n - k], outside[n - k]
-            a0, a1, a2 = factor(p, 1.0 - p)
-            b0, b1, b2 = factor(q, 1.0 - q)
-            if by_logs:  # a logarithm does not underflow
-                for m in range(size):
-                    log_outer[m] += log_ratio(p, q, rule, m) - rule[U + m]
-                    work[OUTER + m] = math.exp(log_outer[m])
-            value = 0.0
-            for m in range(size):
-                x = rule[INSIDE + PITCH + m]
-                f_in = a0 + a1 * x + a2 * rule[INSIDE + m]
-                f_out = b0 + b1 * rule[OUTSIDE + PITCH + m] + b2 * rule[OUTSIDE + m]
-                inverse = 1.0 / (f_in * f_out)
-                work[PART + m] += c.c * p * x * f_out * inverse
-                work[OUTER + m] *= 1.0 if by_logs else rule[DECAY + m] * f_in * f_in * inverse
-                value += work[OUTER + m] * (work[SUM + m] + work[PART + m])
-            f[k] = value
-            best = max(best, value)
-            if stop_early and no_better(k + 1, mean, c, best):
-                return k
-        if by_logs:
-            continue
-        for m in range(size):
-            log_outer[m] -= rule[U + m] * (stop - start)
-        log_products(inside[n - stop : n - start], rule[INSIDE:], size, logs)
-        for m in range(size):
-            log_outer[m] += logs[PITCH + m]
-        log_products(outside[n - stop : n - start], rule[OUTSIDE:], size, logs)
-        for m in range(size):
-            log_outer[m] -= logs[PITCH + m]
-    return n
+        log_outer[m] = math.log(rule[WEIGHT + m]) + logs[PITCH + m]
+    items = inside[n - last :], outside[n - last :]
+    return climb(items[0], items[1], rule, c, mean, a, log_outer, f, steps, falls)
 
 
 @kernel
-def top_values(ascending, first, rule, c, mean, stop_early, work, f):
-    """Fill f[k] of the top k for k = first, …; return the last k evaluated.
+def top_values(ascending, rule, c, mean, stop_early, work, f):
+    """Fill f[k] of the top k for k = 1, …; return the last k evaluated.
 
-    `work` keeps G = Π (1 - p w_out), and with two tilts its logarithm.
+    With one tilt `work` keeps G = Π (1 - p w_out).
     """
     if c.b_in != c.b_out:
-        log_products(ascending, rule[OUTSIDE:], int(rule[SIZE]), work[G:])
-        return two_tilt_values(ascending, ascending, first, rule, c, mean, stop_early, work, f)
+        n, known = ascending.size, np.empty((2, ascending.size))
+        most = mean if stop_early else np.inf
+        return climb_from_none(ascending, ascending, n, rule, c, most, f, known[0], known[1])
     if products(ascending, rule[OUTSIDE:], int(rule[SIZE]), work[G:]):
         for m in range(int(rule[SIZE])):
             work[G + m] = math.exp(math.log(work[G + m]) + work[G + PITCH + m])
-    return one_tilt_values(ascending, first, rule, c, mean, stop_early, work, f)
+    return one_tilt_values(ascending, rule, c, mean, stop_early, work, f)
 
 
 @reordering_kernel
@@ -361,25 +234,23 @@ def nothing_selected(ascending, mean, c, zero_division, work):
 
 
 @reordering_kernel
-def one_tilt_steps(ascending, first, c, rule, work, steps, terms):
-    """Fill by how much f rises with each item from the first on, and the size of its terms.
+def one_tilt_steps(ascending, c, rule, work, steps, terms):
+    """Fill by how much f rises with each item, and the size of its terms; G is in `work`.
 
-    The items above the first are equal to it. `excess` is Σ_{i<k} (π_i - π_k), which grows by
-    (k-1) (π_{k-1} - π_k), and π_{k-1} - π_k = x (p_{k-1} - p_k) / ((1 - p_{k-1} w) (1 - p_k w)).
+    `excess` is Σ_{i<k} (π_i - π_k), which grows by (k-1) (π_{k-1} - π_k), and π_{k-1} - π_k =
+    x (p_{k-1} - p_k) / ((1 - p_{k-1} w) (1 - p_k w)).
     """
     n, size = ascending.size, int(rule[SIZE])
     tilted_sums(ascending, 0, n, rule[INSIDE:], size, work[IN:])
-    inverse, excess = np.ones(size), np.full(size, c.s0 / c.c)
-    last = ascending[n - first]
+    inverse, excess, last = np.ones(size), np.full(size, c.s0 / c.c), 0.0
     for i in range(steps.size):
-        k = first + i
         if i % BLOCK == 0:
             for m in range(size):
                 outer = -rule[WEIGHT + m] * math.expm1(-rule[U + m]) * work[G + m]
-                work[OUTER + m] = outer * math.exp(-rule[U + m] * (k - 1))
-        p = ascending[n - k]
+                work[OUTER + m] = outer * math.exp(-rule[U + m] * i)
+        p = ascending[n - 1 - i]
         a0, a1, a2 = factor(p, 1.0 - p)
-        more, last = (k - 1) * (last - p), p
+        more, last = i * (last - p), p
         gain = 0.0
         loss = 0.0
         for m in range(size):
@@ -395,80 +266,22 @@ def one_tilt_steps(ascending, first, c, rule, work, steps, terms):
 
 
 @kernel
-def two_tilt_steps(ascending, first, c, rule, work, steps, terms):
-    """Do what `one_tilt_steps` does where b_in and b_out differ, by the steps of a band.
-
-    Terms are infinite, and nothing is told apart, where some underflow that may count later.
-    """
-    n, size, is_lost = ascending.size, int(rule[SIZE]), False
-    a, scale, nodes = np.empty(size), np.empty(size), np.empty((6, size))
-    for m in range(size):
-        nodes[0, m], nodes[1, m] = rule[U + m], rule[WEIGHT + m]
-        for j in range(4):
-            nodes[2 + j, m] = rule[INSIDE + j * PITCH + m]
-        a[m] = c.s0 + c.c * (first - 1) * tilted(ascending[-1], rule, m)
-        log_q = (first - 1) * log_ratio(ascending[-1], ascending[-1], rule, m)
-        scale[m] = rule[WEIGHT + m] * math.exp(work[G + PITCH + m] + log_q)
-        is_lost |= scale[m] < 1e-290
-    if is_lost:
-        steps[:], terms[:] = 0.0, np.inf
-        return
-    start = n - first + 1
-    climb(ascending[start - steps.size : start], first - 1.0, a, scale, nodes, c, steps, terms)
-
-
-@kernel
-def tell_apart(first, last, steps, terms, f):
-    """Set f of sets that are certainly not the best to -1, of those that are not; return the best.
-
-    The sets of `first` items and more are compared by steps from one to the next. Differences are
-    summed up from the best set on, so that rounding is in proportion to them.
-    """
-    best, ahead = 0, np.inf  # f of k is so much above that of the best
-    for k in range(first, last + 1):
-        ahead += steps[k - first]
-        if f[k] > -1.0 and ahead > 0.0:
-            best, ahead = k, 0.0
-    ahead = error = 0.0
-    for k in range(best + 1, last + 1):
-        ahead += steps[k - first]
-        error += STEP_ERROR * terms[k - first]
-        if ahead < -error:
-            f[k] = -1.0
-    ahead = error = 0.0
-    for k in range(best - 1, first - 1, -1):
-        ahead -= steps[k + 1 - first]
-        error += STEP_ERROR * terms[k + 1 - first]
-        if ahead < -error:
-            f[k] = -1.0
-    return best
-
-
-@kernel
-def is_allowed(ascending, k, limits, split_ties):
-    """Whether the top k may be selected: within the limits, with equal items together if asked."""
-    n = ascending.size
-    whole = split_ties or k == 0 or k == n or ascending[n - k] != ascending[n - k - 1]
-    return limits[0] <= k <= limits[1] and whole
-
-
-@kernel
-def near_ties(ascending, c, split_ties, limits, first, last, rule, work, best, f):
+def near_ties(ascending, c, split_ties, limits, last, rule, work, best, f):
     """Leave in f the values of the sets that may be the best, elsewhere -1; return the best k."""
     least = f[best] * (1.0 - NEAR_TIE)
     for j in range(ascending.size + 1):
-        known = j == 0 or first <= j <= last
-        if not (known and f[j] >= least and is_allowed(ascending, j, limits, split_ties)):
+        is_allowed = limits[0] <= j <= min(limits[1], last) and may_end(ascending, j, split_ties)
+        if not (is_allowed and f[j] >= least):
             f[j] = -1.0
     rivals = np.flatnonzero(f[: ascending.size + 1] > -1.0)
     if rivals.size < 2 or rivals[-2] == 0:
         return best
-    steps, terms = np.empty(rivals[-1] - first + 1), np.empty(rivals[-1] - first + 1)
+    n, steps, terms = rivals[-1], np.empty(rivals[-1]), np.empty(rivals[-1])
     if c.b_in == c.b_out:
-        one_tilt_steps(ascending, first, c, rule, work, steps, terms)
+        one_tilt_steps(ascending, c, rule, work, steps, terms)
     else:
-        two_tilt_steps(ascending, first, c, rule, work, steps, terms)
-    return tell_apart(first, rivals[-1], steps, terms, f)
+        climb_from_none(ascending, ascending, n, rule, c, np.inf, np.empty(n + 1), steps, terms)
+    return tell_apart(1, n, steps, terms, f)
 
 
 @kernel
@@ -485,14 +298,13 @@ def decide_set(ascending, c, zero_division, split_ties, limits, rule, work, f):
         return 0, f[0], std, 1
     least, most = limits
     free = least <= 1 and split_ties  # else the best k may lie beyond the useful ones
-    first = smallest_useful_k(ascending, c, most)
-    fit_rule(rule, ascending, mean, c, first, free)
-    last = top_values(ascending, first, rule, c, mean, free, work, f)
+    fit_rule(rule, ascending, mean, c)
+    last = top_values(ascending, rule, c, mean, free, work, f)
     k, rivals = 0, 1
     top = f[0] if least == 0 else -1.0
     second = -1.0
-    for j in range(max(first, least), min(last, most) + 1):
-        if split_ties or is_allowed(ascending, j, limits, split_ties):
+    for j in range(max(1, least), min(last, most) + 1):
+        if split_ties or may_end(ascending, j, split_ties):
             if f[j] > top:
                 k, top, second = j, f[j], top
             elif f[j] > second:
@@ -500,7 +312,7 @@ def decide_set(ascending, c, zero_division, split_ties, limits, rule, work, f):
     if top < 0.0:
         return 0, -1.0, 0.0, 1
     if second >= top * (1.0 - NEAR_TIE):
-        k = near_ties(ascending, c, split_ties, limits, first, last, rule, work, k, f)
+        k = near_ties(ascending, c, split_ties, limits, last, rule, work, k, f)
         rivals = np.sum(f[: ascending.size + 1] > -1.0)
     if k > 0:
         std = top_spread(ascending, k, f[k], c, rule, work)
@@ -524,8 +336,8 @@ def curve(ascending, c, zero_division, rule, work, f):
     mean = total(ascending)
     f[0] = nothing_selected(ascending, mean, c, zero_division, work)[0]
     rule[LOW] = 0.0
-    fit_rule(rule, ascending, mean, c, 1, False)
-    top_values(ascending, 1, rule, c, mean, False, work, f)
+    fit_rule(rule, ascending, mean, c)
+    top_values(ascending, rule, c, mean, False, work, f)
 
 
 @kernel

@@ -26,7 +26,6 @@ RESCALE = 2.0**540
 LOG_RESCALE = 540.0 * math.log(2.0)
 RARE = 0.2  # sums over items below this are power series
 SERIES_TERMS = 16  # of so many terms: the rest is below (0.2 w)^16
-FOURFOLD = 0.25  # four items below this make one factor of a product
 
 # What is known at the nodes lies in one array, each quantity PITCH numbers after the one before:
 # constant distances are what the compiler needs to vectorize loops over several of them.
@@ -95,25 +94,10 @@ def rescale(out, size):
             out[PITCH + m] -= LOG_RESCALE
 
 
-@kernel
-def quartic(p1, p2, p3, p4):
-    """The symmetric sums of four numbers: Π (1 - p w) = 1 - w (e1 - w (e2 - w (e3 - w e4)))."""
-    sum1, product1 = p1 + p2, p1 * p2
-    sum2, product2 = p3 + p4, p3 * p4
-    e2 = sum1 * sum2 + (product1 + product2)
-    return sum1 + sum2, e2, product1 * sum2 + sum1 * product2, product1 * product2
-
-
 @reordering_kernel
 def multiply(ascending, start, stop, tilts, size, out):
-    """Multiply products by 1 - p w of some sorted items: four, two or one of them at a time."""
+    """Multiply products by 1 - p w of some sorted items: two or one of them at a time."""
     i = start
-    while i + 4 <= stop and ascending[i + 3] < FOURFOLD:
-        e1, e2, e3, e4 = quartic(ascending[i], ascending[i + 1], ascending[i + 2], ascending[i + 3])
-        for m in range(size):
-            y = tilts[m]
-            out[m] *= 1.0 - y * (e1 - y * (e2 - y * (e3 - y * e4)))
-        i += 4
     while i + 2 <= stop and ascending[i + 1] < 0.5:
         a, b = ascending[i] + ascending[i + 1], ascending[i] * ascending[i + 1]
         for m in range(size):
@@ -249,25 +233,6 @@ def tilted_sums(items, start, stop, tilts, size, out):
         add_pair(items[i], 1.0 - items[i], items[i + 1], 1.0 - items[i + 1], tilts, size, out)
     if (stop - rare) % 2 == 1:
         add_pair(items[stop - 1], 1.0 - items[stop - 1], 0.0, 0.0, tilts, size, out)
-
-
-@kernel
-def jensen_bound(k, mass, mean, c):
-    """A lower bound on f_k by Jensen's inequality, from M_k = Σ_{i≤k} p_i and the mean μ = Σ p.
-
-    f_k ≥ (c M_k + s0) / (k + s1 + b_in (1 + M_k) + b_out (μ - M_k)).
-    """
-    return (c.c * mass + c.s0) / (k + c.s1 + c.b_in * (1.0 + mass) + c.b_out * abs(mean - mass))
-
-
-@kernel
-def largest_size(best, mean, c):
-    """How many items a set worth `best` can have: f_k ≤ (c μ + s0) / (k + s1 + min(b_in, b_out) μ).
-
-    That is Jensen's inequality: with every positive inside the set, the value is concave in their
-    number.
-    """
-    return (c.c * mean + c.s0) / best - c.s1 - min(c.b_in, c.b_out) * mean + 1.0
 
 
 @kernel

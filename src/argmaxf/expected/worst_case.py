@@ -178,9 +178,7 @@ def worst_case_curve(bands: Bands, problem: Problem) -> Floats:
     least = 1.0 + c.s1 + min(c.b_in, c.b_out) * fewest
     high = n + c.s1 + max(c.b_in, c.b_out) * most
     rule = tilts.set_rule(np.zeros(tilts.RULE), least, high, c)
-    work, size = np.empty(kernels.WORKSPACE), int(rule[tilts.SIZE])
-    tilts.log_products(bands.high, rule[tilts.OUTSIDE :], size, work[tilts.G :])
-    kernels.two_tilt_values(bands.low, bands.high, 1, rule, c, mean, True, work, f)
+    kernels.climb_from_none(bands.low, bands.high, n, rule, c, mean, f, *np.empty((2, n)))
     return f
 
 

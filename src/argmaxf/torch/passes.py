@@ -17,6 +17,7 @@ from torch import Tensor
 from argmaxf._base.arrays import Floats, contiguous, readonly
 from argmaxf.expected import band
 from argmaxf.expected.array_passes import ArrayPasses
+from argmaxf.expected.quadrature import reciprocal_nodes
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import Coefficients
 
@@ -47,11 +48,15 @@ class RowNodes(NamedTuple):
     @classmethod
     def of(cls, p: Tensor, least: Floats, most: Floats, c: Coefficients) -> RowNodes:
         """Return nodes for sets of `least` to `most` pixels of each row; others have weight 0."""
+        from argmaxf.expected.tilt_kernels import tilt
+
         n, found = p.shape[1], []
         means = p.sum(1, dtype=torch.float64).tolist()
         for first, last, mean in zip(least.tolist(), most.tolist(), means, strict=True):
-            x = band.least_denominator(first, band.plausible_positives(mean, n)[0], c)
-            found.append(band.nodes_for(x, last, mean, n, c))
+            fewest, largest = band.plausible_positives(mean, n)
+            x = band.least_denominator(first, fewest, c)
+            u, weight = reciprocal_nodes(x, last + c.s1 + max(c.b_in, c.b_out) * largest)
+            found.append(np.array([u, weight, *tilt(u, c.b_in), *tilt(u, c.b_out)]))
         table = np.zeros((len(p), 6, max(each.shape[1] for each in found)))
         table[:, 3::2] = 1.0
         for row, each in zip(table, found, strict=True):

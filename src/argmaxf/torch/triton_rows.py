@@ -725,7 +725,7 @@ def _decide(
             tl.store(falls + place, fall, mask=place < size)
             a += tl.sum(gain, 0)
         tl.debug_barrier()
-    # The best set that ends in the band, and others that are too near (`band_kernels.clear_best`)
+    # The best set that ends in the band, and others that are too near (`band_kernels.tell_apart`)
     first = tl.where(narrow, (k == 0.0).to(tl.float64), start).to(tl.int32)
     value, best, top = c * 0.0, tl.where(first == 0, 0.0, c * 0.0 - float("inf")), size * 0 - 1
     top = tl.where(first == 0, 0, top)

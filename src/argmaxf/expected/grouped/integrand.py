@@ -100,8 +100,8 @@ class Integrand:
         from argmaxf.expected import band_kernels
 
         inside, outside = np.array(self.inside.totals(chosen)), np.array(self.outside.totals(rest))
-        k, nodes, c = float(chosen.count.sum()), np.array(self.nodes), self.coefficients
-        mean, std = band_kernels.value_and_spread(k, inside, outside, 0.0, nodes, c)
+        k, c = float(chosen.count.sum()), self.coefficients
+        mean, std = band_kernels.value_and_spread(k, inside, outside, 0.0, self.nodes, c)
         return ExpectedF(float(mean), float(std))
 
     def scale(self, log_q: Floats) -> Floats:
