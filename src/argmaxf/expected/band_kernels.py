@@ -12,26 +12,28 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.pass_kernels import POWERS
+from argmaxf.expected.pass_kernels import SUMS, add_powers
 from argmaxf.expected.quadrature import reciprocal_nodes
 from argmaxf.expected.tilt_kernels import (
     BLOCK,
     DECAY,
     IN,
     INSIDE,
+    LOG,
     MORE,
     OUT,
     OUTER,
     OUTSIDE,
     PITCH,
+    REST,
     RULE,
-    SERIES_TERMS,
     SIZE,
+    VARIANCE,
     WEIGHT,
     U,
+    add_series,
     factor,
     log_products,
-    power_sums,
     set_rule,
     spread,
     tilted_sums,
@@ -48,38 +50,23 @@ SMALL_LOG = 2.0**-6  # Σ p w at most, for Σ log(1 - p w) to be a power series
 def sums_at_nodes(items, start, stop, sums, w, x):
     """Σ log(1 - p w), Σ π, Σ (1 - π) and Σ π (1 - π) over items, and others given by their powers.
 
-    S_j = Σ p^j and V_j = Σ p^j (1 - p) give Σ log(1 - p w) = -Σ_j w^j S_j / j, Σ p / (1 - p w) =
-    Σ_j w^{j-1} S_j, Σ (1 - p) / (1 - p w) = Σ_j w^j V_j, Σ p (1 - p) / (1 - p w)² =
-    Σ_j j w^{j-1} V_j. Items are in ascending order.
+    Items are in ascending order.
     """
-    size = w.size
-    tilts, found, out = np.empty(2 * PITCH), np.empty(4 * PITCH), np.empty((4, size))
+    size, own, scratch = w.size, np.zeros(SUMS), np.zeros((4, 4 * PITCH))
+    tilts, logs, series, found = scratch[0], scratch[1], scratch[2], scratch[3]
     for m in range(size):
         tilts[m], tilts[PITCH + m] = w[m], x[m]
-    log_products(items[start:stop], tilts, size, found)
-    own = np.empty(SERIES_TERMS)
-    power_sums(items[start:stop], own)
-    for m in range(size):
-        if w[m] * own[0] < SMALL_LOG:  # the logarithm of a product near 1 would lose digits
-            found[PITCH + m] = 0.0
-            for j in range(SERIES_TERMS - 1, -1, -1):
-                found[PITCH + m] = w[m] * (found[PITCH + m] - own[j] / (j + 1))
-        s, power = sums[0], 1.0  # S_j and w^{j-1}
-        log, pi, rest, variance = w[m] * s, s, sums[1], 0.0
-        for j in range(1, POWERS):
-            v = sums[1 + j]
-            variance += j * power * v
-            power *= w[m]
-            s -= v
-            pi += power * s
-            rest += power * v
-            log += power * w[m] * s / (j + 1)
-        out[0, m], out[1, m] = found[PITCH + m] - log, x[m] * pi
-        out[2, m], out[3, m] = rest, x[m] * variance
+    log_products(items[start:stop], tilts, size, logs)
+    add_powers(items[start:stop], -1.0, 2.0, own)
+    add_series(own, tilts, size, series)
     tilted_sums(items, start, stop, tilts, size, found)
-    for j in range(3):
-        for m in range(size):
-            out[1 + j, m] += found[j * PITCH + m]
+    for m in range(size):  # the logarithm of a product near 1 would lose digits
+        found[LOG + m] = series[LOG + m] if w[m] * own[0] < SMALL_LOG else logs[PITCH + m]
+    add_series(sums, tilts, size, found)
+    out = np.empty((4, size))
+    for m in range(size):
+        out[0, m], out[1, m] = found[LOG + m], found[m]
+        out[2, m], out[3, m] = found[REST + m], found[VARIANCE + m]
     return out
 
 

@@ -22,7 +22,6 @@ from argmaxf._base.validation import NotAProbability, how_many
 from argmaxf.constraints import ChanceConstraint, Constraints, format_cost, format_level
 from argmaxf.expected.counts import PoissonBinomial, best_size, sizes_allowed
 from argmaxf.expected.decision import Decision, top_items
-from argmaxf.expected.ties import settle
 from argmaxf.expected.values import top_curve, value_of_selected
 from argmaxf.problem import Problem
 
@@ -31,7 +30,6 @@ WINDOW = 128  # sizes whose probabilities are found together
 LESS = 1e-12  # limit · k may be rounded up by this part of it
 ROUNDED = 1e-9  # of a probability, for the rounding of sums
 TAIL_SLACK = 1e-12  # the rounding of a tail must not decide whether a constraint is met
-NEAR = 1e-13  # values of f nearer than this part of themselves are told apart in decimals
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
     feasible = feasible_sizes(descending, chance) & allowed
     if not feasible.any():
         raise _infeasible(descending, chance, allowed)
-    k = _best(f, feasible, descending, problem)
+    k = best_size(f, feasible, descending, problem)
     threshold = float(descending[k - 1]) if k else math.inf
     selected = top_items(p, threshold, k)
     value = value_of_selected(p, selected, problem)
@@ -109,16 +107,6 @@ def decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
     return Decision(
         selected, k, threshold, float(f[k]), value.std, problem.beta, p.size, guarantee=guarantee
     )
-
-
-def _best(f: Floats, feasible: Bools, descending: Floats, problem: Problem) -> int:
-    """Return the best feasible size; the smallest of equals."""
-    if problem.ratio is None:
-        return best_size(f, feasible, descending, problem)
-    value = np.where(feasible, f, -1.0)
-    best = int(np.argmax(value))
-    rivals = np.flatnonzero(value >= value[best] * (1.0 - NEAR)).tolist()
-    return best if len(rivals) == 1 else settle(descending, rivals, problem)
 
 
 def _infeasible(descending: Floats, chance: ChanceConstraint, allowed: Bools) -> ValueError:

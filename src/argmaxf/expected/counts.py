@@ -18,14 +18,13 @@ Where most labels are positive the same is done with false positives: few of the
 many. Above 16,384 items `count_distribution.py` takes S at a few nodes only.
 
 Ties are those of `ties.py`: of sizes with the same value the smallest is taken, and values nearer
-than their error are compared again by the definition in 60-digit decimals, for sets of up to some
+than their error are compared again by the definition in 80-digit decimals, for sets of up to some
 hundred items. Where a user-defined measure has no more digits than doubles, nearer is a tie.
 """
 
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +35,7 @@ from argmaxf.expected.count_distribution import CountDistribution, Spectrum, nee
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.grouped.sources import Source
-from argmaxf.expected.ties import DIGITS, EXACT_TIE, label_counts
+from argmaxf.expected.ties import settle
 from argmaxf.measures import GMean, Linear, Measure, UserDefined
 from argmaxf.problem import Problem
 
@@ -279,41 +278,13 @@ def best_size(f: Floats, allowed: Bools, descending: Floats, problem: Problem) -
     """Return the best of the allowed sizes; the smallest of equals."""
     rivals = _rivals(np.where(allowed, f, -np.inf), descending, problem)
     work = rivals.size * np.count_nonzero(descending) ** 2
-    if rivals.size == 1 or isinstance(problem.measure, UserDefined) or work > DECIMALS:
+    is_long = problem.ratio is None and work > DECIMALS
+    if rivals.size == 1 or isinstance(problem.measure, UserDefined) or is_long:
         return int(rivals[0])
     try:
-        return settle_by_counts(descending, rivals.tolist(), problem)
+        return settle(descending, rivals.tolist(), problem)
     except TypeError:  # a user's own class that takes no decimals
         return int(rivals[0])
-
-
-def settle_by_counts(descending: Floats, rivals: list[int], problem: Problem) -> int:
-    """Return the best of some sizes by the definition in decimals; exact ties go to the first."""
-    best, highest, terms = -1, Decimal(0), Decimal(0)
-    with localcontext(prec=DIGITS):
-        for k in rivals:
-            value, size = _in_decimals(descending, k, problem.measure, problem.zero_division)
-            if best < 0 or value - highest > EXACT_TIE * max(size, terms):
-                best, highest, terms = k, value, size
-    return best
-
-
-def _in_decimals(
-    descending: Floats, k: int, measure: Measure, zero_division: float
-) -> tuple[Decimal, Decimal]:
-    """Return f_k, and the mean of the measure's absolute value, in the context at hand."""
-    inside, outside = (
-        np.array(label_counts([Decimal(v) for v in part[part > 0].tolist()], Decimal(1)))
-        for part in (descending[:k], descending[k:])
-    )
-    t, r = (np.array([Decimal(i) for i in range(each.size)]) for each in (inside, outside))
-    t, s = t[:, None], t[:, None] + r
-    n = Decimal(descending.size)
-    above, below = np.broadcast_arrays(*measure.fraction(t, Decimal(k), s, n))
-    values = np.full(below.shape, Decimal(zero_division))
-    np.divide(above, below, out=values, where=below != 0)
-    mass = inside[:, None] * outside
-    return (mass * values).sum(), (mass * abs(values)).sum()
 
 
 def _rivals(value: Floats, descending: Floats, problem: Problem) -> Ints:

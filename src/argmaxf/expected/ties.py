@@ -4,7 +4,7 @@ One rule for every path: an exact tie goes to the smallest k. Sets whose values 
 are nearer than their error, and the steps between them too (`small_set_kernels.py`), are compared
 again:
 
-* up to 300 items that can be positive, by the definition in 60-digit decimals;
+* up to 300 items that can be positive, by the definition in 80-digit decimals;
 * up to 16,384, in numbers of two doubles (32 digits): what agrees to 24 digits is a tie;
 * above, where no path sees all items at once, values whose difference is below 1e-13 of the terms
   in which the sets differ count as tied (`search.py`).
@@ -15,7 +15,6 @@ Arrays, rows, columns, segments of frames and files of up to 16,384 items are al
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from decimal import Decimal, localcontext
@@ -25,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from argmaxf._base.arrays import Floats, contiguous, readonly
-from argmaxf.measures import Coefficients, Measure, Ratio
+from argmaxf.measures import Ratio
 from argmaxf.problem import Problem
 
-DIGITS = 60
+DIGITS = 80
 EXACT_TIE = Decimal(10) ** -50  # two values this close, relative to their size, are an exact tie
 LARGEST = 300  # items; a value costs about n² decimal operations, tens of milliseconds here
 FEW_RIVALS = 20  # rivals, of which two doubles leave fewer
@@ -52,44 +51,35 @@ def settle(
     outside = inside if outside is None else outside
     candidates = sorted(rivals)
     positive = int(np.count_nonzero(outside))  # others change nothing but k
-    if positive > LARGEST or len(candidates) > FEW_RIVALS:
+    if problem.ratio is not None and (positive > LARGEST or len(candidates) > FEW_RIVALS):
         values = values_in_two_doubles(inside, outside, candidates, problem)
         least = max(values) * (1 - AGREEMENT)
         candidates = [k for k, value in zip(candidates, values, strict=True) if value >= least]
         if positive > LARGEST:
             return candidates[0]
-    p, q = ([Decimal(v) for v in each[:positive].tolist()] for each in (inside, outside))
-    coefficients = exact_coefficients(problem.measure)
-    best, highest = -1, Decimal(-1)
+    best, highest, terms = -1, Decimal(0), Decimal(0)
     with localcontext(prec=DIGITS):
         for k in candidates:
-            value = _exact_value(p[:k], q[k:], k, coefficients, problem.zero_division)
-            if value - highest > EXACT_TIE * abs(highest):
-                best, highest = k, value
+            value, size = _by_definition(inside[:k], outside[k:], problem)
+            if best < 0 or value - highest > EXACT_TIE * max(size, terms):
+                best, highest, terms = k, value, size
     return best
 
 
-def exact_coefficients(measure: Measure) -> Coefficients:
-    """Return the coefficients of a ratio in decimals."""
-    assert isinstance(measure, Ratio)
-    with localcontext(prec=DIGITS):
-        return measure.coefficients(Decimal)
-
-
-def _exact_value(
-    chosen: list[Decimal], left: list[Decimal], k: int, c: Coefficients, zero_division: float
-) -> Decimal:
-    """f_k by the definition, in the decimal context at hand.
-
-    f_k = Σ P(S_{1:k} = t) P(S_{k+1:n} = r) (c t + s0) / (k + b_in t + b_out r + s1).
-    """
-    inside, outside = (label_counts(part, Decimal(1)) for part in (chosen, left))
-    total = Decimal(0)
-    for (t, mass), (r, rest) in itertools.product(enumerate(inside), enumerate(outside)):
-        x = k + c.b_in * t + c.b_out * r + c.s1
-        value = (c.c * t + c.s0) / x if x else Decimal(zero_division)
-        total += mass * rest * value
-    return total
+def _by_definition(chosen: Floats, left: Floats, problem: Problem) -> tuple[Decimal, Decimal]:
+    """Return Σ P(T = t) P(R = r) m(t, k, t + r, n), and the mean of |m|, in the context at hand."""
+    inside, outside = (
+        np.array(label_counts([Decimal(v) for v in part[part > 0].tolist()], Decimal(1)))
+        for part in (chosen, left)
+    )
+    t, r = (np.array([Decimal(i) for i in range(each.size)]) for each in (inside, outside))
+    t, s = t[:, None], t[:, None] + r
+    k, n = Decimal(chosen.size), Decimal(chosen.size + left.size)
+    above, below = np.broadcast_arrays(*problem.measure.fraction(t, k, s, n))
+    values = np.full(below.shape, Decimal(problem.zero_division))
+    np.divide(above, below, out=values, where=below != 0)
+    mass = inside[:, None] * outside
+    return (mass * values).sum(), (mass * abs(values)).sum()
 
 
 def label_counts(p: Iterable[Any], one: Any) -> list[Any]:
@@ -110,8 +100,9 @@ def values_in_two_doubles(
     from argmaxf.expected import tie_kernels
 
     items, left = contiguous(inside[::-1]), contiguous(outside[::-1])
+    assert isinstance(problem.measure, Ratio)
     with localcontext(prec=40):
-        c, b_in, b_out, s0, s1 = exact_coefficients(problem.measure)
+        c, b_in, b_out, s0, s1 = problem.measure.coefficients(Decimal)
         by_rule = [k for k in sizes if k > 0 or s1 > 0]
         least = s1 + (1 if min(by_rule, default=1) else 0)
         high = len(items) * (1 + max(b_in, b_out)) + s1

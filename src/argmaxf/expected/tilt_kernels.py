@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
+from argmaxf.expected.pass_kernels import POWERS, SUMS, add_powers
 from argmaxf.expected.quadrature import reciprocal_nodes
 
 LEAST_TILT = math.exp(-120.0)  # below this a tilted term is lost even times β⁴; keeps 0/0 away
@@ -24,8 +25,7 @@ BLOCK = 64  # items between two looks at products, or two fresh evaluations of e
 LEAST_PRODUCT = 2.0**-400
 RESCALE = 2.0**540
 LOG_RESCALE = 540.0 * math.log(2.0)
-RARE = 0.2  # sums over items below this are power series
-SERIES_TERMS = 16  # of so many terms: the rest is below (0.2 w)^16
+RARE = 1 / 32  # sums over items below this are power series, the rest of which is below (w / 32)⁸
 
 # What is known at the nodes lies in one array, each quantity PITCH numbers after the one before:
 # constant distances are what the compiler needs to vectorize loops over several of them.
@@ -37,7 +37,7 @@ RULE = 7 * PITCH + 3
 # Sums over a set lie in another one: ω e^{-u(k+s1)} Q, then Σ π, Σ (1 - π) and Σ π (1 - π) of the
 # items inside, and of those outside; room for the rest; G, and a logarithm to be added to its own.
 OUTER, IN, OUT, MORE, G = 0, PITCH, 4 * PITCH, 7 * PITCH, 11 * PITCH
-REST, VARIANCE = PITCH, 2 * PITCH
+REST, VARIANCE, LOG = PITCH, 2 * PITCH, 3 * PITCH
 NODE_SUMS = 13 * PITCH
 
 
@@ -122,10 +122,7 @@ def products(ascending, tilts, size, out):
     n = ascending.size
     for m in range(size):
         out[m], out[PITCH + m] = 1.0, 0.0
-    first = 0
-    while first < n and ascending[first] == 0.0:
-        first += 1
-    for start in range(first, n, BLOCK):
+    for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
         p = ascending[start]
         if p == ascending[stop - 1] and stop > start + 1:
@@ -151,51 +148,27 @@ def log_products(ascending, tilts, size, out):
 
 
 @reordering_kernel
-def power_sums(p, out):
-    """Fill Σ p, Σ p², … Σ p¹⁶ ; sixteen names, since they stay in registers."""
-    s1 = s2 = s3 = s4 = s5 = s6 = s7 = s8 = 0.0
-    t1 = t2 = t3 = t4 = t5 = t6 = t7 = t8 = 0.0
-    for i in range(p.size):
-        a = p[i]
-        b = a * a
-        c, d = a * b, b * b
-        e = d * d
-        f = e * d
-        s1, s2, s3, s4 = s1 + a, s2 + b, s3 + c, s4 + d
-        s5, s6, s7, s8 = s5 + a * d, s6 + b * d, s7 + c * d, s8 + e
-        t1, t2, t3, t4 = t1 + a * e, t2 + b * e, t3 + c * e, t4 + f
-        t5, t6, t7, t8 = t5 + a * f, t6 + b * f, t7 + c * f, t8 + d * f
-    out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = s1, s2, s3, s4, s5, s6, s7, s8
-    out[8], out[9], out[10], out[11] = t1, t2, t3, t4
-    out[12], out[13], out[14], out[15] = t5, t6, t7, t8
+def add_series(sums, tilts, size, out):
+    """Add items given by sums of their powers (pass_kernels.py) to what `tilted_sums` fills.
 
-
-@reordering_kernel
-def add_rare(p, tilts, size, out):
-    """Add items below RARE to what `tilted_sums` fills: from their power sums.
-
-    With A = Σ p / (1 - p w), a power series in w, and its derivative B = Σ p² / (1 - p w)², the
-    sums are Σ π = x A, Σ (1 - π) = n - x A and Σ π (1 - π) = x (A - x B); none cancels for small p.
-    Four terms are added at a time.
+    At each node also Σ log(1 - p w), PITCH after the rest.
     """
-    sums = out[3 * PITCH :]
-    power_sums(p, sums)
-    for j in range(SERIES_TERMS - 4, -1, -4):
-        s0, s1, s2, s3 = sums[j], sums[j + 1], sums[j + 2], sums[j + 3]
-        for m in range(size):
-            w, a, b = tilts[m], out[m], out[VARIANCE + m]
-            b, a = a + w * b, s3 + w * a
-            b, a = a + w * b, s2 + w * a
-            b, a = a + w * b, s1 + w * a
-            out[VARIANCE + m], out[m] = a + w * b, s0 + w * a
     for m in range(size):
-        x = tilts[PITCH + m]
-        pi = x * out[m]
-        out[m], out[REST + m], out[VARIANCE + m] = (
-            pi,
-            p.size - pi,
-            pi - x * x * out[VARIANCE + m],
-        )
+        w, x = tilts[m], tilts[PITCH + m]
+        s, power = sums[0], 1.0  # S_j and w^{j-1}
+        log, pi, rest, variance = w * s, s, sums[1], 0.0
+        for j in range(1, POWERS):
+            v = sums[1 + j]
+            variance += j * power * v
+            power *= w
+            s -= v
+            pi += power * s
+            rest += power * v
+            log += power * w * s / (j + 1)
+        out[m] += x * pi
+        out[REST + m] += rest
+        out[VARIANCE + m] += x * variance
+        out[LOG + m] -= log
 
 
 @reordering_kernel
@@ -220,15 +193,17 @@ def add_pair(p1, q1, p2, q2, tilts, size, out):
 def tilted_sums(items, start, stop, tilts, size, out):
     """Fill Σ π, Σ (1 - π) and Σ π (1 - π) over some items, at each node; the rare ones come first.
 
-    `out` needs room for SERIES_TERMS numbers after them.
+    `out` needs room for one more sum.
     """
     rare = start
     while rare < stop and items[rare] < RARE:
         rare += 1
     for m in range(size):
-        out[m] = out[REST + m] = out[VARIANCE + m] = 0.0
+        out[m] = out[REST + m] = out[VARIANCE + m] = out[LOG + m] = 0.0
     if rare > start:
-        add_rare(items[start:rare], tilts, size, out)
+        sums = np.zeros(SUMS)
+        add_powers(items[start:rare], -1.0, 2.0, sums)
+        add_series(sums, tilts, size, out)
     for i in range(rare, stop - 1, 2):
         add_pair(items[i], 1.0 - items[i], items[i + 1], 1.0 - items[i + 1], tilts, size, out)
     if (stop - rare) % 2 == 1:
