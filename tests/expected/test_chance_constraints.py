@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from argmaxf import expected_f, maximize_expected_f
 from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.expected.chance import (
-    Windows,
     bounds_on_probability,
     feasible_sizes,
     probability_of_top,
@@ -116,8 +115,6 @@ def test_neighbouring_sizes_have_the_probability_that_each_has_alone(n):
     each = [probability_of_top(p, k, limits) for k in range(n + 1)]
     assert np.array_equal(kept, np.array(each) >= 0.9 - 1e-12)
     assert 10 < kept.sum() < n - 10
-    windows = Windows(p, limits)
-    assert [windows.probability(k) for k in range(n + 1)] == pytest.approx(each, abs=1e-13)
 
 
 def test_a_precision_and_a_recall_are_joint_and_not_two():

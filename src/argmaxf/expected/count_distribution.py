@@ -33,7 +33,7 @@ from argmaxf.measures import Linear
 INTERPOLATION_NATS = 41.0  # probabilities below e^{-this} are taken for 0
 SMALL_VARIANCE = 25.0  # below it all θ count: groups near one half must be single values then
 LEAST_MASS = 1e-14  # of one number of positives for the spread
-CURVE_BLOCK = 1 << 12  # items of a curve taken at a time
+CURVE_BLOCK = 1 << 15  # numbers of a curve that are held at a time, for each of five purposes
 MOST_NODES = 128  # beyond, the window itself has hardly more numbers
 
 Waves = NDArray[np.complex128]
@@ -86,17 +86,27 @@ class CountDistribution:
         value: Floats = np.einsum("ij,ij->i", a, found) + b @ self.mass
         return value
 
-    def curve(self, descending: Floats) -> Floats:
-        """Return f_0 … f_n of the top k of sorted items; O(n), some hundred operations an item."""
-        f, before = np.empty(descending.size + 1), np.zeros(self.nodes.size)
-        f[0] = self.values(np.zeros(1), before[None, :])[0]
-        for start in range(0, descending.size, CURVE_BLOCK):
-            items = descending[start : start + CURVE_BLOCK]
-            found = before + self.found(Groups.of_values(items, np.ones(items.size))).cumsum(axis=0)
+    def curve(self, descending: Floats, scale: bool = False) -> Floats:
+        """Return f_0 … f_n of the top k of sorted items, or the size of their terms, in O(n)."""
+        f, found = np.empty(descending.size + 1), np.zeros((1, self.nodes.size))
+        value, block = self.scale if scale else self.values, max(1, CURVE_BLOCK // found.size)
+        f[0] = value(np.zeros(1), found)[0]
+        for start in range(0, descending.size, block):
+            items = descending[start : start + block]
+            found = found[-1] + self._found_each(items).cumsum(axis=0)
             k = np.arange(start + 1.0, start + items.size + 1.0)
-            f[start + 1 : start + items.size + 1] = self.values(k, found)
-            before = found[-1]
+            f[start + 1 : start + items.size + 1] = value(k, found)
         return f
+
+    def _found_each(self, items: Floats) -> Floats:
+        """Return E[T ℓ_j(S)] of each item; where every count is a node, to full relative digits."""
+        from argmaxf.expected import count_kernels
+
+        if self.theta.size:
+            return self.found(Groups.of_values(items, np.ones(items.size)))
+        found = np.empty((items.size, self.nodes.size))
+        count_kernels.tilt_counts(items, self.by_false, self.mass, found)
+        return found
 
     def rises(self, k: Floats, start: Floats, steps: Floats) -> Any:
         """Return how much more each later set of k[1:] items is worth than the first of k[0].

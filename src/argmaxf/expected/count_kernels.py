@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from argmaxf._base.compiled import kernel, reordering_kernel
+from argmaxf._base.compiled import kernel
 
 FULL = 300  # of so many labels every count is kept
 WINDOW_NATS = 50.0
@@ -95,34 +95,21 @@ def without(mass, p, rest):
             rest[s - 1] = (mass[s] - q * rest[s]) / p
 
 
-@reordering_kernel
-def weighed(a, b, true, mass):
-    """Σ a(s) E[T; s] + b(s) P(s)."""
-    total = 0.0
-    for s in range(mass.size):
-        total += a[s] * true[s] + b[s] * mass[s]
-    return total
-
-
 @kernel
-def linear_values(items, by_false, a, b, mass, found, rest, f):
-    """Fill f[j] = E[a T + b] after each of the items, given by falling probability.
+def tilt_counts(items, by_false, mass, found):
+    """Fill P(y = 1, S = s) = p P(the others have s - 1) of each item, in one row each.
 
-    `found` is E[T; S = s] of the items taken before, and goes on; a[j] and b[j] are for one item
-    more each time; an item adds P(y = 1, S = s) = p P(the others have s - 1). With `by_false` T is
-    the number of false positives, and an item adds P(y = 0, S = s) = (1 - p) P(the others have s).
+    With `by_false` P(y = 0, S = s) = (1 - p) P(the others have s).
     """
+    rest = np.zeros(mass.size)
     for j in range(items.size):
         p = items[j]
-        if by_false:
+        if by_false or p > 0.0:
             without(mass, p, rest)
-            for s in range(mass.size):
-                found[s] += (1.0 - p) * rest[s]
-        elif p > 0.0:
-            without(mass, p, rest)
-            for s in range(1, mass.size):
-                found[s] += p * rest[s - 1]
-        f[j] = weighed(a[j], b[j], found, mass)
+        for s in range(mass.size):
+            found[j, s] = (1.0 - p) * rest[s] if by_false else 0.0
+            if not by_false and s > 0:
+                found[j, s] = p * rest[s - 1]
 
 
 @kernel

@@ -42,7 +42,6 @@ from argmaxf.problem import Problem
 MOST_ITEMS = 5_000  # of which every size is looked at: some seconds
 INTERPOLATED = 1 << 14  # items beyond which counts are not found label by label
 BLOCK_OF_VALUES = 1 << 16  # of a measure that are held at a time
-BLOCK_OF_SIZES = 1 << 8  # of a linear measure that are taken at a time
 RISING = 1e-9  # part of the values by which rounding may make them fall
 NEGLIGIBLE = 1e-22  # probabilities below this part of the largest are left out
 NEAR = 1e-13  # values nearer than this part of their terms are compared again
@@ -221,28 +220,12 @@ def linear_curve(
 ) -> Floats:
     """Return f_0 … f_n of the top k of sorted items, or the size of the terms that they sum up.
 
-    O(n √n): about 100 operations an item for n = 1,000, 1,000 for n = 100,000. Holds a and b of 256
-    sizes at a time.
+    O(n √n): about 100 operations an item for n = 1,000, 1,000 for n = 100,000.
     """
-    from argmaxf.expected import count_kernels
-
-    n = descending.size
-    by_false = bool(2.0 * descending.sum() > n)
-    first, mass = count_kernels.masses(descending, *NO_PREFIXES)
-    found, rest, f = np.zeros(mass.size), np.empty(mass.size), np.empty(n + 1)
-    counts = np.arange(first, first + mass.size, dtype=float)[None, :]
-    for start in range(0, n + 1, BLOCK_OF_SIZES):
-        stop = min(start + BLOCK_OF_SIZES, n + 1)
-        k = np.arange(start, stop, dtype=float)[:, None]
-        a, b = measure.parts(k, counts, float(n), zero_division, by_false=by_false)
-        if scale:
-            a, b = np.abs(a), np.abs(b)
-        if start == 0:
-            f[0] = count_kernels.weighed(a[0], b[0], found, mass)
-            a, b, start = a[1:], b[1:], 1
-        items = descending[start - 1 : stop - 1]
-        count_kernels.linear_values(items, by_false, a, b, mass, found, rest, f[start:stop])
-    return f
+    n, counts = float(descending.size), PoissonBinomial.of(descending, descending.size)
+    by_false, nothing = bool(2.0 * descending.sum() > n), np.empty(0)
+    every = (counts.values, counts.mass, nothing, nothing)
+    return CountDistribution(measure, zero_division, n, by_false, *every).curve(descending, scale)
 
 
 def decide_by_counts(

@@ -151,12 +151,8 @@ def top_curve(ascending: Floats, problem: Problem) -> Floats:
 
     if problem.ratio is None:
         return curve_by_counts(ascending[::-1].copy(), problem)
-    f = np.zeros(ascending.size + 1)
-    if ascending.size == 0 or ascending[-1] == 0.0:
-        f[0] = value_of_nothing(groups_of_items(ascending), problem).mean
-        f[1:] = problem.measure.value(0.0, np.arange(1.0, f.size), 0.0)
-        return f
-    rule, work = np.zeros(tilts.RULE), np.empty(kernels.WORKSPACE)
+    f, rule = np.empty(ascending.size + 1), np.zeros(tilts.RULE)
+    work = np.empty(kernels.WORKSPACE)
     kernels.curve(ascending, problem.coefficients, problem.zero_division, rule, work, f)
     return f
 
