@@ -83,6 +83,7 @@ def climb(inside, outside, rule, c, mean, a, log_outer, f, steps, falls):
     """
     n, size, best, stop = inside.size, int(rule[SIZE]), 0.0, 0
     outer, lost, apart, logs = np.empty(size), np.empty(size), np.empty(size), np.empty(2 * PITCH)
+    above, part = np.empty(size), np.empty(size)  # A of a block's first set, and of its items
     for m in range(size):
         lost[m] = -math.expm1(-rule[U + m])
         small = rule[OUTSIDE + m] < 0.5  # w_out - w_in = x_in - x_out, in full precision
@@ -92,7 +93,7 @@ def climb(inside, outside, rule, c, mean, a, log_outer, f, steps, falls):
         if i == stop:  # rounding does not build up beyond a block
             stop = min(i + BLOCK, n)
             for m in range(size):
-                outer[m] = math.exp(log_outer[m])
+                outer[m], above[m], part[m] = math.exp(log_outer[m]), a[m], 0.0
                 if log_outer[m] < GONE < log_outer[m] + BLOCK * c.b_out * rule[U + m]:
                     stop = i + 1  # what is lost may come back where items left out cost much
             for m in range(size):
@@ -117,7 +118,8 @@ def climb(inside, outside, rule, c, mean, a, log_outer, f, steps, falls):
             now, down = outer[m] * rule[DECAY + m], outer[m] * lost[m] * a[m]
             step += now * (gain + more * (a[m] + gain)) - down
             fall += down
-            a[m] += gain
+            part[m] += gain
+            a[m] = above[m] + part[m]
             outer[m] = now + now * more
             value += outer[m] * a[m]
         f[i + 1], steps[i], falls[i] = value, step, fall

@@ -33,7 +33,7 @@ from argmaxf.measures import Linear
 INTERPOLATION_NATS = 41.0  # probabilities below e^{-this} are taken for 0
 SMALL_VARIANCE = 25.0  # below it all θ count: groups near one half must be single values then
 LEAST_MASS = 1e-14  # of one number of positives for the spread
-CURVE_BLOCK = 1 << 15  # numbers of a curve that are held at a time, for each of five purposes
+CURVE_BLOCK = 1 << 13  # numbers of a curve that are held at a time, for each of five purposes
 MOST_NODES = 128  # beyond, the window itself has hardly more numbers
 
 Waves = NDArray[np.complex128]
