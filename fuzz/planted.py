@@ -174,18 +174,19 @@ def tarfile_error():
 
 
 def limits_are_no_matter_of_use():
-    from argmaxf.expected.search import Search
+    from argmaxf.expected import search
 
-    prepare = Search._prepare_ratio
+    prepare = search.Search._prepare_ratio
 
     def unlimited(self):
-        problem, self.problem = self.problem, replace(self.problem, least=1, most=2**62)
+        problem = self.problem
+        self.problem = replace(problem, least=1, most=2**62)
         try:
             return prepare(self)
         finally:
             self.problem = problem
 
-    return patch.object(Search, "_prepare_ratio", unlimited)
+    return patch.object(search.Search, "_prepare_ratio", unlimited)
 
 
 def no_sure_positive_no_set():

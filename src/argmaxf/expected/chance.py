@@ -20,6 +20,7 @@ from argmaxf._base.arrays import Bools, Floats, contiguous
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import NotAProbability, how_many
 from argmaxf.constraints import ChanceConstraint, Constraints, format_cost, format_level
+from argmaxf.expected.count_kernels import LESS
 from argmaxf.expected.counts import PoissonBinomial, best_size, sizes_allowed
 from argmaxf.expected.decision import Decision, top_items
 from argmaxf.expected.values import top_curve, value_of_selected
@@ -27,7 +28,6 @@ from argmaxf.problem import Problem
 
 COUNTED_ONE_BY_ONE = 1 << 10  # labels of which a count is found one by one
 WINDOW = 128  # sizes whose probabilities are found together
-LESS = 1e-12  # limit · k may be rounded up by this part of it
 ROUNDED = 1e-9  # of a probability, for the rounding of sums
 TAIL_SLACK = 1e-12  # the rounding of a tail must not decide whether a constraint is met
 

@@ -34,7 +34,7 @@ INTERPOLATION_NATS = 41.0  # probabilities below e^{-this} are taken for 0
 SMALL_VARIANCE = 25.0  # below it all θ count: groups near one half must be single values then
 LEAST_MASS = 1e-14  # of one number of positives for the spread
 CURVE_BLOCK = 1 << 13  # numbers of a curve that are held at a time, for each of five purposes
-MOST_NODES = 128  # beyond, the window itself has hardly more numbers
+MOST_INTERPOLATING = 128  # beyond, the window itself has hardly more numbers
 
 Waves = NDArray[np.complex128]
 
@@ -259,12 +259,12 @@ def _nodes(window: Floats, mean: float, n: float) -> tuple[Floats, Floats]:
     """Return nodes and the polynomials ℓ_j on the window: few, or all its numbers."""
     half = (window[-1] - window[0]) / 2.0
     inside = min(mean, n - mean) / max(half, 0.5)  # the nearer singularity, in half-widths
-    size = MOST_NODES
+    size = MOST_INTERPOLATING
     if window[0] > 0 and window[-1] < n and inside > 1.0:
         size = (
             math.ceil(INTERPOLATION_NATS / math.log(inside + math.sqrt(inside * inside - 1.0))) + 3
         )
-    if size >= min(window.size, MOST_NODES):
+    if size >= min(window.size, MOST_INTERPOLATING):
         return window, np.eye(window.size)
     return chebyshev_nodes(window, size)
 

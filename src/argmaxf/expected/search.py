@@ -29,7 +29,7 @@ from argmaxf.problem import Problem
 
 TIE_PART = 1e-13  # a difference of f below this part of the terms that differ counts as a tie
 NEAR_ONE = 0.3  # where f is certainly above this the loss is searched
-SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
+BOUND_SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
 RUN_PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
 PARTS = 1, 16, 256  # ranges of sizes that a group is bounded in, first and then
 
@@ -120,7 +120,7 @@ class Search:
         worth, bound = bounds_of_sets(count, mass, mass, c)
         allowed = (k >= problem.least) & (k <= problem.most)
         best = float(worth.max(where=allowed, initial=0.0))
-        first, last = np.flatnonzero(bound >= best * (1.0 - SLACK))[[0, -1]]
+        first, last = np.flatnonzero(bound >= best * (1.0 - BOUND_SLACK))[[0, -1]]
         least, most = self._sizes
         least, reach = max(least, k[first] - count[first] + 1.0), min(max(k[last], least), k[-1])
         self._sizes = least, min(most, reach)
@@ -135,7 +135,7 @@ class Search:
         for linear measures, and others as `Problem` says.
         """
         problem, groups, (least, most) = self.problem, path.groups, self._sizes
-        start, stop, best = path.k[:-1], path.k[1:], self._best(path) - SLACK * path.terms
+        start, stop, best = path.k[:-1], path.k[1:], self._best(path) - BOUND_SLACK * path.terms
         is_open = (groups.count > 1) & (stop > least) & (start < most)
         whole = (start >= problem.least) & (stop <= most)
         if not problem.split_ties:

@@ -24,13 +24,13 @@ from argmaxf.expected.ties import settle
 from argmaxf.measures import GMean
 from argmaxf.problem import Problem
 
-SMALL = 1 << 14  # sets of up to so many items are sorted
+SORTED = 1 << 14  # sets of up to so many items are sorted
 SORTED_AT_ONCE = 1 << 17  # items sorted and decided together, while they are in the cache
 
 
 def most_sorted(problem: Problem) -> int:
     """Return up to how many items are looked at one by one."""
-    return MOST_ITEMS if isinstance(problem.measure, GMean) else SMALL
+    return MOST_ITEMS if isinstance(problem.measure, GMean) else SORTED
 
 
 def decide_sets(

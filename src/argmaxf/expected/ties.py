@@ -29,7 +29,7 @@ from argmaxf.problem import Problem
 
 DIGITS = 80
 EXACT_TIE = Decimal(10) ** -50  # two values this close, relative to their size, are an exact tie
-LARGEST = 300  # items; a value costs about n² decimal operations, tens of milliseconds here
+MOST_IN_DECIMALS = 300  # items; a value costs some n² operations, tens of milliseconds here
 FEW_RIVALS = 20  # rivals, of which two doubles leave fewer
 AGREEMENT = Decimal(10) ** -24  # above, two values this close are one
 
@@ -51,11 +51,11 @@ def settle(
     outside = inside if outside is None else outside
     candidates = sorted(rivals)
     positive = int(np.count_nonzero(outside))  # others change nothing but k
-    if problem.ratio is not None and (positive > LARGEST or len(candidates) > FEW_RIVALS):
+    if problem.ratio is not None and (positive > MOST_IN_DECIMALS or len(candidates) > FEW_RIVALS):
         values = values_in_two_doubles(inside, outside, candidates, problem)
         least = max(values) * (1 - AGREEMENT)
         candidates = [k for k, value in zip(candidates, values, strict=True) if value >= least]
-        if positive > LARGEST:
+        if positive > MOST_IN_DECIMALS:
             return candidates[0]
     best, highest, terms = -1, Decimal(0), Decimal(0)
     with localcontext(prec=DIGITS):

@@ -24,8 +24,6 @@ from argmaxf.expected.quadrature import Nodes, denominator_range, reciprocal_nod
 from argmaxf.measures import Coefficients
 from argmaxf.problem import Problem
 
-LEAST_PART = -60.0  # log of the part of f below which a node is dropped
-
 
 class Tilt(NamedTuple):
     """w = 1 - e^{-bu} and x = e^{-bu} at the nodes, for labels inside or outside of the set."""
@@ -56,7 +54,7 @@ class Tilt(NamedTuple):
 
 @dataclass(frozen=True)
 class Integrand:
-    """A measure at the nodes that matter for some items, and sets of at most `reach` of them."""
+    """A measure at the nodes for some items, and sets of at most `reach` of them."""
 
     coefficients: Coefficients
     nodes: Nodes
@@ -69,26 +67,12 @@ class Integrand:
         cls, groups: Groups, coefficients: Coefficients, reach: float, start: float = 1.0
     ) -> Integrand:
         """Prepare the measure for all items, and sets of `start` to `reach` of them, or none."""
-        _, b_in, b_out, _, s1 = coefficients
+        _, b_in, b_out, _, _ = coefficients
         mean, n = float(groups.mass.sum()), float(groups.count.sum())
         sizes = min(start, reach), reach
         nodes = Nodes(*reciprocal_nodes(*denominator_range(mean, n, coefficients, *sizes, 0.0)))
         inside, outside = Tilt.of(nodes, b_in), Tilt.of(nodes, b_out)
-        log_out = outside.sums(groups)[0]
-        log_in = log_out if b_in == b_out else inside.sums(groups)[0]
-        # A node's part of f, relative to f, is at most the largest e^{-uk} Q times E[x]: the
-        # expectation of e^{-ux} under any tilt, and Jensen's inequality for that of 1/x.
-        largest = np.maximum(log_in - np.multiply.outer(groups.count, nodes.u), log_out)
-        middle = reach + s1 + max(b_in, b_out) * (1.0 + mean)
-        part = np.log(nodes.weight * middle) + largest.sum(axis=0) - nodes.u * s1
-        size = int(np.flatnonzero(part > LEAST_PART)[-1]) + 1
-        return cls(
-            coefficients,
-            Nodes(nodes.u[:size], nodes.weight[:size]),
-            Tilt(b_in, inside.w[:size], inside.x[:size]),
-            Tilt(b_out, outside.w[:size], outside.x[:size]),
-            log_out.sum(axis=0)[:size],
-        )
+        return cls(coefficients, nodes, inside, outside, outside.sums(groups)[0].sum(axis=0))
 
     @property
     def one_tilt(self) -> bool:
