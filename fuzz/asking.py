@@ -24,7 +24,8 @@ def command(*words, stdin=None):
         patch("sys.stdin", given) if given else contextlib.nullcontext(),
     ):
         code = run([str(word) for word in words])
-    return code, out.getvalue(), err.getvalue()
+    notice = "argmaxf: compiling, once for this installation …\n"
+    return code, out.getvalue(), err.getvalue().replace(notice, "")
 
 
 def refused(*words):
