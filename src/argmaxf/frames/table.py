@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Ints
-from argmaxf._base.segments import place
+from argmaxf._base.segments import Segments
 from argmaxf._base.validation import NotAProbability, check_choice, how_many
 from argmaxf.empirical.bins import NotLabelled
 from argmaxf.frames.engines import (
@@ -253,8 +253,11 @@ class Rows:
             ends = following + check_known(numbers, sizes.size)
             if (ends > offsets[1:]).any():
                 check_same(sizes, ends - offsets[:-1])
+            parts = Segments.of_numbers(numbers, sizes.size)
+            moved = np.repeat(following - parts.offsets[:-1], ends - following)
+            places = np.arange(numbers.size) + moved
             for name, values in batch.items():
-                place(values, numbers, following.copy(), columns[name])
+                columns[name][places] = parts.sorted(values)
             following = ends
         check_same(sizes, following - offsets[:-1])
         return offsets, columns
