@@ -10,6 +10,8 @@ from sklearn.linear_model import LogisticRegression
 import argmaxf
 from argmaxf import (
     Interval,
+    LabelledSketch,
+    SavedThreshold,
     SoftFClassifier,
     compare,
     empirical_f_curve,
@@ -23,6 +25,8 @@ from argmaxf import (
     predict_f,
 )
 from argmaxf._base.shown import short
+from argmaxf.displays import ExpectedFDisplay
+from argmaxf.theory import deviation_bound
 
 RNG = np.random.default_rng(0)
 P = RNG.random(2000) ** 3
@@ -69,6 +73,15 @@ RESULTS = {
     "a prediction": (lambda: predict_f(P, P > 0.5), "PredictedF(f="),
     "a plan": (lambda: plan_labels(P, P > 0.4, budget=50), "LabelPlan(indices=["),
     "a period": (monitored, "Period(name="),
+    "a monitor": (lambda: argmaxf.Monitor(0.4, P), "Monitor(periods=0, with_alarms=0, threshold="),
+    "a sketch": (lambda: argmaxf.ProbabilitySketch.from_array(P), "ProbabilitySketch(n=2000"),
+    "labelled scores": (lambda: LabelledSketch.from_arrays(Y, P), "LabelledSketch(n=2000"),
+    "a saved threshold": (lambda: SavedThreshold.of(0.3), "SavedThreshold(thresholds=[0.3]"),
+    "a bound": (lambda: deviation_bound(10**5, 0.5), "Bound(value=0.061"),
+    "a display": (
+        lambda: ExpectedFDisplay.from_predictions(P, ax=False),
+        "ExpectedFDisplay(beta=1, measure=F1, k=[",
+    ),
     "a comparison": (compared, "Comparison(chosen=threshold 0.5, F1 of"),
     "a method's result": (lambda: compared().method, "Standing(method=threshold 0.5, score="),
     "the rows evaluated": (lambda: compared().evidence, "Evidence(truth=array of shape (300, 1)"),

@@ -18,6 +18,7 @@ import argmaxf
 from argmaxf._base import saved
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.atomic_write import write_whole
+from argmaxf._base.shown import Shown
 from argmaxf._base.validation import check_choice
 from argmaxf.measures import MEASURES, MeasureLike, as_measure, measure_as_data, measure_of_data
 
@@ -25,8 +26,8 @@ INFINITE = {"always": -math.inf, "never": math.inf}  # of labels with one value 
 FORMS = {"isotonic": ("x", "y"), "sigmoid": ("slope", "intercept")}
 
 
-@dataclass(frozen=True)
-class SavedThreshold:
+@dataclass(frozen=True, repr=False)
+class SavedThreshold(Shown):
     """Thresholds that were fitted, as data that need no model and no pickle.
 
     `of` makes one of a fitted classifier or of a result; `save` and `load` keep it as JSON, and

@@ -37,7 +37,7 @@ __all__ = [
 MOST_EXAMPLES = 10**300  # more are beyond doubles
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bound(Shown):
     """A bound on F, and why it is infinite where it is.
 
@@ -216,7 +216,7 @@ def mean_kl_of_rows(true: Floats, rows: Floats) -> Floats:
     return np.asarray((rel_entr(true, rows) + rel_entr(1.0 - true, 1.0 - rows)).mean(axis=1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Optimum(Shown):
     """The best classifier of a known distribution: its F_β and where it cuts P(1|x).
 

@@ -11,6 +11,8 @@ import zlib
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
+from argmaxf._base.shown import html_table
+
 START = struct.Struct("<8sH")  # name and version
 FORMAT_VERSION = 1
 CHECKSUM = struct.Struct("<I")
@@ -70,6 +72,10 @@ class Mergeable(ABC):
 
     def __reduce__(self) -> Any:
         return type(self).from_bytes, (self.to_bytes(),)
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook."""
+        return html_table([(repr(self),)])
 
     def to_bytes(self) -> bytes:
         """Return the sketch as bytes, with a version and a checksum."""

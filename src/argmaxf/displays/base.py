@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Bools, Ints
 from argmaxf._base.shared_docs import with_entries_of
+from argmaxf._base.shown import Shown
 from argmaxf.estimators.labels import Labels
 from argmaxf.measures import as_measure
 
@@ -29,7 +30,7 @@ RETURNS = "\n\nReturns\n-------\nDisplay\n    The display, with what was drawn.\
 MOST_POINTS = 1200  # more cannot be told apart on a page; files stay small
 
 
-class Display:
+class Display(Shown):
     """Arrays that can draw themselves.
 
     What several displays have is described here, once. In their docstrings a line such as

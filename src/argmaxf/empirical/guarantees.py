@@ -56,7 +56,7 @@ class GuaranteeError(ValueError):
         self.rows = rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Guarantee(Shown):
     """What is guaranteed of a threshold for new rows of the same population.
 

@@ -32,7 +32,7 @@ ROUNDED = 1e-9  # of a probability, for the rounding of sums
 TAIL_SLACK = 1e-12  # the rounding of a tail must not decide whether a constraint is met
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChanceGuarantee(Shown):
     """The precision and recall that a chosen set has if the probabilities are right.
 

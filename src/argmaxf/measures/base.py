@@ -230,7 +230,7 @@ class Linear(Measure):
         return divided(slope, denominator, 0.0), divided(start, denominator, zero_division)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Interval(Shown):
     """A confidence interval around a value.
 

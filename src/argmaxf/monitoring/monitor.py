@@ -15,7 +15,7 @@ monitor of all rows would have done. Its alarms depend on these rows only, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ class Period(Shown):
 
 
 @with_entries_of(predict_f)
-class Monitor:
+class Monitor(Shown):
     """Monitor a deployed threshold, period by period.
 
     Parameters
@@ -165,6 +165,11 @@ class Monitor:
         self._alarms: dict[str, list[str]] = {}
         self._looks = 0
         self._refer_to(self._counted("reference", reference, labels))
+
+    def _parts(self) -> Mapping[str, Any]:
+        alarms = sum(map(bool, self._alarms.values()))
+        known = {"threshold": self.threshold, "measure": self.measure}
+        return {"periods": len(self._rows), "with_alarms": alarms} | known
 
     def _counted(self, name: str, p: Any, labels: Any = None) -> Floats:
         """Check probabilities, and labels where there are any; return their histogram."""
