@@ -19,9 +19,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Ints
+from argmaxf._base.arrays import Ints, contiguous
 from argmaxf._base.segments import Segments
-from argmaxf.expected import band, search
+from argmaxf.expected import band, pass_kernels, search
 from argmaxf.expected.array_passes import BatchPasses
 from argmaxf.expected.by_segment import decide_by, decide_each
 from argmaxf.expected.chance import decide_constrained
@@ -294,8 +294,9 @@ def _with_sum(
     work: Callable[[NDArray[Any]], T], batches: Iterable[Batch]
 ) -> Iterator[tuple[T, int, float]]:
     """Yield what some work on batches gives, the number of their items, and the sum of these."""
-    for p in (batch[P] for batch in batches):
-        yield work(p), p.size, float(p.sum(dtype=np.float64))
+    for p in (contiguous(batch[P]) for batch in batches):
+        _, total, *_ = pass_kernels.tally.compiled(p, 1.0)
+        yield work(p), p.size, total
 
 
 def sketch_of(rows: Rows) -> ProbabilitySketch:
