@@ -98,12 +98,10 @@ def climb(inside, outside, rule, c, mean, a, log_outer, f, steps, falls):
                     stop = i + 1  # what is lost may come back where items left out cost much
             for m in range(size):
                 log_outer[m] -= rule[U + m] * (stop - i)
-            log_products(inside[n - stop : n - i], rule[INSIDE:], size, logs)
-            for m in range(size):
-                log_outer[m] += logs[PITCH + m]
-            log_products(outside[n - stop : n - i], rule[OUTSIDE:], size, logs)
-            for m in range(size):
-                log_outer[m] -= logs[PITCH + m]
+            for items, at, sign in ((inside, INSIDE, 1.0), (outside, OUTSIDE, -1.0)):
+                log_products(items[n - stop : n - i], rule[at:], size, logs)
+                for m in range(size):
+                    log_outer[m] += sign * logs[PITCH + m]
         p, q = inside[n - 1 - i], outside[n - 1 - i]
         a0, a1, a2 = factor(p, 1.0 - p)
         b0, b1, b2 = factor(q, 1.0 - q)

@@ -28,7 +28,7 @@ from argmaxf.problem import Problem
 
 COUNTED_ONE_BY_ONE = 1 << 10  # labels of which a count is found one by one
 WINDOW = 128  # sizes whose probabilities are found together
-ROUNDED = 1e-9  # of a probability, for the rounding of sums
+SUM_ROUNDING = 1e-9  # of a probability, for the rounding of sums
 TAIL_SLACK = 1e-12  # the rounding of a tail must not decide whether a constraint is met
 
 
@@ -184,7 +184,7 @@ def _not_negative(mean: Floats, variance: Floats, third: Floats) -> tuple[Floats
     low, high = np.where(mean > 0.0, 1.0 - tail, 0.0), np.where(mean < 0.0, tail, 1.0)
     near = np.flatnonzero((variance > 1.0) & (mean * mean < 25.0 * variance))
     spread = np.sqrt(variance[near])
-    normal, error = ndtr(mean[near] / spread), 0.56 * third[near] / spread**3 + ROUNDED
+    normal, error = ndtr(mean[near] / spread), 0.56 * third[near] / spread**3 + SUM_ROUNDING
     low[near] = np.maximum(low[near], normal - error)
     high[near] = np.minimum(high[near], normal + error)
     return low, high

@@ -23,7 +23,7 @@ ONE_ROW = 0
 TINY_ROW = 1 + HIGH_ROWS + LOW_ROWS
 ZERO_ROW = TINY_ROW + 1
 ROWS = ZERO_ROW + 1
-COLUMNS = 8  # count, Σy in two parts, Σy² … Σy⁶: one cache line
+TABLE_COLUMNS = 8  # count, Σy in two parts, Σy² … Σy⁶: one cache line
 ITEMS_AT_ONCE = 1024  # items looked at together
 FEW_TERMS = 2.0**-10  # p w below this: seven terms of log(1 - p w) are exact to the last digit
 
@@ -41,26 +41,19 @@ def lower_row(key):
 
 
 @kernel
-def add_row(row, y, lead):
-    """Add one item to a group: y in [-1, 1) is its place there, of which a part is summed apart."""
+def add_powers(row, remainder, half):
+    """Add one item to a group: y in [-1, 1), its place there, by the mantissa's remaining bits."""
+    y, lead = remainder / half, ((remainder >> 20) << 20) / half
     y2 = y * y
     y4 = y2 * y2
     row[0] += 1.0
-    row[1] += lead
+    row[1] += lead  # apart: the sum of leading bits is exact, so equal values cannot drift
     row[2] += y - lead
     row[3] += y2
     row[4] += y2 * y
     row[5] += y4
     row[6] += y4 * y
     row[7] += y4 * y2
-
-
-@kernel
-def add_powers(row, remainder, half):
-    """Add one item to a group, its place there given by the mantissa's remaining bits."""
-    scale = 1.0 / half
-    # The leading bits of y are summed apart: that sum is exact, so equal values cannot drift.
-    add_row(row, remainder * scale, ((remainder >> 20) << 20) * scale)
 
 
 @kernel

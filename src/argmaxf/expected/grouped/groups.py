@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.grouped import group_kernels
 from argmaxf.expected.grouped.group_kernels import (
-    COLUMNS,
     HALF_KEY,
     HIGH_BASE,
     HIGH_ROWS,
@@ -29,6 +28,7 @@ from argmaxf.expected.grouped.group_kernels import (
     ONE_ROW,
     ROWS,
     SHIFT,
+    TABLE_COLUMNS,
     TINY_ROW,
     ZERO_ROW,
 )
@@ -38,7 +38,7 @@ MOMENTS = 6
 
 def empty_table() -> Floats:
     """Return the table of no items."""
-    return np.zeros((ROWS, COLUMNS))
+    return np.zeros((ROWS, TABLE_COLUMNS))
 
 
 @dataclass(frozen=True)
