@@ -64,16 +64,21 @@ def walk(call: Callable[[], Any], plain: bool = False) -> Walk:
     return Walk(len(functions), list(modules), pairs)
 
 
-def five_numbers() -> Any:
-    return argmaxf.maximize_expected_f([0.05, 0.45, 0.1, 0.3, 0.4])
+def a_million_numbers() -> Any:
+    return argmaxf.maximize_expected_f(np.random.default_rng(0).random(1_000_000) ** 3)
 
 
-def many_numbers(n: int = 10_000_000) -> Any:
-    return argmaxf.maximize_expected_f(np.random.default_rng(0).random(n) ** 3)
+def rows(n: int = 2000) -> tuple[Any, Any]:
+    from sklearn.datasets import make_classification
+
+    return make_classification(n, weights=[0.95], random_state=0)
 
 
-def rare_numbers(n: int = 10_000_000) -> Any:
-    return argmaxf.maximize_expected_f(np.random.default_rng(0).random(n) ** (n / 50))
+def fit_and_predict() -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = rows()
+    return argmaxf.ExpectedFClassifier(LogisticRegression()).fit(X, y).predict(X)
 
 
 def a_map() -> Any:
@@ -104,28 +109,14 @@ def a_file() -> Any:
         )
 
 
-def auto_fit() -> Any:
-    from sklearn.datasets import make_classification
-    from sklearn.linear_model import LogisticRegression
-
-    X, y = make_classification(2000, weights=[0.95], random_state=0)
-    return argmaxf.AutoFClassifier(LogisticRegression()).fit(X, y)
-
-
-def compare(report: bool = False) -> Any:
+def compare() -> Any:
     import polars as pl
-    from sklearn.datasets import make_classification
 
-    X, y = make_classification(2000, weights=[0.95], random_state=0)
+    X, y = rows()
     with tempfile.TemporaryDirectory() as folder:
         table = pl.DataFrame(X, schema=[f"x{j}" for j in range(X.shape[1])])
         table.with_columns(target=pl.Series(y)).write_csv(f"{folder}/rows.csv")
-        page = ["--report", f"{folder}/report.html", "--force"] if report else []
-        return command("compare", f"{folder}/rows.csv", "--target", "target", "--json", *page)
-
-
-def compare_with_report() -> Any:
-    return compare(report=True)
+        return command("compare", f"{folder}/rows.csv", "--target", "target", "--json")
 
 
 def command(*words: str) -> Any:
@@ -137,15 +128,12 @@ def command(*words: str) -> Any:
 
 
 WALKS = {
-    "five numbers": five_numbers,
-    "ten million numbers": many_numbers,
-    "ten million numbers, few positive": rare_numbers,
-    "a map of pixels, on a GPU": a_map,
-    "a frame, by=": a_frame,
-    "a file": a_file,
-    "AutoFClassifier.fit": auto_fit,
+    "a million numbers": a_million_numbers,
+    "ExpectedFClassifier, fit and predict": fit_and_predict,
     "argmaxf compare": compare,
-    "argmaxf compare --report": compare_with_report,
+    "argmaxf decide FILE": a_file,
+    "a frame, by=": a_frame,
+    "a map of pixels": a_map,
 }
 
 
