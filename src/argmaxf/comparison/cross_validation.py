@@ -316,6 +316,7 @@ class CrossValidation:
     def seconds_per_row(self, predict: Callable[[Any], Any]) -> float:
         """Return how long a prediction takes for each row of a small batch."""
         X = self.rows.X.tocsr() if sparse.issparse(self.rows.X) else self.rows.X
+        X = X if hasattr(X, "__getitem__") else np.asarray(X)
         n, seconds = min(TIMED_ROWS, len(self.rows.columns)), []
         for _ in range(2):
             start = time.perf_counter()
