@@ -17,7 +17,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.lazy import cached_property
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import check_strictly_between, how_many
 from argmaxf.constraints import ChanceConstraint, Constraints, format_cost, format_level

@@ -11,13 +11,13 @@ import struct
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxf._base.arrays import Bools, Floats
+from argmaxf._base.lazy import cached_property
 from argmaxf._base.mergeable import MOST_COUNTED, Mergeable
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_positives, as_scores, as_weights, check_zero_division

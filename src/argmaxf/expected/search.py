@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.lazy import cached_property
 from argmaxf.expected.count_distribution import CountDistribution, needs_values
 from argmaxf.expected.counts import refuse_many
 from argmaxf.expected.curves import LinearCurve, Path, Pieces, RatioCurve

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from argmaxf._base.atomic_write import refuse_inputs
+from argmaxf._base.lazy import cached_property
 from argmaxf._base.validation import NotAProbability, check_choice
 from argmaxf.empirical.guarantees import GuaranteeError
 from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, named, reading
