@@ -45,10 +45,10 @@ class AutoFClassifier(MetaFClassifier):
     the mean of the probabilities of both models (`BlendFClassifier`). If the best methods are too
     close to tell apart, it uses the one that lost least on 116 real data sets, which is the blend
     where possible (docs/background/method-study.md). `report_` has the scores and the reason.
-    `predict` warns (`ShiftWarning`) when a batch looks unlike the training data.
+    `predict` warns (`ShiftWarning`) if a batch looks unlike the training data.
 
-    Cost: the classifier is fitted once for each fold and once on all rows; a method that trains its
-    own model once for each fold, and once more where it is chosen.
+    Cost: the classifier is fitted once for each fold and once on all rows. A method that trains its
+    own model is fitted once for each fold, and once on all rows if it is chosen.
 
     Parameters
     ----------
@@ -57,40 +57,42 @@ class AutoFClassifier(MetaFClassifier):
         expected F. Inside `FrozenEstimator` no other model is tried.
     measure : as in `FClassifier`
     methods : list of str and (str, classifier) pairs or dict of str to classifier, default=None
-        What to compare. A dict adds classifiers to the standard methods, by names of their own. A
-        list names all: keys of `argmaxf.comparison.METHODS` ("plain", "threshold", "expected",
-        "soft", "blend"; "margin", "cost", "uncalibrated"), and pairs of a name and a classifier.
+        What to compare. A dict of names and classifiers adds these classifiers to the five standard
+        methods ("plain", "threshold", "expected", "soft", "blend"). A list replaces the standard
+        methods: it holds keys of these or of the other methods ("margin", "cost", "uncalibrated"),
+        and pairs of a name and a classifier. docs/choosing.md describes the methods.
     cv : int, float, splitter object or list of splits, default=5
         How rows are held out, as in `ThresholdFClassifier`.
     set_size : int, default=None
-        The number of rows that will be predicted at a time, if F will be measured on such sets.
+        The number of rows in a call of `predict`, if F will be measured on the rows of each call.
         Methods are then compared on sets of this size drawn from each fold; by default on whole
-        folds. 1 is for online prediction: each row is decided alone, both in the comparison, which
-        measures the F of all rows, and by `predict`.
+        folds. 1 is for online prediction: each row is decided alone, both by `predict` and in the
+        comparison, which measures the F of all rows together.
     constraints : dict of str to float, default=None
-        What to guarantee: `min_precision`, `min_recall` and `max_selected_rate`, the largest part
-        of the rows to be predicted positive, as in ``{"min_precision": 0.8}``. Only methods that
-        can guarantee it take part.
+        What to guarantee: `min_precision`, `min_recall` and `max_selected_rate`, the maximum share
+        of rows to be predicted positive, as in ``{"min_precision": 0.8}``. Needs
+        `confidence_level`. Only methods that can guarantee the constraints take part.
     confidence_level : float, default=None
-        The probability, over draws of the rows, with which the constraints hold; for precision and
-        recall the tuned threshold is used. Expected F guarantees these only if its probabilities
-        are right: it is used where `methods` leaves out `"threshold"`.
+        The probability, over draws of the rows, with which the constraints hold. Precision and
+        recall are guaranteed by the tuned threshold, which is then used. Expected F guarantees them
+        only if its probabilities are right, so it is used only if `methods` leaves out
+        `"threshold"`.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives in deployment, if it differs from training; for a multiclass target
-        the share of each class. Methods are compared on rows weighted to that rate, and made for
-        it. With `"estimate"`, the most likely rate of each batch, only expected F and the tuned
-        threshold take part. There is then no `ShiftWarning`. Not for multilabel targets, whose rows
-        cannot be weighted for all labels at once.
+        the share of each class. Methods are fitted for that rate and compared on rows weighted to
+        it. `"estimate"` takes the most likely rate of each batch; only expected F and the tuned
+        threshold then take part, and there is no `ShiftWarning`. Not for multilabel targets, whose
+        rows cannot be weighted for all labels at once.
     pos_label : as in `FClassifier`
 
     Attributes
     ----------
     report_ : Comparison
-        The comparison; print it.
+        The comparison; `print` shows it as a table.
     chosen_ : str
         The display name of the method used.
     classifier_ : estimator
-        That method, fitted on all rows.
+        The classifier of that method, fitted on all rows.
 
     Examples
     --------
@@ -238,14 +240,14 @@ def compare(
     Parameters
     ----------
     X : array-like, frame or sparse matrix of shape (n, features)
-        The rows to learn from, or whatever `estimator` takes.
+        The rows to learn from, in any form that `estimator` takes.
     y : array-like of shape (n,) or (n, labels)
         Their target: two classes, several, or a 0/1 table of labels (compared by macro F).
     estimator : estimator
-        The classifier that gives the scores, not fitted. Every method uses the preprocessing of a
-        pipeline. For an `AutoFClassifier`, the comparison is the one that its `fit` makes, with all
-        its options, such as `set_size`, `pos_label` and `deploy_rate`; set `measure`, `methods`,
-        `cv` and constraints on it, too.
+        The classifier that gives the scores, not fitted. If it is a pipeline, every method uses its
+        preprocessing. If it is an `AutoFClassifier`, the comparison has all its options, such as
+        `set_size`, `pos_label` and `deploy_rate`; `measure`, `methods`, `cv`, `constraints` and
+        `confidence_level` must then be set on it and not be passed to `compare`.
     measure : str, Measure or callable, default="f1"
         What to compare by: a name such as ``"f2"``, an object of `argmaxf.measures`, or a function.
         Methods that do not support it are left out; naming one of them is an error.
@@ -266,8 +268,9 @@ def compare(
 
     Notes
     -----
-    Cost: for each fold, the classifier is fitted once, and so is each method that trains its own
-    model. A test set needs one more fit of the classifier. Everything else is linear in the rows.
+    For each fold, the classifier is fitted once, and so is each method that trains its own model.
+    A test set needs one more fit of the classifier. The time of all other steps is linear in the
+    number of rows.
     Models are fitted in parallel inside ``joblib.parallel_config(n_jobs=4)``.
 
     Examples

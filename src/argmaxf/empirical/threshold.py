@@ -171,8 +171,8 @@ def maximize_empirical_f(
     measure : str, Measure or callable, default="fbeta"
         A name, an object of `argmaxf.measures`, or a function of the counts tp, k, s, n.
     average : {"macro", "micro", "samples"}, optional
-        For a table, what F means: `"macro"` takes each label by itself, `"micro"` all cells
-        together, `"samples"` the mean F of the rows.
+        For a table, what F means: `"macro"` finds a threshold for each label separately, `"micro"`
+        one for all cells together, `"samples"` one for the highest mean F of the rows.
     sample_weight : array-like of shape (n,), optional
         One weight per row.
     zero_division : float, default=0.0
@@ -201,10 +201,10 @@ def maximize_empirical_f(
         If fewer rows than this are positive, the labels are smoothed before the threshold is
         chosen: each is averaged with a logistic curve of the rank of its score. The weight of the
         curve falls from 1 to 0 as the number of positives rises to `smoothing`. For new rows, 50 is
-        better than 0 where positives are few (docs/background/studies.md). The value and the
-        constraints remain those of the labels. Each column and each segment is smoothed separately,
-        unless a threshold separates its classes. Not with `confidence_level` or
-        `average="samples"`.
+        better than 0 where positives are few (docs/background/studies.md). `value` and the
+        constraints are still computed from the labels as given. Each column and each segment is
+        smoothed separately, unless a threshold separates its classes. Not with `confidence_level`
+        or `average="samples"`.
     pos_label : scalar, optional
         The positive label, if the labels are not 0 and 1; all others are negative.
 
@@ -226,11 +226,11 @@ def maximize_empirical_f(
 
     Notes
     -----
-    The cost is one sort. Weights, guarantees, and measures that may rise with false positives, need
+    The cost is one sort. Weights, guarantees, and measures that may rise with false positives need
     an argsort; `average="samples"` needs two. A guarantee tests one threshold after another by
-    exact binomial tails, from starting points that are fixed in advance: the proof is in
-    docs/background/guarantee-proofs.md. A starting point may fall among rows with equal scores;
-    these are then ordered by a fixed shuffle.
+    exact binomial tails, from starting points that are fixed in advance
+    (docs/background/guarantee-proofs.md has the proof). If a starting point falls among rows with
+    equal scores, a fixed shuffle orders these rows.
 
     Examples
     --------
@@ -240,15 +240,15 @@ def maximize_empirical_f(
     >>> maximize_empirical_f([0, 0, 1, 1, 0, 1], [0.1, 0.2, 0.3, 0.5, 0.6, 0.9], min_precision=0.9)
     Threshold(threshold=0.75, value=0.5, precision=1, recall=0.333333, k=1)
 
-    On these six rows the precision is at least 0.9, but they are too few to guarantee it for new
-    rows.
+    On these six rows the precision is at least 0.9, but six rows are too few to guarantee it for
+    new rows. With 120 rows it can be guaranteed:
 
     >>> y, score = [0] * 60 + [1] * 60, range(120)
     >>> best = maximize_empirical_f(y, score, min_precision=0.9, confidence_level=0.95)
     >>> best.k, round(best.guarantee.precision_low, 3)
     (60, 0.945)
 
-    Segments have their own thresholds.
+    Each segment has its own threshold:
 
     >>> y, score, city = [0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], ["Bonn", "Bonn", "Lyon", "Lyon"]
     >>> best = maximize_empirical_f(y, score, by=city)

@@ -374,9 +374,9 @@ class ExpectedFClassifier(ProbabilityFClassifier):
         Put a fitted one inside `FrozenEstimator`.
     measure : as in `FClassifier`
     average : {"macro", "samples", "micro"}, default="macro"
-        What F means for a multilabel target: `"macro"` decides each label over the batch,
-        `"samples"` each row over its labels, `"micro"` all cells together. For a multiclass target,
-        each row gets one class, so that the expected macro F is the highest
+        What F means for a multilabel target: `"macro"` selects the best rows for each label,
+        `"samples"` the best labels for each row, `"micro"` the best cells of the whole table. For a
+        multiclass target, each row gets one class, so that the expected macro F is the highest
         (docs/labels-per-row.md); for a measure other than F_β each class is decided against the
         rest.
     calibration : {"auto", "isotonic", "sigmoid", "venn-abers"}, regressor or None, default="auto"
@@ -389,7 +389,7 @@ class ExpectedFClassifier(ProbabilityFClassifier):
         for scores that are probabilities. None uses the probabilities of the classifier.
     cv : int, float, splitter or list of splits, default=5
         Folds for calibration, as in `ThresholdFClassifier`. The classifier is fitted once for each
-        fold; without calibration once. A label keeps the model's own probability if no fold holds
+        fold; without calibration, it is fitted once. A label is not calibrated if no fold holds
         both positives and negatives of it.
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives in deployment, if it differs from training: a number, or one for each
@@ -397,19 +397,19 @@ class ExpectedFClassifier(ProbabilityFClassifier):
         rate of each batch (`estimate_rate`). Probabilities are corrected to this rate
         (`shift_prior`), which is right under prior shift only (docs/distribution-shift.md).
     min_precision : float, default=None
-        The minimum precision in a batch, with probability `confidence_level`; if no set has it,
+        The minimum precision in a batch, with probability `confidence_level`; if no set reaches it,
         nothing is selected.
     min_recall : float, default=None
-        The minimum recall; both hold at once.
+        The minimum recall in a batch. If both are given, they hold at once.
     confidence_level : float, default=None
-        The probability with which the two constraints hold in each batch, if the probabilities are
-        right.
+        The probability with which `min_precision` and `min_recall` hold in each batch, if the
+        probabilities are right.
     min_selected : int, default=None
         Select at least this many of each batch: rows (binary), rows for each label (`"macro"`),
         labels for each row (`"samples"`) or cells (`"micro"`). Not for multiclass targets.
     max_selected : int or float, default=None
-        Select at most this many, or with a float at most this share, in the best way. `freeze`
-        chooses a threshold that keeps the share on the reference rows.
+        Select at most this many; a float is the maximum share. `freeze` chooses a threshold that
+        selects at most this share of the rows from which the threshold is taken.
     pos_label : as in `FClassifier`
 
     Attributes
@@ -420,10 +420,10 @@ class ExpectedFClassifier(ProbabilityFClassifier):
     calibration_ : str, regressor or None
         The form of calibration in use.
     calibration_issue_ : str or None
-        Why the probabilities are wrong, if that is known: `fit` has then warned, and `decide`
-        returns no expected F.
+        Why the probabilities are wrong, if that is known: `fit` has then given a warning, and
+        `decide` returns NaN as the expected F.
     held_out_proba_ : ndarray or None
-        Calibrated probabilities of the training rows while held out.
+        Calibrated probabilities of the training rows, from models that were not trained on them.
 
     Notes
     -----

@@ -79,27 +79,27 @@ class ThresholdFClassifier(CutFClassifier):
         `FrozenEstimator` keeps its model and only gets a threshold.
     measure : as in `FClassifier`
     average : {"macro", "micro", "samples"}, default="macro"
-        What F of several labels is. `"macro"` gives each label the threshold of its own highest F;
-        `"micro"` and `"samples"` give all labels one threshold, with the highest F of all cells, or
-        the highest mean F of rows. The last two are for multilabel targets, without
-        `confidence_level`.
+        What F means for several labels. `"macro"` gives each label its own threshold, with the
+        highest F of the label. `"micro"` gives all labels one threshold, with the highest F of all
+        cells together, `"samples"` one with the highest mean F of the rows. The last two are for
+        multilabel targets, without `confidence_level`.
     cv : int, float, splitter object, list of splits or None, default=5
-        How rows are held out, on whose scores the threshold is tuned: a number of stratified folds,
-        a splitter (`MultilabelStratifiedKFold(5, random_state=1)` for another seed), or splits. The
-        model that predicts is trained on all rows. A share such as 0.2, or any single split, holds
-        out rows once, and the model is trained on the others only. None tunes on the training
-        scores, as the paper does; that overfits where rows are few for the model. Folds run in
-        parallel inside ``joblib.parallel_config(n_jobs=4)``.
+        How rows are held out; the threshold is tuned on their scores. A number of stratified folds,
+        a splitter (`MultilabelStratifiedKFold(5, random_state=1)` for another seed), or splits; the
+        model that predicts is then trained on all rows. A share such as 0.2, or any single split,
+        holds out rows once, and the model is trained on the others only. None tunes on the scores
+        of the training rows, as the paper does; that overfits if the model has few rows. Folds run
+        in parallel inside ``joblib.parallel_config(n_jobs=4)``.
     constraints : dict of str to float, default=None
         What the threshold must reach on the scores used for tuning: `min_precision`, `min_recall`,
         and `max_selected_rate`, the maximum share of rows to be predicted positive, as in
         ``{"min_precision": 0.8}``. `fit` fails if no threshold does. For a number of rows in each
         batch use `ExpectedFClassifier(max_selected=…)`.
     confidence_level : float, default=None
-        The probability with which these hold for new rows (see `maximize_empirical_f`). It is
-        proven if the model was not trained on the rows on which the threshold is tuned: with a
-        share as `cv`, or a `FrozenEstimator`. With folds, the threshold comes from other models
-        than the one that predicts; the guarantee was then checked by simulation only
+        The probability with which the constraints hold for new rows (see `maximize_empirical_f`).
+        This guarantee is proven if the model was not trained on the rows on which the threshold is
+        tuned: with a share as `cv`, or a `FrozenEstimator`. With folds, the threshold comes from
+        other models than the one that predicts; the guarantee was then checked by simulation only
         (docs/background/guarantee-proofs.md).
     smoothing : float, default=50
         Labels with fewer positives than this are smoothed before their threshold is chosen, which
@@ -108,10 +108,10 @@ class ThresholdFClassifier(CutFClassifier):
     deploy_rate : float, array-like of float, "estimate" or None, default=None
         The rate of positives in deployment, if it differs from training: a number, or one for each
         label; for a multiclass target the share of each class. Held-out rows are weighted to that
-        rate. `"estimate"` takes the most likely rate of each batch, which is then decided as a
-        whole; `freeze(X_reference)` keeps the rate of some rows. This is right under prior shift
-        only (docs/distribution-shift.md). Not with `confidence_level`, which is about rows as in
-        training.
+        rate. `"estimate"` takes the most likely rate of each batch, so that the label of a row
+        depends on the batch; `freeze(X_reference)` keeps the rate estimated from these rows. The
+        correction is right under prior shift only (docs/distribution-shift.md). Not with
+        `confidence_level`, whose guarantee assumes rows as in training.
     pos_label : as in `FClassifier`
 
     Attributes
@@ -125,12 +125,13 @@ class ThresholdFClassifier(CutFClassifier):
         if it lies among probabilities that round to 1; `log_odds_threshold_` then decides. With
         ``deploy_rate="estimate"`` it is the threshold for the training rate.
     log_odds_threshold_ : float, ndarray of shape (n_labels,) or None
-        The same threshold on log-odds; None where the classifier has no such scores.
+        The same threshold on log-odds; None if the probabilities of the classifier are not the
+        logistic function of a `decision_function`.
     f_ : float or ndarray of shape (n_labels,)
         The measure at the threshold, on the scores on which it was tuned.
     threshold_std_ : float or ndarray of shape (n_labels,)
-        The standard deviation of `threshold_`, estimated from disjoint parts of the data; NaN where
-        there are too few positives, and where labels share a threshold.
+        The standard deviation of `threshold_`, estimated from disjoint parts of the data; NaN if
+        there are too few positives, or if labels share a threshold.
     guarantee_ : Guarantee, list of Guarantee or None
         What is guaranteed for new rows, and its cost; one per label, or one for a binary target.
     response_method_ : str

@@ -45,11 +45,13 @@ def maximize_expected_f(
 ) -> Decision:
     """Return the labels with the highest expected F, for independent labels.
 
-    The best set is the top k for some k (Theorem 9 of the paper): argmax_k f_k with::
+    The best set consists of the k most probable items for some k (Theorem 9 of the paper). Their
+    expected F is::
 
         f_k = E[(1 + β²) T_k / (k + β² S)]
 
-    The optimum is exact and certified: bounds show that no other k can be better.
+    with T_k positives among these k items and S positives in all. The k with the highest f_k is
+    found exactly: bounds prove that no other k is better.
 
     Parameters
     ----------
@@ -101,12 +103,12 @@ def maximize_expected_f(
 
     Notes
     -----
-    The time is O(n), without sorting, above 16,384 items, and above 2,048 items if some hundreds of
-    them are positive. Besides the input and the mask, at most n/16 items are held in memory, or
-    those near the threshold where it takes a closer look (up to a million items, also a copy in
-    double precision if the input has another type). All other sets are sorted, and for G-mean every
-    set. With chance constraints, the items are sorted and every k
-    is evaluated: O(n log n) time and about 10 numbers per item in memory.
+    Sets of more than 16,384 items are decided in O(n) time, without sorting. So are sets of more
+    than 2,048 items if some hundreds of them are positive. Besides the input and the mask, memory
+    then holds at most n/16 items, or the items near the threshold if these are more (of up to a
+    million items, also a copy in double precision if the input has another type). Smaller sets are
+    sorted, and so are all sets for G-mean. With chance constraints, the items are sorted and every
+    k is evaluated, in O(n log n) time with about 10 numbers per item in memory.
 
     References
     ----------

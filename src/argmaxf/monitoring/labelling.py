@@ -153,7 +153,9 @@ def plan_labels(
     target: str = "value",
     random_state: int | None = None,
 ) -> LabelPlan:
-    """Draw the rows whose labels tell most about the F of a decision.
+    """Draw the rows whose labels are most informative about the F of a decision.
+
+    Label the rows `indices` of the plan, and pass the labels and the plan to `estimate_f`.
 
     Parameters
     ----------
@@ -166,15 +168,15 @@ def plan_labels(
         How many rows to label.
     beta, measure : as in `predict_f`
     target : {"value", "threshold"}, default="value"
-        ``"value"`` draws rows that are informative about the value of the decision, ``"threshold"``
-        rows near the border of the selection, which show whether another threshold is better.
+        ``"value"`` draws rows that are informative about the F of the decision. ``"threshold"``
+        draws rows near the threshold, which show whether another threshold is better.
     random_state : int, optional
         Seed of the draw; a plan with the same seed and a larger budget only adds rows.
 
     Returns
     -------
     LabelPlan
-        With `indices` (rows to label) and `weights`.
+        With `indices`, the rows to label, and `weights`, one over the probability of being drawn.
 
     Notes
     -----

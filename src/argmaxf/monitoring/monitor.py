@@ -116,18 +116,23 @@ class Period(Shown):
 
 @with_entries_of(predict_f)
 class Monitor(Shown):
-    """Monitor a deployed threshold, period by period.
+    """Monitor a deployed threshold, period by period; experimental.
+
+    `update` takes the probabilities of a period, predicts F without labels, and raises an alarm if
+    the period differs from the reference. `add_labels` takes labels that arrive later.
+    docs/monitoring.md is the guide.
 
     Parameters
     ----------
     threshold : float
         Rows with a probability of at least this are selected.
     reference : array-like of shape (n,)
-        Probabilities at deployment that the threshold was chosen for, not used in training.
+        Probabilities of rows at deployment that were not used in training; later rows are compared
+        with them.
     labels : array-like of shape (n,), optional
-        The labels of the reference rows, 0/1 or booleans. Predictions are then recalibrated, and
-        the intervals also cover the calibration error. Without labels the probabilities are assumed
-        to be calibrated.
+        The labels of the reference rows, 0/1 or booleans. With labels, the predictions are
+        recalibrated and the intervals also cover the calibration error. Without labels, the
+        probabilities are assumed to be calibrated.
     beta, measure : as in `predict_f`
     confidence_level : float, default=0.95
         Confidence level of the intervals.

@@ -93,15 +93,16 @@ def segment(
     zero_division: float = 0.0,
     tol: float = 1e-5,
 ) -> Segmentation:
-    """Return the masks with the highest expected Dice (or IoU), one for each image × class.
+    """Return the masks with the highest expected Dice (or IoU), one for each image and class.
 
-    The pixels of a class are assumed to be independent given the image. The mask is then the k most
-    probable pixels for some k, and::
+    The pixels of a class are assumed to be independent given the image. The best mask then consists
+    of the k most probable pixels for some k. For Dice, its expected value is::
 
         E[(2 T_k + s) / (k + S + s)]
 
-    (T true positives, S positives, s = `smooth`) is maximized over k, exactly. The computation runs
-    on the device of `probs`, in double precision. Gradients are ignored.
+    with T_k positive pixels in the mask, S positive pixels in all, and s = `smooth`. The k with the
+    highest value is found exactly. The computation runs on the device of `probs`, in double
+    precision. Gradients are ignored.
 
     Parameters
     ----------
@@ -112,18 +113,18 @@ def segment(
         Pass logits as `probs`: a sigmoid is applied to each class separately, or a softmax over the
         classes.
     spatial_dims : int, optional
-        How many axes of pixels there are: 2 for images, 3 for volumes, 1 for rows of pixels. With
-        it, `probs` may have no batch axis, and the result has none either. It is required for three
-        axes, which could be classes × height × width or batch × classes × pixels.
+        How many axes of pixels there are: 2 for images, 3 for volumes, 1 for rows of pixels. If it
+        is given, `probs` may have no batch axis, and the result has none either. It is required if
+        `probs` has three axes, which could be classes × height × width or batch × classes × pixels.
     measure : str or Measure, default="dice"
         What to maximize in each image and class: Dice, which is F1, ``"iou"`` (intersection over
         union), or a ratio of `argmaxf.measures` as a name, such as ``"f2"``, or as an object.
     exclusive : bool, default=False
-        Assign each pixel to one class, for the highest mean of the classes' expected Dice (and no
-        other measure), with a proven bound: the decision of
+        Assign each pixel to one class, with the highest mean of the classes' expected Dice (no
+        other measure) and a proven `bound`. It is the decision of
         `maximize_expected_macro_f(labels_per_row=1)` for each image, on the device of the pixels.
-        With `include_background=False` a pixel may also stay background, which has no value of its
-        own.
+        With `include_background=False`, a pixel may also stay background, which does not count in
+        the mean.
     ensemble : bool, default=False
         `probs` has one more axis in front: the members of an ensemble, or the views of test-time
         augmentation after inverting them. The members form a mixture, as in
@@ -138,24 +139,25 @@ def segment(
     smooth : float, default=0.0
         Added to numerator and denominator of Dice or IoU; not with `exclusive` or `ensemble`.
     include_background : bool, default=True
-        With False class 0 is left out: it gets an empty mask, and NaN instead of a value.
+        With False, class 0 is left out: it gets an empty mask, and NaN instead of a value.
     zero_division : float, default=0.0
-        The measure of an image without the class for which nothing is predicted; above 0, empty
-        masks compete with others. With `smooth` it is 1 by the formula.
+        The measure of an empty mask if the image does not contain the class. If it is above 0, the
+        empty mask can be the best one. With `smooth` it is 1 by the formula.
     tol : float, default=1e-5
-        With `exclusive`: the gap between `mean` and `bound` to reach, as a part of `bound`. It may
-        stay larger where proving more would take too long.
+        With `exclusive`: the relative gap between `mean` and `bound` at which the search stops. The
+        gap may stay larger if a proof would take too long.
 
     Returns
     -------
     Segmentation
+        The masks, with their expected measure, standard deviation, sizes and thresholds.
 
     Notes
     -----
     The search takes a few passes over the pixels and sorts few of them. The pixels stay on their
-    device, except for ensembles and for maps that need more than double precision or have many
-    nearly equal pixels, which are copied to the CPU. A copy of `probs` is made where it is not
-    contiguous, has 8 bits, or pixels are ignored. On CUDA two runs give the same bits.
+    device, except those of ensembles, and of images that need more than double precision or have
+    many nearly equal pixels: these are copied to the CPU. `probs` is copied if it is not
+    contiguous, if it has 8 bits, or if pixels are ignored. On CUDA, two runs give the same bits.
 
     Examples
     --------
