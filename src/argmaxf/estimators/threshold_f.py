@@ -126,7 +126,7 @@ class ThresholdFClassifier(CutFClassifier):
         ``deploy_rate="estimate"`` it is the threshold for the training rate.
     log_odds_threshold_ : float, ndarray of shape (n_labels,) or None
         The same threshold on log-odds; None if the probabilities of the classifier are not the
-        logistic function of a `decision_function`.
+        logistic function of its scores.
     f_ : float or ndarray of shape (n_labels,)
         The measure at the threshold, on the scores on which it was tuned.
     threshold_std_ : float or ndarray of shape (n_labels,)
