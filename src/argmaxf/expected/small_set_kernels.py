@@ -266,11 +266,28 @@ def one_tilt_steps(ascending, c, rule, work, steps, terms):
 
 
 @kernel
-def near_ties(ascending, c, split_ties, limits, last, rule, work, best, f):
+def smallest_useful_k(ascending, c, most):
+    """The first k ≥ 1 that can be the best: among equal items at the top f rises.
+
+    There f_k = E[c k y_1 / x], all labels being alike; k / x rises with every item taken in, which
+    adds 1 + (b_in - b_out) y to x ≥ k. Where p is small Jaccard rises by p² only, which no decimals
+    show. Smoothing (s0 > 0) favours the empty set, b_in > b_out small ones: nothing is said then,
+    nor of precision (b_out = 0), which stays the same.
+    """
+    n, k = ascending.size, 1
+    if c.s0 == 0.0 and c.b_in <= c.b_out and c.b_out > 0.0:
+        while k < min(n, most) and ascending[n - 1 - k] == ascending[n - 1]:
+            k += 1
+    return k
+
+
+@kernel
+def near_ties(ascending, c, split_ties, limits, first, last, rule, work, best, f):
     """Leave in f the values of the sets that may be the best, elsewhere -1; return the best k."""
     least = f[best] * (1.0 - NEAR_TIE)
     for j in range(ascending.size + 1):
         is_allowed = limits[0] <= j <= min(limits[1], last) and may_end(ascending, j, split_ties)
+        is_allowed &= j == 0 or j >= first
         if not (is_allowed and f[j] >= least):
             f[j] = -1.0
     rivals = np.flatnonzero(f[: ascending.size + 1] > -1.0)
@@ -299,11 +316,12 @@ def decide_set(ascending, c, zero_division, split_ties, limits, rule, work, f):
     least, most = limits
     free = least <= 1 and split_ties  # else the best k may lie beyond the useful ones
     fit_rule(rule, ascending, mean, c)
+    first = smallest_useful_k(ascending, c, most)
     last = top_values(ascending, rule, c, mean, free, work, f)
     k, rivals = 0, 1
     top = f[0] if least == 0 else -1.0
     second = -1.0
-    for j in range(max(1, least), min(last, most) + 1):
+    for j in range(max(first, least), min(last, most) + 1):
         if split_ties or may_end(ascending, j, split_ties):
             if f[j] > top:
                 k, top, second = j, f[j], top
@@ -312,7 +330,7 @@ def decide_set(ascending, c, zero_division, split_ties, limits, rule, work, f):
     if top < 0.0:
         return 0, -1.0, 0.0, 1
     if second >= top * (1.0 - NEAR_TIE):
-        k = near_ties(ascending, c, split_ties, limits, last, rule, work, k, f)
+        k = near_ties(ascending, c, split_ties, limits, first, last, rule, work, k, f)
         rivals = np.sum(f[: ascending.size + 1] > -1.0)
     if k > 0:
         std = top_spread(ascending, k, f[k], c, rule, work)
