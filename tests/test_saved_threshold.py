@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -196,6 +197,13 @@ def test_what_is_damaged_or_newer_is_refused(change, message, tmp_path):
     path.write_text(json.dumps(json.loads(text) | change))
     with pytest.raises(ValueError, match=f"threshold.json: .*{message}"):
         SavedThreshold.load(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_without_a_writer_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "t.json")
+    with pytest.raises(ValueError, match="json: must be a file, got a folder, a pipe"):
+        SavedThreshold.load(tmp_path / "t.json")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "\x00", "[" * 10**5])

@@ -95,6 +95,19 @@ def test_the_report_is_a_page_that_escapes_names(files, capsys):
     assert "pass --force" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["red\x1b[31m\x07", "月", "$x^", r"$\frac$"])
+def test_the_report_shows_any_name(files, name, capfd):
+    day = files / "daily" / "day0.parquet"
+    pl.read_parquet(day).with_columns(day=pl.lit(name)).write_parquet(files / "odd.parquet")
+    report = files / "report.html"
+    given = [str(files / "reference.parquet"), str(files / "odd.parquet")]
+    options = ["-p", "p", "--threshold", "0.3", "--time", "day", "--report", str(report)]
+    assert run(["monitor", *given, *options]) == 0
+    page = report.read_text(encoding="utf-8")
+    assert name.partition("\x1b")[0] in page
+    assert "\x1b" not in page + "".join(capfd.readouterr())
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -192,6 +205,25 @@ def test_fewer_labels_and_a_second_plan(plan, capsys):
 def _first(path, size):
     with path.open() as file:
         return list(csv.DictReader(file))[:size]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"rest": [[[0.5], [2**53]], [[0.1], [1]]]}, "Unable to allocate"),
+        ({"threshold": 1e308}, "threshold must lie in"),
+    ],
+)
+def test_a_damaged_plan_is_refused(plan, change, says, capsys):
+    table, scores, path = plan
+    assert draw(scores, path) == 0
+    fill(path, table)
+    state = path.with_suffix(".json")
+    state.write_text(json.dumps(json.loads(state.read_text()) | change))
+    assert run(["estimate", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "the saved label plan is damaged" in error
+    assert says in error
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 # What reading JSON that nobody wrote so can raise, before a check refuses it
-DAMAGED = LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError
+DAMAGED = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
 VERSION = 1  # of all formats
 T = TypeVar("T")
 
@@ -45,6 +53,8 @@ def from_json(text: str, what: str, make: Callable[[dict[str, Any]], T]) -> T:
 def from_file(path: Path, what: str, make: Callable[[dict[str, Any]], T]) -> T:
     """Do so with the text of a file."""
     try:
+        if path.exists() and not path.is_file():  # a pipe may wait for ever, a device never end
+            raise ValueError("must be a file, got a folder, a pipe or a device")
         return from_json(path.read_text(encoding="utf-8"), what, make)
     except OSError as error:
         raise OSError(f"{path}: cannot be read: {error.strerror}") from None

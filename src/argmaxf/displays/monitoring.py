@@ -102,7 +102,7 @@ class MonitorDisplay(Display):
         every = (self.periods[i].name for i in places)
         names = [name if len(name) <= 16 else f"{name[:15]}…" for name in every]
         turned: dict[str, Any] = {"rotation": 35, "ha": "right"} if max(map(len, names)) > 4 else {}
-        ax.set_xticks(places, names, **turned)
+        ax.set_xticks(places, names, parse_math=False, **turned)
         ax.set_xlim(-0.6, len(self.periods) - 0.4)
         ax.set_ylim(0.0, min(1.0, ax.get_ylim()[1]))
         what = self.measure if of_f else "rate of positives"

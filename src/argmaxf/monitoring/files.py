@@ -201,7 +201,8 @@ def _of_data(data: dict[str, Any]) -> tuple[LabelPlan, Floats, float, tuple[str,
     if not np.unique(rows).size == labels.size == p.size or rows.min() < 0:
         raise ValueError("numbers of rows do not agree")
     sides = np.repeat([True, False], [each.size for each in rest])
-    values, threshold = np.concatenate([p, *rest]), float(data["threshold"])
+    values = np.concatenate([p, *rest])
+    threshold = check_unit_interval("threshold", data["threshold"])
     order = np.argsort(np.append(rows, np.delete(np.arange(values.size), rows)))
     plan = plan_labels(
         values[order],

@@ -83,7 +83,8 @@ def of_data(data: dict[str, Any]) -> Floats:
     rows, mass, labelled, known, positive = counts.T
     sums = (mass * UNIT <= rows) & (known * UNIT <= labelled) & (positive <= labelled)
     different = np.unique(bins).size == bins.size and bins.min(initial=0) >= 0
-    if not ((counts >= 0.0).all() and sums.all() and 0.0 < rows.sum() < np.inf and different):
+    whole = (counts >= 0.0) & (counts < 2.0**63) & (counts == np.floor(counts))
+    if not (whole.all() and sums.all() and rows.any() and different):
         raise ValueError("a period must have rows in different bins, and no more than there can be")
     table[bins] = counts
     return table

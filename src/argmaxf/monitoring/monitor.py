@@ -627,7 +627,7 @@ class Monitor(Shown):
         """Return the monitor of what the file holds."""
         options = {key: data[key] for key in ("confidence_level", "false_alarm_rate")}
         found = cls(data["threshold"], [1.0], measure=measure_of_data(data["measure"]), **options)
-        found._looks = check_whole("looks", data["looks"])
+        found._looks = int(np.int64(check_whole("looks", data["looks"])))
         found._refer_to(histogram.of_data(data["reference"]))
         for period in data["periods"]:
             if (name := str(period["name"])) in found._rows:

@@ -6,6 +6,7 @@ import io
 import platform
 import re
 import shlex
+import warnings
 from collections.abc import Sequence
 from importlib import metadata
 from inspect import signature
@@ -132,9 +133,10 @@ def _page(template: str, command: Sequence[str], **content: Any) -> str:
     )
     versions = {"Python": platform.python_version()}
     versions |= {name: metadata.version(name) for name in VERSIONS}
-    return environment.get_template(template).render(
+    page = environment.get_template(template).render(
         command=shlex.join(command), versions=versions, **content
     )
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\ufffd", page)  # a page cannot have these
 
 
 def guaranteed(comparison: Comparison) -> dict[str, float]:
@@ -270,7 +272,9 @@ def svg(
             ax.axhline(level, color="#1d8f6a", lw=1, ls=":")
             ax.set_ylim(top=max(ax.get_ylim()[1], min(1.0, 1.1 * level)))
         out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # what no font has is drawn as a box
+            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     text = out.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'<g id="[^"]*"', "<g", text).replace("#000000", "currentColor")
