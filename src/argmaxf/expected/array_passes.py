@@ -6,7 +6,6 @@ See `band.py` for what the passes are for, `pass_kernels.py` for the loops.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import pass_kernels
 from argmaxf.expected.band import Around, Counts
-from argmaxf.expected.threads import CHUNK, threads_for
+from argmaxf.expected.threads import CHUNK, in_turn, threads_for
 
 T = TypeVar("T")
 
@@ -91,12 +90,7 @@ class ArrayPasses(BatchPasses):
 
     def results(self, work: Callable[[NDArray[Any]], T]) -> Iterator[T]:
         """Yield what some work on each chunk gives, in order."""
-        threads = threads_for(self.n)
-        if threads == 1:
-            yield from super().results(work)
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            yield from pool.map(work, self.read())
+        yield from in_turn(work, self.read(), threads_for(self.n))
 
 
 def _estimated(p: NDArray[Any]) -> Floats:

@@ -4,23 +4,45 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 
 from argmaxf._base.arrays import Ints
 
+S = TypeVar("S")
+T = TypeVar("T")
 CHUNK = 1 << 18  # items read at a time: their sums are added apart, so rounding cannot build up
 
 
 def threads_for(n: int, share: int = 2 * CHUNK) -> int:
     """Return how many threads to use on n items, each at least a share of them."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not on every platform
     wanted = n // share
-    if wanted <= 1:
-        return 1
-    return min(len(affinity(0)) if affinity else os.cpu_count() or 1, wanted)
+    return min(processors(), wanted) if wanted > 1 else 1
+
+
+def processors() -> int:
+    """Return how many processors the process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every platform
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def in_turn(work: Callable[[S], T], items: Iterable[S], threads: int) -> Iterator[T]:
+    """Yield what some work on each item gives, in order; at most threads + 1 are held."""
+    if threads == 1:
+        yield from map(work, items)
+        return
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def in_threads(work: Callable[[slice], None], rows: int, threads: int, first: int = 0) -> None:

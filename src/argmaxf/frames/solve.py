@@ -29,6 +29,7 @@ from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.sources import Source, summary
 from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
 from argmaxf.expected.small_sets import decide_sets
+from argmaxf.expected.threads import in_turn, processors
 from argmaxf.frames.engines import Frame, Spark, as_frame, engine_of, unused, with_arrays
 from argmaxf.frames.expression_passes import ExpressionPasses
 from argmaxf.frames.spill import Spill
@@ -294,9 +295,12 @@ def _with_sum(
     work: Callable[[NDArray[Any]], T], batches: Iterable[Batch]
 ) -> Iterator[tuple[T, int, float]]:
     """Yield what some work on batches gives, the number of their items, and the sum of these."""
-    for p in (contiguous(batch[P]) for batch in batches):
-        _, total, *_ = pass_kernels.tally.compiled(p, 1.0)
-        yield work(p), p.size, total
+
+    def both(batch: Batch) -> tuple[T, int, float]:
+        p = contiguous(batch[P])
+        return work(p), p.size, pass_kernels.tally.compiled(p, 1.0)[1]
+
+    yield from in_turn(both, batches, processors())
 
 
 def sketch_of(rows: Rows) -> ProbabilitySketch:
