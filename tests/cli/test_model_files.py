@@ -155,6 +155,17 @@ def test_files_that_could_run_code_or_open_files_are_refused(tmp_path, model, me
         load_classifier(tmp_path / "m.skops")
 
 
+def test_a_model_that_lacks_a_parameter_is_refused(tmp_path):
+    skops_io.dump(make_pipeline(StandardScaler(), LogisticRegression()), tmp_path / "model.skops")
+    with zipfile.ZipFile(tmp_path / "model.skops") as file:
+        state = json.loads(file.read("schema.json"))
+    del state["content"]["content"]["memory"]
+    with zipfile.ZipFile(tmp_path / "model.skops", "w") as file:
+        file.writestr("schema.json", json.dumps(state))
+    with pytest.raises(ValueError, match=r"is damaged: .* no attribute 'memory'"):
+        load_classifier(tmp_path / "model.skops")
+
+
 def test_a_distribution_that_runs_its_own_text_is_refused(tmp_path):
     """Distributions of scipy execute a text of their state as soon as they are loaded."""
     owned = tmp_path / "owned"

@@ -142,7 +142,11 @@ def load_classifier(path: Path) -> Any:
             f"{path} must hold known estimators and data only, got {', '.join(others)}; functions "
             f"are never taken from a file; if they come from fitting, {UNFITTED}"
         )
-    for name, value in _parameters(model, "model", set()):
+    try:
+        found = list(_parameters(model, "model", set()))
+    except (AttributeError, RecursionError) as error:  # parameters that are not there
+        raise ValueError(f"{path} is damaged: {error}") from None
+    for name, value in found:
         if reason := _refusal(name, value):
             raise ValueError(f"{path}: {name} {reason}")
     if not is_classifier(model):
