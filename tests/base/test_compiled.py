@@ -273,6 +273,16 @@ def test_a_foreign_file_in_the_cache_keeps_it_from_being_used(library):
     assert run(library, HITS, HOME=str(library), XDG_CACHE_HOME="") == [12.0, 0]
 
 
+def test_a_link_in_the_cache_keeps_it_from_being_used(library, tmp_path):
+    if os.name != "posix":
+        pytest.skip("links of POSIX")
+    run(library, TOTAL)
+    path = next(cached(library).rglob("*.nbc"))
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert run(library, HITS, HOME=str(library), XDG_CACHE_HOME="") == [12.0, 0]
+
+
 @pytest.mark.parametrize(("folder", "used"), [(0o700, 1), (0o755, 0)])
 def test_a_file_that_others_can_write_is_not_run(library, folder, used):
     """In a folder that nobody else can enter, the mode of a file does not matter."""

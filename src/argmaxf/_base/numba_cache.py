@@ -107,7 +107,10 @@ def _is_usable(folder: Path) -> bool:
                 return False
         tempfile.TemporaryFile(dir=folder).close()
         closed_to = OTHERS if folder.stat().st_mode & REACHABLE else 0
-        return all(_is_ours(path.lstat(), closed_to) for path in folder.rglob("*"))
+        return all(
+            _is_ours(path.lstat(), closed_to) and not path.is_symlink()  # to what others may write
+            for path in folder.rglob("*")
+        )
     except OSError:
         return False
 
