@@ -40,7 +40,9 @@ class SavedThreshold(Shown):
     labels : list of str, default=["1"]
         The names of the labels: the positive class of a binary target.
     scale : {"probability", "score"}, default="probability"
-        What the thresholds are on: ``predict_proba`` of the classifier, or its scores.
+        What the thresholds are on: ``predict_proba`` of the classifier, or the scores of the model
+        inside it (``freeze().to_sklearn().decision_function``; those of the classifier itself are
+        margins, whose threshold is 0).
     measure : str, Measure, callable or None, default=None
         What was maximized; None where it is not known, or a function of the user.
     value : list of float or None, default=None
