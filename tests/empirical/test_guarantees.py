@@ -18,7 +18,7 @@ from argmaxf.empirical.guarantees import (
     TOP_SHARE,
     GuaranteeError,
     Sample,
-    guaranteed_cuts,
+    guaranteed_levels,
     low_limit,
     rows_needed,
     start_ranks,
@@ -28,7 +28,8 @@ from argmaxf.empirical.guarantees import (
 
 def qualifying(y, score, constraints, confidence_level=0.95):
     chance = ChanceConstraint(constraints, confidence_level)
-    return guaranteed_cuts(Sample(y, np.asarray(score, float)), chance)[0]
+    sample = Sample(y, np.asarray(score, float))
+    return sample.cuts.where(guaranteed_levels(sample, chance) > 0)
 
 
 def walked_plainly(y, score, limit, alpha):
@@ -76,7 +77,7 @@ def test_the_walk_is_the_plain_one(rng, n, limit, alpha, distinct):
     sample = Sample(y, score)
     cuts, level = sample.cuts, sample.levels(chance)
     counts = list(zip(cuts.true.tolist(), cuts.false.tolist(), strict=True))
-    assert [(y[score >= e].sum(), (~y[score >= e]).sum()) for e in cuts.edge] == counts
+    assert [(y[score >= e].sum(), (~y[score >= e]).sum()) for e in cuts.low] == counts
     found = {cut: a for cut, a in zip(counts, level.tolist(), strict=True) if a}
     assert found == pytest.approx(plain)
 
@@ -573,9 +574,9 @@ def test_the_band_of_the_display_is_what_is_guaranteed():
     shown = EmpiricalFDisplay.from_predictions(y, score, **both)
     guaranteed = shown.limits.precision_low >= 0.9
     cuts = qualifying(y, score, Constraints(0.9))
-    assert guaranteed[np.searchsorted(shown.score, cuts.edge)].all()
+    assert guaranteed[np.searchsorted(shown.score, cuts.low)].all()
     assert (shown.limits.precision_low[guaranteed] < shown.precision[guaranteed]).all()
-    assert not guaranteed[: np.searchsorted(shown.score, cuts.edge.min()) - 30].any()
+    assert not guaranteed[: np.searchsorted(shown.score, cuts.low.min()) - 30].any()
     at_best = shown.limits.precision_low[np.searchsorted(shown.score, shown.best.threshold)]
     assert at_best == pytest.approx(shown.best.guarantee.precision_low)
     assert any(

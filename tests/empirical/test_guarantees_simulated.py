@@ -5,7 +5,7 @@ import pytest
 
 from argmaxf import GuaranteeError
 from argmaxf.constraints import ChanceConstraint, Constraints
-from argmaxf.empirical.guarantees import Sample, guaranteed_cuts
+from argmaxf.empirical.guarantees import Sample, guaranteed_levels
 from benchmarks.guarantees import (
     CONFIDENCE,
     RATES,
@@ -74,13 +74,14 @@ def test_no_population_breaks_it_whatever_threshold_is_chosen(name, rows, n):
 
 def _some_cut_is_bad(y, score, mass, rate, tied):
     try:
-        cuts, _ = guaranteed_cuts(Sample(y, score), CHANCE)
+        sample = Sample(y, score)
+        cuts = sample.cuts.where(guaranteed_levels(sample, CHANCE) > 0)
     except GuaranteeError:
         return False
     distinct = np.unique(score)
-    below = np.searchsorted(distinct, cuts.edge) - 1
+    below = np.searchsorted(distinct, cuts.low) - 1
     lower = np.where(below >= 0, distinct[np.maximum(below, 0)], -len(mass) - 1.0)
-    depth = -(lower + cuts.edge) / 2
+    depth = -(lower + cuts.low) / 2
     part = np.clip(depth[:, None] - np.arange(len(mass)), 0, 1)
     part = (part >= 0.5).astype(float) if tied else part
     precision = (part * mass * rate).sum(axis=1) / (part * mass).sum(axis=1)
@@ -140,7 +141,7 @@ def _broken(population, n, draws, seed):
         sample = Sample(y, -depth)
         cuts = sample.cuts.where(sample.levels(CHANCE) > 0)
         lower = np.append(np.unique(depth), len(mass))
-        first, last = -cuts.edge, lower[np.searchsorted(lower, -cuts.edge, side="right")]
+        first, last = -cuts.low, lower[np.searchsorted(lower, -cuts.low, side="right")]
         bad = ends[lacks(ends), None]
         broken += (
             lacks(np.concatenate([first, last - 1e-9])).any()

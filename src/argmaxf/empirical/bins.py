@@ -24,13 +24,22 @@ class NotLabelled(Exception):
 
 
 class Bins(NamedTuple):
-    """Disjoint bins by falling score; a bin of one score has low = high."""
+    """Rows counted in disjoint bins, by falling score; a bin of one score has low = high."""
 
     low: Floats
     high: Floats
     true: Floats  # weight of its positives
     false: Floats  # weight of its negatives
     rows: Floats
+
+    @property
+    def size(self) -> Any:
+        """What each bin holds in all."""
+        return self.true + self.false
+
+    def running(self) -> Bins:
+        """Return these bins with what each and all before it hold: the cuts at their ends."""
+        return Bins(self.low, self.high, *(np.cumsum(each) for each in self[2:]))
 
     def where(self, chosen: Any) -> Bins:
         """Return some of the bins."""

@@ -1,7 +1,7 @@
 """Every cut of a set of scores with its value, precision and recall: arrays in, arrays out.
 
-A cut selects all items whose score is at least its edge. `Counts` says what cuts hold, `Cuts` how
-good they are, and `CutProblem` which of them is the best.
+A cut selects all items from some score on. `Bins` say what cuts hold, `Cuts` how good they are, and
+`CutProblem` which of them is the best.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import ones_unless
 from argmaxf.constraints import Constraints
+from argmaxf.empirical.bins import Bins
 from argmaxf.measures import MEASURES, FBeta, Measure, Ratio
 from argmaxf.measures.base import divided
 
@@ -22,51 +23,26 @@ FOUR_ERRORS = 3.2e-5  # the probability that a normal number is four standard er
 
 
 class Cuts(NamedTuple):
-    """Cuts from short to long, and how good each is."""
+    """Cuts from short to long, the empty one first, and how good each is."""
 
-    edge: Any
+    low: Any  # of the scores that each cut adds to the one before: the lowest and the highest
+    high: Any
+    rows: Any  # that each cut selects
     value: Floats  # of the measure
     precision: Floats
     recall: Floats
-    rate: Floats  # the part that is selected; 0 for the empty cut alone
+    rate: Floats  # the part that is selected
     counts: Any = None  # true positives, selected, all positives, all rows; not of means over rows
 
     def held(self, i: int) -> Any:
         """Return the counts of the i-th cut."""
-        if self.counts is None:
-            return None
         true, size, *every = self.counts
         return np.array([true[i], size[i], *every])
 
-    def threshold(self, i: int, score: Any) -> float:
+    def threshold(self, i: int) -> float:
         """Return a threshold on the scores that is the i-th cut."""
-        if not self.rate[i] > 0:
-            return float(above(score.max()))
-        lower, edge = score < self.edge[i], self.edge[i]
-        highest = np.max(score, where=lower, initial=-np.inf)
-        return float(between(highest, edge) if lower.any() else edge)
-
-
-class Counts(NamedTuple):
-    """Cuts from short to long, with the weight of positives and of negatives that each holds."""
-
-    edge: Any
-    true: Any
-    false: Any
-
-    @property
-    def size(self) -> Any:
-        """What each cut holds in all."""
-        return self.true + self.false
-
-    def where(self, chosen: Any) -> Counts:
-        """Return some of the cuts."""
-        return Counts(*(column[chosen] for column in self))
-
-    def with_empty(self) -> Counts:
-        """Return these cuts after the empty one."""
-        pairs = zip((np.inf, 0, 0), self, strict=True)
-        return Counts(*(np.append(first, each).astype(each.dtype) for first, each in pairs))
+        beside = (each[max(i - 1, 0) : i + 1] for each in (self.low, self.high))
+        return float(thresholds(*beside)[min(i, 1)])
 
 
 @dataclass(frozen=True)
@@ -82,20 +58,18 @@ class CutProblem:
         """Whether it is known that the measure rises with true and falls with false positives."""
         return isinstance(self.measure, Ratio) or type(self.measure) in MEASURES.values()
 
-    def value(self, *counts: Any) -> Any:
-        """Return the measure of true positives, what is selected, positives, and all rows."""
-        return self.measure.value(*counts, zero_division=self.zero_division)
+    def rates(self, true: Any, size: Any, positives: Any, n: Any) -> tuple[Any, Any, Any]:
+        """Return the measure, precision and recall of such counts."""
+        zero = self.zero_division
+        value = self.measure.value(true, size, positives, n, zero_division=zero)
+        return value, divided(true, size, zero), divided(true, positives, zero)
 
-    def rated(self, counts: Counts, positives: float, n: float) -> Cuts:
-        """Rate cuts of so many positives among n."""
-        true, size, zero = counts.true, counts.size, self.zero_division
-        every = true, size, positives, n
-        precision, recall = divided(true, size, zero), divided(true, positives, zero)
-        return Cuts(counts.edge, self.value(*every), precision, recall, size / n, every)
-
-    def rated_to_all(self, counts: Counts) -> Cuts:
-        """Rate cuts of which the last holds all rows, after the empty one."""
-        return self.rated(counts.with_empty(), counts.true[-1], counts.size[-1])
+    def rated(self, bins: Bins) -> Cuts:
+        """Rate the empty cut and those at the end of bins, each of which holds those before it."""
+        true, false, rows = (np.append(0, each) for each in bins[2:])
+        counts = true, true + false, true[-1], true[-1] + false[-1]
+        rate = counts[1] / counts[3]
+        return Cuts(bins.low, bins.high, rows, *self.rates(*counts), rate, counts)
 
     def limits(self, cuts: Cuts, summed: float) -> tuple[float, float, float, float]:
         """Return the least recall and precision, the highest rate, and how far each may be rounded.
@@ -191,7 +165,7 @@ def threshold_std(
         part = counted(y[rows], score[rows], None if weight is None else weight[rows])
         if part[0].size:
             cuts = useful_cuts(*part, CutProblem(measure))
-            found.append(cuts.threshold(int(np.argmax(cuts.value)), part[1]))
+            found.append(cuts.threshold(int(np.argmax(cuts.value))))
     return float(np.std(found, ddof=1) * parts ** (-1 / 3)) if len(found) > 1 else float("nan")
 
 
@@ -211,15 +185,18 @@ def useful_cuts(y: Any, score: Any, weight: Any, problem: CutProblem) -> Cuts:
     if weight is not None or not problem.measure.falls_with_k or y.dtype != np.bool_:
         return every_cut(y, score, weight, problem)
     positive, negative = np.sort(score[y]), np.sort(score[~y])
-    edge = positive[_last_of_each(positive)]
-    true, false = (each.size - np.searchsorted(each, edge) for each in (positive, negative))
-    counts = Counts(edge[::-1], true[::-1], false[::-1]).with_empty()
-    return problem.rated(counts, positive.size, y.size)
+    low = positive[_last_of_each(positive)]
+    if negative.size and not (low.size and low[0] <= negative[0]):
+        low = np.append(negative[0], low)  # the cut that holds all rows
+    true, false = (each.size - np.searchsorted(each, low) for each in (positive, negative))
+    below = np.append(score.dtype.type(-np.inf), negative)[negative.size - np.append(false[1:], 0)]
+    bins = Bins(low, np.maximum(low, below), true, false, true + false)
+    return problem.rated(bins.where(slice(None, None, -1)))
 
 
 def every_cut(y: Any, score: Any, weight: Any, problem: CutProblem) -> Cuts:
     """Return the cut at each distinct score, and the empty cut. Cost: one argsort."""
-    return problem.rated_to_all(every_count(y, score, ones_unless(weight, len(y))))
+    return problem.rated(bins_of_scores(y, score, weight))
 
 
 def mean_cuts(y: Any, score: Any, weight: Any, problem: CutProblem) -> Cuts:
@@ -243,21 +220,19 @@ def mean_cuts(y: Any, score: Any, weight: Any, problem: CutProblem) -> Cuts:
         change = (share[:, None] * np.diff(per_row, axis=1)).ravel()[order]
         return np.append(start, start + np.cumsum(change)[last])
 
-    return Cuts(
-        np.append(score.dtype.type(np.inf), falling[order][last]),
-        running(problem.value(t, k, s, t.shape[1] - 1)),
-        running(divided(t, k, problem.zero_division)),
-        running(divided(t, s, problem.zero_division)),
-        running(k / (t.shape[1] - 1)),
-    )
+    edge, labels = falling[order][last], t.shape[1] - 1
+    means = map(running, (*problem.rates(t, k, s, labels), k / labels))
+    return Cuts(edge, edge, np.append(0, last + 1), *means)
 
 
-def every_count(y: Any, score: Any, weight: Any) -> Counts:
+def bins_of_scores(y: Any, score: Any, weight: Any = None) -> Bins:
     """Count what the cut at each distinct score holds. Cost: one argsort."""
     order = np.argsort(-score)
-    falling, true = score[order], weight[order] * y[order]
-    last = _last_of_each(falling)
-    return Counts(falling[last], np.cumsum(true)[last], np.cumsum(weight[order] - true)[last])
+    falling, hit = score[order], y[order]
+    weight = np.int64(1) if weight is None else weight[order]
+    last, true = _last_of_each(falling), weight * hit
+    edge, held = falling[last], (np.cumsum(each)[last] for each in (true, weight - true))
+    return Bins(edge, edge, *held, last + 1)
 
 
 def between(low: Any, high: Any) -> Any:

@@ -29,7 +29,8 @@ from argmaxf._base.lazy import cached_property
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import check_strictly_between, how_many
 from argmaxf.constraints import ChanceConstraint, Constraints, format_cost, format_level
-from argmaxf.empirical.cuts import Counts, CutProblem, Cuts, every_count
+from argmaxf.empirical.bins import Bins
+from argmaxf.empirical.cuts import CutProblem, Cuts, bins_of_scores
 
 LEVEL_LEFT = 0.3  # of the level not yet spent, what each start leaves for the later ones
 RANK_RATIO = 3  # each start is so many times as far down as the one before
@@ -150,9 +151,9 @@ class Sample:
     score: NDArray[Any]
 
     @cached_property
-    def cuts(self) -> Counts:
+    def cuts(self) -> Bins:
         """All cuts, from short to long; the last holds all rows."""
-        return every_count(self.y, self.score, np.ones(self.y.size, np.int64))
+        return bins_of_scores(self.y, self.score)
 
     def top(self, ranks: Any) -> Ints:
         """Return the positives among so many first rows, for each of the ranks.
@@ -165,7 +166,7 @@ class Sample:
             last = int(np.searchsorted(size, rank))
             inside, more = rank - size[last - 1], true[last] - true[last - 1]
             if more and rank < size[last]:
-                equal = self.y[self.score == self.cuts.edge[last - 1]]
+                equal = self.y[self.score == self.cuts.low[last - 1]]
                 more = np.random.default_rng(SHUFFLE_SEED).permutation(equal)[:inside].sum()
             found.append(true[last - 1] + more)
         return np.array(found)
@@ -178,23 +179,23 @@ class Sample:
 def best_guaranteed(
     y: Any, score: Any, chance: ChanceConstraint, problem: CutProblem
 ) -> tuple[Cuts, int, Guarantee, Any]:
-    """Return the cuts that qualify, the best of them and its guarantee, and counts without one."""
+    """Return all cuts, the best that qualifies and its guarantee, and counts without one."""
     sample = Sample(y, score)
-    passed, passed_at = guaranteed_cuts(sample, chance)
-    cuts = problem.rated(passed, sample.cuts.true[-1], y.size)
-    every = problem.rated_to_all(sample.cuts)
-    i = int(np.argmax(cuts.value))
-    cost = max(0.0, float(every.value[1:].max(initial=0.0) - cuts.value[i]))
-    guarantee = guarantee_of(passed.where(i), passed_at[i], sample, chance, cost)
-    return cuts, i, guarantee, every.held(int(np.argmax(every.value)))
+    level, cuts = guaranteed_levels(sample, chance), problem.rated(sample.cuts)
+    value = cuts.value[1:]
+    i = int(np.argmax(np.where(level > 0, value, -np.inf)))
+    cost = max(0.0, float(value.max(initial=0.0) - value[i]))
+    guarantee = guarantee_of(sample.cuts.where(i), level[i], sample, chance, cost)
+    return cuts, i + 1, guarantee, cuts.held(int(np.argmax(cuts.value)))
 
 
-def guaranteed_cuts(sample: Sample, chance: ChanceConstraint) -> tuple[Counts, Floats]:
-    """Return the cuts that qualify, and the level at which the precision of each passed."""
+def guaranteed_levels(sample: Sample, chance: ChanceConstraint) -> Floats:
+    """Return the level at which the precision of each cut passed, 0 where it does not qualify."""
+    level = np.zeros(sample.cuts.low.size)
     chosen = _enough_and_few(sample.cuts, chance)
-    level = sample.levels(chance)[chosen]
+    level[chosen] = sample.levels(chance)[chosen]
     if level.any():
-        return sample.cuts.where(chosen).where(level > 0), level[level > 0]
+        return level
     rows = rows_needed(sample, chance)
     advice = (
         f"even {MOST_GROWTH:,.0f} times as many rows like these would not be enough, because no "
@@ -213,7 +214,7 @@ def guaranteed_cuts(sample: Sample, chance: ChanceConstraint) -> tuple[Counts, F
     )
 
 
-def _enough_and_few(cuts: Counts, chance: ChanceConstraint) -> slice:
+def _enough_and_few(cuts: Bins, chance: ChanceConstraint) -> slice:
     """Return the cuts that pass the tests of recall and rate, which grow with the cut."""
     true, size, asked = cuts.true, cuts.size, chance.constraints
     least, most = asked.min_recall or 0.0, asked.max_selected_rate
@@ -262,7 +263,7 @@ def least_rows(limit: float, level: float) -> float:
 
 
 def passed_levels(
-    cuts: Counts, chance: ChanceConstraint, top: Callable[[Any], Any], *, from_top: bool = True
+    cuts: Bins, chance: ChanceConstraint, top: Callable[[Any], Any], *, from_top: bool = True
 ) -> Floats:
     """Return the level at which each cut's precision passed, 0 where it did not.
 
@@ -281,7 +282,7 @@ def passed_levels(
     return np.maximum(passed, _sequence(cuts, [first], limit))
 
 
-def _sequence(cuts: Counts, starts: Iterable[tuple[Any, Any, float]], limit: float) -> Floats:
+def _sequence(cuts: Bins, starts: Iterable[tuple[Any, Any, float]], limit: float) -> Floats:
     """Return the level at which each cut passed; of starts the rank, true positives and level."""
     size, passed, level = cuts.size, np.zeros(cuts.true.size), 0.0
     begun = [(k, more) for k, true, more in starts if tail(true, k - true, limit) <= more]
@@ -294,7 +295,7 @@ def _sequence(cuts: Counts, starts: Iterable[tuple[Any, Any, float]], limit: flo
     return passed
 
 
-def _passing(cuts: Counts, limit: float, level: float) -> int:
+def _passing(cuts: Bins, limit: float, level: float) -> int:
     """Return how many cuts pass before the first that fails, looking further ahead each time."""
     start, step = 0, 64
     while start < cuts.true.size:
@@ -322,9 +323,9 @@ def rows_needed(sample: Sample, chance: ChanceConstraint) -> float:
     alike = bool(cuts.size[0] > 1)  # a row alone at the top is not taken to share its score
 
     def enough(growth: float) -> bool:
-        grown = Counts(cuts.edge, cuts.true * growth, cuts.false * growth)
+        grown = cuts._replace(true=cuts.true * growth, false=cuts.false * growth)
         hits = precision * grown.size
-        tested = Counts(cuts.edge, hits, grown.size - hits)
+        tested = cuts._replace(true=hits, false=grown.size - hits)
 
         def top(ranks: Any) -> Any:
             return np.interp(ranks, np.append(0, grown.size), np.append(0, hits))
@@ -340,7 +341,7 @@ def rows_needed(sample: Sample, chance: ChanceConstraint) -> float:
     return least * float(size[-1])
 
 
-def _believed(cuts: Counts, chance: ChanceConstraint) -> Floats:
+def _believed(cuts: Bins, chance: ChanceConstraint) -> Floats:
     """Return the precision that each cut is taken to have in the population.
 
     One row of the precision asked for is added. It is 0 where a precision just too low would reach
@@ -381,7 +382,7 @@ def limits_of_cuts(
 
 
 def guarantee_of(
-    cuts: Counts, level: Any, sample: Sample, chance: ChanceConstraint, cost: float = 0.0
+    cuts: Bins, level: Any, sample: Sample, chance: ChanceConstraint, cost: float = 0.0
 ) -> Guarantee:
     """Return the exact limits of cuts whose precision passed at these levels."""
     asked, size, n = chance.constraints, cuts.size, sample.y.size

@@ -23,7 +23,7 @@ from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_positives, as_scores, as_weights, check_zero_division
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.bins import DROPPED_BITS, EMPTY, Bins, Zoom, numbers
-from argmaxf.empirical.cuts import ROUNDING_ERROR, Counts, CutProblem, Cuts, thresholds
+from argmaxf.empirical.cuts import ROUNDING_ERROR, CutProblem, Cuts
 from argmaxf.empirical.threshold import (
     Curve,
     Solution,
@@ -212,8 +212,7 @@ class LabelledSketch(Mergeable):
         problem = CutProblem(as_measure(measure, beta), check_zero_division(zero_division))
         unseen = DROPPED_BITS + 8 - powers.index(resolution)
         bins = self.bins.grouped(numbers(self.bins.low) >> unseen)
-        low, high = (each.astype(self._kind) for each in bins[:2])
-        return curve_of(problem.rated_to_all(counts_of(bins)), low, high)
+        return curve_of(BinSearch(problem, bins, self._kind).cuts)
 
     def _parts(self) -> tuple[tuple[int, ...], bytes]:
         bins = self.bins
@@ -246,30 +245,28 @@ class BinSearch:
 
     @cached_property
     def cuts(self) -> Cuts:
-        """The cuts at the ends of the bins, after the empty one."""
-        return self.problem.rated_to_all(counts_of(self.bins))
+        """The cuts at the ends of the bins, and the empty one; scores have their own type."""
+        low, high = (each.astype(self.kind) for each in self.bins[:2])
+        return self.problem.rated(self.bins.running()._replace(low=low, high=high))
 
     @cached_property
     def summed(self) -> float:
         """How many weights the counts are sums of: 0 if all weights are 1."""
         bins = self.bins
-        whole = np.array_equal(bins.true + bins.false, bins.rows)
+        whole = np.array_equal(bins.size, bins.rows)
         return 0.0 if whole else float(bins.rows.sum())
 
     def best(self) -> Solution:
-        """Return the best cut between bins; its threshold has the type of the scores."""
-        bins, cuts = self.bins, self.cuts
-        i = self.problem.best(cuts, self.summed)
-        beside = (each[max(i - 1, 0) : i + 1].astype(self.kind) for each in (bins.low, bins.high))
-        return solution_at(cuts, i, thresholds(*beside)[min(i, 1)], bins.rows[:i].sum())
+        """Return the best cut between bins."""
+        return solution_at(self.cuts, self.problem.best(self.cuts, self.summed))
 
     def bounds(self) -> Floats:
         """Return the most that a cut inside each bin can reach, -inf where none can be the best."""
-        bins, ends = self.bins, counts_of(self.bins)
+        bins, ends = self.bins, self.bins.running()
         recall, precision, rate, slack = self.problem.limits(self.cuts, self.summed)
         s, n = ends.true[-1], ends.size[-1]
         true, false = ends.true - bins.true, ends.false - bins.false  # before each bin
-        before, full = (self.problem.value(t, t + false, s, n) for t in (true, ends.true))
+        before, full = (self.problem.rates(t, t + false, s, n)[0] for t in (true, ends.true))
         most = np.maximum(before, full)
         falls = np.ones(most.size, np.bool_)
         if isinstance(self.problem.measure, MCC):  # it rises and falls so where it is not negative
@@ -341,11 +338,6 @@ def check_same(before: Bins, after: Bins) -> None:
                 "the frame must have the same rows each time it is read, got "
                 f"{first!r} in a range of scores and then {second!r}"
             )
-
-
-def counts_of(bins: Bins) -> Counts:
-    """Return what the cut at the end of each bin holds."""
-    return Counts(bins.low, np.cumsum(bins.true), np.cumsum(bins.false))
 
 
 def sketch_of_bins(bins: Bins, kind: Any) -> LabelledSketch:

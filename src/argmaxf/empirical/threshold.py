@@ -32,7 +32,6 @@ from argmaxf._base.validation import (
 )
 from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.empirical.cuts import (
-    Counts,
     CutProblem,
     Cuts,
     counted,
@@ -327,11 +326,9 @@ def empirical_f_curve(
     return curves if average == "macro" else curves[0]
 
 
-def curve_of(cuts: Cuts, low: Any = None, high: Any = None) -> Curve:
-    """Return the curve of cuts that select what scores at least `low`, and nothing below `high`."""
-    edge = cuts.edge[1:]
-    threshold = thresholds(edge if low is None else low, edge if high is None else high)
-    return Curve(threshold, cuts.precision, cuts.recall, cuts.value)
+def curve_of(cuts: Cuts) -> Curve:
+    """Return the curve of some cuts."""
+    return Curve(thresholds(cuts.low, cuts.high), cuts.precision, cuts.recall, cuts.value)
 
 
 def _read(
@@ -392,30 +389,24 @@ def solution(
     smoothing: float = 0.0,
 ) -> Solution:
     """Return the best cut of some rows."""
-    guarantee = free = None
     if chance is not None:
-        cuts, i, guarantee, free = best_guaranteed(y, score, chance, problem)
-    else:
-        rate = mean_cuts if average == "samples" else useful_cuts
-        judged = cuts = rate(y, score, weight, problem)
-        labels = smoothed(y, score, weight, smoothing)
-        if labels is not y:
-            cuts = every_cut(y, score, weight, problem)
-            judged = cuts._replace(value=every_cut(labels, score, weight, problem).value)
-        i = problem.best(judged, 0 if weight is None else score.size)
-    k = np.count_nonzero(score >= cuts.edge[i]) if cuts.rate[i] > 0 else 0
-    return solution_at(cuts, i, cuts.threshold(i, score), k, guarantee, free)
+        return solution_at(*best_guaranteed(y, score, chance, problem))
+    rate = mean_cuts if average == "samples" else useful_cuts
+    judged = cuts = rate(y, score, weight, problem)
+    labels = smoothed(y, score, weight, smoothing)
+    if labels is not y:
+        cuts = every_cut(y, score, weight, problem)
+        judged = cuts._replace(value=every_cut(labels, score, weight, problem).value)
+    return solution_at(cuts, problem.best(judged, 0 if weight is None else score.size))
 
 
 def solution_at(
-    cuts: Cuts, i: int, threshold: Any, k: Any, guarantee: Guarantee | None = None, free: Any = None
+    cuts: Cuts, i: int, guarantee: Guarantee | None = None, free: Any = None
 ) -> Solution:
-    """Return the best of some cuts, with its threshold and how many rows it selects."""
-    value, precision, recall = (
-        float(each[i]) for each in (cuts.value, cuts.precision, cuts.recall)
-    )
-    best = Threshold(float(threshold), value, precision, recall, int(k), guarantee)
-    return Solution(best, cuts.held(i), free)
+    """Return the best of some cuts."""
+    rates = (float(each[i]) for each in (cuts.value, cuts.precision, cuts.recall))
+    best = Threshold(cuts.threshold(i), *rates, int(cuts.rows[i]), guarantee)
+    return Solution(best, cuts.counts and cuts.held(i), free)
 
 
 def solve_all(
@@ -450,15 +441,15 @@ def joined(
     confidence_level: float | None,
 ) -> Threshold:
     """Return segments as one, and what all rows have together, each at its segment's threshold."""
-    true, predicted, *every = np.sum([each.counts for each in solutions], axis=0)
-    cuts = problem.rated(Counts(None, *np.array([[true], [predicted - true]])), *every)
-    guarantee, k = None, sum(each.best.k for each in solutions)
+    counts = np.sum([each.counts for each in solutions], axis=0)
+    rates, guarantee = problem.rates(*counts), None
     if confidence_level is not None:
-        free = np.sum([each.free for each in solutions], axis=0)
-        cost = max(0.0, float(problem.value(*free) - cuts.value[0]))
+        free = problem.rates(*np.sum([each.free for each in solutions], axis=0))
         each_has = [each.best.guarantee for each in solutions]
+        cost = max(0.0, float(free[0] - rates[0]))
         guarantee = joint_guarantee(each_has, confidence_level, cost)
-    overall = replace(solution_at(cuts, 0, np.nan, k, guarantee).best, threshold=None)
+    k = sum(each.best.k for each in solutions)
+    overall = Threshold(None, *map(float, rates), k, guarantee)
     return replace(_stack(solutions), segment=names, overall=overall)
 
 
