@@ -97,24 +97,27 @@ class Zoom(NamedTuple):
 def count_labelled(
     y: Any, score: Any, bits: Any, weight: Any, first: Any, shift: Any, table: Any
 ) -> Any:
-    """Add rows to the bins of a table; return how many cannot be used. Weights may be none.
+    """Add rows to the bins of a table, or return how many cannot be used. Weights may be none.
 
     A bin has its rows, the weights of positives and of negatives, the lowest and the highest score.
     The bits of doubles, those of negative numbers but the sign turned round, are ordered as they.
     """
     bad = 0
     for i in range(score.size):
-        s = score[i] + 0.0  # one zero only
+        bad += 1 if (score[i] != score[i]) | (y[i] > 1) else 0
+    for i in range(weight.size):
+        bad += 0 if (weight[i] >= 0.0) & (weight[i] < np.inf) else 1
+    for i in range(score.size if bad == 0 else 0):
         w = weight[i] if weight.size else 1.0
-        if s != s or y[i] > 1 or not (0.0 <= w < np.inf):
-            bad += 1
-        elif w > 0.0:
+        if w > 0.0:
+            s = score[i] + 0.0  # one zero only
             number = bits[i] ^ ((bits[i] >> 63) & 0x7FFFFFFFFFFFFFFF) if s != 0.0 else 0
-            row = table[(number >> shift) - first]
-            row[3] = s if row[0] == 0.0 else min(row[3], s)
-            row[4] = s if row[0] == 0.0 else max(row[4], s)
-            row[0] += 1.0
-            row[1 if y[i] else 2] += w
+            r = np.uint64((number >> shift) - first)  # signed, it might count from the end
+            if not table[r, 3] <= s <= table[r, 4]:
+                table[r, 3] = s if table[r, 0] == 0.0 else min(table[r, 3], s)
+                table[r, 4] = s if table[r, 0] == 0.0 else max(table[r, 4], s)
+            table[r, 0] += 1.0
+            table[r, np.uint64(2 - y[i])] += w
     return bad
 
 
