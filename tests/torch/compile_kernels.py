@@ -12,7 +12,7 @@ from triton.compiler import ASTSource
 
 from argmaxf.torch import triton_rows as rows
 
-KERNELS = [value for name, value in vars(rows).items() if name in rows.KERNELS]
+KERNELS = [value for value in vars(rows).values() if getattr(value, "do_not_specialize", None)]
 CONSTANTS = {
     "CAPACITY": rows.CAPACITY,
     "MOST_NODES": rows.MOST_NODES,

@@ -23,9 +23,8 @@ from tests.judges import curve_40_digits, definition, families, jaccard
 torch = pytest.importorskip("torch")
 
 from argmaxf import torch as for_torch  # noqa: E402
-from argmaxf.torch import exclusive, passes, tensors  # noqa: E402
-from argmaxf.torch.passes import node_sums, reciprocals  # noqa: E402
-from argmaxf.torch.tensors import best_masks, mask_values  # noqa: E402
+from argmaxf.torch import exclusive, tensors  # noqa: E402
+from argmaxf.torch.tensors import best_masks, mask_values, node_sums, reciprocals  # noqa: E402
 from tests.torch import plain_kernels  # noqa: E402
 
 torch.set_num_threads(1)  # the maps are small, and threads of a busy machine wait for each other
@@ -35,8 +34,8 @@ torch.set_num_threads(1)  # the maps are small, and threads of a busy machine wa
 def way(request, monkeypatch):
     """Classes and ensembles on the CPU are decided as arrays: here as on a GPU, too."""
     if request.param == "passes":
-        monkeypatch.setattr(passes, "has_triton", lambda pixels: True)
-        monkeypatch.setattr(passes, "kernels", lambda: plain_kernels)
+        monkeypatch.setattr(tensors, "has_triton", lambda pixels: True)
+        monkeypatch.setattr(tensors, "kernels", lambda: plain_kernels)
         monkeypatch.setattr(exclusive, "SMALL", 0)
 
 
@@ -481,7 +480,7 @@ def test_sums_at_the_nodes_are_those_of_each_pixel(dtype):
     p = torch.from_numpy(p).to(dtype)
     w, x = tilt_of([1e-6, 0.01, 0.5, 0.999], [0.002, 0.003, 0.01, 0.013])
     keep = torch.rand(p.shape, generator=torch.Generator().manual_seed(1)) < 0.7
-    given = p.masked_fill(~keep, passes.ABSENT)
+    given = p.masked_fill(~keep, tensors.ABSENT)
     found = node_sums(given, w.numpy(), x.numpy())
     for r in range(2):
         d = p[r][keep[r]].double()[:, None]
@@ -522,7 +521,7 @@ def test_long_runs_of_equal_pixels(name, measure):
         found = best_masks(p, problem)
         truth = by_numpy(p[None], measure, ties=ties)
         assert found.k.tolist() == truth.k.tolist()
-        np.testing.assert_array_equal(found.chosen.numpy(), truth.selected)
+        np.testing.assert_array_equal(found.masks.numpy(), truth.selected)
 
 
 def many_positives():

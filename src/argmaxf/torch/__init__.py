@@ -1,10 +1,10 @@
 """torch tensors in, torch tensors out, on the tensor's own device: segmentation, losses, metrics.
 
 torch is imported when something here is first asked for. `segmentation` has the entry point, images
-as they are given and returned, `tensors` the decision about rows of pixels: as arrays on the CPU,
-and by the kernels of `triton_rows` on NVIDIA GPUs. `exclusive` gives each pixel one class,
-`ensembles` decides under a mixture; both sum up pixels by `passes`. `temperature` calibrates
-logits, `losses` and `metrics` are for training, `monai` has transforms.
+as they are given and returned, `tensors` the decision about rows of pixels and sums over them: as
+arrays on the CPU, and by the kernels of `triton_rows` on NVIDIA GPUs. `exclusive` gives each pixel
+one class, `ensembles` decides under a mixture. `temperature` calibrates logits, `losses` and
+`metrics` are for training, `monai` has transforms.
 """
 
 from importlib import import_module
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from argmaxf.torch import losses, metrics
-    from argmaxf.torch.segmentation import Segmentation, segment
+    from argmaxf.torch.segmentation import segment
     from argmaxf.torch.temperature import TemperatureScaling, calibrate_temperature
+    from argmaxf.torch.tensors import Segmentation
 
 __all__ = [
     "Segmentation",
@@ -29,17 +30,16 @@ def __getattr__(name: str) -> Any:
     """Import a public name, and torch with it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "segmentation" if name in ("Segmentation", "segment") else "temperature"
+    homes = {"Segmentation": "tensors", "segment": "segmentation", "losses": name, "metrics": name}
     try:
-        if name in ("losses", "metrics"):
-            return import_module(f"argmaxf.torch.{name}")
-        return getattr(import_module(f"argmaxf.torch.{home}"), name)
+        home = import_module(f"argmaxf.torch.{homes.get(name, 'temperature')}")
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise ModuleNotFoundError(
             "argmaxf.torch needs torch: pip install 'argmaxf[torch]'"
         ) from None
+    return getattr(home, name, home)
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,16 +25,19 @@ from argmaxf._base.arrays import Floats
 from argmaxf.expected.dependent import maximize_expected_f_from_mixture
 from argmaxf.measures import Coefficients
 from argmaxf.problem import Problem
-from argmaxf.torch import passes
-from argmaxf.torch.passes import RowNodes, none_there, reciprocals
+from argmaxf.torch import tensors
 from argmaxf.torch.tensors import (
     DICE,
-    Rows,
+    IOU,
+    RowNodes,
+    Segmentation,
     as_array,
     best_masks,
     check_range,
     in_kind,
     mask_values,
+    none_there,
+    reciprocals,
 )
 
 SLACK = 1e-12  # a gain of this part of the value is rounding
@@ -125,7 +128,7 @@ def best_iou(
     """
     members = Members.of(p, weight, problem.zero_division, problem.coefficients)
     mean = (weight @ p.double()).clamp(0.0, 1.0)[None]
-    alone = [best_masks(rows, replace(problem, zero_division=0.0)).chosen for rows in (mean, p)]
+    alone = [best_masks(rows, replace(problem, zero_division=0.0)).masks for rows in (mean, p)]
     found = [ascend(members, mask) for mask in (start, *alone[0], *alone[1])]
     best = max(found, key=lambda state: state.value)
     chosen = best.chosen & (best.value > members.nothing)
@@ -159,16 +162,16 @@ def iou_bound(members: Members, value: float) -> float:
     return min(max(-open_ranges[0][0], value), 1.0)
 
 
-def mixture_masks(maps: Tensor, weights: Floats, problem: Problem) -> tuple[Rows, Tensor]:
+def mixture_masks(maps: Tensor, weights: Floats, problem: Problem) -> Segmentation:
     """Decide each set of members × sets × pixels under a mixture of the members.
 
-    Return the decision about each set, and a bound on its measure. Raises NotAProbability if a
-    value is none.
+    Return the decision about each set, for IoU with a bound. Raises NotAProbability if a value is
+    none.
     """
     check_range(maps)
     found = [_decide_set(p, weights, problem) for p in maps.unbind(1)]
-    *rows, bound = (torch.stack(each).to(maps.device) for each in zip(*found, strict=True))
-    return Rows(*rows), bound
+    rows: Any = [torch.stack(each).to(maps.device) for each in zip(*found, strict=True)]
+    return Segmentation(*rows[:5], None, rows[5] if problem.coefficients == IOU else None)
 
 
 def _decide_set(p: Tensor, weights: Floats, problem: Problem) -> tuple[Tensor, ...]:
@@ -180,8 +183,8 @@ def _decide_set(p: Tensor, weights: Floats, problem: Problem) -> tuple[Tensor, .
         torch.empty(0),
     )
     if problem.coefficients == DICE:
-        return dice.selected, dice.k, dice.expected, dice.std, dice.threshold, dice.expected
-    p = p.contiguous() if passes.has_triton(p) else p.cpu().contiguous()
+        return dice.selected, dice.expected, dice.std, dice.k, dice.threshold, dice.expected
+    p = p.contiguous() if tensors.has_triton(p) else p.cpu().contiguous()
     weight = torch.from_numpy(weights / weights.sum()).to(p.device)
     chosen, lowest, bound = best_iou(p, weight, problem, dice.selected.to(p.device))
     # Mean and standard deviation of each member, put together
@@ -189,4 +192,4 @@ def _decide_set(p: Tensor, weights: Floats, problem: Problem) -> tuple[Tensor, .
     total = weight @ mean
     spread = (weight @ (std**2 + (mean - total) ** 2)).sqrt()
     # No rounding may put the bound below the value
-    return chosen, chosen.sum(), total, spread, lowest, total.clamp(min=bound)
+    return chosen, total, spread, chosen.sum(), lowest, total.clamp(min=bound)

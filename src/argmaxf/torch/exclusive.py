@@ -28,9 +28,17 @@ from torch import Tensor
 from argmaxf.expected.macro import maximize_expected_macro_f
 from argmaxf.measures import Dice
 from argmaxf.problem import Problem
-from argmaxf.torch import passes
-from argmaxf.torch.passes import ABSENT, RowNodes, none_there
-from argmaxf.torch.tensors import DICE, Rows, as_array, check_range, mask_values
+from argmaxf.torch import tensors
+from argmaxf.torch.tensors import (
+    ABSENT,
+    DICE,
+    RowNodes,
+    Segmentation,
+    as_array,
+    check_range,
+    mask_values,
+    none_there,
+)
 
 NO_CLASS = -1
 SMALL = 1 << 13  # cells of an image that the decision for arrays solves to the end
@@ -63,7 +71,7 @@ class Classes(NamedTuple):
     def added(self, size: Tensor) -> Tensor:
         """Δ_i(s) of each pixel of each class, s its size."""
         scale = self.scale(size[:, None])[:, 0]
-        return passes.reciprocals(self.p, scale, self.x).mul_(self.p)
+        return tensors.reciprocals(self.p, scale, self.x).mul_(self.p)
 
     def gains(self, size: Tensor, pi: Tensor) -> Tensor:
         """What each class gains by each pixel: the derivative of its value."""
@@ -167,7 +175,7 @@ def highest(classes: Classes, price: Tensor, size: Tensor, tol: float) -> float:
     reached = (reached >= middle[:, :, None] - 0.5).int().argmax(2, keepdim=True)
     nu = worth.gather(2, reached)[:, :, 0]
     nu = torch.cat([nu[:, :1], nu, nu[:, -1:]], 1)
-    over = passes.kernels().excess(classes.p, classes.scale(sizes), classes.x, price, nu)
+    over = tensors.kernels().excess(classes.p, classes.scale(sizes), classes.x, price, nu)
     before, after = over[:, :, 0] + nu[:, :-1] * sizes, over[:, :, 1] + nu[:, 1:] * sizes
     each = torch.maximum(after[:, :-1], before[:, 1:]).amax(1)
     return float(torch.maximum(each, classes.nothing).sum())
@@ -183,28 +191,31 @@ def around(near: Tensor, least: Tensor, n: int, count: int) -> Tensor:
 
 def assign_classes(
     maps: Tensor, counted: Tensor | None, zero: float, everywhere: bool, tol: float
-) -> tuple[Rows, Tensor, Tensor]:
+) -> Segmentation:
     """Give each pixel of batch × classes × pixels one class, or none where that is allowed.
 
-    Return the decision about each image × class, the labels, and a bound on the mean Dice of each
-    image. Pixels that do not count have no class. Raises NotAProbability if a value is none.
+    Return the decision about each image × class as a row, with the labels of each image, and a
+    bound on its mean Dice. Where a pixel may have no class, that is label 0, and classes are from 1
+    on. Pixels that do not count are labelled -1. Raises NotAProbability if a value is none.
     """
     labels, bound = torch.full_like(maps[:, 0], NO_CLASS, dtype=torch.int64), []
+    first = 0 if everywhere else 1
     for image, pixels in enumerate(maps):
         where = slice(None) if counted is None else counted[image]
         cells, best = pixels[:, where], zero  # of an image whose pixels are all ignored
         if cells.shape[1]:
             check_range(cells)
-            by_array = not passes.has_triton(cells) or cells.numel() <= SMALL
+            by_array = not tensors.has_triton(cells) or cells.numel() <= SMALL
             found = None if by_array else decide_image(cells, zero, everywhere, tol)
-            labels[image, where], best = found or _decide_array(cells, zero, everywhere, tol)
+            own, best = found or _decide_array(cells, zero, everywhere, tol)
+            labels[image, where] = own + first
         bound.append(best)
-    place = torch.arange(maps.shape[1], device=maps.device)[:, None]
-    rows, chosen = maps.flatten(0, 1), (labels[:, None] == place).flatten(0, 1)
-    mean, std = mask_values(rows, chosen, Problem.of(1.0, Dice(), zero))
-    lowest = torch.where(chosen, rows.double(), torch.inf).amin(1)
-    proven = torch.tensor(bound, dtype=torch.float64, device=maps.device)
-    return Rows(chosen, chosen.sum(1), mean, std, lowest), labels, proven
+    place = torch.arange(first, first + maps.shape[1], device=maps.device)[:, None]
+    masks = (labels[:, None] == place).flatten(0, 1)
+    rows, proven = maps.flatten(0, 1), torch.tensor(bound, dtype=torch.float64, device=maps.device)
+    mean, std = mask_values(rows, masks, Problem.of(1.0, Dice(), zero))
+    lowest = torch.where(masks, rows.double(), torch.inf).amin(1)
+    return Segmentation(masks, mean, std, masks.sum(1), lowest, labels, proven)
 
 
 def _decide_array(cells: Tensor, zero: float, everywhere: bool, tol: float) -> tuple[Tensor, float]:

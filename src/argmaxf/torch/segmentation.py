@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
     NotAProbability,
     as_weights,
@@ -24,58 +22,9 @@ from argmaxf.measures import Dice, IoU, Measure, Ratio
 from argmaxf.problem import Problem
 from argmaxf.torch.ensembles import mixture_masks
 from argmaxf.torch.exclusive import assign_classes
-from argmaxf.torch.tensors import DICE, IOU, Rows, as_floats, best_masks
+from argmaxf.torch.tensors import DICE, IOU, Segmentation, as_floats, best_masks
 
 SMOOTHED: dict[str, Callable[[float], Ratio]] = {"dice": Dice, "iou": IoU, "jaccard": IoU}
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Segmentation(Shown):
-    """Masks for a batch of images, and what to expect of them.
-
-    Attributes
-    ----------
-    masks : Tensor
-        Booleans in the shape of the probabilities: the pixels of each class.
-    labels : Tensor
-        With `exclusive`: the class of each pixel, -1 where it is ignored; None otherwise. Without
-        background, 0 is a pixel of no class, and `masks` has it in none.
-    expected : Tensor
-        The expected measure of each image × class, in double precision: an estimate of quality that
-        needs no labels, as good as the probabilities are calibrated. NaN for a class left out.
-    std : Tensor
-        The standard deviation of the measure of each image × class under the model.
-    k : Tensor
-        The number of selected pixels of each image × class.
-    threshold : Tensor
-        The lowest chosen probability of each image × class; only the first of several pixels equal
-        to it may be selected. Infinite if no pixel is selected. For an ensemble it is the lowest
-        contribution (Dice; see `JointDecision`) or the lowest mean over the members (IoU).
-    bound : Tensor
-        With `exclusive`: no labels of an image have a higher `mean`. With an ensemble and
-        IoU: no mask of an image × class has a higher expected IoU. None otherwise.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from argmaxf.torch import segment
-    >>> found = segment(torch.tensor([[[[0.1, 0.2, 0.45], [0.4, 0.3, 0.05]]]]))
-    >>> found.k, found.threshold
-    (tensor([[3]]), tensor([[0.3000]], dtype=torch.float64))
-    """
-
-    masks: Tensor
-    expected: Tensor
-    std: Tensor
-    k: Tensor
-    threshold: Tensor
-    labels: Tensor | None = None
-    bound: Tensor | None = None
-
-    @property
-    def mean(self) -> Tensor:
-        """The expected mean over the classes of each image."""
-        return self.expected.nanmean(-1)
 
 
 def segment(
@@ -188,28 +137,19 @@ def segment(
     kept = pixels if include_background else pixels[:, :, 1:]
     if kept.shape[2] == 0:
         raise ValueError("include_background=False needs a class beside class 0, got 1 class")
-    labels = bound = None
     try:
         if ensemble:
             weight = ones_unless(as_weights(weights, len(p), "weights"), len(p))
-            found, proven = mixture_masks(kept.flatten(1, 2), weight, problem)
-            bound = proven if coefficients == IOU else None
+            found = mixture_masks(kept.flatten(1, 2), weight, problem)
         elif exclusive:
             counted = None if ignored is None else _counted(ignored)
-            found, labels, bound = assign_classes(
-                kept[0], counted, problem.zero_division, include_background, gap
-            )
+            zero = problem.zero_division
+            found = assign_classes(kept[0], counted, zero, include_background, gap)
         else:
             found = best_masks(kept.reshape(-1, kept.shape[3]), problem)
     except NotAProbability:
-        raise _first_bad(kept, probs, from_logits) from None
-    if labels is not None and not include_background:
-        labels = labels + 1 if ignored is None else torch.where(_counted(ignored), labels + 1, -1)
-    answer = _shaped(found, p[0], labels, bound)
-    if not is_single:
-        return answer
-    fields: dict[str, Any] = {n: None if v is None else v[0] for n, v in vars(answer).items()}
-    return Segmentation(**fields)
+        raise _first_bad(pixels, include_background, probs, from_logits) from None
+    return _shaped(found, p[0], is_single)
 
 
 def _maps(
@@ -277,48 +217,43 @@ def _counted(ignored: Tensor) -> Tensor:
     return ~mask[:, 0]
 
 
-def _first_bad(kept: Tensor, probs: Tensor, from_logits: str | None) -> ValueError:
-    """Describe the first value that is no probability; called once one is known to exist.
-
-    Class 0 may have been left out of what is kept; its place counts.
-    """
-    left_out = probs.numel() // kept[:, :, 0].numel() - kept.shape[2]
-    p = torch.nn.functional.pad(kept, (0, 0, left_out, 0)).view(probs.shape)
-    place = tuple((~((p >= 0.0) & (p <= 1.0))).nonzero()[0].tolist())
-    value, bad = float(probs[place]), p[~((p >= 0.0) & (p <= 1.0))]
-    rule, hint = "finite and in [0, 1]", ""
+def _first_bad(
+    pixels: Tensor, include_background: bool, probs: Tensor, from_logits: str | None
+) -> ValueError:
+    """Describe the first value that is no probability; called once one is known to exist."""
+    bad = ~((pixels >= 0.0) & (pixels <= 1.0))
+    bad[:, :, : not include_background] = False
+    place = tuple(bad.view(probs.shape).nonzero()[0].tolist())
+    value, rule, hint = float(probs[place]), "finite and in [0, 1]", ""
     rounding = 1e-2  # of sums of weighted ones, in half precision
     if from_logits is not None:
         rule = "finite logits"
-    elif bool(((bad >= -rounding) & (bad <= 1.0 + rounding)).all()):
+    elif bool(((pixels[bad] >= -rounding) & (pixels[bad] <= 1.0 + rounding)).all()):
         hint = "; if that is rounding, use probs.clamp(0, 1)"
     elif not math.isnan(value):
         hint = "; if these are logits, give from_logits='sigmoid' or 'softmax'"
     return ValueError(f"probs must be {rule}, got {value!r} at position {place}{hint}")
 
 
-def _shaped(found: Rows, p: Tensor, labels: Tensor | None, bound: Tensor | None) -> Segmentation:
-    """Put the rows back into the shape of the images; a class left out has no value."""
+def _shaped(rows: Segmentation, p: Tensor, is_single: bool) -> Segmentation:
+    """Put rows back into the shape of the images; a class left out has no value."""
     batch, classes, *space = p.shape
-    kept = found.k.numel() // batch
 
-    def table(rows: Tensor, nothing: float) -> Tensor:
-        values = rows.view(batch, kept, *rows.shape[1:])
-        if kept == classes:
+    def table(each: Tensor, nothing: float) -> Tensor:
+        values = each.view(batch, -1, *each.shape[1:])
+        if values.shape[1] == classes:
             return values
         return torch.cat([torch.full_like(values[:, :1], nothing), values], 1)
 
-    answer = Segmentation(
-        masks=table(found.chosen, False).view(p.shape),
-        expected=table(found.expected, torch.nan),
-        std=table(found.std, torch.nan),
-        k=table(found.k, 0),
-        threshold=table(found.threshold, torch.inf),
-        labels=None if labels is None else labels.view(batch, *space),
-    )
+    expected, labels, bound = table(rows.expected, torch.nan), rows.labels, rows.bound
     if labels is not None and bound is not None:  # no rounding puts it below the value
-        return replace(answer, bound=torch.maximum(bound, answer.mean))
-    return answer if bound is None else replace(answer, bound=table(bound, torch.nan))
+        labels, bound = labels.view(batch, *space), torch.maximum(bound, expected.nanmean(-1))
+    elif bound is not None:
+        bound = table(bound, torch.nan)
+    masks, std = table(rows.masks, False).view(p.shape), table(rows.std, torch.nan)
+    sizes = table(rows.k, 0), table(rows.threshold, torch.inf)
+    found: Any = masks, expected, std, *sizes, labels, bound
+    return Segmentation(*(each[0] if is_single and each is not None else each for each in found))
 
 
 def _problem(measure: str | Measure, smooth: float, zero_division: float) -> Problem:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import torch
@@ -46,10 +45,6 @@ KINDS = {
     torch.float16: tl.float16,
     torch.bfloat16: tl.bfloat16,
 }
-KERNELS = (
-    *("_short", "_count", "_guess", "_above", "_narrow", "_wide", "_around", "_gather"),
-    *("_decide", "_mark", "_node_sums", "_reciprocals", "_excess"),
-)
 # Constants of the kernels; the interpreter wants tensors to stand before them
 LANES = tl.constexpr(1024)  # pixels read at a time
 MANY, FEW, RUN = map(tl.constexpr, (4096, 256, 256))  # counted, summed; neighbours of a sample
@@ -81,12 +76,7 @@ def decide(p: Tensor, problem: Problem) -> tuple[Tensor, Tensor, Floats]:
     masks = torch.empty(p.shape, dtype=torch.bool, device=p.device)
     with torch.cuda.device_of(p), LOCK:
         stream = torch.cuda.current_stream().cuda_stream if p.is_cuda else 0
-        key = p.device, stream, p.dtype, tuple(p.shape), given
-        if len(PLANS) == MOST_PLANS and key not in PLANS:
-            PLANS.clear()
-        if key not in PLANS:
-            PLANS[key] = Plan(p, given)
-        return masks, *PLANS[key].run(p, masks)
+        return masks, *plan_for(p.device, stream, p.dtype, p.shape, given).run(p, masks)
 
 
 class Plan:
@@ -95,9 +85,16 @@ class Plan:
     The kernels read the addresses of pixels and masks from memory, so that no tensor is copied.
     """
 
-    def __init__(self, p: Tensor, given: tuple[float, ...]) -> None:
-        device, on_gpu = p.device, p.is_cuda
-        self.p_type, (self.rows, self.n) = KINDS[p.dtype], p.shape
+    def __init__(
+        self,
+        device: torch.device,
+        stream: int,
+        dtype: torch.dtype,
+        shape: torch.Size,
+        given: tuple[float, ...],
+    ) -> None:
+        on_gpu, (self.rows, self.n) = device.type == "cuda", shape
+        self.p_type = KINDS[dtype]
         self.rule = torch.tensor(given, dtype=torch.float64, device=device)
         self.result = torch.empty(self.rows, RESULT.value, dtype=torch.float64, device=device)
         self.where = torch.empty(2, dtype=torch.int64, device=device)
@@ -184,7 +181,7 @@ def _parts_of(n: int) -> tuple[int, int]:
     return part, -(-n // part)
 
 
-PLANS: dict[Any, Plan] = {}
+plan_for = lru_cache(maxsize=MOST_PLANS)(Plan)
 LOCK = threading.Lock()
 
 
