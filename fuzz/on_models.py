@@ -7,8 +7,10 @@ import os
 from unittest.mock import patch
 
 import numpy as np
+from lightgbm import LGBMClassifier
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -22,6 +24,10 @@ from argmaxf.cli.models import load_classifier
 from fuzz.asking import error_of
 
 FUNCTIONS = (np.testing.measure, np.testing.rundocs, np.genfromtxt, np.add, np.loadtxt, eval, print)
+
+
+# A search would keep its trees: it copies what is in its grid.
+GROWN = RandomForestClassifier(2, warm_start=True).fit([[0.0], [1.0]] * 5, [0, 1] * 5)
 
 
 def models(rng, folder):
@@ -48,9 +54,11 @@ def _hostile(rng):
         lambda: FunctionTransformer(function),
         lambda: SVC(kernel=function),
         lambda: GridSearchCV(SVC(), {"kernel": ["rbf", function]}),
+        lambda: GridSearchCV(LGBMClassifier(), {"forcedsplits_filename": ["a.json"]}),
+        lambda: GridSearchCV(Pipeline([("a", SVC())]), {"a": [GROWN]}),
         lambda: Pipeline([("a", SVC())], memory="folder"),
         lambda: argmaxf.ThresholdFClassifier(LogisticRegression(), measure=function),
-    ][rng.integers(7)]()
+    ][rng.integers(9)]()
 
 
 def _harmless(rng):

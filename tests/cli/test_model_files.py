@@ -6,6 +6,7 @@ import html
 import json
 import re
 import zipfile
+from collections import OrderedDict
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,11 @@ from scipy.stats import loguniform
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessClassifier
@@ -81,6 +86,8 @@ def hide(model, name, value):
     return model
 
 
+# Its trees would stay: warm starts keep them, and a search copies what is in its grid as it is.
+GROWN = RandomForestClassifier(2, warm_start=True).fit([[0.0], [1.0]] * 5, [0, 1] * 5)
 REFUSED = {
     "function of numpy": (FunctionTransformer(np.testing.measure), "numpy.testing"),
     "ufunc": (FunctionTransformer(np.log1p), r"func must be data .* never a function; got log1p"),
@@ -144,6 +151,36 @@ REFUSED = {
         LGBMClassifier(boosting_type="gbdt forcedsplits_filename=a.json"),
         "must not have the option boosting_type=",
     ),
+    "file of LightGBM in a grid": (
+        GridSearchCV(LGBMClassifier(), {"forcedsplits_filename": ["splits.json"]}),
+        r"param_grid\.forcedsplits_filename must not set an option of LightGBM to 'splits.json'",
+    ),
+    "file of LightGBM in a grid of a wrapper": (
+        RandomizedSearchCV(
+            argmaxf.ThresholdFClassifier(LGBMClassifier()), [{"estimator__config": ["a.conf"]}]
+        ),
+        "must not set an option of LightGBM to 'a.conf'",
+    ),
+    "option in an option of a grid": (
+        GridSearchCV(LGBMClassifier(), {"boosting_type": ["gbdt fs=a.json"]}),
+        "must not set an option of LightGBM to 'gbdt fs=a.json'",
+    ),
+    "option in a name of a grid": (
+        GridSearchCV(LGBMClassifier(), {"x fs=a.json y__z": [1]}),
+        "param_grid key must not set an option of LightGBM to 'x fs=a.json y__z'",
+    ),
+    "fitted model in a grid": (
+        GridSearchCV(make_pipeline(SVC()), {"svc": [GROWN]}),
+        r"param_grid\.svc must not be fitted, got a fitted RandomForestClassifier",
+    ),
+    "fitted model in a model in a grid": (
+        GridSearchCV(make_pipeline(GROWN), {"randomforestclassifier": [BaggingClassifier(GROWN)]}),
+        r"randomforestclassifier\.estimator must not be fitted",
+    ),
+    "fitted model in an array": (
+        GridSearchCV(make_pipeline(SVC()), {"svc": np.array([GROWN, None], dtype=object)[:1]}),
+        "must not be fitted, got a fitted RandomForestClassifier",
+    ),
 }
 
 
@@ -164,6 +201,12 @@ def test_a_model_that_lacks_a_parameter_is_refused(tmp_path):
         file.writestr("schema.json", json.dumps(state))
     with pytest.raises(ValueError, match=r"is damaged: .* no attribute 'memory'"):
         load_classifier(tmp_path / "model.skops")
+
+
+def test_a_file_without_an_estimator_is_refused(tmp_path):
+    skops_io.dump(OrderedDict(a=1), tmp_path / "m.skops")
+    with pytest.raises(ValueError, match="must hold a classifier, got OrderedDict"):
+        load_classifier(tmp_path / "m.skops")
 
 
 def test_a_distribution_that_runs_its_own_text_is_refused(tmp_path):
@@ -206,6 +249,16 @@ TAKEN = {
     "text": make_pipeline(TfidfVectorizer(ngram_range=(1, 2), stop_words=["a"]), MultinomialNB()),
     "kernel": GaussianProcessClassifier(2.0 * RBF()),
     "LightGBM": LGBMClassifier(verbose=-1, metric="auc", monotone_constraints=[1, 0]),
+    "grid of LightGBM": GridSearchCV(
+        make_pipeline(StandardScaler(), LGBMClassifier()),
+        {
+            "standardscaler": ["passthrough", StandardScaler()],
+            "lgbmclassifier__boosting_type": ["gbdt", "dart"],
+        },
+    ),
+    "models in a grid": GridSearchCV(
+        make_pipeline(SVC()), {"svc": [LGBMClassifier(), RandomForestClassifier()]}
+    ),
     "XGBoost": XGBClassifier(max_depth=3, eval_metric=["auc", "logloss"]),
 }
 

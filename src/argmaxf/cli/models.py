@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -64,6 +64,8 @@ COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 PLAIN_DATA = (type(None), bool, int, float, complex, str, bytes, slice, range)
 NUMPY_DATA = (np.generic, np.dtype, np.random.RandomState, np.random.Generator)
 SCALARS = (bool, int, float, complex, str, object)  # classes that may be parameters, as dtypes
+GRID = r"\.param_(grid|distributions)\b"  # of a search
+PLAIN_TEXT = r"[\w.,:-]*"
 UNFITTED = "save it before it is fitted: skops.io.dump(sklearn.base.clone(model), file)"
 
 
@@ -143,15 +145,22 @@ def load_classifier(path: Path) -> Any:
             f"are never taken from a file; if they come from fitting, {UNFITTED}"
         )
     try:
-        found = list(_parameters(model, "model", set()))
-    except (AttributeError, RecursionError) as error:  # parameters that are not there
+        if reason := _refused(model):
+            raise ValueError(f"{path}: {reason}")
+        return clone(model)
+    except (AttributeError, RecursionError, TypeError) as error:  # parameters that are not there
         raise ValueError(f"{path} is damaged: {error}") from None
-    for name, value in found:
-        if reason := _refusal(name, value):
-            raise ValueError(f"{path}: {name} {reason}")
-    if not is_classifier(model):
-        raise ValueError(f"{path} must hold a classifier, got {type(model).__name__}")
-    return clone(model)
+
+
+def _refused(model: Any) -> str:
+    """Return what is wrong with a model whose types are all on the list, or nothing."""
+    found = list(_parameters(model, "model", set()))
+    options = _options_by_grids([each.value for each in found])
+    for each in found:
+        if reason := _refusal(each, options):
+            return f"{each.name} {reason}"
+    known = isinstance(model, BaseEstimator) and is_classifier(model)
+    return "" if known else f"the file must hold a classifier, got {type(model).__name__}"
 
 
 @cache
@@ -174,21 +183,45 @@ def _name_of(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _parameters(value: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield a value and all inside it that `clone` keeps, each with its place in the model."""
-    yield name, value
+class Found(NamedTuple):
+    """A value inside a model: where it is, and whether `clone` makes it anew or copies it."""
+
+    name: str
+    value: Any
+    copied: bool
+
+    @property
+    def option(self) -> str:
+        """The name of the parameter, of the innermost estimator that a grid can set it for."""
+        return self.name.rpartition(".")[2].rpartition("__")[2]
+
+
+def _parameters(
+    value: Any, name: str, seen: set[tuple[int, bool]], copied: bool = False
+) -> Iterator[Found]:
+    """Yield a value and all inside it that `clone` keeps.
+
+    `clone` makes estimators anew from their parameters, also those in lists. What is in a
+    dictionary or an array, such as the grid of a search, it copies with all attributes.
+    """
+    yield Found(name, value, copied)
     inside: Iterable[tuple[str, Any]] = ()
     if isinstance(value, dict):
-        yield from ((f"{name} key", key) for key in value)
+        copied = True
+        yield from (Found(f"{name} key", key, copied) for key in value)
         inside = ((f"{name}.{key}", each) for key, each in value.items())
     elif isinstance(value, COLLECTIONS):
         array = value if isinstance(value, np.ndarray) else None
+        copied = copied or array is not None
         inside = ((name, each) for each in (value if array is None else array.flat))
-    elif hasattr(value, "__dict__") and not inspect.isclass(value) and id(value) not in seen:
-        seen.add(id(value))  # an object may hold itself
+    elif hasattr(value, "__dict__") and not inspect.isclass(value):
+        if (id(value), copied) in seen:  # an object may hold itself
+            return
+        seen.add((id(value), copied))
         inside = ((f"{name}.{key}", each) for key, each in _kept(value).items())
+        copied = copied or not hasattr(value, "get_params")
     for place, each in inside:
-        yield from _parameters(each, place, seen)
+        yield from _parameters(each, place, seen, copied)
 
 
 def _kept(value: Any) -> dict[str, Any]:
@@ -207,13 +240,21 @@ def _kept(value: Any) -> dict[str, Any]:
     return beside | dict(kind.get_params(value, deep=False))
 
 
-def _refusal(name: str, value: Any) -> str:
-    """Return why a parameter cannot be trusted, or nothing."""
-    kind, option = type(value), name.rpartition(".")[2].rpartition("__")[2]
+def _refusal(found: Found, options: frozenset[str] | None) -> str:
+    """Return why a parameter cannot be trusted, or nothing.
+
+    `options` are those that grids may set where the model has LightGBM inside.
+    """
+    name, value, option = found.name, found.value, found.option
+    kind = type(value)
     if option == "memory" and not (value is None or kind in COLLECTIONS):
         return f"must be None, as joblib runs what it finds in a folder; got {value!r:.80}"
     if option == "input" and isinstance(value, str) and value in ("file", "filename"):
         return f"must be 'content', as a model must not open files; got {value!r}"
+    if isinstance(value, str) and options is not None and re.search(GRID, name):
+        known = option in options or value in ("passthrough", "drop") or name.endswith(" key")
+        if not (known and re.fullmatch(PLAIN_TEXT, value)):
+            return f"must not set an option of LightGBM to {value!r:.80}, which may name a file"
     if inspect.isclass(value):
         known = value in SCALARS or issubclass(value, np.generic)
         return "" if known else f"must not be a class, got {_name_of(value)}"
@@ -223,10 +264,27 @@ def _refusal(name: str, value: Any) -> str:
     own_clone = getattr(kind, "__sklearn_clone__", None) is not BaseEstimator.__sklearn_clone__
     if isinstance(value, BaseEstimator) and own_clone:
         return f"must be an estimator that can be trained, got {kind.__name__}"
+    if found.copied and isinstance(value, BaseEstimator) and _has_learned(value):
+        return f"must not be fitted, got a fitted {kind.__name__}; {UNFITTED}"
     if _name_of(kind) in trusted_types():
         return _booster_refusal(value) if kind.__module__ == "lightgbm.sklearn" else ""
     got = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     return f"must be data or a known estimator, never a function; got {got or _name_of(kind)}"
+
+
+def _has_learned(model: BaseEstimator) -> bool:
+    return bool(vars(model).keys() - vars(clone(model)).keys())
+
+
+def _options_by_grids(values: list[Any]) -> frozenset[str] | None:
+    """Return what grids may set to a text: parameters that the model's own classes declare.
+
+    LightGBM takes any option that it knows, also by `set_params`. None where it is not inside.
+    """
+    if not any(type(value).__module__ == "lightgbm.sklearn" for value in values):
+        return None
+    kinds = {type(value) for value in values if isinstance(value, BaseEstimator)}
+    return frozenset(name for kind in kinds for name in inspect.signature(kind).parameters)
 
 
 def _booster_refusal(model: Any) -> str:
@@ -236,8 +294,8 @@ def _booster_refusal(model: Any) -> str:
     """
     named = inspect.signature(type(model)).parameters
     for name, value in type(model).get_params(model, deep=False).items():
-        texts = [each for _, each in _parameters(value, name, set()) if isinstance(each, str)]
-        plain = name.isidentifier() and all(re.fullmatch(r"[\w.,:-]*", text) for text in texts)
+        texts = [e.value for e in _parameters(value, name, set()) if isinstance(e.value, str)]
+        plain = name.isidentifier() and all(re.fullmatch(PLAIN_TEXT, text) for text in texts)
         if not plain or (texts and name not in named and name != "metric"):
             return f"must not have the option {name}={value!r:.80}, which may name a file"
     return ""
