@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argmaxf import LabelledSketch, empirical_f_curve, maximize_empirical_f
-from argmaxf.constraints import Constraints
 from argmaxf.empirical.cuts import CutProblem
 from argmaxf.empirical.labelled_sketch import best_in, sketch_of_bins
 from argmaxf.measures import MEASURES, Ratio, as_measure
@@ -50,7 +49,7 @@ def asked(work):
 def test_refined_threshold_is_that_of_the_arrays(seed, measure, zero_division, **limits):
     y, score, weight = rows(seed)
     sketch = LabelledSketch.from_arrays(y, score, weight)
-    problem = CutProblem(as_measure(measure, 1.0), zero_division, Constraints(**limits))
+    problem = CutProblem.of(1.0, measure, zero_division, **limits)
 
     def between(low, high):
         there = (score >= low) & (score <= high)
@@ -190,7 +189,7 @@ def test_own_ratios_have_a_bound():
 def test_a_change_between_the_passes_is_noticed():
     y, score, _ = rows(3)  # all in one bin
     sketch = LabelledSketch.from_arrays(y, score)
-    problem = CutProblem(as_measure("f1"), 0.0, Constraints())
+    problem = CutProblem.of(1.0, "f1", 0.0)
 
     def other(low, high):
         there = (score >= low) & (score <= high)

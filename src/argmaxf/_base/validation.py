@@ -16,10 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from argmaxf._base.arrays import tensors_for
 
 LEAST_BETA, MOST_BETA = 1e-9, 1e9
+CHANGED = "the frame must have the same rows each time it is read"
 
 
 class NotAProbability(Exception):
     """Raised deep inside on a bad value; the public edge answers with `first_bad_probability`."""
+
+
+class Unusable(Exception):
+    """Raised deep inside on a row that cannot be used; where it comes from, its column is named."""
 
 
 def check_beta(beta: float) -> float:
@@ -346,6 +351,15 @@ def how_many(count: float, what: str) -> str:
     ('1 row', '2,000 labelled rows')
     """
     return f"{count:,.0f} {what}{'' if count == 1 else 's'}"
+
+
+def check_same(before: Any, after: Any, what: str = "rows in a segment") -> None:
+    """Refuse a frame of which some numbers are not as they were when it was read before."""
+    before, after = np.atleast_1d(before), np.atleast_1d(after)
+    differ = ~(np.abs(after - before) <= 1e-9 * before)
+    if differ.any():
+        i = int(differ.argmax())
+        raise ValueError(f"{CHANGED}, got {before[i]!s} {what} and then {after[i]!s}")
 
 
 def _first(marked: NDArray[np.bool_]) -> Any:

@@ -204,17 +204,14 @@ def tune(
     as_json: bool = False,
 ) -> None:
     """Find the threshold with the highest F on labelled rows of files."""
-    from argmaxf._base.validation import check_zero_division
-    from argmaxf.constraints import Constraints
     from argmaxf.empirical.cuts import CutProblem
     from argmaxf.empirical.labelled_sketch import LabelledSketch, best_in
     from argmaxf.files import ScoredFiles, tune_files
-    from argmaxf.measures import as_measure
 
     segments = tuple(by or ())
-    asked = Constraints(min_precision, min_recall, max_selected_rate)
-    chosen = as_measure(measure_named(measure), beta)
-    problem = CutProblem(chosen, check_zero_division(zero_division), asked)
+    limits = min_precision, min_recall, max_selected_rate, confidence_level
+    problem = CutProblem.of(beta, measure_named(measure), zero_division, *limits)
+    chosen = problem.measure
     refuse_existing([output], files, force=force)
     if any(name.endswith(SKETCH) for name in files):
         needs_rows = segments or output or confidence_level is not None
@@ -227,7 +224,7 @@ def tune(
             columns: Any = {"label": label, "weight": weight, "positive": positive}
             written: Any = {"output": output, "added": predicted, "progress": progress}
             rows = ScoredFiles(files, score, segments, nulls, **columns, **written)
-            best = tune_files(rows, problem, confidence_level)
+            best = tune_files(rows, problem)
     results = _tuned(best, segments, chosen.title)
     if threshold_only:
         results.print_thresholds()

@@ -26,6 +26,7 @@ from argmaxf.displays.base import (
     thinned,
     tidy,
 )
+from argmaxf.empirical.cuts import CutProblem
 from argmaxf.empirical.guarantees import Guarantee, chance_of_each, limits_of_cuts
 from argmaxf.empirical.interval import f_difference, f_interval
 from argmaxf.empirical.labelled_sketch import LabelledSketch
@@ -131,6 +132,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
         asked = Constraints(min_precision, min_recall, max_selected_rate)
         options: dict[str, Any] = {"beta": beta, "measure": measure}
         chance: dict[str, Any] = {**asked.given(), "confidence_level": confidence_level}
+        problem = CutProblem.of(beta, measure, 0.0, **chance)
         value, count = np.unique(score, return_counts=True)
         return cls(
             score=value,
@@ -139,7 +141,7 @@ class EmpiricalFDisplay(MeasuredDisplay):
             best=maximize_empirical_f(y, score, **options, **chance),
             constraints=asked,
             confidence_level=confidence_level,
-            limits=limits_of_cuts(y, score, chance_of_each(asked, confidence_level, 1)),
+            limits=limits_of_cuts(y, score, chance_of_each(problem)),
             **options,
         ).plot(ax)
 

@@ -13,24 +13,21 @@ import numpy as np
 
 from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.compiled import kernel
+from argmaxf._base.validation import Unusable
 
 FRACTION_BITS = 8
 DROPPED_BITS = 52 - FRACTION_BITS  # bits of a double that a bin does not look at
 MOST_BINS = 1 << (64 - DROPPED_BITS)
 
 
-class NotLabelled(Exception):
-    """A row without a label, a score or a weight that can be used."""
-
-
 class Bins(NamedTuple):
     """Rows counted in disjoint bins, by falling score; a bin of one score has low = high."""
 
-    low: Floats
-    high: Floats
-    true: Floats  # weight of its positives
-    false: Floats  # weight of its negatives
-    rows: Floats
+    low: Any
+    high: Any
+    true: Any  # weight of its positives
+    false: Any  # weight of its negatives
+    rows: Any
 
     @property
     def size(self) -> Any:
@@ -77,7 +74,7 @@ class Zoom(NamedTuple):
         return np.zeros((self.size, len(EMPTY)))
 
     def add(self, table: Floats, y: Any, score: Any, weight: Any) -> None:
-        """Count rows, all of them in these bins; raise NotLabelled if one has no label or score.
+        """Count rows, all of them in these bins; raise Unusable if one has no label or score.
 
         Labels are 0 and 1 in bytes; any other number stands for what cannot be used.
         """
@@ -85,7 +82,7 @@ class Zoom(NamedTuple):
         bits, heavy = score.view(np.int64), np.zeros(0) if weight is None else weight
         y = np.ascontiguousarray(y).view(np.uint8)
         if count_labelled(y, score, bits, heavy, self.first, self.shift, table):
-            raise NotLabelled
+            raise Unusable
 
     def bins(self, table: Floats) -> Bins:
         """Return the bins of a table that are not empty."""

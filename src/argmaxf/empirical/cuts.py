@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, Ints
-from argmaxf._base.validation import ones_unless
+from argmaxf._base.validation import check_zero_division, ones_unless
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.bins import Bins
-from argmaxf.measures import MEASURES, FBeta, Measure, Ratio
+from argmaxf.measures import MEASURES, FBeta, Measure, MeasureLike, Ratio, as_measure
 from argmaxf.measures.base import divided
 
 ROUNDING_ERROR = 1e-12  # how far rounding can move what is compared
@@ -52,6 +52,23 @@ class CutProblem:
     measure: Measure
     zero_division: float = 0.0
     constraints: Constraints = Constraints()  # noqa: RUF009  frozen
+    confidence_level: float | None = None  # with which they must hold in the population
+
+    @classmethod
+    def of(
+        cls,
+        beta: float,
+        measure: MeasureLike,
+        zero_division: float,
+        min_precision: float | None = None,
+        min_recall: float | None = None,
+        max_selected_rate: float | None = None,
+        confidence_level: float | None = None,
+    ) -> CutProblem:
+        """Check the options of a public function."""
+        constraints = Constraints(min_precision, min_recall, max_selected_rate)
+        zero, goal = check_zero_division(zero_division), as_measure(measure, beta)
+        return cls(goal, zero, constraints, confidence_level)
 
     @property
     def is_bounded(self) -> bool:
@@ -231,8 +248,8 @@ def bins_of_scores(y: Any, score: Any, weight: Any = None) -> Bins:
     falling, hit = score[order], y[order]
     weight = np.int64(1) if weight is None else weight[order]
     last, true = _last_of_each(falling), weight * hit
-    edge, held = falling[last], (np.cumsum(each)[last] for each in (true, weight - true))
-    return Bins(edge, edge, *held, last + 1)
+    edge, held, missed = falling[last], np.cumsum(true)[last], np.cumsum(weight - true)[last]
+    return Bins(edge, edge, held, missed, last + 1)
 
 
 def between(low: Any, high: Any) -> Any:

@@ -97,10 +97,16 @@ class Guarantee(Shown):
         return f"{self.constraints} at {level}; {format_cost(self.cost, 'F')}"
 
 
-def check_can_be_guaranteed(
-    constraints: Constraints, average: str | None, weight: Any, confidence_level: float
-) -> None:
-    """Refuse what no guarantee can be given for."""
+def chance_of_each(
+    problem: CutProblem, segments: int = 1, weight: Any = None, average: str | None = None
+) -> ChanceConstraint | None:
+    """Return what each of several segments, which share the risk, must guarantee.
+
+    Rows that no guarantee can be given for are refused.
+    """
+    constraints, confidence_level = problem.constraints, problem.confidence_level
+    if confidence_level is None:
+        return None
     why = "no finite number of rows makes it certain"
     check_strictly_between("confidence_level", confidence_level, why)
     if not constraints.given():
@@ -118,6 +124,10 @@ def check_can_be_guaranteed(
             "confidence_level needs equal weights, because its tests count rows; got weights "
             f"from {weight.min():g} to {weight.max():g}"
         )
+    if segments <= 1:
+        return ChanceConstraint(constraints, confidence_level)
+    each = 1 - (1 - confidence_level) / segments
+    return ChanceConstraint(constraints, each, confidence_level)
 
 
 def refuse_groups() -> NoReturn:
@@ -126,16 +136,6 @@ def refuse_groups() -> NoReturn:
         "confidence_level needs independent rows, and rows of one group are not: fit on one row of "
         "each group, without groups, or leave out confidence_level"
     )
-
-
-def chance_of_each(
-    constraints: Constraints, confidence_level: float | None, segments: int
-) -> ChanceConstraint | None:
-    """Return what each of several segments, which share the risk, must guarantee."""
-    if confidence_level is None or segments <= 1:
-        return None if confidence_level is None else ChanceConstraint(constraints, confidence_level)
-    each = 1 - (1 - confidence_level) / segments
-    return ChanceConstraint(constraints, each, confidence_level)
 
 
 def risk(chance: ChanceConstraint) -> float:

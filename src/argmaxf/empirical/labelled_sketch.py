@@ -20,8 +20,7 @@ from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.lazy import cached_property
 from argmaxf._base.mergeable import MOST_COUNTED, Mergeable
 from argmaxf._base.shared_docs import with_entries_of
-from argmaxf._base.validation import as_positives, as_scores, as_weights, check_zero_division
-from argmaxf.constraints import Constraints
+from argmaxf._base.validation import as_positives, as_scores, as_weights, check_same
 from argmaxf.empirical.bins import DROPPED_BITS, EMPTY, Bins, Zoom, numbers
 from argmaxf.empirical.cuts import ROUNDING_ERROR, CutProblem, Cuts
 from argmaxf.empirical.threshold import (
@@ -32,7 +31,7 @@ from argmaxf.empirical.threshold import (
     maximize_empirical_f,
     solution_at,
 )
-from argmaxf.measures import MCC, FBeta, MeasureLike, as_measure
+from argmaxf.measures import MCC, FBeta, MeasureLike
 
 LABELLED = b"argmaxl\n"  # how its bytes begin
 
@@ -177,11 +176,8 @@ class LabelledSketch(Mergeable):
             Its value, precision, recall and k are exact; the value of the exact best threshold is
             at most `value` + `gap`. Where `gap` is 0, it is the exact best.
         """
-        constraints = Constraints(min_precision, min_recall, max_selected_rate)
-        problem = CutProblem(
-            as_measure(measure, beta), check_zero_division(zero_division), constraints
-        )
-        return best_in(self, problem).best
+        limits = min_precision, min_recall, max_selected_rate
+        return best_in(self, CutProblem.of(beta, measure, zero_division, *limits)).best
 
     def curve(
         self,
@@ -209,7 +205,7 @@ class LabelledSketch(Mergeable):
             raise ValueError(f"resolution must be one of {powers}, got {resolution!r}")
         if not self.n:
             raise ValueError("the sketch must hold at least one row, got none")
-        problem = CutProblem(as_measure(measure, beta), check_zero_division(zero_division))
+        problem = CutProblem.of(beta, measure, zero_division)
         unseen = DROPPED_BITS + 8 - powers.index(resolution)
         bins = self.bins.grouped(numbers(self.bins.low) >> unseen)
         return curve_of(BinSearch(problem, bins, self._kind).cuts)
@@ -324,20 +320,10 @@ def refined(bins: Bins, chosen: Bools, between: Between) -> Bins:
     for rows in between(low, high):
         zoom.add(table, *rows)
     found, divided = zoom.bins(table), (bins.low >= low) & (bins.high <= high)
-    check_same(bins.where(divided), found)
+    for before, after in zip(bins.where(divided)[2:], found[2:], strict=True):
+        check_same(before.sum(), after.sum(), "in a range of scores")
     both = Bins(*map(np.append, bins.where(~divided), found))
     return both.where(np.argsort(-both.low))
-
-
-def check_same(before: Bins, after: Bins) -> None:
-    """Refuse rows that are not those that were counted before."""
-    for name in ("rows", "true", "false"):
-        first, second = (float(getattr(bins, name).sum()) for bins in (before, after))
-        if abs(first - second) > 1e-9 * first:
-            raise ValueError(
-                "the frame must have the same rows each time it is read, got "
-                f"{first!r} in a range of scores and then {second!r}"
-            )
 
 
 def sketch_of_bins(bins: Bins, kind: Any) -> LabelledSketch:
@@ -348,7 +334,7 @@ def sketch_of_bins(bins: Bins, kind: Any) -> LabelledSketch:
 
 
 def add_rows(sketch: LabelledSketch, y: Any, score: Any, weight: Any) -> None:
-    """Add rows to a sketch, or raise NotLabelled."""
+    """Add rows to a sketch, or raise Unusable."""
     sketch._kind = np.promote_types(sketch._kind, score.dtype)
     sketch._table = Zoom().table() if sketch._table is None else sketch._table
     Zoom().add(sketch._table, y, score, weight)

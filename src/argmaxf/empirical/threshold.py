@@ -8,7 +8,7 @@ are.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import compress
@@ -27,10 +27,9 @@ from argmaxf._base.validation import (
     as_weights,
     check_choice,
     check_not_negative,
-    check_zero_division,
     second_column,
 )
-from argmaxf.constraints import ChanceConstraint, Constraints
+from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.cuts import (
     CutProblem,
     Cuts,
@@ -47,10 +46,9 @@ from argmaxf.empirical.guarantees import (
     GuaranteeError,
     best_guaranteed,
     chance_of_each,
-    check_can_be_guaranteed,
     joint_guarantee,
 )
-from argmaxf.measures import MeasureLike, as_measure
+from argmaxf.measures import MeasureLike
 
 
 @dataclass(frozen=True, repr=False)
@@ -254,23 +252,23 @@ def maximize_empirical_f(
     >>> best.segment, best.threshold, best.overall.value
     (array(['Bonn', 'Lyon'], dtype='<U4'), array([0.25, 0.75]), 1.0)
     """
-    constraints = Constraints(min_precision, min_recall, max_selected_rate)
-    problem = CutProblem(as_measure(measure, beta), check_zero_division(zero_division), constraints)
+    limits = min_precision, min_recall, max_selected_rate
+    problem = CutProblem.of(beta, measure, zero_division, *limits, confidence_level)
     kind, names, rows = _read(y_true, score, sample_weight, average, by, pos_label)
-    if confidence_level is not None:
-        weights = [weight for _, _, weight in rows if weight is not None]
-        every = np.concatenate(weights) if weights else None
-        check_can_be_guaranteed(constraints, average, every, confidence_level)
+    weights = [weight for _, _, weight in rows if weight is not None]
+    segments = len(rows) if kind == "segment" else 1
+    chance = chance_of_each(
+        problem, segments, np.concatenate(weights) if weights else None, average
+    )
     if check_not_negative("smoothing", smoothing) and (confidence_level or average == "samples"):
         raise ValueError(
             "smoothing must be 0 with confidence_level or average='samples', got "
             f"{smoothing:g} with {confidence_level=} and {average=}"
         )
-    chance = chance_of_each(constraints, confidence_level, len(rows) if kind == "segment" else 1)
     works = (partial(solution, *each, problem, chance, average, smoothing) for each in rows)
     solutions = solve_all(kind, zip(names, works, strict=True))
     if kind == "segment":
-        return joined(names, solutions, problem, confidence_level)
+        return joined(names, solutions, problem)
     if kind:
         return _stack(solutions)
     found, (y, s, _) = solutions[0].best, rows[0]
@@ -319,7 +317,7 @@ def empirical_f_curve(
     >>> curve.fbeta
     array([0.        , 0.66666667, 1.        , 0.8       ])
     """
-    problem = CutProblem(as_measure(measure, beta), check_zero_division(zero_division))
+    problem = CutProblem.of(beta, measure, zero_division)
     rate = mean_cuts if average == "samples" else every_cut
     _, _, rows = _read(y_true, score, sample_weight, average)
     curves = [curve_of(rate(*each, problem)) for each in rows]
@@ -404,8 +402,8 @@ def solution_at(
     cuts: Cuts, i: int, guarantee: Guarantee | None = None, free: Any = None
 ) -> Solution:
     """Return the best of some cuts."""
-    rates = (float(each[i]) for each in (cuts.value, cuts.precision, cuts.recall))
-    best = Threshold(cuts.threshold(i), *rates, int(cuts.rows[i]), guarantee)
+    value, precision, recall = map(float, (cuts.value[i], cuts.precision[i], cuts.recall[i]))
+    best = Threshold(cuts.threshold(i), value, precision, recall, int(cuts.rows[i]), guarantee)
     return Solution(best, cuts.counts and cuts.held(i), free)
 
 
@@ -434,26 +432,21 @@ def solve_all(
     raise ValueError(message) from None
 
 
-def joined(
-    names: NDArray[Any],
-    solutions: list[Solution],
-    problem: CutProblem,
-    confidence_level: float | None,
-) -> Threshold:
+def joined(names: NDArray[Any], solutions: Sequence[Solution], problem: CutProblem) -> Threshold:
     """Return segments as one, and what all rows have together, each at its segment's threshold."""
     counts = np.sum([each.counts for each in solutions], axis=0)
     rates, guarantee = problem.rates(*counts), None
-    if confidence_level is not None:
+    if problem.confidence_level is not None:
         free = problem.rates(*np.sum([each.free for each in solutions], axis=0))
         each_has = [each.best.guarantee for each in solutions]
         cost = max(0.0, float(free[0] - rates[0]))
-        guarantee = joint_guarantee(each_has, confidence_level, cost)
-    k = sum(each.best.k for each in solutions)
-    overall = Threshold(None, *map(float, rates), k, guarantee)
+        guarantee = joint_guarantee(each_has, problem.confidence_level, cost)
+    k, (value, precision, recall) = sum(each.best.k for each in solutions), map(float, rates)
+    overall = Threshold(None, value, precision, recall, k, guarantee)
     return replace(_stack(solutions), segment=names, overall=overall)
 
 
-def _stack(solutions: list[Solution]) -> Threshold:
+def _stack(solutions: Sequence[Solution]) -> Threshold:
     """Return several thresholds as one, each field an array."""
     names = [each.name for each in fields(Threshold)][:6]  # segment and overall are of them all
     columns: dict[str, Any] = {

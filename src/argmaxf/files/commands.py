@@ -34,7 +34,7 @@ from argmaxf.files.inputs import (
 from argmaxf.files.scored import ScoredFiles
 from argmaxf.frames.decide import rate_of
 from argmaxf.frames.engines import unused
-from argmaxf.frames.labelled import Search, evaluate
+from argmaxf.frames.labelled import best_thresholds, evaluate
 from argmaxf.frames.solve import Decisions, sketch_of, solve
 from argmaxf.frames.table import Key, P
 from argmaxf.measures import Interval
@@ -77,14 +77,12 @@ def label_files(asked: ScoredFiles, threshold: float, problem: Problem | None = 
     return Decision(None, chosen.n, float(cut), value.mean, value.std, problem.beta, n)
 
 
-def tune_files(
-    asked: ScoredFiles, problem: CutProblem, confidence_level: float | None = None
-) -> Threshold:
+def tune_files(asked: ScoredFiles, problem: CutProblem) -> Threshold:
     """Return the best threshold on labelled rows, as `tune` does; write them with predictions."""
     with asked.opened() as files:
         rows = rows_to_write(files) if writes(files) else None
         with files.naming_errors():
-            best = Search(files.labelled(), problem, confidence_level).threshold()
+            best = best_thresholds(files.labelled(), problem)
         if rows is not None:
             write(files, _predicted(files, rows, best))
     return best

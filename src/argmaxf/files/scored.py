@@ -13,12 +13,12 @@ import polars as pl
 
 from argmaxf._base.atomic_write import refuse_inputs
 from argmaxf._base.lazy import cached_property
-from argmaxf._base.validation import NotAProbability, check_choice
+from argmaxf._base.validation import NotAProbability, Unusable, check_choice
 from argmaxf.empirical.guarantees import GuaranteeError
 from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, named, reading
 from argmaxf.frames.engines import unused
 from argmaxf.frames.labelled import LabelledRows
-from argmaxf.frames.table import Table, Unusable
+from argmaxf.frames.table import Table
 from argmaxf.prior import factor_of, move_odds
 
 Progress = bool | Callable[[str, int, int | None], None]  # phase, rows so far, rows in all

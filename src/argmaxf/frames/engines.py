@@ -33,7 +33,6 @@ NO_SEGMENT = -1  # the number of rows with a null or NaN key
 # What engines raise when they cannot group by a type, by name: they are not imported.
 NOT_GROUPED = {"TypeError", "NotImplementedError", "InvalidOperationError", "SchemaError"}
 NOT_GROUPED |= {"ArrowException", "PySparkException"}
-CHANGED = "the frame must have the same rows each time it is read"
 BATCH_ROWS = 1 << 19
 AHEAD = 4  # batches that wait, partitions that are read at once
 BROUGHT = 1 << 24  # rows that Spark hands over at a time

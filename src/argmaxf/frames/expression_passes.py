@@ -10,13 +10,13 @@ import narwhals as nw
 import numpy as np
 
 from argmaxf._base.arrays import Floats
-from argmaxf._base.validation import NotAProbability
-from argmaxf.empirical.bins import DROPPED_BITS, FRACTION_BITS, Bins, NotLabelled, numbers
+from argmaxf._base.validation import NotAProbability, Unusable, check_same
+from argmaxf.empirical.bins import DROPPED_BITS, FRACTION_BITS, Bins, numbers
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.band import Around, Counts
 from argmaxf.expected.pass_kernels import BINS, ONE, POWERS
 from argmaxf.frames.engines import Frame, engine_of
-from argmaxf.frames.table import LABEL, SCORE, WEIGHT, check_same, one
+from argmaxf.frames.table import LABEL, SCORE, WEIGHT, one
 
 SAMPLED = 1 << 16  # items of a sample
 CELLS, LEAST = 1 << FRACTION_BITS, 2.0**-900  # of scores: what is nearer to 0 has its own bin
@@ -117,7 +117,7 @@ def binned(frame: Frame, p: nw.Expr, least: float, cells: int, small: nw.Expr) -
 
 
 def labelled_bins(items: Frame, *, weighted: bool) -> Bins:
-    """Count labelled scores in bins, in one query; raise NotLabelled if a row cannot be used."""
+    """Count labelled scores in bins, in one query; raise Unusable if a row cannot be used."""
     s, y, w = nw.col(SCORE), nw.col(LABEL), nw.col(WEIGHT) if weighted else one(nw.col(LABEL) >= 0)
     size = nw.when(s < 0.0).then(-s).otherwise(s).alias("size")
     rows = items.with_columns(
@@ -141,6 +141,6 @@ def labelled_bins(items: Frame, *, weighted: bool) -> Bins:
     columns = (found[name].to_numpy().astype(np.float64) for name in (*Bins._fields, "bad"))
     *sums, bad = columns
     if bad.sum() or np.isnan(sums[0]).any():
-        raise NotLabelled
+        raise Unusable
     bins = Bins(*sums)
     return bins.grouped(numbers(bins.low) >> DROPPED_BITS)

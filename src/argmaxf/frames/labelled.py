@@ -7,7 +7,6 @@ of them between which the best threshold lies are read once more. Up to HELD row
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -17,10 +16,10 @@ import narwhals as nw
 import numpy as np
 
 from argmaxf._base.shared_docs import with_entries_of
-from argmaxf._base.validation import check_strictly_between, check_zero_division
-from argmaxf.constraints import ChanceConstraint, Constraints
+from argmaxf._base.validation import Unusable, check_strictly_between, check_zero_division
+from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.cuts import CutProblem, counted
-from argmaxf.empirical.guarantees import chance_of_each, check_can_be_guaranteed
+from argmaxf.empirical.guarantees import chance_of_each
 from argmaxf.empirical.interval import WHY, interval_of_counts
 from argmaxf.empirical.labelled_sketch import LabelledSketch, add_rows, best_in, sketch_of_bins
 from argmaxf.empirical.threshold import (
@@ -43,9 +42,10 @@ from argmaxf.frames.table import (
     Rows,
     Rule,
     Table,
-    Unusable,
     number,
     one,
+    plain,
+    sorted_by_key,
 )
 from argmaxf.measures import Interval, MeasureLike, as_measure
 
@@ -132,7 +132,7 @@ def columns_of(batch: Batch) -> tuple[Any, Any, Any]:
 
 
 def _sketches(batches: Iterable[Batch]) -> Iterator[LabelledSketch]:
-    """Yield the sketch of batches; raise NotLabelled if a row cannot be used."""
+    """Yield the sketch of batches; raise Unusable if a row cannot be used."""
     sketch = LabelledSketch()
     for batch in batches:
         add_rows(sketch, *columns_of(batch))
@@ -188,80 +188,70 @@ def label_code(frame: Frame, label: str, pos_label: Any) -> nw.Expr:
     return nw.when(missing(frame, [label])).then(nw.lit(MISSING)).otherwise(code).cast(nw.Int8)
 
 
-@dataclass(frozen=True)
-class Search:
-    """The search for thresholds on labelled rows."""
+def best_thresholds(rows: LabelledRows, problem: CutProblem) -> Threshold:
+    """Return the best threshold on labelled rows, or those of their segments."""
+    if rows.table.number:
+        return rows.refusing(partial(_best_in_segments, rows, problem))
+    return rows.refusing(partial(_best_in_all, rows, problem)).best
 
-    rows: LabelledRows
-    problem: CutProblem
-    confidence_level: float | None = None
 
-    def threshold(self) -> Threshold:
-        """Return the best threshold, or those of the segments."""
-        if self.rows.table.number:
-            return self.rows.refusing(self._segments)
-        return self.rows.refusing(partial(self._whole, self.rows)).best
+def _best_in_all(rows: LabelledRows, problem: CutProblem) -> Solution:
+    """Search one set of rows; a guarantee tests every score, and so needs all of them."""
+    needs_all = problem.confidence_level is not None or not problem.is_bounded
+    if needs_all or not isinstance(engine_of(rows.items), Dask | Spark):
+        held = rows.held(all_=needs_all)
+        if held is not None:
+            weight = held.get(WEIGHT)
+            rows.refuse_unknown(held[LABEL].any(), any_weight=weight is None or weight.any())
+            return _best_in_arrays(held, problem, _chance_of_each(problem, 1, weight))
+    sketch = rows.sketch()
+    rows.refuse_unknown(sketch.positives)
+    return best_in(sketch, problem, rows.between)
 
-    def _whole(self, rows: LabelledRows) -> Solution:
-        """Search one set of rows; a guarantee tests every score, and so needs all of them."""
-        needs_all = self.confidence_level is not None or not self.problem.is_bounded
-        if needs_all or not isinstance(engine_of(rows.items), Dask | Spark):
-            held = rows.held(all_=needs_all)
-            if held is not None:
-                weight = held.get(WEIGHT)
-                rows.refuse_unknown(held[LABEL].any(), any_weight=weight is None or weight.any())
-                return self._solution(held, self._chance(1, weight))
-        sketch = rows.sketch()
-        rows.refuse_unknown(sketch.positives)
-        return best_in(sketch, self.problem, rows.between)
 
-    def _chance(self, segments: int, weight: Any) -> ChanceConstraint | None:
-        """Return what each segment must guarantee."""
-        level, constraints = self.confidence_level, self.problem.constraints
-        if level is not None:
-            counted_weight = None if weight is None else weight[weight > 0.0]
-            check_can_be_guaranteed(constraints, None, counted_weight, level)
-        return chance_of_each(constraints, level, segments)
+def _best_in_segments(rows: LabelledRows, problem: CutProblem) -> Threshold:
+    """Search segments one after the other; those without weight have no threshold."""
+    names, order = [plain(key) for key in rows.table.python_keys()], []
+    sizes: Any = rows.table.sizes
+    most = PART if problem.confidence_level is None else int(sizes.sum())
 
-    def _solution(self, held: Batch, chance: ChanceConstraint | None) -> Solution:
-        y, score, weight = columns_of(held)
-        return solution(*counted(y == 1, score, weight), self.problem, chance)
+    def works() -> Iterator[tuple[Any, Callable[[], Solution]]]:
+        for first, offsets, columns in rows.parts(most):
+            if not isinstance(columns, dict):  # one segment
+                order.append(first)
+                alone = replace(columns, pos_label=None)
+                yield names[first], partial(_best_in_all, alone, problem)
+                continue
+            weight = columns.get(WEIGHT)
+            some = np.ones(offsets.size - 1, np.bool_)
+            if weight is not None:
+                some = np.add.reduceat(weight > 0.0, offsets[:-1])
+            # Of all segments: with a guarantee all rows are held
+            chance = _chance_of_each(problem, int(np.count_nonzero(some)), weight)
+            for i, (start, stop) in enumerate(pairwise(offsets.tolist())):
+                if some[i]:
+                    order.append(first + i)
+                    held = {name: each[start:stop] for name, each in columns.items()}
+                    yield names[first + i], partial(_best_in_arrays, held, problem, chance)
 
-    def _segments(self) -> Threshold:
-        """Solve segments one after the other; those without weight have no threshold."""
-        table, order = self.rows.table, []
-        names = [key[0] if len(key) == 1 else key for key in table.python_keys()]
-        sizes: Any = table.sizes
-        most = PART if self.confidence_level is None else int(sizes.sum())
+    found = solve_all("segment", works())
+    rows.refuse_unknown(sum(each.counts[2] for each in found), any_weight=order)
+    pairs = sorted_by_key([names[i] for i in order], found)
+    segments = np.empty(len(pairs), object)
+    segments[:] = [name for name, _ in pairs]
+    if not any(isinstance(name, tuple) for name in names):
+        segments = np.array(segments.tolist())
+    return joined(segments, [each for _, each in pairs], problem)
 
-        def works() -> Iterator[tuple[Any, Callable[[], Solution]]]:
-            for first, offsets, columns in self.rows.parts(most):
-                if not isinstance(columns, dict):  # one segment
-                    order.append(first)
-                    yield names[first], partial(self._whole, replace(columns, pos_label=None))
-                    continue
-                weight = columns.get(WEIGHT)
-                some = np.ones(offsets.size - 1, np.bool_)
-                if weight is not None:
-                    some = np.add.reduceat(weight > 0.0, offsets[:-1])
-                # Of all segments: with a guarantee all rows are held
-                chance = self._chance(int(np.count_nonzero(some)), weight)
-                for i, (start, stop) in enumerate(pairwise(offsets.tolist())):
-                    if some[i]:
-                        order.append(first + i)
-                        held = {name: each[start:stop] for name, each in columns.items()}
-                        yield names[first + i], partial(self._solution, held, chance)
 
-        found = solve_all("segment", works())
-        self.rows.refuse_unknown(sum(each.counts[2] for each in found), any_weight=order)
-        with suppress(TypeError):  # values of several types stay as they are
-            pairs = sorted(zip(order, found, strict=True), key=lambda pair: names[pair[0]])
-            order, found = map(list, zip(*pairs, strict=True))
-        segments = np.empty(len(order), object)
-        segments[:] = [names[i] for i in order]
-        if not any(isinstance(name, tuple) for name in names):
-            segments = np.array(segments.tolist())
-        return joined(segments, found, self.problem, self.confidence_level)
+def _best_in_arrays(held: Batch, problem: CutProblem, chance: ChanceConstraint | None) -> Solution:
+    y, score, weight = columns_of(held)
+    return solution(*counted(y == 1, score, weight), problem, chance)
+
+
+def _chance_of_each(problem: CutProblem, segments: int, weight: Any) -> ChanceConstraint | None:
+    """Return what each segment must guarantee, whatever rows of no weight are."""
+    return chance_of_each(problem, segments, None if weight is None else weight[weight > 0.0])
 
 
 @with_entries_of(maximize_empirical_f)
@@ -336,10 +326,8 @@ def tune(
     0.75
     """
     rows = LabelledRows.of(frame, label, score, weight, by, nulls, pos_label)
-    constraints = Constraints(min_precision, min_recall, max_selected_rate)
-    zero = check_zero_division(zero_division)
-    problem = CutProblem(as_measure(measure, beta), zero, constraints)
-    return Search(rows, problem, confidence_level).threshold()
+    limits = min_precision, min_recall, max_selected_rate, confidence_level
+    return best_thresholds(rows, CutProblem.of(beta, measure, zero_division, *limits))
 
 
 @with_entries_of(maximize_empirical_f, tune)
@@ -420,7 +408,4 @@ def evaluate(
     intervals = [interval_of_counts(each, chosen, zero, tail) for each in found]
     if not table.number:
         return intervals[0]
-    pairs = list(zip(table.python_keys(), intervals, strict=True))
-    with suppress(TypeError):  # values of several types stay as they are
-        pairs.sort(key=lambda pair: pair[0])
-    return dict(pairs)
+    return dict(sorted_by_key(table.python_keys(), intervals))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Ints, contiguous
 from argmaxf._base.segments import Segments
+from argmaxf._base.validation import Unusable, check_same
 from argmaxf.expected import band, pass_kernels, search
 from argmaxf.expected.array_passes import BatchPasses
 from argmaxf.expected.by_segment import decide_by, decide_each
@@ -33,7 +34,7 @@ from argmaxf.expected.threads import in_turn, processors
 from argmaxf.frames.engines import Frame, Spark, as_frame, engine_of, unused, with_arrays
 from argmaxf.frames.expression_passes import ExpressionPasses
 from argmaxf.frames.spill import Spill
-from argmaxf.frames.table import SEGMENT, Batch, Key, P, Rows, Table, Unusable, check_same
+from argmaxf.frames.table import SEGMENT, Batch, Key, P, Rows, Table
 from argmaxf.problem import Problem
 
 T = TypeVar("T")

@@ -19,10 +19,15 @@ from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Ints
 from argmaxf._base.segments import Segments
-from argmaxf._base.validation import NotAProbability, check_choice, how_many
-from argmaxf.empirical.bins import NotLabelled
-from argmaxf.frames.engines import (
+from argmaxf._base.validation import (
     CHANGED,
+    NotAProbability,
+    Unusable,
+    check_choice,
+    check_same,
+    how_many,
+)
+from argmaxf.frames.engines import (
     NOT_GROUPED,
     Dask,
     Frame,
@@ -48,10 +53,6 @@ LIMITS = {
     WEIGHT: (0.0, np.finfo(np.float64).max),
     SEGMENT: (0, np.inf),
 }
-
-
-class Unusable(Exception):
-    """A row without a number that can be used, or in no segment; or there are no rows."""
 
 
 class Rule(NamedTuple):
@@ -188,8 +189,7 @@ class Rows:
     def name_of_segment(self, i: int) -> Any:
         """Return what a segment is called in messages: a value, or several."""
         several = len(self.table.columns) > 1
-        key = (*self.table.python_keys()[i], *[self.rules[0].column] * several)
-        return key[0] if len(key) == 1 else key
+        return plain((*self.table.python_keys()[i], *[self.rules[0].column] * several))
 
     def where(self, chosen: nw.Expr) -> Self:
         """Return some of the rows."""
@@ -270,7 +270,7 @@ class Rows:
 
     def refusing(self, work: Callable[[], T]) -> T:
         """Do some work on the rows; name what cannot be used."""
-        with suppress(Unusable, NotAProbability, NotLabelled):
+        with suppress(Unusable, NotAProbability):
             return work()
         raise self._refusal()  # here, what was being read is closed
 
@@ -316,15 +316,6 @@ def check_known(numbers: Ints, segments: int) -> Ints:
     if counts.size > segments:
         raise ValueError(f"{CHANGED}, got {segments} segments and then more")
     return counts
-
-
-def check_same(before: Any, after: Any, what: str = "rows in a segment") -> None:
-    """Refuse a frame of which some numbers are not as they were when it was read before."""
-    before, after = np.atleast_1d(before), np.atleast_1d(after)
-    differ = ~(np.abs(after - before) <= 1e-9 * before)
-    if differ.any():
-        i = int(differ.argmax())
-        raise ValueError(f"{CHANGED}, got {before[i]!s} {what} and then {after[i]!s}")
 
 
 def batches_of(items: Frame, *, ordered: bool = True) -> Iterator[Batch]:
@@ -433,6 +424,20 @@ def python_keys(keys: Frame, number: str) -> list[Key]:
     text = keys.with_columns(nw.col(name).cast(nw.String) for name in names)
     table = engine_of(keys).run(text).sort(number)
     return list(zip(*(table[name].to_list() for name in names), strict=True))
+
+
+def plain(key: Key) -> Any:
+    """Return the one value of a key, or its values."""
+    return key[0] if len(key) == 1 else key
+
+
+def sorted_by_key(keys: Sequence[Any], values: Sequence[T]) -> list[tuple[Any, T]]:
+    """Return pairs of keys and values by rising key; keys of several types stay as they are."""
+    pairs = list(zip(keys, values, strict=True))
+    try:
+        return sorted(pairs, key=lambda pair: pair[0])
+    except TypeError:
+        return pairs
 
 
 def _values(column: nw.Series[Any]) -> list[Any]:

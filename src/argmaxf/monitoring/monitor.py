@@ -33,6 +33,7 @@ from argmaxf._base.atomic_write import write_whole
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.shown import Shown
 from argmaxf._base.validation import (
+    Unusable,
     as_probabilities,
     check_strictly_between,
     check_unit_interval,
@@ -43,7 +44,7 @@ from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.search import Search
 from argmaxf.expected.values import value_of_sets
 from argmaxf.frames.engines import engine_of
-from argmaxf.frames.table import Table, Unusable, check_columns, number
+from argmaxf.frames.table import Table, check_columns, number
 from argmaxf.measures import Interval, MeasureLike, as_measure, measure_as_data, measure_of_data
 from argmaxf.monitoring import histogram
 from argmaxf.monitoring.histogram import ALL_BINS, LABELLED, POSITIVE, ROWS, histograms, sizes_of
