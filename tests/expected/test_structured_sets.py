@@ -63,7 +63,7 @@ def test_certain_items_left_out_at_a_high_price(measure, sure):
 
 
 def test_near_ties_where_certain_items_are_left_out_at_a_high_price():
-    """Comparing in two doubles, above 20 sizes, must not overflow."""
+    """Comparing in more digits, above 20 sizes, must not underflow."""
     p = np.sort(np.concatenate([np.ones(40), np.full(5, 0.5), np.full(20, 1e-4)]))[::-1]
     measure = Tversky(0.5, 90)
     best = int(np.argmax(top_values(p, measure)))

@@ -27,7 +27,7 @@ from argmaxf.prior import move_odds
 from argmaxf.problem import Problem
 
 DOUBT = 4e-12  # values nearer than this, relative to their size, are compared in decimals
-TWO_DOUBLES = 1 << 14  # bands, of which near ties are compared in two doubles
+IN_DECIMALS = 1 << 14  # bands, of which near ties are compared in decimals
 FACTORS = 33  # odds factors tried between the ends of the bands, for regret
 EQUAL = 1e-13  # part of the highest F; losses that differ by no more are equal
 OUT_OF_ORDER = 1e-14  # part of a lower end by which bands may be out of order
@@ -131,8 +131,8 @@ def maximize_worst_case_f(
     WorstCase
         A `Decision`; `threshold` is the lowest `low` of the set, and `expected` the expected F of
         the worst case (`low` inside, `high` outside), with `regret` too. Exact: near ties of up to
-        300 items are settled in decimals, of up to 16,384 in two doubles, and a tie goes to the
-        smaller set. With `regret`, losses that differ by 1e-13 of the highest F are a tie.
+        16,384 items are settled in decimals, and a tie goes to the smaller set. With `regret`,
+        losses that differ by 1e-13 of the highest F are a tie.
 
     Notes
     -----
@@ -163,32 +163,41 @@ def maximize_worst_case_f(
     return _decided(bands, k, problem, lost)
 
 
-def worst_case_curve(bands: Bands, problem: Problem) -> Floats:
-    """Return the worst case of the top 0 … n items; -1 where no set can be the best."""
+def worst_case_curve(bands: Bands, problem: Problem) -> tuple[Floats, Floats, Floats]:
+    """Return the worst case of the top 0 … n items, -1 where no set can be the best.
+
+    Also by how much it rises with each item, and the size of what it falls by.
+    """
     from argmaxf.expected import small_set_kernels as kernels
     from argmaxf.expected import tilt_kernels as tilts
 
     c, n = problem.coefficients, bands.low.size
-    f = np.full(n + 1, -1.0)
+    f, (steps, falls) = np.full(n + 1, -1.0), np.zeros((2, n))
     f[0] = value_of_nothing(groups_of_items(bands.high), problem).mean
     mean = float(bands.low.sum())
     if mean == 0.0 and c.s0 == 0.0:
-        return f
+        return f, steps, falls
     fewest, most = plausible_positives(mean, n)[0], plausible_positives(bands.high.sum(), n)[1]
     least = 1.0 + c.s1 + min(c.b_in, c.b_out) * fewest
     high = n + c.s1 + max(c.b_in, c.b_out) * most
     rule = tilts.set_rule(np.zeros(tilts.RULE), least, high, c)
-    kernels.climb_from_none(bands.low, bands.high, n, rule, c, mean, f, *np.empty((2, n)))
-    return f
+    kernels.climb_from_none(bands.low, bands.high, n, rule, c, mean, f, steps, falls)
+    return f, steps, falls
 
 
 def _best_worst(bands: Bands, problem: Problem) -> int:
     """Return the size of the best set, near ties settled by the definition."""
-    f = worst_case_curve(bands, problem)
-    rivals = np.flatnonzero(f >= f.max() * (1.0 - DOUBT)).tolist()
-    if len(rivals) == 1 or bands.low.size > TWO_DOUBLES:
-        return int(rivals[0])
-    return settle(bands.low[::-1], rivals, problem, bands.high[::-1])
+    from argmaxf.expected.band_kernels import tell_apart
+
+    f, steps, falls = worst_case_curve(bands, problem)
+    rivals = np.flatnonzero(f >= f.max() * (1.0 - DOUBT))
+    if rivals.size > 1 and bands.low.size <= IN_DECIMALS:
+        near = np.full(rivals[-1] + 1, -1.0)
+        near[rivals] = f[rivals]
+        tell_apart(1, rivals[-1], steps, falls, near)
+        left = np.flatnonzero(near > -1.0).tolist()
+        return settle(bands.low[::-1], left, problem, bands.high[::-1])
+    return int(rivals[0])
 
 
 def _least_regret(bands: Bands, problem: Problem) -> tuple[int, float]:
