@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 import argmaxf
-from argmaxf.expected.route import decide_by_search
+from argmaxf.expected.sets import decide_by_search
 from argmaxf.frames import decisions
 from argmaxf.measures import MEASURES, Dice, FBeta, Jaccard, Linear, Tversky
 from argmaxf.problem import Problem

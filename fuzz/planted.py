@@ -280,7 +280,7 @@ PLANTED = {
     "ties in single precision": Planted("ties", rounded_probabilities),
     "near ties go to the smallest": Planted(
         "ties",
-        replaced("argmaxf.expected.small_sets", "settle", lambda p, rivals, problem: min(rivals)),
+        replaced("argmaxf.expected.sets", "settle", lambda p, rivals, problem: min(rivals)),
     ),
     "small β is zero": Planted("extremes", small_beta_is_zero),
     "masks are ignored": Planted(

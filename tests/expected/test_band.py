@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from argmaxf import expected_f_curve, maximize_expected_f
 from argmaxf.expected import array_passes, band
 from argmaxf.expected.array_passes import ArrayPasses
-from argmaxf.expected.route import decide_by_search
+from argmaxf.expected.sets import decide_by_search
 from argmaxf.measures import Dice, FBeta, IoU, Jaccard, Tversky
 from argmaxf.problem import Problem
 from tests.judges import near_sets_of_many, values_of_runs

@@ -13,7 +13,7 @@ from argmaxf.constraints import ChanceConstraint, Constraints
 from argmaxf.expected.chance import (
     bounds_on_probability,
     feasible_sizes,
-    probability_of_top,
+    probability_of_parts,
 )
 from argmaxf.expected.counts import PoissonBinomial
 from argmaxf.measures import FBeta
@@ -28,6 +28,11 @@ some_constraints = st.sampled_from(
         *(Constraints(c, r) for c in (0.5, 0.75) for r in (0.3, 0.8)),
     ]
 )
+
+
+def probability_of_top(p, k, limits):
+    """The probability that the top k of falling items meets the limits."""
+    return probability_of_parts(p[:k], p[k:], limits)
 
 
 def worlds(p):

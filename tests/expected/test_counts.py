@@ -40,8 +40,8 @@ from argmaxf.cli.app import app
 from argmaxf.cli.common import measure_named
 from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
 from argmaxf.expected.counts import MOST_ITEMS, general_curve, linear_curve, value_by_counts
-from argmaxf.expected.gmean import decide_gmean
-from argmaxf.expected.route import decide_large
+from argmaxf.expected.every_size import best_gmean, sizes_allowed
+from argmaxf.expected.sets import decide_large
 from argmaxf.files import ScoredFiles, decide_files
 from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, GMean, Linear, Tversky, UserDefined
@@ -511,11 +511,17 @@ def test_too_many_items_for_all_counts_are_refused(measure):
         maximize_expected_f(many, measure=measure)
 
 
+def gmean_by_the_bound(p, **options):
+    """The set of highest bound, as it is decided for many items."""
+    falling, problem = np.sort(p)[::-1].copy(), Problem.of(1.0, "gmean", **options)
+    return best_gmean(falling, np.flatnonzero(sizes_allowed(falling, problem)), problem)
+
+
 @pytest.mark.parametrize("shape", [(0.5, 5), (5, 0.5), (0.1, 10)], ids=str)
 def test_gmean_of_many_items_comes_with_a_bound_that_no_set_exceeds(shape):
     p = np.random.default_rng(0).beta(*shape, 1_500)
     curve = general_curve(np.sort(p)[::-1].copy(), Problem.of(measure=GMean()))
-    found = decide_gmean(p, Problem.of(1.0, "gmean"))
+    found = gmean_by_the_bound(p)
     assert found.expected == pytest.approx(curve[found.k], rel=1e-12)
     assert found.expected <= curve.max() * (1.0 + 1e-12)
     assert curve.max() <= found.bound
@@ -536,10 +542,10 @@ def gmean_of_equal_items(p, n, k):
 def test_gmean_parts_equal_items(p):
     n = 150
     curve = [gmean_of_equal_items(p, n, k) for k in range(n + 1)]
-    found = decide_gmean(np.full(n, p), Problem.of(1.0, "gmean"))
+    found = gmean_by_the_bound(np.full(n, p))
     assert found.expected == pytest.approx(max(curve), rel=1e-10)
     assert found.bound >= max(curve)
-    together = decide_gmean(np.full(n, p), Problem.of(1.0, "gmean", ties="together"))
+    together = gmean_by_the_bound(np.full(n, p), ties="together")
     assert together.k in (0, n)
     many = maximize_expected_f(np.full(6_000, p), measure="gmean")
     assert many.expected == pytest.approx(gmean_of_equal_items(p, 6_000, many.k), rel=1e-9)

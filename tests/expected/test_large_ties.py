@@ -7,8 +7,8 @@ from scipy.stats import binom
 
 from argmaxf import expected_f_curve, maximize_expected_f
 from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.route import decide_by_search
 from argmaxf.expected.search import Search
+from argmaxf.expected.sets import decide_by_search
 from argmaxf.frames import decisions
 from argmaxf.measures import Dice, FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem

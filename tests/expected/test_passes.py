@@ -11,7 +11,7 @@ from argmaxf._base.arrays import contiguous
 from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import array_passes, band, band_kernels, pass_kernels
 from argmaxf.expected.array_passes import ArrayPasses, BatchPasses
-from argmaxf.expected.route import decide_by_search
+from argmaxf.expected.sets import decide_by_search
 from argmaxf.measures import Dice, FBeta, Jaccard
 from argmaxf.problem import Problem
 

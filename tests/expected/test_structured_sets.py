@@ -21,7 +21,7 @@ from argmaxf import (
 from argmaxf.expected import search as grouped_search
 from argmaxf.expected.counts import PoissonBinomial
 from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.route import decide_by_search
+from argmaxf.expected.sets import decide_by_search
 from argmaxf.expected.ties import settle
 from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, Dice, FBeta, FowlkesMallows, Kappa, Tversky

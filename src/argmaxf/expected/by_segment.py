@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Bools
 from argmaxf._base.segments import Segments
-from argmaxf.constraints import ChanceConstraint
-from argmaxf.expected.chance import ChanceGuarantee, decide_constrained, probability_of_parts
+from argmaxf.expected.chance import guarantee_of
 from argmaxf.expected.counts import refuse_many
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.sources import groups_of_items
-from argmaxf.expected.small_sets import decide_sets
+from argmaxf.expected.sets import decide_sets
 from argmaxf.expected.values import value_of_sets
 from argmaxf.problem import Problem
 
@@ -37,7 +35,8 @@ def decide_by(
     found = decide_each(p, shared, segments, called)
     overall = _overall(p, found, problem)
     cost = max(0.0, _overall(p, free, problem).expected - overall.expected)
-    guarantee = replace(_overall_guarantee(p, found.selected, chance, cost), measure=problem.word)
+    inside, outside = (p[marks].astype(np.float64) for marks in (found.selected, ~found.selected))
+    guarantee = guarantee_of(inside, outside, problem, cost)
     return replace(found, overall=replace(overall, guarantee=guarantee))
 
 
@@ -48,15 +47,6 @@ def _overall(p: NDArray[Any], found: Decision, problem: Problem) -> Decision:
     return Decision(None, int(found.k.sum()), None, mean, std, problem.beta, p.size)
 
 
-def _overall_guarantee(
-    p: NDArray[Any], chosen: Bools, chance: ChanceConstraint, cost: float
-) -> ChanceGuarantee:
-    """Return the probability that all chosen items together meet the constraints."""
-    inside, outside = (part.astype(np.float64) for part in (p[chosen], p[~chosen]))
-    probability = probability_of_parts(inside, outside, chance.constraints)
-    return ChanceGuarantee(chance.constraints, chance.confidence_level, probability, cost)
-
-
 def decide_each(
     p: NDArray[Any], problem: Problem, segments: Segments, called: Callable[[int], Any]
 ) -> Decision:
@@ -64,13 +54,12 @@ def decide_each(
     items, offsets = segments.sorted(p), segments.offsets
     if problem.needs_items:
         refuse_many(int(np.diff(offsets).max()), problem.measure)
-    alone = decide_constrained if problem.chance else None
     try:
-        decided = decide_sets(items, offsets, problem, alone)
+        decided = decide_sets(items, offsets, problem)
     except ValueError:
         for i, (first, end) in enumerate(pairwise(offsets.tolist())):
             try:
-                decide_sets(items[first:end], np.array([0, end - first]), problem, alone)
+                decide_sets(items[first:end], np.array([0, end - first]), problem)
             except ValueError as error:
                 raise ValueError(f"segment {called(i)!r}: {error}") from None
         raise

@@ -3,27 +3,22 @@
 For each size k the top k has the highest expected F, the highest probability of reaching any
 precision, and the highest probability of reaching any recall: exchanging an item for a more
 probable one moves the number of true positives up and the number of missed ones down. So the best
-set that meets the constraints is the top k for some k, and the task is to find the k that meet
+set that meets the constraints is the top k for some k, and the task here is to find the k that meet
 them. docs/background/guarantee-proofs.md has the proof.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Bools, Floats, contiguous
+from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.shown import Shown
-from argmaxf._base.validation import NotAProbability, how_many
+from argmaxf._base.validation import how_many
 from argmaxf.constraints import ChanceConstraint, Constraints, format_cost, format_level
 from argmaxf.expected.count_kernels import LESS
-from argmaxf.expected.counts import PoissonBinomial, best_size, sizes_allowed
-from argmaxf.expected.decision import Decision, top_items
-from argmaxf.expected.values import top_curve, value_of_selected
+from argmaxf.expected.counts import PoissonBinomial
 from argmaxf.problem import Problem
 
 COUNTED_ONE_BY_ONE = 1 << 10  # labels of which a count is found one by one
@@ -75,38 +70,21 @@ class ChanceGuarantee(Shown):
         return f"{self.constraints} with {probability}; {cost}"
 
 
-def decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
-    """Return the top k with the highest expected F among the k that meet the chance constraint.
-
-    O(n log n) time: all items are sorted, and every k is looked at.
-    """
-    chance = problem.chance
-    assert chance is not None
-    ascending = np.sort(p.astype(np.float64, copy=False))
-    if not (ascending[0] >= 0.0 and ascending[-1] <= 1.0):
-        raise NotAProbability
-    problem.check_reachable(int(np.count_nonzero(ascending)))
-    descending = np.ascontiguousarray(ascending[::-1])
-    f = top_curve(contiguous(ascending), problem)
-    allowed = sizes_allowed(descending, problem)
-    feasible = feasible_sizes(descending, chance) & allowed
+def require_feasible(descending: Floats, chance: ChanceConstraint, allowed: Bools) -> Bools:
+    """Return which of the allowed k = 0 … n meet the chance constraint; refuse where none does."""
+    feasible: Bools = feasible_sizes(descending, chance) & allowed
     if not feasible.any():
         raise _infeasible(descending, chance, allowed)
-    k = best_size(f, feasible, descending, problem)
-    threshold = float(descending[k - 1]) if k else math.inf
-    selected = top_items(p, threshold, k)
-    value = value_of_selected(p, selected, problem)
-    guarantee = ChanceGuarantee(
-        chance.constraints,
-        chance.confidence_level,
-        probability_of_top(descending, k, chance.constraints),
-        max(0.0, float(f[allowed].max() - f[k])),
-        problem.word,
-        chance.joint_confidence_level,
-    )
-    return Decision(
-        selected, k, threshold, float(f[k]), value.std, problem.beta, p.size, guarantee=guarantee
-    )
+    return feasible
+
+
+def guarantee_of(chosen: Floats, others: Floats, problem: Problem, cost: float) -> ChanceGuarantee:
+    """Return what chosen items guarantee, and others left out, at a cost of the measure."""
+    chance = problem.chance
+    assert chance is not None
+    probability = probability_of_parts(chosen, others, chance.constraints)
+    joint, level = chance.joint_confidence_level, chance.confidence_level
+    return ChanceGuarantee(chance.constraints, level, probability, cost, problem.word, joint)
 
 
 def _infeasible(descending: Floats, chance: ChanceConstraint, allowed: Bools) -> ValueError:
@@ -116,7 +94,7 @@ def _infeasible(descending: Floats, chance: ChanceConstraint, allowed: Bools) ->
     if not enough.any():
         return ValueError(f"{recall.constraints} cannot be met: max_selected allows too few items")
     k = int(np.argmax(enough))
-    probability = probability_of_top(descending, k, chance.constraints)
+    probability = probability_of_parts(descending[:k], descending[k:], chance.constraints)
     with_recall = " that meets the recall" if chance.constraints.min_recall else ""
     level = format_level("confidence level", chance.confidence_level, chance.joint_confidence_level)
     return ValueError(
@@ -188,11 +166,6 @@ def _not_negative(mean: Floats, variance: Floats, third: Floats) -> tuple[Floats
     low[near] = np.maximum(low[near], normal - error)
     high[near] = np.minimum(high[near], normal + error)
     return low, high
-
-
-def probability_of_top(descending: Floats, k: int, constraints: Constraints) -> float:
-    """Return the probability that the top k meets the constraints, under the model."""
-    return probability_of_parts(descending[:k], descending[k:], constraints)
 
 
 def probability_of_parts(chosen: Floats, others: Floats, constraints: Constraints) -> float:

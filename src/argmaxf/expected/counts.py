@@ -16,27 +16,22 @@ O(n √n) for all k, exact up to rounding:
 
 Where most labels are positive the same is done with false positives: few of them are not lost in
 many. Above 16,384 items `count_distribution.py` takes S at a few nodes only.
-
-Ties are those of `ties.py`: of sizes with the same value the smallest is taken, and values nearer
-than their error are compared again by the definition in 80-digit decimals, for sets of up to some
-hundred items. Where a user-defined measure has no more digits than doubles, nearer is a tie.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.arrays import Floats
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.count_distribution import CountDistribution, Spectrum, needs_values
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.grouped.groups import Groups
 from argmaxf.expected.grouped.sources import Source
-from argmaxf.expected.ties import settle
-from argmaxf.measures import GMean, Linear, Measure, UserDefined
+from argmaxf.measures import GMean, Linear, Measure
 from argmaxf.problem import Problem
 
 MOST_ITEMS = 5_000  # of which every size is looked at: some seconds
@@ -44,10 +39,7 @@ INTERPOLATED = 1 << 14  # items beyond which counts are not found label by label
 BLOCK_OF_VALUES = 1 << 16  # of a measure that are held at a time
 RISING = 1e-9  # part of the values by which rounding may make them fall
 NEGLIGIBLE = 1e-22  # probabilities below this part of the largest are left out
-NEAR = 1e-13  # values nearer than this part of their terms are compared again
-DIGITLESS = np.finfo(float).tiny  # and so are those of which doubles lose digits
 NO_PREFIXES = np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 0))
-DECIMALS = 400_000  # values in decimals that take no longer than some seconds
 
 
 class PoissonBinomial(NamedTuple):
@@ -226,68 +218,3 @@ def linear_curve(
     by_false, nothing = bool(2.0 * descending.sum() > n), np.empty(0)
     every = (counts.values, counts.mass, nothing, nothing)
     return CountDistribution(measure, zero_division, n, by_false, *every).curve(descending, scale)
-
-
-def decide_by_counts(
-    ascending: Floats, offsets: Ints, problem: Problem
-) -> tuple[Ints, Floats, Floats]:
-    """Return k, the expected value and its spread for each of some sorted sets."""
-    size = offsets.size - 1
-    k, expected, std = np.empty(size, np.int64), np.empty(size), np.empty(size)
-    for r in range(size):
-        descending = ascending[offsets[r] : offsets[r + 1]][::-1].copy()
-        f = curve_by_counts(descending, problem)
-        allowed = sizes_allowed(descending, problem)
-        if not allowed.any():
-            raise problem.no_set()
-        k[r] = best_size(f, allowed, descending, problem)
-        expected[r] = f[k[r]]
-        chosen, left = descending[: k[r]], descending[k[r] :]
-        std[r] = value_by_counts(chosen, left, problem, float(expected[r])).std
-    return k, expected, std
-
-
-def sizes_allowed(descending: Floats, problem: Problem) -> Bools:
-    """Return which k may be taken at all: within the limits, none with p = 0, ties as asked."""
-    allowed = np.ones(descending.size + 1, np.bool_)
-    if not problem.split_ties:
-        allowed[1:-1] = descending[1:] < descending[:-1]
-    allowed[: problem.least] = False
-    allowed[min(problem.most, int(np.count_nonzero(descending))) + 1 :] = False
-    return allowed
-
-
-def best_size(f: Floats, allowed: Bools, descending: Floats, problem: Problem) -> int:
-    """Return the best of the allowed sizes; the smallest of equals."""
-    rivals = _rivals(np.where(allowed, f, -np.inf), descending, problem)
-    work = rivals.size * np.count_nonzero(descending) ** 2
-    is_long = problem.ratio is None and work > DECIMALS
-    if rivals.size == 1 or isinstance(problem.measure, UserDefined) or is_long:
-        return int(rivals[0])
-    try:
-        return settle(descending, rivals.tolist(), problem)
-    except TypeError:  # a user's own class that takes no decimals
-        return int(rivals[0])
-
-
-def _rivals(value: Floats, descending: Floats, problem: Problem) -> Ints:
-    """Return the sizes nearer to the best one than the rounding of the terms they are sums of.
-
-    Those of a linear measure have both signs, and may be much larger than their sum: each size has
-    its own. They are looked at where sizes are near for terms as large as they can be, some √n.
-    """
-    measure, zero = problem.measure, problem.zero_division
-    best = int(np.argmax(value))
-
-    def near(k: Ints, terms: Any) -> Ints:
-        found: Ints = k[value[k] >= value[best] - NEAR * terms - DIGITLESS]
-        return found
-
-    every = np.flatnonzero(value > -np.inf)
-    if not isinstance(measure, Linear):
-        return near(every, np.abs(value[every]).max())
-    rivals = near(every, 4.0 * np.sqrt(value.size))
-    if rivals.size == 1:
-        return rivals
-    terms = linear_curve(descending, measure, zero, scale=True)
-    return near(rivals, np.maximum(terms[rivals], terms[best]))

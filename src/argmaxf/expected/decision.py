@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Bools, contiguous
+from argmaxf._base.arrays import Bools
 from argmaxf._base.shown import Shown, html_table, short
 from argmaxf.measures.base import Interval
 
@@ -127,9 +127,11 @@ class BoundedDecision(Decision):
 
 
 def _first(value: Any) -> Any:
-    """Return the first entry of an array, or of each of several; other values as they are."""
+    """Return the first entry of an array or list, or of each of several; others as they are."""
     if isinstance(value, tuple):
         return tuple(map(_first, value))
+    if isinstance(value, list):
+        return value[0]
     if not (isinstance(value, np.ndarray) and value.ndim):
         return value
     return value[0] if value.ndim > 1 else value[0].item()
@@ -138,9 +140,6 @@ def _first(value: Any) -> Any:
 def top_items(p: NDArray[Any], threshold: float, k: int) -> Bools:
     """Mark the top k items: those above the threshold, and the first ones equal to it."""
     selected: Bools = np.greater_equal(p, threshold)
-    if np.count_nonzero(selected) != k:
-        from argmaxf.expected.small_set_kernels import select
-
-        ties = k - np.count_nonzero(p > threshold)
-        select(contiguous(p), threshold, ties, selected)
+    if spare := np.count_nonzero(selected) - k:
+        selected[np.flatnonzero(p == threshold)[-spare:]] = False
     return selected

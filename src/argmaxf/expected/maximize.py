@@ -21,9 +21,9 @@ from argmaxf._base.validation import (
     second_column,
 )
 from argmaxf.constraints import ChanceConstraint
+from argmaxf.expected.by_segment import decide_by
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.route import decide_by_band, decide_large
-from argmaxf.expected.small_sets import decide_sets, most_sorted
+from argmaxf.expected.sets import decide_set, decide_sets
 from argmaxf.measures import MeasureLike, Ratio
 from argmaxf.problem import Problem
 
@@ -206,20 +206,11 @@ def decide_one(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide one set of items."""
     if p.size == 0:
         raise ValueError("p must hold at least one probability, got none")
-    if problem.chance:
-        return _decide_constrained(p, problem)
-    if p.size > most_sorted(problem):
-        return decide_large(p, problem)
-    if (decision := decide_by_band(p, problem)) is not None:
-        return decision
-    decision = decide_sets(p, np.array([0, p.size]), problem)
-    return replace(decision.only(), selected=decision.selected)
+    return decide_set(p, problem)
 
 
 def _decide_segments(p: NDArray[Any], problem: Problem, by: ArrayLike) -> Decision:
     """Decide each segment of a set of items."""
-    from argmaxf.expected.by_segment import decide_by  # which knows chance constraints
-
     if p.size == 0:
         raise ValueError("p must hold at least one probability, got none")
     if not (p.min() >= 0.0 and p.max() <= 1.0):
@@ -256,16 +247,8 @@ def _decide_rows(p: NDArray[Any], problem: Problem, kind: str) -> Decision:
         positive = np.count_nonzero(p > 0.0, axis=1)
         scarcest = int(np.argmin(positive))
         problem.check_reachable(int(positive[scarcest]), f" in {kind} {scarcest}")
-    alone = _decide_constrained if problem.chance else None
-    decision = decide_sets(p.reshape(-1), np.arange(rows + 1) * n, problem, alone)
+    decision = decide_sets(p.reshape(-1), np.arange(rows + 1) * n, problem)
     return replace(decision, selected=decision.selected.reshape(p.shape), n=n)
-
-
-def _decide_constrained(p: NDArray[Any], problem: Problem) -> Decision:
-    """Decide one set of items under a chance constraint; only that loads what it needs."""
-    from argmaxf.expected.chance import decide_constrained
-
-    return decide_constrained(p, problem)
 
 
 def _decide_sparse(matrix: Any, problem: Problem, average: str) -> Decision:

@@ -36,7 +36,7 @@ AGREEMENT = Decimal(10) ** -24  # above, two values this close are one
 
 # The trapezoid rule of quadrature.py with a step that gives 31 digits, tail and all.
 STEP, FIRST, TAIL = Decimal("0.13"), Decimal("-4.2"), Decimal(75)
-LEAST_TILT = Decimal(10) ** -90  # nothing beside other terms, even times β⁴; keeps 0/0 away
+LEAST_DECAY = Decimal(10) ** -90  # nothing beside other terms, even times β⁴; keeps 0/0 away
 
 
 def settle(
@@ -146,6 +146,6 @@ def _nodes(low: Decimal, high: Decimal, b_in: Any, b_out: Any, s1: Any) -> list[
         v = FIRST + STEP * i
         decay = (-v).exp()
         u = (v - decay).exp() / high
-        tilts = (max((-b * u).exp(), LEAST_TILT) for b in (b_in, b_out))
+        tilts = (max((-b * u).exp(), LEAST_DECAY) for b in (b_in, b_out))
         rows.append([STEP * u * (1 + decay) * (-u * s1).exp(), (-u).exp(), *tilts])
     return rows

@@ -12,10 +12,10 @@ from argmaxf._base.validation import as_probabilities, as_real_array
 from argmaxf.expected.count_distribution import needs_values
 from argmaxf.expected.counts import MOST_ITEMS, curve_by_counts, value_by_counts, value_of_groups
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.gmean import recall_shares
-from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.grouped.integrand import Integrand, value_of_nothing
+from argmaxf.expected.grouped.groups import Groups, group_sums
+from argmaxf.expected.grouped.integrand import Integrand, Tilt, value_of_nothing
 from argmaxf.expected.grouped.sources import groups_of_items
+from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.measures import MeasureLike
 from argmaxf.problem import Problem
 
@@ -166,6 +166,27 @@ def _mask(selected: ArrayLike, n: int) -> NDArray[np.bool_]:
         bad = int(np.flatnonzero(~np.isin(mask, (0, 1)))[0])
         raise ValueError(f"selected must be booleans, got {mask[bad].item()!r} at position {bad}")
     return mask.astype(np.bool_)
+
+
+def recall_shares(p: ArrayLike) -> Floats:
+    r"""Return E[y_i / S] of each item: the expected recall of a set is the sum over its items.
+
+    With 1/S = Σ ω e^{-uS} it is Σ ω G(u) π_i(u), G(u) = Π (1 - p_j w), w = 1 - e^{-u}, and
+    π_i = p_i e^{-u} / (1 - p_i w).
+
+    >>> recall_shares([0.5, 0.5])
+    array([0.375, 0.375])
+    """
+    from argmaxf.expected import dependent_kernels
+
+    items = contiguous(as_probabilities("p", p))
+    fewest, most = plausible_positives(float(items.sum()), float(items.size))
+    nodes = Nodes(*reciprocal_nodes(max(1.0, fewest), max(1.0, most)))
+    _, w, x = Tilt.of(nodes, 1.0)
+    log_g = group_sums(groups_of_items(items), w, x)[0].sum(axis=0)
+    share = np.empty(items.size)
+    dependent_kernels.reciprocals(items, nodes.weight * x * np.exp(log_g), w, x, share)
+    return share * items
 
 
 class TopSets:

@@ -25,11 +25,10 @@ from argmaxf._base.validation import Unusable, check_same
 from argmaxf.expected import band, pass_kernels, search
 from argmaxf.expected.array_passes import BatchPasses
 from argmaxf.expected.by_segment import decide_by, decide_each
-from argmaxf.expected.chance import decide_constrained
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.grouped.sources import Source, summary
+from argmaxf.expected.sets import decide_sets
 from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
-from argmaxf.expected.small_sets import decide_sets
 from argmaxf.expected.threads import in_turn, processors
 from argmaxf.frames.engines import Frame, Spark, as_frame, engine_of, unused, with_arrays
 from argmaxf.frames.expression_passes import ExpressionPasses
@@ -246,8 +245,7 @@ def _decide_array(p: NDArray[Any], problem: Problem) -> Answer:
     """Decide one set of items."""
     if not p.size:
         raise Unusable
-    alone = decide_constrained if problem.chance else None
-    decision = decide_sets(p, np.array([0, p.size]), problem, alone)
+    decision = decide_sets(p, np.array([0, p.size]), problem)
     return _answer(decision, np.count_nonzero(p >= decision.threshold), problem)
 
 
