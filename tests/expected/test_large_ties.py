@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom
 
 from argmaxf import expected_f_curve, maximize_expected_f
-from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.groups import Groups
 from argmaxf.expected.search import Search
 from argmaxf.expected.sets import decide_by_search
 from argmaxf.frames import decisions

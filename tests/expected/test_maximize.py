@@ -16,7 +16,7 @@ from argmaxf.expected import array_passes, maximize
 from argmaxf.expected import search as grouped_search
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import top_items
-from argmaxf.expected.grouped.sources import Source
+from argmaxf.expected.groups import Source
 from argmaxf.expected.sets import decide_by_search, decide_large
 from argmaxf.measures import FBeta, Jaccard, Tversky
 from argmaxf.problem import Problem

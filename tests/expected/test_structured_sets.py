@@ -20,7 +20,7 @@ from argmaxf import (
 )
 from argmaxf.expected import search as grouped_search
 from argmaxf.expected.counts import PoissonBinomial
-from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.groups import Groups
 from argmaxf.expected.sets import decide_by_search
 from argmaxf.expected.ties import settle
 from argmaxf.frames import decisions

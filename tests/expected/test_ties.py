@@ -10,7 +10,7 @@ import pytest
 from argmaxf import maximize_expected_f
 from argmaxf.expected import search as grouped_search
 from argmaxf.expected.array_passes import ArrayPasses
-from argmaxf.expected.grouped.sources import Source
+from argmaxf.expected.groups import Source
 from argmaxf.expected.ties import values_by_quadrature
 from argmaxf.files import ScoredFiles, decide_files
 from argmaxf.frames import decisions

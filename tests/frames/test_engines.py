@@ -20,7 +20,7 @@ from argmaxf import (
 )
 from argmaxf.expected import band
 from argmaxf.expected.array_passes import ArrayPasses
-from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.groups import Groups
 from argmaxf.expected.search import Search
 from argmaxf.frames import decisions
 from argmaxf.frames.engines import as_frame

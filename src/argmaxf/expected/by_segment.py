@@ -14,7 +14,7 @@ from argmaxf._base.segments import Segments
 from argmaxf.expected.chance import guarantee_of
 from argmaxf.expected.counts import refuse_many
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.grouped.sources import groups_of_items
+from argmaxf.expected.groups import groups_of_items
 from argmaxf.expected.sets import decide_sets
 from argmaxf.expected.values import value_of_sets
 from argmaxf.problem import Problem

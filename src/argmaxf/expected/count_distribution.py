@@ -27,7 +27,7 @@ from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Floats
-from argmaxf.expected.grouped.groups import MOMENTS, Groups, group_variances
+from argmaxf.expected.groups import MOMENTS, Groups, group_variances
 from argmaxf.measures import Linear
 
 INTERPOLATION_NATS = 41.0  # probabilities below e^{-this} are taken for 0

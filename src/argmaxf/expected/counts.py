@@ -29,8 +29,7 @@ from argmaxf._base.arrays import Floats
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.count_distribution import CountDistribution, Spectrum, needs_values
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.grouped.sources import Source
+from argmaxf.expected.groups import Groups, Source
 from argmaxf.measures import GMean, Linear, Measure
 from argmaxf.problem import Problem
 

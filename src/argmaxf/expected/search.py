@@ -1,16 +1,36 @@
-"""The certified optimum: bounds leave few groups, those are looked at more closely, and so on.
+r"""The certified optimum: bounds leave few groups, those are looked at more closely, and so on.
 
-At the border of two groups the value of the set is known (`curves.py`). Inside of a group it is
-bounded, in ranges of sizes; a group whose bounds are below the best value is closed, others are
-open. `Search` never looks at items: it says which groups it wants in finer ones (`wanted`) and is
-followed by a search with them (`refined`). `decide` gets them from a source.
+At the border of two groups the value of the set is known (`RatioCurve`, `LinearCurve`). Inside of
+a group it is bounded, in ranges of sizes; a group whose bounds are below the best value is closed,
+others are open. `Search` never looks at items: it says which groups it wants in finer ones
+(`wanted`) and is followed by a search with them (`refined`). `decide` gets them from a source.
+
+A curve knows the values f of the sets that end where a group ends, as exact differences to the best
+of them, so that neighbouring sets are told apart even where they differ by less than the last digit
+of f. Inside of a group sets of `first` to `last` items are bounded by one that has no more false
+positives than the first of them, no fewer true positives than the last, and no more positives left
+out than the last: items that are taken in count as the most probable one of the group, items that
+are left out as the least probable one. That is exact but for the widths of the range and the group.
+
+For a ratio (`RatioCurve`, see integrand.py) one more item changes Φ by
+
+    Φ_k - Φ_{k-1} = Φ's scale · [Q_k c π_k + (Q_k - Q_{k-1}) A_{k-1}].
+
+Where f is near 1 its terms hardly differ from set to set, and what it lacks tells more: for c = 1 +
+b_in the loss is 1 - f = E[(k - T + b_out R + s1 - s0) / x] = Σ_m e^{-u_m k} Ψ(u_m), with
+
+    Ψ = ω e^{-u s1} Q (Σ_{i in} (1 - π_i) + b_out Σ_{j out} π_j + s1 - s0),   π outside with x_out.
+
+For measures that are linear in true positives (`LinearCurve`) f is known from
+`CountDistribution`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,11 +38,9 @@ from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.lazy import cached_property
 from argmaxf.expected.count_distribution import CountDistribution, needs_values
 from argmaxf.expected.counts import refuse_many
-from argmaxf.expected.curves import LinearCurve, Path, Pieces, RatioCurve
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.grouped.groups import Groups
-from argmaxf.expected.grouped.integrand import Integrand, has_loss, value_of_nothing
-from argmaxf.expected.grouped.sources import Source
+from argmaxf.expected.groups import Groups, Source, group_variances
+from argmaxf.expected.integrand import Integrand, Tilt, has_loss, value_of_nothing
 from argmaxf.expected.quadrature import bounds_of_sets
 from argmaxf.measures import Linear
 from argmaxf.problem import Problem
@@ -32,6 +50,205 @@ NEAR_ONE = 0.3  # where f is certainly above this the loss is searched
 BOUND_SLACK = 1e-12  # bounds must hold by more than this, relative to their terms
 RUN_PIECES = 64  # a run of equal items is cut into at most this many pieces at a time
 PARTS = 1, 16, 256  # ranges of sizes that a group is bounded in, first and then
+CLOSE = 1e-6  # values nearer to the best than this part of their terms are compared in more digits
+
+
+class Path(NamedTuple):
+    """The values of f along nested sets, those that end at the borders of groups.
+
+    They are minus a reference, the best of them: what sets differ by there may be lost in the last
+    digit of f.
+    """
+
+    groups: Groups
+    k: Floats
+    f: Any  # minus the curve's offset and the reference
+    reference: float
+    terms: float  # the size of the terms that the best value is the sum of
+    state: Floats  # sums at the nodes, (borders, …)
+
+
+class Pieces(NamedTuple):
+    """Ranges of sizes inside of groups: the place of the group among some, and its two borders."""
+
+    group: Ints
+    first: Floats
+    last: Floats
+
+
+@dataclass(frozen=True)
+class RatioCurve:
+    """The values of a ratio of counts, or what it lacks to 1, with a minus sign."""
+
+    form: Integrand
+    is_loss: bool
+
+    @property
+    def offset(self) -> float:
+        """What f is more than the values of paths."""
+        return 1.0 if self.is_loss else 0.0
+
+    def _sums(self, groups: Groups) -> tuple[Floats, ...]:
+        """Return what items add to A, or to the loss, inside and outside, and their log Q."""
+        form = self.form
+        log_in, pi = form.inside.sums(groups)
+        log_out, pi_out = (log_in, pi) if form.one_tilt else form.outside.sums(groups)
+        if not self.is_loss:
+            return form.coefficients.c * pi, np.zeros_like(pi), log_in, log_out
+        missed = group_variances(groups, form.inside.w, form.inside.x)[1]
+        return missed, form.coefficients.b_out * pi_out, log_in, log_out
+
+    def path(self, groups: Groups, rest: Groups, sizes: tuple[float, float]) -> Path:
+        """Return the values at the borders; those of sets of certain sizes are exact.
+
+        Sums outside are from below, so that little of them is not lost in much.
+        """
+        form, u, sign = self.form, self.form.nodes.u, -1.0 if self.is_loss else 1.0
+        c = form.coefficients
+        own, other, log_in, log_out = self._sums(groups)
+        left: Any = c.s0
+        if self.is_loss:
+            left = c.b_out * form.outside.sums(rest)[1].sum(axis=0) + c.s1 - c.s0
+        inside, outside = _summed(own), _summed(other[::-1])[::-1] + left
+        log_ratio = log_in - log_out
+        log_q = _summed(log_ratio) + form.log_none
+        scale, both = form.scale(log_q), inside + outside
+        rise = scale[:-1] * (own - other) + both[1:] * _growth(scale, log_ratio)
+        k = np.concatenate([[0.0], np.cumsum(groups.count)])
+        size = np.multiply.outer(groups.count, u)
+        decay = np.exp(-np.multiply.outer(k, u))
+        # With N items more: Σ e^{-u k} [e^{-uN} (Φ_{k+N} - Φ_k) - (1 - e^{-uN}) Φ_k]
+        steps = decay[:-1] * (np.exp(-size) * rise + np.expm1(-size) * scale[:-1] * both[:-1])
+        values = sign * (decay * scale * both).sum(axis=1)
+        top = _best_of(values, k, sizes)
+        f = _summed_around(top, sign * steps.sum(axis=1))
+        state = np.stack([inside, outside, log_q], axis=1)
+        return Path(groups, k, f, float(values[top]), abs(float(values[top])), state)
+
+    def ceilings(self, path: Path, i: Ints, pieces: Pieces) -> Floats:
+        """Bound the values of the sets whose sizes are in pieces of some groups.
+
+        With x = (k - T) + (1 + b_in) T + b_out R + s1 the value falls with the false positives
+        k - T at fixed T and R, and rises with T if c s1 ≥ (1 + b_in) s0; else it does at fixed k.
+        """
+        form, c, groups = self.form, self.form.coefficients, path.groups[i]
+        added = 1.0 + c.b_in if c.c * c.s1 >= (1.0 + c.b_in) * c.s0 else c.b_in
+        one, at = np.ones(i.size), pieces.group
+        high, low = Groups.of_values(groups.high, one), Groups.of_values(groups.low, one)
+        own, _, log_in, _ = self._sums(high)
+        _, other, _, log_out = self._sums(low)
+        log_found, found = Tilt.of(form.nodes, added).sums(high)
+        found = c.c * found * (not self.is_loss)
+        inside, _, log_q = np.moveaxis(path.state[i], 1, 0)
+        outside = path.state[i + 1, 1]
+        base = log_q - form.outside.sums(groups)[0]
+        taken, more, left = (
+            each[:, None]
+            for each in (
+                pieces.first - path.k[i][at],
+                pieces.last - pieces.first,
+                path.k[i + 1][at] - pieces.last,
+            )
+        )
+        log_q = base[at] + taken * log_in[at] + more * log_found[at] + left * log_out[at]
+        sums = inside[at] + taken * own[at] + more * found[at] + outside[at] + left * other[at]
+        log_q -= np.multiply.outer(pieces.first, form.nodes.u)
+        value: Floats = (form.scale(log_q) * sums).sum(axis=1)
+        return -value if self.is_loss else value
+
+    def above_chords(self, path: Path, i: Ints) -> Floats:
+        """Bound the values of the sets that end inside of runs of equal items; -inf: by both ends.
+
+        With j of N items taken in, f = P(j) + j R(j): R(j) = E[c y / x] for the label y of one of
+        them, P the rest. At every node both are positive and exponential in j, so that they lie
+        below their chords, and f below its own by (j/N) (1 - j/N) N (R(0) - R(N)) more at most.
+        """
+        form, runs, u = self.form, path.groups[i], self.form.nodes.u
+        log_in, pi = form.inside.sums(runs)
+        log_kept = log_in - form.outside.sums(runs)[0] - np.multiply.outer(runs.count, u)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not known is no bound
+            each = form.coefficients.c * pi * -np.expm1(log_kept)
+            decay = np.exp(-np.multiply.outer(path.k[i], u))
+            bulge = (decay * form.scale(path.state[i, 2]) * each).sum(axis=1).clip(min=1e-300)
+            first, rise = path.reference + path.f[i], path.f[i + 1] - path.f[i]
+            inside = first + (bulge + rise) ** 2 / (4.0 * bulge)
+            steep = np.abs(rise) > (1.0 + 1e-12) * bulge + 1e-12 * path.terms
+        return np.where(steep, -np.inf, np.where(np.isnan(inside), np.inf, inside))
+
+    def spread(self, above: Groups, below: Groups, value: float) -> float:
+        """Return the standard deviation of a set."""
+        return self.form.value(above, below).std
+
+
+@dataclass(frozen=True)
+class LinearCurve:
+    """The values of a measure that is linear in true positives."""
+
+    counts: CountDistribution
+    offset = 0.0
+
+    def path(self, groups: Groups, rest: Groups, sizes: tuple[float, float]) -> Path:
+        """Return the values at the borders; those near the best as differences to it."""
+        counts, found = self.counts, self.counts.found(groups)
+        k = np.concatenate([[0.0], np.cumsum(groups.count)])
+        states = _summed(found)
+        values = counts.values(k, states)
+        top = _best_of(values, k, sizes)
+        # Of the terms' last digits the more are lost the larger the angles that φ turns by
+        angle = float(groups.mass.sum()) * float(counts.theta[-1])
+        here = slice(top, top + 1)
+        terms = float(counts.scale(k[here], states[here])[0]) * (1.0 + 0.01 * angle)
+        f: Any = (values - values[top]).astype(np.longdouble)
+        near = np.abs(values - values[top]) <= CLOSE * terms
+        steps = _summed_around(top, found)[near]
+        f[near] = counts.rises(np.append(k[top], k[near]), states[top], steps)
+        return Path(groups, k, f, float(values[top]), terms, states)
+
+    def ceilings(self, path: Path, i: Ints, pieces: Pieces) -> Floats:
+        """Bound the values of the sets whose sizes are in pieces of some groups.
+
+        Of the first items of a group no more can be positive than of as many like the best, or of
+        all of them less those like the worst that are left out.
+        """
+        groups, at, one = path.groups[i], pieces.group, np.ones(i.size)
+        best, worst = (
+            self.counts.found(Groups.of_values(p, one)) for p in (groups.high, groups.low)
+        )
+        taken, left = pieces.last - path.k[i][at], path.k[i + 1][at] - pieces.last
+        from_above = path.state[i][at] + taken[:, None] * best[at]
+        from_below = path.state[i + 1][at] - left[:, None] * worst[at]
+        return self.counts.ceilings(pieces.first, pieces.last, from_above, from_below)
+
+    def spread(self, above: Groups, below: Groups, value: float) -> float:
+        """Return the standard deviation of a set with this mean."""
+        return self.counts.spread(above, value)
+
+
+def _growth(scale: Floats, log_ratio: Floats) -> Floats:
+    """How much the scale grows from border to border: exact where little, finite where much."""
+    grown: Floats = scale[1:] - scale[:-1]
+    return np.where(log_ratio < 1.0, scale[:-1] * np.expm1(np.minimum(log_ratio, 1.0)), grown)
+
+
+def _summed(steps: Floats) -> Floats:
+    """Return the sums of the first 0, 1, … rows."""
+    return np.vstack([np.zeros_like(steps[:1]), steps.cumsum(axis=0)])
+
+
+def _best_of(values: Any, k: Floats, sizes: tuple[float, float]) -> int:
+    """Return the index of the best value of a set of certain sizes, one item at least."""
+    allowed = (k >= sizes[0]) & (k <= sizes[1])
+    return 1 + int(np.argmax(np.where(allowed, values, -np.inf)[1:]))
+
+
+def _summed_around(top: int, steps: Floats) -> Floats:
+    """Sum steps from the best value on to both sides: where they are small, so is their rounding.
+
+    A loss that falls from 1 to 1e-14 would be lost in a sum that starts with the 1. The first value
+    is that of the rule for k ≥ 1 at k = 0, not of the empty set.
+    """
+    above, below = np.cumsum(steps[:top][::-1], axis=0)[::-1], np.cumsum(steps[top:], axis=0)
+    return np.concatenate([-above, np.zeros_like(steps[:1]), below])
 
 
 class BestBorder(NamedTuple):

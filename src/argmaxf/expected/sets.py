@@ -36,7 +36,7 @@ from argmaxf.expected import band, search
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import BoundedDecision, Decision, top_items
 from argmaxf.expected.every_size import BestSize, decide_sorted
-from argmaxf.expected.grouped.sources import Source
+from argmaxf.expected.groups import Source
 from argmaxf.expected.threads import sets_in_threads, threads_for
 from argmaxf.expected.ties import settle
 from argmaxf.measures import GMean

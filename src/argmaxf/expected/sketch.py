@@ -18,11 +18,10 @@ from argmaxf._base.validation import (
     first_bad_probability,
     refuse_both_columns,
 )
+from argmaxf.expected import group_kernels as layout
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.grouped import group_kernels as layout
-from argmaxf.expected.grouped.groups import Groups, empty_table, groups_of_table
-from argmaxf.expected.grouped.sources import summary
+from argmaxf.expected.groups import Groups, empty_table, groups_of_table, summary
 from argmaxf.expected.search import Search
 from argmaxf.expected.values import value_of_sets
 from argmaxf.measures import MeasureLike

@@ -12,9 +12,8 @@ from argmaxf._base.validation import as_probabilities, as_real_array
 from argmaxf.expected.count_distribution import needs_values
 from argmaxf.expected.counts import MOST_ITEMS, curve_by_counts, value_by_counts, value_of_groups
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.grouped.groups import Groups, group_sums
-from argmaxf.expected.grouped.integrand import Integrand, Tilt, value_of_nothing
-from argmaxf.expected.grouped.sources import groups_of_items
+from argmaxf.expected.groups import Groups, group_sums, groups_of_items
+from argmaxf.expected.integrand import Integrand, Tilt, value_of_nothing
 from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.measures import MeasureLike
 from argmaxf.problem import Problem

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from argmaxf._base.arrays import Floats, Ints, readonly
 from argmaxf._base.validation import as_probabilities
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.grouped.integrand import value_of_nothing
-from argmaxf.expected.grouped.sources import groups_of_items
+from argmaxf.expected.groups import groups_of_items
+from argmaxf.expected.integrand import value_of_nothing
 from argmaxf.expected.quadrature import plausible_positives
 from argmaxf.expected.ties import settle
 from argmaxf.expected.values import expected_f_curve, value_of_sets

@@ -26,7 +26,7 @@ from argmaxf.expected import band, pass_kernels, search
 from argmaxf.expected.array_passes import BatchPasses
 from argmaxf.expected.by_segment import decide_by, decide_each
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.grouped.sources import Source, summary
+from argmaxf.expected.groups import Source, summary
 from argmaxf.expected.sets import decide_sets
 from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
 from argmaxf.expected.threads import in_turn, processors

@@ -40,7 +40,7 @@ from argmaxf._base.validation import (
     check_whole,
 )
 from argmaxf.empirical.interval import interval_of_counts
-from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.groups import Groups
 from argmaxf.expected.search import Search
 from argmaxf.expected.values import value_of_sets
 from argmaxf.frames.engines import engine_of

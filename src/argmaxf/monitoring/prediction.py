@@ -32,7 +32,7 @@ from argmaxf._base.validation import (
     which_are,
 )
 from argmaxf.expected.count_distribution import Spectrum
-from argmaxf.expected.grouped.groups import Groups
+from argmaxf.expected.groups import Groups
 from argmaxf.expected.values import expected_f
 from argmaxf.measures import Interval, Measure, MeasureLike, as_measure
 from argmaxf.monitoring.histogram import Sizes, binned

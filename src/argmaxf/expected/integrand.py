@@ -19,7 +19,7 @@ import numpy as np
 
 from argmaxf._base.arrays import Floats
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.grouped.groups import Groups, group_sums, group_variances
+from argmaxf.expected.groups import Groups, group_sums, group_variances
 from argmaxf.expected.quadrature import Nodes, denominator_range, reciprocal_nodes
 from argmaxf.measures import Coefficients
 from argmaxf.problem import Problem
