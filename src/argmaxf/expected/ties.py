@@ -10,7 +10,7 @@ again:
   in which the sets differ count as tied (`search.py`).
 
 Arrays, rows, columns, segments of frames and files of up to 16,384 items are all decided by
-`small_sets.py`, and so agree.
+`sets.py`, and so agree.
 """
 
 from __future__ import annotations
