@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -170,8 +170,10 @@ def mixture_masks(maps: Tensor, weights: Floats, problem: Problem) -> Segmentati
     """
     check_range(maps)
     found = [_decide_set(p, weights, problem) for p in maps.unbind(1)]
-    rows: Any = [torch.stack(each).to(maps.device) for each in zip(*found, strict=True)]
-    return Segmentation(*rows[:5], None, rows[5] if problem.coefficients == IOU else None)
+    each = (torch.stack(field).to(maps.device) for field in zip(*found, strict=True))
+    masks, expected, std, k, threshold, bound = each
+    proven = bound if problem.coefficients == IOU else None
+    return Segmentation(masks, expected, std, k, threshold, bound=proven)
 
 
 def _decide_set(p: Tensor, weights: Floats, problem: Problem) -> tuple[Tensor, ...]:
