@@ -58,7 +58,7 @@ def monitor_files(
 
         def read(add: Callable[..., T], group: list[Input], **how: Any) -> T:
             """Add the rows of some files."""
-            labelled = any(_has(each, label) for each in (group if group is first else inputs))
+            labelled = any(label in each.columns for each in (group if group is first else inputs))
             extra = [each for each in (how.get("time"), label if labelled else None) if each]
             for each in group:
                 each.refuse_absent(*extra)
@@ -68,7 +68,7 @@ def monitor_files(
                 return add(frame, items.p, label=label if labelled else None, **how)
 
         monitor = read(partial(Monitor.of_frame, threshold), first, **options)
-        if label is not None and not any(_has(each, label) for each in (*first, *inputs)):
+        if label is not None and not any(label in each.columns for each in (*first, *inputs)):
             raise ValueError(f"no file has a column {label!r} of labels")
         if time is not None:
             return monitor, read(monitor.update_frame, inputs, time=time, every=every)
@@ -79,11 +79,6 @@ def monitor_files(
             for each, name in zip(inputs, shown, strict=True)
         ]
         return monitor, [period for part in parts for period in part]
-
-
-def _has(source: Input, name: str | None) -> bool:
-    """Whether a file has a column."""
-    return name is not None and name in source.columns
 
 
 class FilledPlan(NamedTuple):

@@ -26,19 +26,6 @@ from argmaxf.expected.dependent import maximize_expected_f_from_mixture
 from argmaxf.measures import Coefficients
 from argmaxf.problem import Problem
 from argmaxf.torch import tensors
-from argmaxf.torch.tensors import (
-    DICE,
-    IOU,
-    RowNodes,
-    Segmentation,
-    as_array,
-    best_masks,
-    check_range,
-    in_kind,
-    mask_values,
-    none_there,
-    reciprocals,
-)
 
 SLACK = 1e-12  # a gain of this part of the value is rounding
 ENOUGH = 1e-4  # the gap of IoU to stop at
@@ -50,15 +37,15 @@ class Members(NamedTuple):
 
     p: Tensor  # members × pixels
     weight: Tensor  # adding up to one
-    nodes: RowNodes
+    nodes: tensors.RowNodes
     nothing: float  # what the empty mask is worth
 
     @classmethod
     def of(cls, p: Tensor, weight: Tensor, zero: float, c: Coefficients) -> Members:
         """Choose nodes for every size of a mask; `zero` is the value of 0/0."""
         members, n = p.shape
-        nodes = RowNodes.of(p, np.ones(members), np.full(members, float(n)), c)
-        nothing = zero * float(weight @ none_there(p)) if zero > 0.0 else 0.0
+        nodes = tensors.RowNodes.of(p, np.ones(members), np.full(members, float(n)), c)
+        nothing = zero * float(weight @ tensors.none_there(p)) if zero > 0.0 else 0.0
         return cls(p, weight, nodes, nothing)
 
 
@@ -85,7 +72,7 @@ class Overlap(NamedTuple):
         """Return what each pixel would gain by joining the mask, or by leaving it."""
         nodes, p, inside = members.nodes, members.p, self.inside[:, None]
         joining = self.scale * (-nodes.u * (self.k + 1)).exp()
-        join = reciprocals(p, joining, nodes.x_out).mul_(inside + p).sum(0)
+        join = tensors.reciprocals(p, joining, nodes.x_out).mul_(inside + p).sum(0)
         leaving = self.scale * (-nodes.u * max(self.k - 1, 1)).exp()
         total, tilted = leaving.sum(1)[:, None], (leaving * nodes.w_out).sum(1)[:, None]
         leave = ((total - p * tilted) * (inside - p)).sum(0) if self.k > 1 else 0.0
@@ -128,7 +115,9 @@ def best_iou(
     """
     members = Members.of(p, weight, problem.zero_division, problem.coefficients)
     mean = (weight @ p.double()).clamp(0.0, 1.0)[None]
-    alone = [best_masks(rows, replace(problem, zero_division=0.0)).masks for rows in (mean, p)]
+    alone = [
+        tensors.best_masks(rows, replace(problem, zero_division=0.0)).masks for rows in (mean, p)
+    ]
     found = [ascend(members, mask) for mask in (start, *alone[0], *alone[1])]
     best = max(found, key=lambda state: state.value)
     chosen = best.chosen & (best.value > members.nothing)
@@ -162,35 +151,35 @@ def iou_bound(members: Members, value: float) -> float:
     return min(max(-open_ranges[0][0], value), 1.0)
 
 
-def mixture_masks(maps: Tensor, weights: Floats, problem: Problem) -> Segmentation:
+def mixture_masks(maps: Tensor, weights: Floats, problem: Problem) -> tensors.Segmentation:
     """Decide each set of members × sets × pixels under a mixture of the members.
 
     Return the decision about each set, for IoU with a bound. Raises NotAProbability if a value is
     none.
     """
-    check_range(maps)
+    tensors.check_range(maps)
     found = [_decide_set(p, weights, problem) for p in maps.unbind(1)]
     each = (torch.stack(field).to(maps.device) for field in zip(*found, strict=True))
     masks, expected, std, k, threshold, bound = each
-    proven = bound if problem.coefficients == IOU else None
-    return Segmentation(masks, expected, std, k, threshold, bound=proven)
+    proven = bound if problem.coefficients == tensors.IOU else None
+    return tensors.Segmentation(masks, expected, std, k, threshold, bound=proven)
 
 
 def _decide_set(p: Tensor, weights: Floats, problem: Problem) -> tuple[Tensor, ...]:
     """Decide one set of pixels, members × pixels: Dice as an array, IoU where the pixels are."""
-    dice = in_kind(
+    dice = tensors.in_kind(
         maximize_expected_f_from_mixture(
-            as_array(p.cpu()), weights=weights, zero_division=problem.zero_division
+            tensors.as_array(p.cpu()), weights=weights, zero_division=problem.zero_division
         ),
         torch.empty(0),
     )
-    if problem.coefficients == DICE:
+    if problem.coefficients == tensors.DICE:
         return dice.selected, dice.expected, dice.std, dice.k, dice.threshold, dice.expected
     p = p.contiguous() if tensors.has_triton(p) else p.cpu().contiguous()
     weight = torch.from_numpy(weights / weights.sum()).to(p.device)
     chosen, lowest, bound = best_iou(p, weight, problem, dice.selected.to(p.device))
     # Mean and standard deviation of each member, put together
-    mean, std = mask_values(p, chosen.expand_as(p), problem)
+    mean, std = tensors.mask_values(p, chosen.expand_as(p), problem)
     total = weight @ mean
     spread = (weight @ (std**2 + (mean - total) ** 2)).sqrt()
     # No rounding may put the bound below the value

@@ -29,16 +29,6 @@ from argmaxf.expected.macro import maximize_expected_macro_f
 from argmaxf.measures import Dice
 from argmaxf.problem import Problem
 from argmaxf.torch import tensors
-from argmaxf.torch.tensors import (
-    ABSENT,
-    DICE,
-    RowNodes,
-    Segmentation,
-    as_array,
-    check_range,
-    mask_values,
-    none_there,
-)
 
 NO_CLASS = -1
 SMALL = 1 << 13  # cells of an image that the decision for arrays solves to the end
@@ -53,16 +43,16 @@ class Classes(NamedTuple):
     u: Tensor  # classes × nodes
     x: Tensor
     log_a: Tensor  # log of c ω G / classes
-    nodes: RowNodes
+    nodes: tensors.RowNodes
     nothing: Tensor
 
     @classmethod
     def of(cls, p: Tensor, zero: float) -> Classes:
         """Choose nodes for every size of a class; `zero` is the value of 0/0."""
         count, n = p.shape
-        nodes = RowNodes.of(p, np.ones(count), np.full(count, float(n)), DICE)
-        log_a = nodes.logs(p) + (DICE.c / count * nodes.weight).log()
-        return cls(p, nodes.u, nodes.x_in, log_a, nodes, zero / count * none_there(p))
+        nodes = tensors.RowNodes.of(p, np.ones(count), np.full(count, float(n)), tensors.DICE)
+        log_a = nodes.logs(p) + (tensors.DICE.c / count * nodes.weight).log()
+        return cls(p, nodes.u, nodes.x_in, log_a, nodes, zero / count * tensors.none_there(p))
 
     def scale(self, size: Tensor) -> Tensor:
         """a x e^{-u s} of each class, size s of it, and node."""
@@ -92,7 +82,7 @@ class Labelled(NamedTuple):
     def of(cls, classes: Classes, labels: Tensor) -> Labelled:
         """Sum up the pixels of each class."""
         own = labels == torch.arange(len(classes.p), device=labels.device)[:, None]
-        size, mine = own.sum(1).double(), classes.p.masked_fill(~own, ABSENT)
+        size, mine = own.sum(1).double(), classes.p.masked_fill(~own, tensors.ABSENT)
         pi = torch.from_numpy(classes.nodes.sums(mine, inside=True)[:, 1]).to(labels.device)
         value = ((classes.log_a - classes.u * size[:, None]).exp() * pi).sum(1)
         worth = torch.where(size > 0, value, classes.nothing)
@@ -191,7 +181,7 @@ def around(near: Tensor, least: Tensor, n: int, count: int) -> Tensor:
 
 def assign_classes(
     maps: Tensor, counted: Tensor | None, zero: float, everywhere: bool, tol: float
-) -> Segmentation:
+) -> tensors.Segmentation:
     """Give each pixel of batch × classes × pixels one class, or none where that is allowed.
 
     Return the decision about each image × class as a row, with the labels of each image, and a
@@ -204,7 +194,7 @@ def assign_classes(
         where = slice(None) if counted is None else counted[image]
         cells, best = pixels[:, where], zero  # of an image whose pixels are all ignored
         if cells.shape[1]:
-            check_range(cells)
+            tensors.check_range(cells)
             by_array = not tensors.has_triton(cells) or cells.numel() <= SMALL
             found = None if by_array else decide_image(cells, zero, everywhere, tol)
             own, best = found or _decide_array(cells, zero, everywhere, tol)
@@ -213,15 +203,15 @@ def assign_classes(
     place = torch.arange(first, first + maps.shape[1], device=maps.device)[:, None]
     masks = (labels[:, None] == place).flatten(0, 1)
     rows, proven = maps.flatten(0, 1), torch.tensor(bound, dtype=torch.float64, device=maps.device)
-    mean, std = mask_values(rows, masks, Problem.of(1.0, Dice(), zero))
+    mean, std = tensors.mask_values(rows, masks, Problem.of(1.0, Dice(), zero))
     lowest = torch.where(masks, rows.double(), torch.inf).amin(1)
-    return Segmentation(masks, mean, std, masks.sum(1), lowest, labels, proven)
+    return tensors.Segmentation(masks, mean, std, masks.sum(1), lowest, labels, proven)
 
 
 def _decide_array(cells: Tensor, zero: float, everywhere: bool, tol: float) -> tuple[Tensor, float]:
     """Return the class of each pixel, and the bound, by the decision for arrays."""
     rule: dict[str, Any] = {"labels_per_row" if everywhere else "max_labels_per_row": 1}
-    p = as_array(cells.cpu()).T.astype(np.float64)
+    p = tensors.as_array(cells.cpu()).T.astype(np.float64)
     rule["tol"] = tol if cells.numel() > 4096 else None
     found: Any = maximize_expected_macro_f(p, zero_division=zero, **rule)
     labels = np.where(found.selected.any(1), found.selected.argmax(1), NO_CLASS)

@@ -136,9 +136,9 @@ class SoftFLoss(torch.nn.Module):
 
     def _fraction(self, sums: Tensor) -> tuple[Tensor, Tensor]:
         """Return numerator and denominator of the measure from T, k and S."""
-        (c, b_in, b_out, s0, s1), (t, k, s) = self.measure.coefficients(), sums
-        above = c * t + s0 + self.smooth
-        return above, k + (b_in - b_out) * t + b_out * s + s1 + self.smooth
+        t, k, s = sums
+        above, below = self.measure.fraction(t, k, s, None)
+        return above + self.smooth, below + self.smooth
 
     def _probabilities(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Return probabilities and targets, rows × labels (× pixels), in single precision or so."""
