@@ -16,7 +16,6 @@ import pytest
 from argmaxf import decide
 from argmaxf.cli.app import run
 from argmaxf.cli.common import MEASURES, plain
-from argmaxf.files import commands
 from argmaxf.frames import decisions
 from argmaxf.measures import MEASURES as REGISTRY
 
@@ -143,20 +142,20 @@ def test_integers_that_no_double_holds_are_names(tmp_path, capsys):
     assert run([*words, "y"]) == 0, capsys.readouterr().err
 
 
-def test_the_plain_copy_of_a_private_file_is_private(tmp_path, capsys, monkeypatch):
+def test_a_private_file_is_zipped_in_private(tmp_path, monkeypatch):
     path, out = tmp_path / "in.csv", tmp_path / "out.csv.gz"
     path.write_text("p\n0.9\n0.1\n")
     out.touch()
     out.chmod(0o600)
-    modes, write = [], commands._write
+    modes, sink = [], pl.LazyFrame.sink_csv
 
-    def seen(frame, place, kind, separator):
-        write(frame, place, kind, separator)
+    def seen(frame, target, **options):
+        sink(frame, target, **options)
         modes.extend(stat.S_IMODE(each.stat().st_mode) for each in tmp_path.glob(".*.part"))
 
-    monkeypatch.setattr(commands, "_write", seen)
+    monkeypatch.setattr(pl.LazyFrame, "sink_csv", seen)
     assert run(["decide", str(path), "-p", "p", "-o", str(out), "--force"]) == 0
-    assert set(modes) == {0o600}
+    assert modes == [0o600]
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
     assert gzip.decompress(out.read_bytes()) == b"p,label\n0.9,true\n0.1,false\n"
 

@@ -42,7 +42,7 @@ from argmaxf.displays import EmpiricalFDisplay, ExpectedFDisplay
 from argmaxf.expected.counts import MOST_ITEMS, general_curve, linear_curve, value_by_counts
 from argmaxf.expected.every_size import best_gmean, sizes_allowed
 from argmaxf.expected.sets import decide_large
-from argmaxf.files import ScoredFiles, decide_files
+from argmaxf.files.scored import ScoredFiles
 from argmaxf.frames import decisions
 from argmaxf.measures import MCC, BalancedAccuracy, GMean, Linear, Tversky, UserDefined
 from argmaxf.measures.base import others
@@ -288,9 +288,8 @@ def test_large_segments_and_files_decide_as_arrays_do(measure, tmp_path):
     assert found[(0,)].k == alone.k
     assert found[(1,)].k == maximize_expected_f(p[:20_000], measure=measure, ties="together").k
     pl.DataFrame({"p": p}).write_parquet(tmp_path / "p.parquet")
-    read = decide_files(
-        ScoredFiles([str(tmp_path / "p.parquet")], "p"), Problem.of(measure=measure)
-    )[()]
+    files = ScoredFiles([str(tmp_path / "p.parquet")], "p")
+    read = files.decide(Problem.of(measure=measure))[()]
     assert (read.k, read.threshold) == (alone.k, alone.threshold)
 
 

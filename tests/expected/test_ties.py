@@ -12,7 +12,7 @@ from argmaxf.expected import search as grouped_search
 from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.groups import Source
 from argmaxf.expected.ties import values_by_quadrature
-from argmaxf.files import ScoredFiles, decide_files
+from argmaxf.files.scored import ScoredFiles
 from argmaxf.frames import decisions
 from argmaxf.measures import FBeta, Jaccard
 from argmaxf.problem import Problem
@@ -50,9 +50,8 @@ def test_arrays_rows_frames_and_files_agree(p, options, k, tmp_path):
     assert by_frame(p, **options) == k
     assert by_lazy_segments(p, **options) == k
     pl.DataFrame({"p": np.array(p, float)}).write_parquet(tmp_path / "p.parquet")
-    (found,) = decide_files(
-        ScoredFiles([str(tmp_path / "p.parquet")], "p"), Problem.of(**options)
-    ).values()
+    files = ScoredFiles([str(tmp_path / "p.parquet")], "p")
+    (found,) = files.decide(Problem.of(**options)).values()
     assert found.k == k
 
 

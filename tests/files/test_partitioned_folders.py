@@ -7,7 +7,7 @@ import pytest
 
 from argmaxf.cli.app import run
 from argmaxf.cli.tables import read_table
-from argmaxf.files import ScoredFiles, decide_files, summarize_files
+from argmaxf.files.scored import ScoredFiles
 
 ROWS = {"p": [0.9, 0.1, 0.4], "x": [1.0, 2.0, 3.0]}
 WRITERS = {
@@ -42,13 +42,13 @@ def test_rows_are_parted_by_the_names_of_folders(folder, capsys):
         ({"day": "1"}, 3),
         ({"day": "2"}, 6),
     ]
-    by_pattern = decide_files(ScoredFiles([f"{folder}/*/*/*"], "p", by=["day"]))
+    by_pattern = ScoredFiles([f"{folder}/*/*/*"], "p", by=["day"]).decide()
     assert {key: d.n for key, d in by_pattern.items()} in (
         {(1,): 3, (2,): 6},
         {("1",): 3, ("2",): 6},
     )
     single = next(folder.rglob("a.*"))
-    assert len(decide_files(ScoredFiles([str(single)], "p", by=["city"]))) == 1
+    assert len(ScoredFiles([str(single)], "p", by=["city"]).decide()) == 1
 
 
 def test_a_missing_partition_is_a_missing_value(folder, capsys):
@@ -69,8 +69,8 @@ def test_leading_zeros_stay(tmp_path):
     for month in ("01", "12"):
         (tmp_path / f"month={month}").mkdir()
         pl.DataFrame({"p": [0.5, 0.6]}).write_parquet(tmp_path / f"month={month}" / "a.parquet")
-    assert set(decide_files(ScoredFiles([str(tmp_path)], "p", by=["month"]))) == {("01",), ("12",)}
-    assert summarize_files(ScoredFiles([str(tmp_path)], "p")).n == 4
+    assert set(ScoredFiles([str(tmp_path)], "p", by=["month"]).decide()) == {("01",), ("12",)}
+    assert ScoredFiles([str(tmp_path)], "p").summarize().n == 4
 
 
 def test_compare_learns_from_folders(folder, capsys):

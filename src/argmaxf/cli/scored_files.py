@@ -48,15 +48,14 @@ class Results:
 
     def print_json(self, **more: Any) -> None:
         """Print the results for programs."""
-        if not self.by:
+        if self.by:
+            names = [dict(zip(self.by, map(str, key), strict=True)) for key in self.each]
+            known = map(self._known, self.each.values())
+            segments = [{"segment": n} | k for n, k in zip(names, known, strict=True)]
+            overall = {} if self.overall is None else {"overall": self._known(self.overall)}
+            print_json({"segments": segments} | overall | more)
+        else:
             print_json(self._known(self.each[()]) | more)
-            return
-        segments = [
-            {"segment": dict(zip(self.by, map(str, key), strict=True))} | self._known(found)
-            for key, found in self.each.items()
-        ]
-        overall = {} if self.overall is None else {"overall": self._known(self.overall)}
-        print_json({"segments": segments} | overall | more)
 
     def _known(self, found: Any) -> dict[str, Any]:
         """Return what is known of a result and its guarantee."""
@@ -109,7 +108,7 @@ def decide(
 ) -> None:
     """Label the rows of files so that the expected F is the highest."""
     from argmaxf.constraints import ChanceConstraint
-    from argmaxf.files import ScoredFiles, decide_files, estimate_files, label_files
+    from argmaxf.files.scored import ScoredFiles
     from argmaxf.prior import is_estimated
     from argmaxf.problem import Problem
 
@@ -136,17 +135,17 @@ def decide(
         progress = stack.enter_context(common.progress_bar("rows"))
         rows = ScoredFiles(files, str(probability), segments, nulls, None, path, label, progress)
         if rates is not None and is_estimated(rates):
-            rate = estimate_files(rows, rates[0])
+            rate = rows.estimate(rates[0])
             rates = rates[0], rate.value
         rows = replace(rows, prior=rates)
         if is_sketch:
             has_rows = bool(output or segments or fixed)
             each: Any = {(): _decide_sketch(files, problem, has_rows=has_rows)}
         elif threshold is None:
-            each = decide_files(rows, problem)
+            each = rows.decide(problem)
             overall = each.overall
         else:
-            each = {(): label_files(rows, threshold, problem)}
+            each = {(): rows.select(threshold, problem)}
     seconds = time.perf_counter() - start
     in_order = dict(sorted(each.items(), key=lambda item: tuple(map(str, item[0]))))
     results = _decided(in_order, segments, overall, f"E[{problem.word}]")
@@ -206,7 +205,7 @@ def tune(
     """Find the threshold with the highest F on labelled rows of files."""
     from argmaxf.empirical.cuts import CutProblem
     from argmaxf.empirical.labelled_sketch import LabelledSketch, best_in
-    from argmaxf.files import ScoredFiles, tune_files
+    from argmaxf.files.scored import ScoredFiles
 
     segments = tuple(by or ())
     limits = min_precision, min_recall, max_selected_rate, confidence_level
@@ -224,7 +223,7 @@ def tune(
             columns: Any = {"label": label, "weight": weight, "positive": positive}
             written: Any = {"output": output, "added": predicted, "progress": progress}
             rows = ScoredFiles(files, score, segments, nulls, **columns, **written)
-            best = tune_files(rows, problem)
+            best = rows.tune(problem)
     results = _tuned(best, segments, chosen.title)
     if threshold_only:
         results.print_thresholds()
@@ -271,14 +270,14 @@ def evaluate(
     as_json: bool = False,
 ) -> None:
     """Compute F of predictions in files, with its confidence interval."""
-    from argmaxf.files import ScoredFiles, evaluate_files
+    from argmaxf.files.scored import ScoredFiles
     from argmaxf.measures import as_measure
 
     segments = tuple(by or ())
     chosen = as_measure(measure_named(measure), beta)
     rows = ScoredFiles(files, predicted, segments, nulls, label=label, positive=positive)
     how: Any = {"measure": chosen, "confidence_level": confidence_level}
-    found: Any = evaluate_files(rows, zero_division=zero_division, **how)
+    found: Any = rows.evaluate(zero_division=zero_division, **how)
 
     def cells(one: Interval) -> dict[str, str]:
         ends = f"[{one.low:.4f}, {one.high:.4f}]"
@@ -302,14 +301,14 @@ def sketch(
     as_json: bool = False,
 ) -> None:
     """Summarize probabilities or labelled scores of files, to be merged and decided elsewhere."""
-    from argmaxf.files import ScoredFiles, summarize_files
+    from argmaxf.files.scored import ScoredFiles
 
     _check_sketch(output, files, force)
     if weight is not None and label is None:
         raise ValueError("--weight needs --label: probabilities have no weights")
     how: Any = {"nulls": nulls, "output": output, "added": None}
     with common.progress_bar("rows") as how["progress"]:
-        made = summarize_files(ScoredFiles(files, probability, label=label, weight=weight, **how))
+        made = ScoredFiles(files, probability, label=label, weight=weight, **how).summarize()
     _write_sketch(made, output, as_json)
 
 

@@ -17,8 +17,8 @@ import polars as pl
 from polars import selectors
 from sklearn.metrics import roc_auc_score
 
-from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, kind_of, names_to_give
-from argmaxf.files.text_tables import as_number, decimal_commas, with_points
+from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, kind_of
+from argmaxf.files.text_tables import decimal_commas, numbers_in, with_points
 from argmaxf.frames.engines import Polars
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
@@ -78,22 +78,13 @@ def read_table(path: Path) -> pl.DataFrame:
 def _read(source: Input) -> pl.DataFrame:
     if not source.is_text:
         return source.scan().collect()
-    names: list[str] = []
-    if source.path.stat().st_size:  # of an empty file Polars says that it is
-        names = source.check_header()
-        source.refuse_ragged()
-    frame = pl.read_csv(
-        source.path,
-        glob=False,
-        separator=source.separator,
-        infer_schema_length=None,  # all rows: a late text must not be cut off
-        null_values=MISSING,
-        try_parse_dates=True,
-        new_columns=names_to_give(names),
-    )
-    if source.separator != ",":
-        frame = with_points(frame, decimal_commas(frame, source.separator))
-    return source.with_partition(frame.lazy()).collect()
+    # types from all rows: a late text must not be cut off
+    how: Any = {"infer_schema_length": None, "null_values": MISSING, "try_parse_dates": True}
+    rows = source.scan(typed=True, **how)  # refuses odd headers
+    source.refuse_ragged()
+    frame = rows.collect()
+    commas = decimal_commas(frame, source.separator) if source.separator != "," else []
+    return with_points(frame, commas)
 
 
 def split_table(
@@ -295,7 +286,7 @@ def _check_cells(X: pl.DataFrame, rows: pl.Series, name: str) -> list[str]:
         if signs:
             adorned.append(f"{values.name} ({texts[0]})")
         for comma in (False,) if signs else (True, False):
-            number = pl.select(as_number(pl.lit(values), comma=comma)).to_series()
+            number = numbers_in(values, comma=comma)
             bad = values.is_not_null() & number.is_null()
             if bad.any() and number.count() >= MOSTLY * len(texts):
                 raise ValueError(

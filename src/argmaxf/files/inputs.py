@@ -29,7 +29,6 @@ from argmaxf.files.text_tables import (
     as_number,
     decimal_commas,
     first_ragged,
-    has_commas,
     header,
     separator_of,
     with_points,
@@ -83,10 +82,11 @@ class Input:
                     place = _copied(cast(IO[bytes], stream), stack)
             except (gzip.BadGzipFile, EOFError, zlib.error) as error:
                 raise ValueError(f"{path} cannot be read: {error}") from None
-        if kind == "arrow":
-            with place.open("rb") as file:
-                _refuse_stream(file.read(len(ARROW_STREAM)), str(path))
         return cls(place, kind, str(path), path, _partition(path))
+
+    def __post_init__(self) -> None:
+        if self.kind == "arrow" and _start(self.path).startswith(ARROW_STREAM):
+            raise ValueError(f"{self.name}: an Arrow stream; give it as an Arrow or Parquet file")
 
     @property
     def separator(self) -> str:
@@ -99,37 +99,34 @@ class Input:
         return self.kind in SEPARATORS
 
     def scan(
-        self, *, typed: bool = False, text: Sequence[str] = (), ragged: bool = False
+        self, *, typed: bool = False, text: Sequence[str] = (), **options: Any
     ) -> pl.LazyFrame:
         """Scan the file; values of text files stay text unless `typed`, and in columns `text`.
 
-        With `ragged`, fields that a row has beyond the header are passed over.
+        With `options` of Polars for text files, numbers with decimal commas stay text too.
         """
         if self.kind == "parquet":
             return self.with_partition(pl.scan_parquet(self.path, glob=False))
         if self.kind == "arrow":
             return self.with_partition(pl.scan_ipc(self.path, glob=False))
-        names, separator = self.check_header(), self.separator
-        commas = decimal_commas(self.beginning(), separator) if typed and separator != "," else []
-        as_text = {*text, *commas} & set(names)
+        names, separator, commas = self.check_header(), self.separator, []
+        if typed and not options and separator != ",":
+            commas = decimal_commas(self.beginning().collect(), separator)
+        given: dict[str, Any] = {"infer_schema": typed, "infer_schema_length": INFERRED} | options
         frame = pl.scan_csv(
             self.path,
             separator=separator,
-            infer_schema=typed,
-            infer_schema_length=INFERRED,
-            schema_overrides=dict.fromkeys(as_text, pl.String),
-            new_columns=names_to_give(names),
-            truncate_ragged_lines=ragged,
+            schema_overrides=dict.fromkeys({*text, *commas} & set(names), pl.String),
+            new_columns=names or None,  # of doubled quotes Polars would leave both
             glob=False,
+            **given,
         )
         frame = with_points(frame, [name for name in commas if name not in text])
         return self.with_partition(frame, text=not typed)
 
     def with_partition(self, frame: pl.LazyFrame, *, text: bool = False) -> pl.LazyFrame:
         """Add the columns that are in the names of folders only."""
-        if not self.partition:
-            return frame
-        there = frame.collect_schema()
+        there = frame.collect_schema() if self.partition else ()
         columns = {
             name: pl.lit(str(value) if text and value is not None else value)
             for name, value in self.partition.items()
@@ -137,17 +134,17 @@ class Input:
         }
         return frame.with_columns(**columns)
 
-    def beginning(self, *names: str) -> pl.DataFrame:
-        """Return the first rows of a text file as text, of some columns or all."""
-        frame = self.scan(ragged=True).head(INFERRED)
-        return (frame.select(named(*names)) if names else frame).collect()
+    def beginning(self) -> pl.LazyFrame:
+        """Return the first rows of a text file as text; rows may be too long."""
+        return self.scan(truncate_ragged_lines=True).head(INFERRED)
 
     def number(self, name: str) -> pl.Expr:
         """Return a column as numbers, null where a text is none; a text may be 0,5."""
         (column,) = named(name)
         if not self.is_text:
             return column.cast(pl.Float64)
-        return as_number(column, comma=has_commas(self.beginning(name)[name]))
+        commas = self.beginning().select(column.str.contains(",", literal=True).any())
+        return as_number(column, comma=bool(commas.collect().item()))
 
     @property
     def columns(self) -> list[str]:
@@ -209,11 +206,6 @@ def first_line(error: BaseException) -> str:
     return f"{line}; {SAVE_AS_UTF8}" if NOT_UTF8 in line else line
 
 
-def names_to_give(names: list[str]) -> list[str] | None:
-    """Return the names of columns where Polars would read others: it leaves quotes doubled."""
-    return names if any('"' in name for name in names) else None
-
-
 def kind_of(path: Path) -> str:
     """Return the kind of a file by its extension, that before .gz where it is zipped."""
     kind = _known_kind(path)
@@ -222,14 +214,14 @@ def kind_of(path: Path) -> str:
     return kind
 
 
-def is_zipped(path: Path) -> bool:
-    """Whether a file is zipped, by its name."""
-    return path.suffix.lower() == ZIPPED
-
-
 def _known_kind(path: Path) -> str | None:
     plain = path.with_suffix("") if is_zipped(path) else path
     return KINDS.get(plain.suffix.lower())
+
+
+def is_zipped(path: Path) -> bool:
+    """Whether a file is zipped, by its name."""
+    return path.suffix.lower() == ZIPPED
 
 
 def refuse_names(paths: Iterable[Path | str]) -> None:
@@ -290,25 +282,34 @@ def _with_numbers(inputs: list[Input]) -> list[Input]:
     pairs = [pair for each in inputs for pair in each.partition.items() if pair[1] is not None]
     texts = {n for n, value in pairs if not re.fullmatch(r"0|-?[1-9]\d{0,17}", str(value))}
 
-    def typed(name: str, value: Any) -> Any:
-        return value if value is None or name in texts else int(value)
+    def typed(partition: Mapping[str, Any]) -> dict[str, Any]:
+        return {n: v if v is None or n in texts else int(v) for n, v in partition.items()}
 
-    return [
-        replace(each, partition={n: typed(n, v) for n, v in each.partition.items()})
-        for each in inputs
-    ]
+    return [replace(each, partition=typed(each.partition)) for each in inputs]
 
 
 def standard_input(stream: IO[bytes], stack: ExitStack) -> Input:
     """Copy the standard input to a temporary file, since it can be read only once."""
     copy = _copied(stream, stack)
-    with copy.open("rb") as file:
-        return Input(copy, _sniffed(file.readline(COPIED)), "standard input", Path("/dev/stdin"))
+    line = _start(copy)
+    kind = "tsv" if line.count(b"\t") > line.count(b",") else "csv"
+    starts = {PARQUET: "parquet", ARROW: "arrow", ARROW_STREAM: "arrow"}
+    kind = next((each for start, each in starts.items() if line.startswith(start)), kind)
+    return Input(copy, kind, "standard input", Path("/dev/stdin"))
+
+
+def _start(path: Path) -> bytes:
+    """Return the first line of a file."""
+    with path.open("rb") as file:
+        return file.readline(COPIED)
 
 
 def _copied(stream: IO[bytes], stack: ExitStack) -> Path:
     """Copy a stream to a temporary file, which is gone when the stack is closed."""
-    _heed_interrupts()
+    # Ctrl-C ends a read that waits: with the handler that Polars installs, it would go on.
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
     with spilling():
         copy = stack.enter_context(temporary_file(Path(gettempdir()), "argmaxf-stdin", mode=0o600))
         file = stack.enter_context(copy.open("wb", buffering=0))
@@ -316,25 +317,3 @@ def _copied(stream: IO[bytes], stack: ExitStack) -> Path:
         with spilling():
             write_all(file, chunk)
     return copy
-
-
-def _heed_interrupts() -> None:
-    """Let Ctrl-C end a read that waits: with the handler that Polars installs, it would go on."""
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is not None and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, handler)
-
-
-def _sniffed(line: bytes) -> str:
-    """Return the kind of a file by how it starts."""
-    if line.startswith(PARQUET):
-        return "parquet"
-    if line.startswith(ARROW):
-        return "arrow"
-    _refuse_stream(line, "standard input")
-    return "tsv" if line.count(b"\t") > line.count(b",") else "csv"
-
-
-def _refuse_stream(start: bytes, name: str) -> None:
-    if start.startswith(ARROW_STREAM):
-        raise ValueError(f"{name}: an Arrow stream; give it as an Arrow or Parquet file")

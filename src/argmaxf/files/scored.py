@@ -1,7 +1,13 @@
-"""Files with a column of scores: read as a stream, every bad value named by file and row."""
+"""Files with a column of scores: decided, tuned and summarized as one lazy frame of Polars.
+
+Every bad value is named by file and row, and labelled rows are written all or not at all. The
+column of probabilities of text files is read once, into a temporary file, 8 bytes a row: parsing
+it again would take longer.
+"""
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -9,20 +15,40 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
-from argmaxf._base.atomic_write import refuse_inputs
+from argmaxf._base.atomic_write import refuse_inputs, written_whole
 from argmaxf._base.lazy import cached_property
-from argmaxf._base.validation import NotAProbability, Unusable, check_choice
+from argmaxf._base.validation import NotAProbability, Unusable, check_choice, check_unit_interval
+from argmaxf.empirical.cuts import CutProblem
 from argmaxf.empirical.guarantees import GuaranteeError
-from argmaxf.files.inputs import BROKEN, Input, find_inputs, first_line, named, reading
+from argmaxf.empirical.threshold import Threshold
+from argmaxf.expected.decision import Decision
+from argmaxf.expected.sketch import ProbabilitySketch, groups_of_sketch
+from argmaxf.expected.values import value_of_sets
+from argmaxf.files.inputs import (
+    BROKEN,
+    SEPARATORS,
+    Input,
+    find_inputs,
+    first_line,
+    is_zipped,
+    kind_of,
+    named,
+    reading,
+    refuse_names,
+)
+from argmaxf.frames.decide import rate_of
 from argmaxf.frames.engines import unused
-from argmaxf.frames.labelled import LabelledRows
-from argmaxf.frames.table import Table
+from argmaxf.frames.labelled import LabelledRows, best_thresholds, evaluate
+from argmaxf.frames.solve import Decisions, sketch_of, solve
+from argmaxf.frames.table import Key, P, Table
+from argmaxf.measures import Interval
 from argmaxf.prior import factor_of, move_odds
+from argmaxf.problem import Problem
 
 Progress = bool | Callable[[str, int, int | None], None]  # phase, rows so far, rows in all
-Advance = Callable[[int], None]  # told how many more rows are done
 
 
 class Rule(NamedTuple):
@@ -30,7 +56,7 @@ class Rule(NamedTuple):
 
     column: str
     words: str
-    wrong: Callable[[pl.Expr], pl.Expr]  # of numbers that are there
+    wrong: Callable[[pl.Expr], Any]  # of numbers that are there
     what: str = "value"
     may_be_boolean: bool = False  # also in text files
 
@@ -39,10 +65,10 @@ class Rule(NamedTuple):
 class ScoredFiles:
     """Files, folders, patterns or "-" with a column of scores, and where labelled rows go.
 
-    `prior` has the rates of positives in training and in these rows. `progress` is False, or a
-    function of the phase, the rows so far and those in all, None if unknown. `label` is the column
-    of true labels, if they are known, `weight` that of weights, `positive` the positive label as
-    text. `inputs` are the files once they are found.
+    Memory does not grow with the number of rows. `prior` has the rates of positives in training
+    and in these rows. `progress` is False, or a function of the phase, the rows so far and those
+    in all, None if unknown. `label` is the column of true labels, if they are known, `weight` that
+    of weights, `positive` the positive label as text. `inputs` are the files once they are found.
     """
 
     names: Sequence[str]
@@ -58,8 +84,73 @@ class ScoredFiles:
     positive: str | None = None
     inputs: Sequence[Input] = ()
 
+    def decide(self, problem: Problem | None = None) -> Decisions:
+        """Decide the rows; write them with labels if there is an output.
+
+        Returns one decision for each segment of `by`, or a single one under the empty tuple; with
+        chance constraints `overall` is of all segments.
+        """
+        with self._opened() as files:
+            frame = files._rows_to_write if files._writes else files.frame(only=files.by)
+            with files.naming_errors(files.by):
+                output = files.added if files._writes else None
+                solved = solve(files._table(frame, files.by, output), problem or Problem.of())
+            files._write(solved.labelled)
+            return solved.decisions
+
+    def select(self, threshold: float, problem: Problem | None = None) -> Decision:
+        """Label rows by a threshold decided elsewhere: p ≥ threshold is selected."""
+        cut = np.float64(check_unit_interval("threshold", threshold))  # no float32, as p may be
+        problem = problem or Problem.of()
+        chosen, rest = ProbabilitySketch(), ProbabilitySketch()
+        with self._opened() as files:
+            frame = files._rows_to_write if files._writes else files.frame(only=())
+            with files.naming_errors():
+                for batch in files._table(frame).rows(0).batches():
+                    chosen.update(batch[P][batch[P] >= cut])
+                    rest.update(batch[P][batch[P] < cut])
+            n = chosen.n + rest.n
+            if not n:
+                files.diagnose()
+            files._write(partial(files._above, frame, pl.lit(cut, pl.Float64)))
+        value = value_of_sets(groups_of_sketch(chosen), groups_of_sketch(rest), problem)
+        return Decision(None, chosen.n, float(cut), value.mean, value.std, problem.beta, n)
+
+    def tune(self, problem: CutProblem) -> Threshold:
+        """Return the best threshold on labelled rows, as `tune` does; write the predictions."""
+        with self._opened() as files:
+            rows = files._rows_to_write if files._writes else None
+            with files.naming_errors():
+                best = best_thresholds(files._labelled, problem)
+            files._write(lambda: files._predicted(rows, best))
+        return best
+
+    def summarize(self) -> Any:
+        """Return the summary of the column, or of labelled rows, in one pass."""
+        with self._opened() as files, files.naming_errors():
+            if files.label is not None:
+                return files._labelled.sketch()
+            return sketch_of(files._table(files.frame(only=())).rows(0))
+
+    def estimate(self, train_rate: float) -> Interval:
+        """Return the most likely rate of positives, in one pass, with its 95 % interval."""
+        if "-" in self.names:
+            raise ValueError(
+                "estimating the rate needs a pass of its own, and - can be read only once; "
+                "pass a file"
+            )
+        return rate_of(self.summarize(), train_rate)
+
+    def evaluate(self, **options: Any) -> Interval | dict[Key, Interval]:
+        """Return F of the predictions in the column, as `evaluate` does."""
+        options |= {"label": self.label, "predicted": self.column}
+        options |= {"by": self.by or None, "nulls": self.nulls}
+        with self._opened() as files, files.naming_errors():
+            frame = files._labelled_frame
+            return evaluate(frame, pos_label=files._pos_label(frame), **options)
+
     @contextmanager
-    def opened(self) -> Iterator[ScoredFiles]:
+    def _opened(self) -> Iterator[ScoredFiles]:
         """Find the files, and check the columns in them; `output` must be none of them."""
         check_choice("nulls", self.nulls, ("raise", "drop"))
         with ExitStack() as stack:
@@ -71,77 +162,86 @@ class ScoredFiles:
                 source.refuse_absent(self.column, self.label, self.weight, *self.by)
             yield replace(self, inputs=inputs)
 
-    @property
-    def rules(self) -> list[Rule]:
-        """What the columns must hold: probabilities, or scores with labels."""
-        if self.label is None:
-            wrong = lambda p: (p < 0.0) | (p > 1.0)  # noqa: E731
-            return [Rule(self.column, "must be in [0, 1]", wrong, "probability")]
-        rules = [Rule(self.column, "", lambda score: pl.lit(False), "score")]
-        if self.weight:
-            words = "must be finite and not negative"
-            rules.append(Rule(self.weight, words, lambda w: (w < 0.0) | w.is_infinite()))
-        if self.positive is None:
-            wrong = lambda y: ~y.is_in([0.0, 1.0])  # noqa: E731
-            rules.append(Rule(self.label, "must hold 0 and 1", wrong, may_be_boolean=True))
-        return rules
+    # Reading
 
     @cached_property
     def p(self) -> str:
         """A name that no column has, for floats as they are, and other numbers as doubles."""
-        taken = {self.added} if self.added else set()
-        for source in self.inputs:
-            taken.update(source.columns)
-        (name,) = unused(taken, ["argmaxf_p"])
+        columns = {name for source in self.inputs for name in source.columns}
+        (name,) = unused(columns | {str(self.added)}, ["argmaxf_p"])
         return name
 
-    @cached_property
-    def factor(self) -> float | None:
-        """What the odds of all probabilities are multiplied by first."""
-        return None if self.prior is None else float(factor_of(self.prior))
+    def frame(self, *, typed: bool = False, only: Sequence[str] | None = None) -> pl.LazyFrame:
+        """Scan all files as one, without the rows to drop; some columns beside `p`, or all."""
+        frame = self._as_one(partial(self._scan, typed=typed, only=only))
+        if self.nulls == "drop":
+            frame = frame.filter(pl.col(self.p).is_not_null() & pl.col(self.p).is_not_nan())
+        return frame
 
-    @contextmanager
-    def naming_errors(self, beside: Iterable[str] = ()) -> Iterator[None]:
-        """Where reading all files as one fails, read each on its own and name file and row."""
+    def _scan(self, source: Input, typed: bool, only: Sequence[str] | None) -> pl.LazyFrame:
+        """Scan some columns of a file or all, and the probabilities, their odds moved, as `p`."""
+        source.refuse_absent(self.column)
+        with reading(source, self.column):
+            frame = source.scan(typed=typed, text=[self.column, *self.by])
+            (column,), kind = named(self.column), frame.collect_schema()[self.column]
+            number = source.number(self.column)
+        p = number if self.prior is None else move_odds(number, float(factor_of(self.prior)))
+        if source.is_text:
+            is_none = number.is_null() & (column.str.strip_chars() != "")  # blank text is missing
+            frame = frame.with_columns(pl.when(is_none).then(2.0).otherwise(p).alias(self.p))
+            frame = frame.with_columns(number.alias(self.column)) if typed else frame
+        elif kind.is_numeric() or kind == pl.Boolean:
+            is_float = self.prior is None and kind in (pl.Float32, pl.Float64)
+            frame = frame.with_columns((column if is_float else p).alias(self.p))
+        else:
+            raise ValueError(f"{source.name}: column {self.column!r} must hold numbers, got {kind}")
+        return frame if only is None else frame.select(named(*only, self.p))
+
+    def _as_one(self, scan: Callable[[Input], pl.LazyFrame]) -> pl.LazyFrame:
+        """Scan all files as one; rows of text must have as many fields as the header."""
+        frames = [scan(source) for source in self.inputs]
+        for source in self.inputs:
+            if source.is_text:
+                source.refuse_ragged()
+        return pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
+
+    def _table(
+        self, frame: pl.LazyFrame, by: Sequence[str] = (), output: str | None = None
+    ) -> Table:
+        """Return the probabilities of a frame of these files as a table."""
+        begin = partial(self._phase, "reading")
+        table = Table.of(frame, self.p, by or None, output=output, has_order=True, begin=begin)
+        return replace(table, reads_again=not any(source.is_text for source in self.inputs))
+
+    @property
+    def _labelled(self) -> LabelledRows:
+        """Labels, scores and weights of all files."""
+        frame, by = self._labelled_frame, self.by or None
+        columns = str(self.label), self.column, self.weight, by, self.nulls, self._pos_label(frame)
+        begin = partial(self._phase, "reading")
+        return LabelledRows.of(frame, *columns, has_order=True, begin=begin)
+
+    @property
+    def _labelled_frame(self) -> pl.LazyFrame:
+        """The columns of labelled rows of all files as one, as they are."""
+        columns = filter(None, (self.label, self.column, self.weight, *self.by))
+        chosen = named(*dict.fromkeys(columns))
+        return self._as_one(lambda each: each.scan(typed=True, text=self.by).select(chosen))
+
+    def _pos_label(self, frame: pl.LazyFrame) -> Any:
+        """Return the positive label in the type of its column."""
+        kind = frame.collect_schema()[str(self.label)]
+        if self.positive is None or not (kind.is_numeric() or kind == pl.Boolean):
+            return self.positive
         try:
-            yield
-            return
-        except GuaranteeError:
-            raise
-        except (ValueError, Unusable, NotAProbability, *BROKEN) as error:
-            failed = error
-        self.diagnose(beside)
-        raise ValueError(first_line(failed)) from failed
-
-    def diagnose(self, beside: Iterable[str] = ()) -> None:
-        """Raise an error about the first value that cannot be used, or read in columns `beside`."""
-        for rule in self.rules:
-            self._check(rule)
-        for source in self.inputs:
-            source.read(beside)
-
-    def _check(self, rule: Rule) -> None:
-        """Raise an error about the first value that breaks a rule."""
-        name, missing, where, rows = rule.column, 0, "", 0
-        for source in self.inputs:
-            with reading(source, name):
-                n, absent, first, bad, value, text = _first_bad(source, rule)
-            if bad is not None:
-                is_none = value is None
-                words = "must hold numbers" if is_none and not rule.may_be_boolean else rule.words
-                got = text if is_none else value
-                raise ValueError(f"{source.name}, row {bad}: column {name!r} {words}, got {got!r}")
-            where = where or (f"{source.name}, row {first}" if absent else "")
-            missing, rows = missing + absent, rows + n
-        if missing and self.nulls == "raise":
+            return float(self.positive)
+        except ValueError:
             raise ValueError(
-                f"column {name!r} must have a value in every row, got {missing} null or NaN, "
-                f"the first in {where}; --nulls drop leaves such rows out"
-            )
-        if missing == rows:
-            raise ValueError(f"column {name!r} must hold at least one {rule.what}, got none")
+                f"column {self.label!r} holds numbers, so --positive must be one; "
+                f"got {self.positive!r}"
+            ) from None
 
-    def phase(self, title: str) -> Advance:
+    def _phase(self, title: str) -> Callable[[int], None]:
         """Begin a phase of work over all rows; return what is told how many more are done."""
         done, rows = 0, self._rows
 
@@ -159,106 +259,166 @@ class ScoredFiles:
         """The number of rows where files say it without being read."""
         if any(source.is_text for source in self.inputs):
             return None
-        rows = 0
-        for source in self.inputs:
-            with reading(source):
-                rows += int(source.scan().select(pl.len()).collect().item())
-        return rows
+        counts = [source.scan().select(pl.len()) for source in self.inputs]
+        return sum(int(count.item()) for count in pl.collect_all(counts))
 
-    def table(
-        self, frame: pl.LazyFrame, by: Sequence[str] = (), output: str | None = None
-    ) -> Table:
-        """Return the probabilities of a frame of these files as a table."""
-        begin = partial(self.phase, "reading")
-        table = Table.of(frame, self.p, by or None, output=output, has_order=True, begin=begin)
-        return replace(table, reads_again=not any(source.is_text for source in self.inputs))
+    # Naming what cannot be used
 
-    def labelled(self) -> LabelledRows:
-        """Return labels, scores and weights of all files."""
-        frame = self.labelled_frame()
-        more: Any = {"has_order": True, "begin": partial(self.phase, "reading")}
-        columns = str(self.label), self.column, self.weight, self.by or None, self.nulls
-        return LabelledRows.of(frame, *columns, self.pos_label(frame), **more)
-
-    def pos_label(self, frame: pl.LazyFrame) -> Any:
-        """Return the positive label in the type of its column."""
-        kind = frame.collect_schema()[str(self.label)]
-        if self.positive is None or not (kind.is_numeric() or kind == pl.Boolean):
-            return self.positive
+    @contextmanager
+    def naming_errors(self, beside: Iterable[str] = ()) -> Iterator[None]:
+        """Where reading all files as one fails, read each on its own and name file and row."""
         try:
-            return float(self.positive)
-        except ValueError:
-            raise ValueError(
-                f"column {self.label!r} holds numbers, so --positive must be one; "
-                f"got {self.positive!r}"
-            ) from None
+            yield
+            return
+        except GuaranteeError:
+            raise
+        except (ValueError, Unusable, NotAProbability, *BROKEN) as error:
+            failed = error
+        self.diagnose(beside)
+        raise ValueError(first_line(failed)) from failed
 
-    def labelled_frame(self) -> pl.LazyFrame:
-        """Scan the columns of labelled rows of all files as one, as they are."""
-        columns = filter(None, (self.label, self.column, self.weight, *self.by))
-        chosen = named(*dict.fromkeys(columns))
-        return self._as_one(lambda each: each.scan(typed=True, text=self.by).select(chosen))
-
-    def frame(self, *, typed: bool = False, only: Sequence[str] | None = None) -> pl.LazyFrame:
-        """Scan all files as one, without the rows to drop; some columns beside `p`, or all."""
-        frame = self._as_one(partial(self.scan, typed=typed, only=only))
-        if self.nulls == "drop":
-            frame = frame.filter(pl.col(self.p).is_not_null() & pl.col(self.p).is_not_nan())
-        return frame
-
-    def _as_one(self, scan: Callable[[Input], pl.LazyFrame]) -> pl.LazyFrame:
-        """Scan all files as one; rows of text must have as many fields as the header."""
-        frames = [scan(source) for source in self.inputs]
+    def diagnose(self, beside: Iterable[str] = ()) -> None:
+        """Raise an error about the first value that cannot be used, or read in columns `beside`."""
+        rules = [Rule(self.column, "must be in [0, 1]", lambda p: (p < 0) | (p > 1), "probability")]
+        if self.label is not None:
+            rules = [Rule(self.column, "", lambda score: pl.lit(False), "score")]
+        if self.label is not None and self.weight:
+            words = "must be finite and not negative"
+            rules.append(Rule(self.weight, words, lambda w: (w < 0) | w.is_infinite()))
+        if self.label is not None and self.positive is None:
+            words = "must hold 0 and 1"
+            rules.append(Rule(self.label, words, lambda y: ~y.is_in([0.0, 1.0]), "value", True))
+        for rule in rules:
+            self._check(rule)
         for source in self.inputs:
-            if source.is_text:
-                source.refuse_ragged()
-        return pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0]
+            source.read(beside)
 
-    def scan(
-        self, source: Input, *, typed: bool = False, only: Sequence[str] | None = None
-    ) -> pl.LazyFrame:
-        """Scan some columns of a file or all, and the probabilities as `p`."""
-        source.refuse_absent(self.column)
-        with reading(source, self.column):
-            frame = source.scan(typed=typed, text=[self.column, *self.by])
-            (column,), kind = named(self.column), frame.collect_schema()[self.column]
-            number = source.number(self.column)
-        if source.is_text:
-            is_none = number.is_null() & (column.str.strip_chars() != "")  # blank text is missing
-            p = pl.when(is_none).then(pl.lit(2.0)).otherwise(self._moved(number))
-            frame = frame.with_columns(p.alias(self.p))
-            frame = frame.with_columns(number.alias(self.column)) if typed else frame
-        elif kind.is_numeric() or kind == pl.Boolean:
-            is_float = self.factor is None and kind in (pl.Float32, pl.Float64)
-            frame = frame.with_columns((column if is_float else self._moved(number)).alias(self.p))
-        else:
-            raise ValueError(f"{source.name}: column {self.column!r} must hold numbers, got {kind}")
-        return frame if only is None else frame.select(named(*only, self.p))
+    def _check(self, rule: Rule) -> None:
+        """Raise an error about the first value that breaks a rule."""
+        name, missing, where, rows = rule.column, 0, "", 0
+        for source in self.inputs:
+            with reading(source, name):
+                cells = _cells(source, rule)
+                bad = cells.filter("wrong").head(1).collect(engine="streaming")
+                counts = cells.select(
+                    pl.len(), pl.sum("absent"), pl.col("row").filter("absent").min()
+                )
+                n, absent, first = counts.collect(engine="streaming").row(0)
+            for row, number, given, *_ in bad.iter_rows():
+                is_none = number is None
+                words = "must hold numbers" if is_none and not rule.may_be_boolean else rule.words
+                got = given if is_none else number
+                raise ValueError(f"{source.name}, row {row}: column {name!r} {words}, got {got!r}")
+            where = where or (f"{source.name}, row {first}" if absent else "")
+            missing, rows = missing + absent, rows + n
+        if missing and self.nulls == "raise":
+            raise ValueError(
+                f"column {name!r} must have a value in every row, got {missing} null or NaN, "
+                f"the first in {where}; --nulls drop leaves such rows out"
+            )
+        if missing == rows:
+            raise ValueError(f"column {name!r} must hold at least one {rule.what}, got none")
 
-    def _moved(self, given: pl.Expr) -> pl.Expr:
-        """Return probabilities with their odds moved; what is none stays none."""
-        return given if self.factor is None else move_odds(given, self.factor)
+    # Writing
+
+    @property
+    def _writes(self) -> bool:
+        """Whether there is an output of rows."""
+        return bool(self.output and self.added)
+
+    @property
+    def _rows_to_write(self) -> pl.LazyFrame:
+        """The rows to write, and the probabilities as `p`; an output that cannot be is refused.
+
+        From text to text, values are copied as they are written.
+        """
+        inputs, path, columns = self.inputs, self.output or Path(), self.inputs[0].columns
+        kind = kind_of(path)
+        refuse_names([path])
+        if len({source.is_text for source in inputs}) > 1:
+            raise ValueError(
+                "the inputs must be all text files, or none of them, to write their rows"
+            )
+        for source in inputs:
+            if source.columns != columns:
+                odd = sorted(set(source.columns) ^ set(columns)) or source.columns
+                raise ValueError(
+                    f"{source.name}: rows to write must have the columns of {inputs[0].name} "
+                    f"in the same order; see {odd[0]!r}"
+                )
+            if self.added in columns:
+                raise ValueError(
+                    f"{source.name}: there is a column {self.added!r} already; choose another "
+                    "--label"
+                )
+        return self.frame(typed=not (kind in SEPARATORS and inputs[0].is_text))
+
+    def _above(self, rows: pl.LazyFrame, threshold: pl.Expr) -> pl.LazyFrame:
+        """Add labels: whether probabilities reach a threshold."""
+        return rows.with_columns((pl.col(self.p) >= threshold).alias(str(self.added)))
+
+    def _predicted(self, rows: Any, best: Threshold) -> pl.LazyFrame:
+        """Add the predictions, of each segment at its threshold."""
+        if best.segment is None:
+            return self._above(rows, pl.lit(best.threshold, pl.Float64))
+        schema = rows.collect_schema()
+        (threshold,) = unused([*schema, str(self.added)], ["argmaxf_threshold"])
+        keys = [key if isinstance(key, tuple) else (key,) for key in best.segment.tolist()]
+        columns = dict(zip(self.by, zip(*keys, strict=True), strict=True))
+        table = pl.LazyFrame({**columns, threshold: best.threshold})
+        table = table.cast({name: schema[name] for name in self.by})
+        joined = rows.join(table, on=list(self.by), how="left", maintain_order="left")
+        return self._above(joined, pl.col(threshold)).drop(threshold)
+
+    def _write(self, labelled: Callable[[], pl.LazyFrame]) -> None:
+        """Write labelled rows as a stream, if there is an output; zipped the same each time."""
+        if not self._writes:
+            return
+        advance, path, frame = self._phase("writing"), self.output or Path(), labelled()
+
+        def counted(labels: pl.Series) -> pl.Series:
+            advance(labels.len())
+            return labels
+
+        if self.progress is not False:
+            count: Any = {"return_dtype": pl.Boolean, "is_elementwise": True}
+            frame = frame.with_columns(pl.col(str(self.added)).map_batches(counted, **count))
+        frame, kind, options = frame.drop(self.p), kind_of(path), {}
+        sinks: dict[str, Any] = {"parquet": frame.sink_parquet, "arrow": frame.sink_ipc}
+        if kind in SEPARATORS:
+            opens = all(each.is_text and each.separator == ";" for each in self.inputs)
+            options["separator"] = ";" if kind == "csv" and opens else SEPARATORS[kind]
+        with written_whole(path) as temporary:
+            try:
+                with _target(path, temporary) as target:
+                    sinks.get(kind, frame.sink_csv)(target, **options)
+            except BROKEN as error:
+                if "os error" not in str(error):  # nothing wrong with the disk: an input, perhaps
+                    for source in self.inputs:
+                        source.read(source.columns)
+                raise OSError(f"{path}: cannot be written: {first_line(error)}") from error
 
 
-def _first_bad(source: Input, rule: Rule) -> tuple[Any, ...]:
-    """Return how many rows a file has, and lack a value; the first ones without, and bad.
+@contextmanager
+def _target(path: Path, temporary: Path) -> Iterator[Any]:
+    """Yield what Polars writes to: a file, or one that zips, the same each time."""
+    if not is_zipped(path):
+        yield temporary
+        return
+    with temporary.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as zipped:
+        yield zipped
 
-    And what the bad one is as a number, None if it is none, and as it is written.
-    """
+
+def _cells(source: Input, rule: Rule) -> pl.LazyFrame:
+    """Return a column as numbers, null where one is none, as it is given, and what is wrong."""
     name, is_text = rule.column, source.is_text
     if rule.may_be_boolean and is_text:
         is_text = source.scan(typed=True).collect_schema()[name] != pl.Boolean
-    (given,), row = named(name), pl.col("row")
-    number = source.number(name) if is_text else given.cast(pl.Float64)
-    frame = source.scan(typed=not is_text, text=[name] if is_text else ())
-    frame = frame.select(number.alias("number"), given.alias("given"))
-    number, given = pl.col("number"), pl.col("given")
-    absent, bad = number.is_null() | number.is_nan(), rule.wrong(number.fill_nan(None))
-    if is_text:
-        bad |= number.is_null() & (given.str.strip_chars() != "")
-    firsts = (
-        e.filter(at).first() for e, at in ((row, absent), *((e, bad) for e in (row, number, given)))
-    )
-    asked = (each.alias(str(i)) for i, each in enumerate((pl.len(), absent.sum(), *firsts)))
-    query = frame.with_row_index("row", offset=1).select(*asked)
-    return query.collect(engine="streaming").row(0)
+    (given,), number = named(name), pl.col("number")
+    cells = source.scan(typed=not is_text, text=[name] if is_text else ())
+    values = source.number(name) if is_text else given.cast(pl.Float64)
+    cells = cells.select(values.alias("number"), given.alias("given")).with_row_index("row", 1)
+    wrong = rule.wrong(number.fill_nan(None))
+    if is_text:  # blank text is missing
+        wrong |= number.is_null() & (pl.col("given").str.strip_chars() != "")
+    return cells.with_columns(wrong=wrong, absent=number.is_null() | number.is_nan())

@@ -87,24 +87,18 @@ def decimal_commas(rows: pl.DataFrame, separator: str) -> list[str]:
     >>> decimal_commas(pl.DataFrame(rows), ";"), decimal_commas(pl.DataFrame(rows), "\t")
     (['p', 'n'], ['p'])
     """
-    found = [each for each in rows.select(selectors.string()) if has_commas(each)]
-    sure = [each for each in found if separator != "\t" or not _may_be_thousands(each)]
-    return [each.name for each in sure if _are_numbers(each)]
+    found = []
+    for texts in rows.select(selectors.string()):
+        commas = texts.filter(texts.str.contains(",", literal=True))
+        sure = separator != "\t" or not commas.str.contains(THOUSANDS).all()
+        if len(commas) and sure and numbers_in(texts, comma=True).count() == texts.count():
+            found.append(texts.name)
+    return found
 
 
-def has_commas(texts: pl.Series) -> bool:
-    """Whether some text has a comma."""
-    return bool(texts.str.contains(",", literal=True).any())
-
-
-def _may_be_thousands(texts: pl.Series) -> bool:
-    with_comma = texts.filter(texts.str.contains(",", literal=True))
-    return bool(with_comma.str.contains(THOUSANDS).all())
-
-
-def _are_numbers(texts: pl.Series) -> bool:
-    numbers = pl.select(as_number(pl.lit(texts), comma=True)).to_series()
-    return numbers.null_count() == texts.null_count()
+def numbers_in(texts: pl.Series, *, comma: bool) -> pl.Series:
+    """Return texts as numbers, null where one is none."""
+    return pl.select(as_number(pl.lit(texts), comma=comma)).to_series()
 
 
 def as_number(text: pl.Expr, *, comma: bool, strict: bool = False) -> pl.Expr:
