@@ -109,6 +109,20 @@ def test_several_labels():
     assert column_threshold(saved, "1") == model.threshold_[1]
 
 
+@pytest.mark.filterwarnings("ignore::argmaxf.estimators.calibration.CalibrationWarning")
+def test_an_interval_of_too_few_positives_says_so(data):
+    X, y, _ = data
+    few = np.arange(len(y)) < 6
+    frozen = ExpectedFClassifier(LINEAR, average="macro").fit(X, np.column_stack([y, few])).freeze()
+    assert not frozen.interval_.reliable
+    saved = through_json(SavedThreshold.of(frozen))
+    assert saved.provenance["interval"] == "may be too narrow"
+    assert (
+        "interval"
+        not in SavedThreshold.of(ExpectedFClassifier(LINEAR).fit(X, y).freeze()).provenance
+    )
+
+
 def test_results_and_numbers():
     y, p = np.array([0, 0, 1, 1, 0]), np.array([0.1, 0.4, 0.35, 0.8, 0.2])
     best = maximize_empirical_f(y, p)
@@ -161,6 +175,11 @@ def test_a_function_of_ones_own_is_not_saved_as_a_measure(data):
     assert through_json(SavedThreshold.of(model)).measure is None
 
 
+def with_curve(**curve):
+    """A calibration of one label by one curve."""
+    return {"calibration": [[[{"scores": "decision_function"} | curve]]]}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -180,10 +199,13 @@ def test_a_function_of_ones_own_is_not_saved_as_a_measure(data):
         ({"provenance": []}, "damaged: provenance"),
         ({"interval": [0.1]}, "damaged: interval must have three numbers"),
         ({"value": ["high"]}, "damaged: value, expected and interval must be numbers"),
-        ({"calibration": [[[{"isotonic": {"x": [1, 0], "y": [0, 1]}}]]]}, "damaged: a curve must"),
-        ({"calibration": [[[{"isotonic": {"x": [0, 1], "y": [0]}}]]]}, "damaged: a curve must"),
-        ({"calibration": [[[{"sigmoid": {"slope": 1}}]]]}, "damaged"),
-        ({"calibration": [[[{"pickle": "gA=="}]]]}, "damaged"),
+        (with_curve(isotonic={"x": [1, 0], "y": [0, 1]}), "damaged: a curve must have rising x"),
+        (with_curve(isotonic={"x": [0, 1], "y": [0]}), "damaged: a curve must have rising x"),
+        (with_curve(sigmoid={"slope": 1}), "damaged: 'intercept'"),
+        (with_curve(sigmoid={"slope": 1, "intercept": math.nan}), "a curve must have finite"),
+        (with_curve(pickle="gA=="), "damaged"),
+        (with_curve(scores="predict", none=None), "damaged: a curve must name the method"),
+        ({"calibration": [[[{"none": None}]]]}, "damaged: a curve must name the method"),
         ({"calibration": []}, "damaged: calibration must hold curves for each of 1 labels"),
         ({"calibration": [[[]]]}, "damaged: calibration must hold curves for each of 1 labels"),
         ({"thresholds": [10**400]}, "damaged: int too large"),

@@ -102,6 +102,8 @@ class SavedThreshold(Shown):
         if self.calibration is not None and not held:
             raise ValueError(f"calibration must hold curves for each of {n} labels, got {curves!r}")
         for curve in chain.from_iterable(chain.from_iterable(curves)):
+            if curve.get("scores") not in ("predict_proba", "decision_function"):
+                raise ValueError(f"a curve must name the method of its scores, got {curve!r:.80}")
             _at(curve, np.zeros(1))
 
     @classmethod
@@ -294,6 +296,8 @@ def _of_classifier(fitted: Any, about: dict[str, Any]) -> dict[str, Any]:
     ]
     calibrated = any(column.curves for member in rule.members for column in member)
     interval = getattr(fitted, "interval_", None)
+    if interval is not None and not interval.reliable:
+        about["interval"] = interval.caveat.strip(" ()")
     return {
         "thresholds": rule.threshold.tolist(),
         "labels": [str(name) for name in rule.labels.names],

@@ -148,6 +148,7 @@ def with_checksum(sketch, **columns):
         {"true": np.array([np.nan, 0.0])},
         {"true": np.array([1e308, 0.0]), "false": np.array([1e308, 0.0])},
         {"low": np.array([np.nan, 0.1])},
+        {"low": np.array([0x7FF0000000000001, 0]).view(np.float64)},  # a NaN that signals
         {"high": np.array([0.9, 0.1])},  # another bin than that of the lowest score
         {"low": np.array([0.1, 0.3]), "high": np.array([0.1, 0.3])},  # rising
     ],

@@ -175,6 +175,7 @@ def row_of(table):
 
 IMPOSSIBLE = {
     "a place beyond the group": lambda t, i: t.__setitem__((i, 1), 3 * t[i, 0]),
+    "a place whose powers overflow": lambda t, i: t.__setitem__((i, 1), 1e300),
     "a fraction of an item": lambda t, i: t.__setitem__((i, 0), t[i, 0] + 0.5),
     "fewer than none": lambda t, i: t.__setitem__((i, 0), -t[i, 0]),
     "squares above the count": lambda t, i: t.__setitem__((i, 3), 1.01 * t[i, 0]),

@@ -358,9 +358,10 @@ def best_in(sketch: LabelledSketch, problem: CutProblem, rows: Between | None = 
 
 def possible(bins: Bins) -> bool:
     """Tell whether bins can be the summary of some rows."""
-    weights, key = np.array([bins.true, bins.false]), numbers(bins.low) >> DROPPED_BITS
-    with np.errstate(over="ignore"):
+    weights = np.array([bins.true, bins.false])
+    with np.errstate(over="ignore", invalid="ignore"):  # a NaN that signals is no number either
         is_finite = np.isfinite(weights.sum())
+        key = numbers(bins.low) >> DROPPED_BITS
     return bool(
         is_finite
         and (weights >= 0.0).all()

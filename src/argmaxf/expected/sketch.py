@@ -281,7 +281,8 @@ def possible(rows: Ints, values: Floats) -> bool:
     alone = (rows == layout.ONE_ROW) | (rows == layout.ZERO_ROW)  # all items are equal
     tiny = rows == layout.TINY_ROW
     return bool(
-        not values[alone, 1:].any()
+        (np.abs(values) <= 2.0 * count[:, None]).all()  # so that no power of one is infinite
+        and not values[alone, 1:].any()
         and not values[tiny, 2:].any()
         and ((values[tiny, 1] > 0) & (values[tiny, 1] < count[tiny] * (1 + POSSIBLE))).all()
         and _are_moments(values[~alone & ~tiny]).all()
