@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import pass_kernels
-from argmaxf.expected.band import Around, Counts
+from argmaxf.expected.band import Around
 from argmaxf.expected.threads import CHUNK, in_turn, threads_for
 
 T = TypeVar("T")
@@ -27,8 +27,6 @@ class BatchPasses:
     is held at a time, and the items of a band. The number of items is known after the first pass.
     """
 
-    rows = 1
-
     def __init__(self, read: Callable[[], Iterable[NDArray[Any]]]) -> None:
         self.read, self.n = read, 0
 
@@ -40,39 +38,40 @@ class BatchPasses:
         """Do some work on every batch."""
         return list(self.results(work))
 
-    def counts(self, sampled: bool = False) -> Counts:
+    def counts(self, sampled: bool = False) -> NDArray[Any]:
         """Count the items in bins, or a sample of each batch, which stands for all of it."""
         counts: Any = np.sum(self.each(_estimated if sampled else counted), axis=0)
         self.n = round(float(counts.sum()))
-        return Counts(counts[None], 1.0)
+        return np.asarray(counts)
 
-    def above(self, cut: Floats) -> Floats:
+    def above(self, cut: float) -> list[float]:
         """Return Σ p, how many items are above a threshold, and their Σ p."""
-        tallied = self.each(lambda p: pass_kernels.tally.compiled(contiguous(p), float(cut[0])))
+        tallied = self.each(lambda p: pass_kernels.tally.compiled(contiguous(p), cut))
         bad, *sums = np.sum(tallied, axis=0)
         if bad:
             raise NotAProbability
-        return np.array([sums])
+        return [float(each) for each in sums]
 
-    def around(self, low: Floats, high: Floats, room: int) -> Around:
+    def around(self, low: float, high: float, room: int) -> Around:
         """Return the sums around a band, and its items in ascending order."""
-        first, last, spare = float(low[0]), float(high[0]), 32  # of `add_around`
+        spare = 32  # of `add_around`
 
         def work(p: NDArray[Any]) -> tuple[Floats, Floats | None]:
             sums, items = np.zeros((2, pass_kernels.SUMS)), np.empty(min(p.size, room) + spare)
-            size = pass_kernels.add_around.compiled(contiguous(p), first, last, sums, items)
+            size = pass_kernels.add_around.compiled(contiguous(p), low, high, sums, items)
             return sums, items[:size].copy() if size >= 0 else None
 
         parts = self.each(work)
         found = [items for _, items in parts if items is not None]
         fits = len(found) == len(parts) and sum(items.size for items in found) <= room
         ordered = np.sort(np.concatenate(found)) if fits else None
-        return Around(np.sum([sums for sums, _ in parts], axis=0)[None], [ordered])
+        return Around(np.sum([sums for sums, _ in parts], axis=0), ordered)
 
-    def least_above(self, cut: Floats) -> Floats:
+    def least_above(self, cut: float) -> float:
         """Return the least item above a threshold."""
-        least = self.each(lambda p: pass_kernels.least_above.compiled(contiguous(p), float(cut[0])))
-        return np.array([min(least)])
+        return float(
+            min(self.each(lambda p: pass_kernels.least_above.compiled(contiguous(p), cut)))
+        )
 
 
 class ArrayPasses(BatchPasses):

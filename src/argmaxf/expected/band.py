@@ -8,7 +8,7 @@ items: T and R are the positives in the set and out of it, S all of them, μ = �
    and sums what is above it improves it (Dinkelbach's method), as often as needed.
 2. A narrow band around the threshold is chosen where hundreds of positives make f_k nearly a ratio
    of means. Elsewhere a wide band goes from p = 1 down to where counts in bins show that no set
-   can be the best (`wide_bands`).
+   can be the best (`wide_band`).
 3. One pass sums up powers of the items below and above the band and copies those in it.
 4. Every set that ends in the band is valued by the exact difference to the one before it, and the
    best is taken if it is better than others by more than rounding (`band_kernels.py`).
@@ -16,8 +16,8 @@ items: T and R are the positives in the set and out of it, S all of them, μ = �
 
 The driver needs three things of the place where the items are, and a fourth now and then: these are
 `Passes`, which know nothing of measures. There are passes over arrays and over streams of batches
-(`array_passes.py`) and over data frames. All are for rows of n items; an array is one row. On an
-NVIDIA GPU the whole driver is a chain of kernels (`torch/triton_rows.py`).
+(`array_passes.py`) and over data frames. On an NVIDIA GPU the whole driver is a chain of kernels
+for rows of items (`torch/triton_rows.py`).
 
 With hundreds of positives f_k is near a ratio of means, which is highest, c v, where the set is
 thresholded at t = v / (1 + d v), d = b_out - b_in. docs/background/algorithm.md proves by three
@@ -34,14 +34,15 @@ together, too.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Floats, Ints
+from argmaxf._base.arrays import Floats
 from argmaxf.expected import quadrature
 from argmaxf.expected.pass_kernels import BINS, ONE
-from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import Coefficients
 from argmaxf.problem import Problem
 
@@ -59,54 +60,47 @@ MIDDLES = 0.5 * (LOW_EDGES + HIGH_EDGES)
 # Plain numbers need no compiled code
 plausible_positives = quadrature.plausible_positives.py_func
 least_denominator = quadrature.least_denominator.py_func
-
-
-class Counts(NamedTuple):
-    """How many items of each row are in each bin, one in `scale` of them."""
-
-    table: Ints  # rows × bins
-    scale: float
+denominator_range = quadrature.denominator_range.py_func
 
 
 class Around(NamedTuple):
     """Sums of powers over the items below and above a band, and its items in ascending order."""
 
-    sums: Floats  # rows × 2 × 9 (`pass_kernels.py`)
-    items: list[Floats | None]  # of each row; None where there are more than was asked for
+    sums: Floats  # 2 × 9 (`pass_kernels.py`)
+    items: Floats | None  # None if there are more than was asked for
 
 
 class Passes(Protocol):
-    """What the band needs of the place where rows of items are.
+    """What the band needs of the place where items are.
 
     Results are on the host, and the same in every run. The first pass raises NotAProbability if a
     value is none.
     """
 
-    rows: int
-    n: int  # items of a row, known after the first pass
+    n: int  # items, known after the first pass
 
-    def counts(self, sampled: bool = False) -> Counts:
-        """Count the items of each row in bins; a sample of them will do where that is quicker."""
+    def counts(self, sampled: bool = False) -> NDArray[Any]:
+        """Count the items in bins; an estimate from a sample will do where that is quicker."""
         ...
 
-    def above(self, cut: Floats) -> Floats:
-        """Return Σ p of each row, how many items are above its threshold, and their Σ p."""
+    def above(self, cut: float) -> Sequence[float]:
+        """Return Σ p, how many items are above a threshold, and their Σ p."""
         ...
 
-    def around(self, low: Floats, high: Floats, room: int) -> Around:
-        """Return the sums below `low` and above `high` of each row, and the items between.
+    def around(self, low: float, high: float, room: int) -> Around:
+        """Return the sums below `low` and above `high`, and the items between.
 
         Both ends are in the band. No more than `room` items are wanted.
         """
         ...
 
-    def least_above(self, cut: Floats) -> Floats:
-        """Return the least item of each row above its threshold."""
+    def least_above(self, cut: float) -> float:
+        """Return the least item above a threshold."""
         ...
 
 
 class Band(NamedTuple):
-    """Where the lowest chosen item of a row is."""
+    """Where the lowest chosen item is."""
 
     low: float
     middle: float
@@ -115,7 +109,7 @@ class Band(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The best set of a row."""
+    """The best set."""
 
     k: int
     threshold: float  # its lowest item; infinite if it is empty
@@ -123,31 +117,32 @@ class Found(NamedTuple):
     std: float
 
 
-NOTHING = Band(2.0, 2.0, 2.0, 0.0)  # above all items
-
-
 def knows(problem: Problem) -> bool:
     """Whether the band can be asked: the measure is a ratio of counts, nothing is guaranteed."""
     return problem.ratio is not None and problem.chance is None
 
 
-def decide(passes: Passes, problem: Problem, wide: bool = True) -> list[Found | None]:
-    """Return the best set of each row; None where the band cannot tell, or limits forbid it.
+def decide(passes: Passes, problem: Problem, wide: bool = True) -> Found | None:
+    """Return the best set; None where the band cannot tell, or limits forbid it.
 
-    A narrow band that is not proven is followed by a wide one, if those are wanted.
+    A narrow band that is not proven is followed by a wide one, if that is wanted.
     """
     c = problem.coefficients
-    bands = narrow_bands(passes, c)
-    if not wide:
-        bands = [band or NOTHING for band in bands]
-        if all(band is NOTHING for band in bands):
-            return [None] * passes.rows
-    found, unproven = _decided(passes, problem, wide_bands(passes, bands, c))
-    if unproven and wide:
-        again = [None if r in unproven else NOTHING for r in range(passes.rows)]
-        others, _ = _decided(passes, problem, wide_bands(passes, again, c))
-        for r in unproven:
-            found[r] = others[r]
+    band = first_band(passes, c)
+    found = _decided(passes, problem, band) if band else False
+    if found is False and wide and (band := wide_band(passes, c)):
+        found = _decided(passes, problem, band)
+    return found if isinstance(found, Found) else None
+
+
+def _decided(passes: Passes, problem: Problem, band: Band) -> Found | bool | None:
+    """Return the best set that ends in a band, with its threshold, as `best_end` does."""
+    sums, items = passes.around(band.low, band.high, room(passes.n))
+    if items is None:
+        return False
+    found = best_end(items, sums, band, passes.n, problem)
+    if isinstance(found, Found) and found.k and found.threshold == math.inf:
+        return found._replace(threshold=passes.least_above(band.high))
     return found
 
 
@@ -156,29 +151,18 @@ def room(n: int) -> int:
     return max(1 << 15, min(n // 16, 1 << 18))
 
 
-def narrow_bands(passes: Passes, c: Coefficients) -> list[Band | None]:
-    """Return a narrow band of each row; None where too few are positive."""
+def first_band(passes: Passes, c: Coefficients) -> Band | None:
+    """Return a narrow band; None where too few are positive."""
     enough, steps = 200.0, 8
-    bands: list[Band | None] = [None] * passes.rows
     if not 0.0 < c.b_out >= c.b_in:
-        return bands
-    mean, highest = guess(passes.counts(sampled=True), c)
-    worth_of = {r: float(highest[r]) for r in np.flatnonzero(mean >= enough).tolist()}
-    cut = np.ones(passes.rows)
-    for _ in range(steps):
-        if not worth_of:
-            break
-        for r, v in worth_of.items():
-            cut[r] = threshold_of(v, c)
-        for r, (total, k, mass) in enumerate(passes.above(cut).tolist()):
-            if r in worth_of:
-                v, band, is_ready = narrow_band(worth_of[r], passes.n, total, k, mass, c)
-                if band is None or is_ready:
-                    bands[r] = band
-                    del worth_of[r]
-                else:
-                    worth_of[r] = v
-    return bands
+        return None
+    mean, v = guess(passes.counts(sampled=True), c)
+    for _ in range(steps if mean >= enough else 0):
+        total, k, mass = passes.above(threshold_of(v, c))
+        v, band, is_ready = narrow_band(v, passes.n, total, k, mass, c)
+        if band is None or is_ready:
+            return band
+    return None
 
 
 def threshold_of(v: float, c: Coefficients) -> float:
@@ -186,13 +170,12 @@ def threshold_of(v: float, c: Coefficients) -> float:
     return float(v / (1.0 + (c.b_out - c.b_in) * v))
 
 
-def guess(counts: Counts, c: Coefficients) -> tuple[Floats, Floats]:
-    """Guess Σ p of each row, and the highest ratio of means of a set over c."""
-    table = counts.scale * counts.table
-    k, mass = table.cumsum(1), (table * MIDDLES).cumsum(1)
-    mean = mass[:, -1]
-    x = k + (c.b_in - c.b_out) * mass + (c.b_out * mean + c.s1)[:, None]
-    return mean, ((mass + c.s0 / c.c) / np.maximum(x, 1e-300)).max(1)  # nothing is worth 0
+def guess(counts: NDArray[Any], c: Coefficients) -> tuple[float, float]:
+    """Guess Σ p from counts in bins, and the highest ratio of means of a set over c."""
+    k, mass = counts.cumsum(), (counts * MIDDLES).cumsum()
+    x = k + (c.b_in - c.b_out) * mass + c.b_out * mass[-1] + c.s1
+    # Nothing is worth 0
+    return float(mass[-1]), float(((mass + c.s0 / c.c) / np.maximum(x, 1e-300)).max())
 
 
 def steepest_tilt(x: float, c: Coefficients) -> float:
@@ -277,30 +260,23 @@ def is_proven(
     return bool((k == 0 or (is_bound and no_less)) and no_more and d * high < 1.0)
 
 
-def wide_bands(passes: Passes, bands: list[Band | None], c: Coefficients) -> list[Band]:
-    """Return wide bands of the rows that have none; above all items where they would be too wide.
+def wide_band(passes: Passes, c: Coefficients) -> Band | None:
+    """Return a wide band; None if it would be too wide.
 
     A set that cannot be worth what another one is at least is not the best (`bounds_of_sets`).
     """
-    if None not in bands:
-        return [band or NOTHING for band in bands]
-    wide, small = [], FLAT / 4.0
-    for row, band in zip(passes.counts().table, bands, strict=True):
-        if band is not None:
-            wide.append(band)
-            continue
-        used = np.flatnonzero(row)
-        least, most = row[used] * LOW_EDGES[used], row[used] * HIGH_EDGES[used]
-        worth, bound = quadrature.bounds_of_sets(row[used], least, most, c)
-        may_be = used[bound >= worth.max() * (1.0 - 1e-12)]
-        above = int(row[: may_be[0]].sum())
-        first = above + 1.0 if c.s1 == 0.0 else 0.0  # smoothing: the empty set may be the best
-        # Items below the band are summed up by powers
-        x = least_denominator(first, plausible_positives(float(least.sum()), passes.n)[0], c)
-        low = max(min(LOW_EDGES[may_be[-1]], small / max(steepest_tilt(x, c), small)), 5e-324)
-        size = int(row[low <= HIGH_EDGES].sum())
-        wide.append(Band(low, low, 2.0, first) if size <= room(passes.n) else NOTHING)
-    return wide
+    counts, small = passes.counts(), FLAT / 4.0
+    used = np.flatnonzero(counts)
+    least, most = counts[used] * LOW_EDGES[used], counts[used] * HIGH_EDGES[used]
+    worth, bound = quadrature.bounds_of_sets(counts[used], least, most, c)
+    may_be = used[bound >= worth.max() * (1.0 - 1e-12)]
+    above = int(counts[: may_be[0]].sum())
+    first = above + 1.0 if c.s1 == 0.0 else 0.0  # smoothing: the empty set may be the best
+    # Items below the band are summed up by powers
+    x = least_denominator(first, plausible_positives(float(least.sum()), passes.n)[0], c)
+    low = max(min(LOW_EDGES[may_be[-1]], small / max(steepest_tilt(x, c), small)), 5e-324)
+    size = int(counts[low <= HIGH_EDGES].sum())
+    return Band(low, low, 2.0, first) if size <= room(passes.n) else None
 
 
 def log_none_positive(items: Floats, below: Floats) -> float:
@@ -313,38 +289,10 @@ def log_none_positive(items: Floats, below: Floats) -> float:
         return log + float(np.log1p(-items).sum())
 
 
-def _decided(
-    passes: Passes, problem: Problem, bands: list[Band]
-) -> tuple[list[Found | None], list[int]]:
-    """Return the best set of each row that ends in its band, and the rows that are not proven."""
-    work = 1 << 12  # a row costs about as much as so many items in a pass over an array
-    low, _, high, _ = np.array(bands).T
-    sums, items = passes.around(low, high, room(passes.n))
-    found: list[Found | None] = [None] * passes.rows
-    unproven: list[int] = []
-
-    def decide_rows(part: slice) -> None:
-        for r in range(part.start, part.stop):
-            own = items[r]
-            if own is None:
-                unproven.extend([r] if bands[r].first < 0.0 else [])
-            elif bands[r] is not NOTHING:
-                best = best_end(own, sums[r], bands[r], passes.n, problem)
-                found[r] = best if isinstance(best, Found) else None
-                unproven.extend([r] if best is False else [])
-
-    in_threads(decide_rows, passes.rows, threads_for(work * passes.rows))
-    above = [r for r, each in enumerate(found) if each and each.k and each.threshold == math.inf]
-    least = passes.least_above(high) if above else high
-    for r in above:
-        found[r] = found[r]._replace(threshold=float(least[r]))  # type: ignore[union-attr]
-    return found, unproven
-
-
 def best_end(
     items: Floats, sums: Floats, band: Band, n: int, problem: Problem
 ) -> Found | bool | None:
-    """Return the best set of a row that ends in its band; False if another one may be better.
+    """Return the best set that ends in a band; False if another one may be better.
 
     None if several are equally good. Items are in ascending order. An infinite threshold is that of
     the items above the band.
@@ -357,12 +305,10 @@ def best_end(
     if mean == 0.0:
         return None
     least = max(k, 1) if narrow else band.first
-    fewest, positives = plausible_positives(mean, n)
-    # Where nothing is positive the numerator is s0: if that is 0, only S ≥ 1 has to be in reach
-    x = least_denominator(least, max(fewest, 1.0) if c.s0 == 0.0 else fewest, c)
+    certain = 1.0 if c.s0 == 0.0 else 0.0
+    x, most = denominator_range(mean, n, c, least, max(k + size, least), certain)
     if steepest_tilt(x, c) * (1.0 if k > 0 else band.low) > FLAT:
         return False
-    most = max(k + size, least) + c.s1 + max(c.b_in, c.b_out) * positives
     is_known = k == 0 and band.low <= FLAT / 2.0 and mean < 700.0
     log_none = log_none_positive(items, sums[0]) if is_known else -mean
     none = math.exp(log_none) if is_known else 0.0

@@ -156,25 +156,6 @@ class RatioCurve:
         value: Floats = (form.scale(log_q) * sums).sum(axis=1)
         return -value if self.is_loss else value
 
-    def above_chords(self, path: Path, i: Ints) -> Floats:
-        """Bound the values of the sets that end inside of runs of equal items; -inf: by both ends.
-
-        With j of N items taken in, f = P(j) + j R(j): R(j) = E[c y / x] for the label y of one of
-        them, P the rest. At every node both are positive and exponential in j, so that they lie
-        below their chords, and f below its own by (j/N) (1 - j/N) N (R(0) - R(N)) more at most.
-        """
-        form, runs, u = self.form, path.groups[i], self.form.nodes.u
-        log_in, pi = form.inside.sums(runs)
-        log_kept = log_in - form.outside.sums(runs)[0] - np.multiply.outer(runs.count, u)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not known is no bound
-            each = form.coefficients.c * pi * -np.expm1(log_kept)
-            decay = np.exp(-np.multiply.outer(path.k[i], u))
-            bulge = (decay * form.scale(path.state[i, 2]) * each).sum(axis=1).clip(min=1e-300)
-            first, rise = path.reference + path.f[i], path.f[i + 1] - path.f[i]
-            inside = first + (bulge + rise) ** 2 / (4.0 * bulge)
-            steep = np.abs(rise) > (1.0 + 1e-12) * bulge + 1e-12 * path.terms
-        return np.where(steep, -np.inf, np.where(np.isnan(inside), np.inf, inside))
-
     def spread(self, above: Groups, below: Groups, value: float) -> float:
         """Return the standard deviation of a set."""
         return self.form.value(above, below).std
@@ -361,9 +342,6 @@ class Search:
             is_open &= ~(groups.runs & whole)
         if problem.ratio is not None and problem.rises_at_the_top and stop[0] <= most:
             is_open[0] &= not groups.runs[0]
-        i = np.flatnonzero(is_open & groups.runs & whole & (start >= least))
-        if isinstance(self._curve, RatioCurve) and i.size:
-            is_open[i] = self._curve.above_chords(path, i) > best
         for parts in PARTS:
             i = np.flatnonzero(is_open)
             if i.size:
@@ -469,5 +447,5 @@ def decide(source: Source, problem: Problem) -> Search:
     last = search.optimum.last
     if search.optimum.k and not last.runs[0]:
         below = np.nextafter(last.low, -1.0)
-        search.threshold = float(source.passes.least_above(below)[0])
+        search.threshold = source.passes.least_above(float(below[0]))
     return search

@@ -71,7 +71,7 @@ def decide_by_band(p: NDArray[Any], problem: Problem) -> Decision | None:
     fewest, fewest_wide = 1 << 11, 1 << 13
     if p.size <= fewest or not band.knows(problem):
         return None
-    (found,) = band.decide(ArrayPasses(p), problem, wide=p.size > fewest_wide)
+    found = band.decide(ArrayPasses(p), problem, wide=p.size > fewest_wide)
     if found is None:
         return None
     k, threshold, expected, std = found

@@ -6,14 +6,17 @@ exact in double precision: no logarithm and no power is asked of the engine.
 
 from __future__ import annotations
 
+from typing import Any
+
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Floats
 from argmaxf._base.validation import NotAProbability, Unusable, check_same
 from argmaxf.empirical.bins import DROPPED_BITS, FRACTION_BITS, Bins, numbers
 from argmaxf.expected.array_passes import ArrayPasses
-from argmaxf.expected.band import Around, Counts
+from argmaxf.expected.band import Around
 from argmaxf.expected.pass_kernels import BINS, ONE, POWERS
 from argmaxf.frames.engines import Frame, engine_of
 from argmaxf.frames.table import LABEL, SCORE, WEIGHT, one
@@ -25,8 +28,6 @@ POWER, CELL, COUNT = "argmaxf_power", "argmaxf_cell", "argmaxf_count"
 
 class ExpressionPasses:
     """The passes over a column of a lazy frame, see `band.Passes`; one that changes is noticed."""
-
-    rows = 1
 
     def __init__(self, frame: Frame, name: str) -> None:
         self.p = p = nw.col(name)
@@ -54,34 +55,33 @@ class ExpressionPasses:
         values: Floats = found[found.columns[0]].to_numpy()
         return values
 
-    def counts(self, sampled: bool = False) -> Counts:
+    def counts(self, sampled: bool = False) -> NDArray[Any]:
         """Count the items in bins, or a sample of them."""
         if sampled:
             share = min(1.0, SAMPLED / self.n)
             sample = self._array(engine_of(self.items).sample(self.items, share))
-            return Counts(ArrayPasses(sample).counts().table, self.n / max(sample.size, 1))
+            return ArrayPasses(sample).counts() * (self.n / max(sample.size, 1))
         rows = binned(self.items, self.p, 2.0**-64, 16, nw.lit(0.0))
         cell = nw.col(CELL)
         grouped = rows.select(cell).group_by(CELL).agg(nw.len().alias(COUNT))
         found = engine_of(self.items).run(grouped)
-        table = np.zeros((1, BINS), np.int64)
+        table = np.zeros(BINS, np.int64)
         place = ONE - (found[CELL].to_numpy().astype(np.float64).view(np.int64) >> 48)
-        np.add.at(table[0], np.minimum(place, BINS - 1), found[COUNT].to_numpy())
-        return Counts(table, 1.0)
+        np.add.at(table, np.minimum(place, BINS - 1), found[COUNT].to_numpy())
+        return table
 
-    def above(self, cut: Floats) -> Floats:
+    def above(self, cut: float) -> list[float]:
         """Return Σ p, how many items are above a threshold, and their Σ p."""
-        is_above = self.p > float(cut[0])
+        is_above = self.p > cut
         terms = one(is_above), one(is_above) * self.p
         sums = self._row(*(term.sum() for term in terms))
-        return np.array([[self._before[1], *sums]])
+        return [self._before[1], *sums]
 
-    def around(self, low: Floats, high: Floats, room: int) -> Around:
+    def around(self, low: float, high: float, room: int) -> Around:
         """Return the sums around a band, and its items in ascending order."""
-        p, first, last = self.p, float(low[0]), float(high[0])
-        inside = (p >= first) & (p <= last)
+        p, inside = self.p, (self.p >= low) & (self.p <= high)
         terms = [one(inside)]
-        for is_there in (one(p < first), one(p > last)):
+        for is_there in (one(p < low), one(p > high)):
             terms.append(is_there * p)
             term = is_there * (1.0 - p)
             for _ in range(POWERS):
@@ -91,12 +91,12 @@ class ExpressionPasses:
         items = np.sort(self._array(self.items.filter(inside))) if size <= room else None
         if items is not None:
             check_same(size, items.size, "rows in a range")
-        return Around(np.array(sums).reshape(1, 2, -1), [items])
+        return Around(np.array(sums).reshape(2, -1), items)
 
-    def least_above(self, cut: Floats) -> Floats:
+    def least_above(self, cut: float) -> float:
         """Return the least item above a threshold."""
-        above = nw.when(self.p > float(cut[0])).then(self.p)
-        return np.array(self._row(above.min()))
+        above = nw.when(self.p > cut).then(self.p)
+        return self._row(above.min())[0]
 
 
 def binned(frame: Frame, p: nw.Expr, least: float, cells: int, small: nw.Expr) -> Frame:

@@ -251,7 +251,7 @@ def _decide_array(p: NDArray[Any], problem: Problem) -> Answer:
 
 def _decide_passes(passes: BatchPasses | ExpressionPasses, problem: Problem) -> Answer | None:
     """Decide items by the band, unless it has no answer."""
-    (found,) = band.decide(passes, problem)
+    found = band.decide(passes, problem)
     return found and _of_passes(passes, found, problem)
 
 
@@ -259,8 +259,8 @@ def _of_passes(passes: BatchPasses | ExpressionPasses, found: Any, problem: Prob
     """Return what was found for one set of items as arrays."""
     numbers: Any = {name: np.array([getattr(found, name)]) for name in NUMBERS[:4]}
     decision = Decision(None, beta=problem.beta, n=np.array([passes.n]), **numbers)
-    below = np.nextafter(decision.threshold, -1.0)
-    reached = passes.above(below)[0, 1] if problem.may_split else 0
+    below = float(np.nextafter(found.threshold, -1.0))
+    reached = passes.above(below)[1] if problem.may_split else 0
     return _answer(decision, reached, problem)
 
 

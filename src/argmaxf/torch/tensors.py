@@ -295,9 +295,9 @@ def node_sums(p: Tensor, w: Floats, x: Floats) -> Floats:
     def add(r: int, row: Floats) -> None:
         counted = row[row >= 0.0]
         if counted.size:
-            own = ArrayPasses(counted).around(cut[r : r + 1], np.array([2.0]), counted.size)
-            items: Any = own.items[0]
-            given = items, 0, items.size, own.sums[0, 0], w[r], x[r]
+            sums, items = ArrayPasses(counted).around(float(cut[r]), 2.0, counted.size)
+            assert items is not None
+            given = items, 0, items.size, sums[0], w[r], x[r]
             out[r] = band_kernels.sums_at_nodes.compiled(*given)
 
     _each_row(add, p)

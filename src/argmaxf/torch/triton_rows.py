@@ -451,7 +451,7 @@ def _narrow(partial, n, parts, rule, state):
 
 @triton.jit(do_not_specialize=["first", "n"])
 def _wide(counts, n, rule, state):
-    """Choose a band from the top for a row that has no narrow one (`band.wide_bands`)."""
+    """Choose a band from the top for a row that has no narrow one (`band.wide_band`)."""
     row = tl.program_id(0).to(tl.int64)
     state += row * 8
     if tl.load(state) != 1.0:
