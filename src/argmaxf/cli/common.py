@@ -290,16 +290,30 @@ def needed(module: str, option: str, extra: str = "") -> Any:
         raise ValueError(f"{option} needs {name}: pip install {install}") from None
 
 
-def report_writer(name: str) -> Callable[..., str]:
-    """Return a function of the report, once all it needs is there."""
+@contextmanager
+def report_to(path: Path | None, name: str) -> Iterator[Callable[..., None]]:
+    """Begin a report before the work; yield what renders and writes it, if there is a path."""
+    from argmaxf._base.atomic_write import writing, written_whole
+
+    if path is None:
+        yield lambda *content, **options: None
+        return
     needed("matplotlib", "--report", "report")
-    writer: Callable[..., str] = getattr(needed("argmaxf.report.page", "--report", "report"), name)
-    return writer
+    render = getattr(needed("argmaxf.report.page", "--report", "report"), name)
+    with written_whole(path) as draft:
+
+        def write(*content: Any, **options: Any) -> None:
+            with working("writing the report"), writing(path):
+                draft.write_text(render(*content, **options), encoding="utf-8")
+
+        yield write
 
 
-def say_where(what: str, path: Path) -> None:
-    """Say where a file was written."""
-    console().print(f"The {what} is in [bold]{shown(path.resolve())}[/bold]", soft_wrap=True)
+def say_where(what: str, path: Path | None) -> None:
+    """Say where a file was written, if it was."""
+    if path is not None:
+        place = shown(path.resolve())
+        console().print(f"The {what} is in [bold]{place}[/bold]", soft_wrap=True)
 
 
 def working(what: str) -> AbstractContextManager[Any]:

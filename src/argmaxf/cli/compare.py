@@ -52,7 +52,6 @@ def compare(
     for module, extra, wanted in (("clarabel", "svmperf", svmperf), ("skops.io", "save", save)):
         if wanted:
             common.needed(module, f"--{extra}", extra)
-    render = None if report is None else common.report_writer("render")
     columns: dict[str, Any] = {"drop": drop or (), "only": only or (), "group": group}
     rows = split_table(read_table(train), target, train.name, **columns)
     tested = None if test is None else split_like(read_table(test), rows, test.name)
@@ -70,7 +69,8 @@ def compare(
         "confidence_level": confidence_level,
     }
     with ExitStack() as stack:  # every output is begun before the work, and none is left half done
-        outputs = {p: stack.enter_context(written_whole(p)) for p in (report, save) if p}
+        write_report = stack.enter_context(common.report_to(report, "render"))
+        model = stack.enter_context(written_whole(save)) if save else None
         with common.progress_bar() as show:
             found = compare_tables(rows, tested, **asked, progress=show)
         if as_json:
@@ -78,18 +78,16 @@ def compare(
         else:
             _print(found)
         saved = None
-        if save is not None:
+        if save and model:
             with common.working(f"fitting {found.chosen} on all rows"), writing(save):
-                saved = save.name, save_classifier(_fitted(found, rows), outputs[save])
-        if report is not None and render is not None:
-            with common.working("writing the report"), writing(report):
-                command = ["argmaxf", *map(_without_folder, sys.argv[1:])]
-                how = made_with(classifier, folds, seed)
-                page = render(found, command=command, made_with=how, saved=saved)
-                outputs[report].write_text(page, encoding="utf-8")
-    for what, path in (("report", report), ("model", save)):
-        if path is not None and not as_json:
-            common.say_where(what, path)
+                saved = save.name, save_classifier(_fitted(found, rows), model)
+        command = ["argmaxf", *map(_without_folder, sys.argv[1:])]
+        write_report(
+            found, command=command, made_with=made_with(classifier, folds, seed), saved=saved
+        )
+    if not as_json:
+        common.say_where("report", report)
+        common.say_where("model", save)
 
 
 def compare_tables(

@@ -28,18 +28,16 @@ STORY = (
 
 def demo(report: Path = Path("argmaxf-demo.html"), seed: int = 0, as_json: bool = False) -> None:
     """Compare scikit-learn and argmaxf on bundled data with few positives, and write a report."""
-    from argmaxf._base.atomic_write import writing, written_whole
     from argmaxf.cli.tables import split_table
 
-    render = common.report_writer("render")
-    samples = [cards(SAMPLES * seed + i) for i in range(SAMPLES)]
-    train = samples[0][: samples[0].height // 2]
-    rows = split_table(train, [f"has_{i}" for i in range(10)], "cards")
-    if not as_json:
-        size = {"train": train.height, "test": samples[0].height - train.height}
-        k = rows.y.to_numpy().sum() / 10
-        common.console().print(STORY.format(**size, k=k, samples=SAMPLES))
-    with written_whole(report) as draft:
+    with common.report_to(report, "render") as write_report:
+        samples = [cards(SAMPLES * seed + i) for i in range(SAMPLES)]
+        train = samples[0][: samples[0].height // 2]
+        rows = split_table(train, [f"has_{i}" for i in range(10)], "cards")
+        if not as_json:
+            size = {"train": train.height, "test": samples[0].height - train.height}
+            k = rows.y.to_numpy().sum() / 10
+            common.console().print(STORY.format(**size, k=k, samples=SAMPLES))
         with common.progress_bar() as show:
             record = measured(samples, progress=show)
             found = compare_tables(rows, estimator=forest(), seed=seed, progress=show)
@@ -47,10 +45,8 @@ def demo(report: Path = Path("argmaxf-demo.html"), seed: int = 0, as_json: bool 
             common.print_json(record)
         else:
             _print(record, found.chosen)
-        with common.working("writing the report"), writing(report):
-            command = ["argmaxf", "demo", "--seed", str(seed)]
-            page = render(found, command=command, made_with=made_with(forest(), 5, seed))
-            draft.write_text(page, encoding="utf-8")
+        command = ["argmaxf", "demo", "--seed", str(seed)]
+        write_report(found, command=command, made_with=made_with(forest(), 5, seed))
     if not as_json:
         common.say_where("report", report)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from argmaxf.cli import common
 from argmaxf.cli.common import shown
 
 if TYPE_CHECKING:
+    from argmaxf.files.inputs import Input
     from argmaxf.monitoring.monitor import Monitor, Period
 
 
@@ -33,66 +34,84 @@ def monitor(
     as_json: bool = False,
 ) -> None:
     """Predict F of a deployed threshold period by period, with alarms where rows have changed."""
-    from argmaxf._base.atomic_write import writing, written_whole
-    from argmaxf.monitoring.files import monitor_files
+    from contextlib import ExitStack
+    from functools import partial
+    from itertools import chain
+
+    from argmaxf._base.atomic_write import refuse_twice
+    from argmaxf._base.validation import check_choice
+    from argmaxf.files.inputs import find_inputs
+    from argmaxf.files.scored import ScoredFiles
+    from argmaxf.monitoring.monitor import Monitor
 
     common.refuse_existing([report], [reference, *files], force=force)
+    options: dict[str, Any] = {"beta": beta, "measure": common.measure_named(measure)}
+    options |= {"confidence_level": confidence_level, "false_alarm_rate": alpha}
     with ExitStack() as stack:
-        if report is not None:
-            render = common.report_writer("render_monitor")
-            out = stack.enter_context(written_whole(report))
+        write_report = stack.enter_context(common.report_to(report, "render_monitor"))
         with common.working("reading"):
-            watched, periods = monitor_files(
-                reference,
-                files,
-                probability,
-                threshold,
-                time=time,
-                every=every,
-                label=label,
-                nulls=nulls,
-                beta=beta,
-                measure=common.measure_named(measure),
-                confidence_level=confidence_level,
-                false_alarm_rate=alpha,
-            )
-        if report is not None:
-            with common.working("writing the report"), writing(report):
-                page = render(watched, periods, command=["argmaxf", *sys.argv[1:]])
-                out.write_text(page, encoding="utf-8")
+            check_choice("nulls", nulls, ("raise", "drop"))
+            first, later = find_inputs([reference], stack), find_inputs(files, stack)
+            refuse_twice(each.origin for each in (*first, *later))
+            labelled = [any(label in each.columns for each in group) for group in (first, later)]
+
+            def read(add: Callable[..., Any], group: list[Input], **how: Any) -> Any:
+                """Add the rows of some files; the reference or the later ones may lack labels."""
+                known = label if labelled[group is not first] else None
+                extra = [each for each in (how.get("time"), known) if each]
+                for each in group:
+                    each.refuse_absent(*extra)
+                rows = ScoredFiles([], probability, nulls=nulls, inputs=group)
+                with rows.naming_errors(extra):
+                    return add(rows.frame(typed=True, only=extra), rows.p, label=known, **how)
+
+            watched = read(partial(Monitor.of_frame, threshold), first, **options)
+            if label is not None and not any(labelled):
+                raise ValueError(f"no file has a column {label!r} of labels")
+            if time is not None:
+                periods = read(watched.update_frame, later, time=time, every=every)
+            else:
+                parts = _period_names(later).items()
+                add = watched.update_frame
+                found = [read(add, [each], period=name, every=every) for name, each in parts]
+                periods = list(chain.from_iterable(found))
+        write_report(watched, periods, command=["argmaxf", *sys.argv[1:]])
     if as_json:
         settings = {"threshold": threshold, "measure": str(watched.measure), "alpha": alpha}
         described = {"reference": asdict(watched.reference), "periods": list(map(asdict, periods))}
         common.print_json(settings | described | {"report": report and str(report)})
-        return
-    _print(watched, periods)
-    if report is not None:
+    else:
+        _print(watched, periods)
         common.say_where("report", report)
+
+
+def _period_names(inputs: list[Input]) -> dict[str, Input]:
+    """Return files by the names of the periods they are: short ones if these differ."""
+    short = {each.origin.name.partition(".")[0]: each for each in inputs}
+    return short if len(short) == len(inputs) else {each.name: each for each in inputs}
 
 
 def _print(watched: Monitor, periods: list[Period]) -> None:
     """Print a table of the periods and what follows from it."""
     out, f = common.console(), watched.measure.title
     has_labels = any(each.found for each in periods)
-    found = (f"{f} of\nlabelled rows",) if has_labels else ()
-    head = ("period", "alarms", "rows", "selected", f"predicted {f}", "rate of positives")
-    rows = [
-        (
-            each.name,
-            ", ".join(alarm.split()[0] for alarm in each.alarms),
-            f"{each.n:,}",
-            f"{each.selected:,}",
-            f"{each.predicted.f:.3f}",
-            f"{each.rate:.4f}",
-            f"{each.best_threshold:.4g}",
-            f"{each.loss:.3f}",
-            *((f"{each.found:.3f}" if each.found else "",) if has_labels else ()),
-        )
-        for each in (watched.reference, *periods)
-    ]
-    common.print_table(
-        out, (*head, "best\nthreshold", "loss", *found), rows, texts=2, bold=lambda r: r[1]
-    )
+    rows = []
+    for each in (watched.reference, *periods):
+        row = {
+            "period": each.name,
+            "alarms": ", ".join(alarm.split()[0] for alarm in each.alarms),
+            "rows": f"{each.n:,}",
+            "selected": f"{each.selected:,}",
+            f"predicted {f}": f"{each.predicted.f:.3f}",
+            "rate of positives": f"{each.rate:.4f}",
+            "best\nthreshold": f"{each.best_threshold:.4g}",
+            "loss": f"{each.loss:.3f}",
+        }
+        if has_labels:
+            row[f"{f} of\nlabelled rows"] = f"{each.found:.3f}" if each.found else ""
+        rows.append(row)
+    cells = [tuple(row.values()) for row in rows]
+    common.print_table(out, tuple(rows[0]), cells, texts=2, bold=lambda row: row[1])
     alarms = sum(bool(each.alarms) for each in periods)
     out.print(
         f"{alarms} of {len(periods)} periods raised an alarm; if nothing changes, the probability "

@@ -1,14 +1,13 @@
-"""Files that are monitored, and plans of rows to label: a CSV to fill in beside a JSON file.
+"""Plans of rows to label, as files: a CSV to fill in beside a JSON file.
 
 The JSON file has the drawn rows and a histogram of the others: an estimate needs the rows no more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,68 +16,20 @@ import polars as pl
 
 from argmaxf._base import saved
 from argmaxf._base.arrays import Bools, Floats, Ints
-from argmaxf._base.atomic_write import refuse_twice, writing, written_whole
-from argmaxf._base.validation import as_labels, check_choice, check_unit_interval
-from argmaxf.files.inputs import Input, find_inputs
+from argmaxf._base.atomic_write import writing, written_whole
+from argmaxf._base.validation import as_labels, check_unit_interval
+from argmaxf.files.inputs import find_inputs
 from argmaxf.files.scored import ScoredFiles
 from argmaxf.frames.engines import polars_batches, unused
 from argmaxf.measures import measure_as_data, measure_of_data
 from argmaxf.monitoring.histogram import binned
 from argmaxf.monitoring.labelling import LabelPlan, plan_labels
-from argmaxf.monitoring.monitor import Monitor, Period
 
 T = TypeVar("T")
 ORDER = "argmaxf_order"
 LABELS = {"": np.nan}
 LABELS |= dict.fromkeys(("1", "1.0", "true", "yes"), 1.0)
 LABELS |= dict.fromkeys(("0", "0.0", "false", "no"), 0.0)
-
-
-def monitor_files(
-    reference: str,
-    names: Sequence[str],
-    column: str,
-    threshold: float,
-    *,
-    time: str | None = None,
-    every: str | None = None,
-    label: str | None = None,
-    nulls: str = "raise",
-    **options: Any,
-) -> tuple[Monitor, list[Period]]:
-    """Monitor the rows of files, folders, patterns or "-"; each file is a period without `time`.
-
-    Memory does not grow with the number of rows, but with that of the periods. The reference or the
-    later files may be without labels. `options` are those of `Monitor`.
-    """
-    check_choice("nulls", nulls, ("raise", "drop"))
-    with ExitStack() as stack:
-        first, inputs = find_inputs([reference], stack), find_inputs(names, stack)
-        refuse_twice(each.origin for each in (*first, *inputs))
-
-        def read(add: Callable[..., T], group: list[Input], **how: Any) -> T:
-            """Add the rows of some files."""
-            labelled = any(label in each.columns for each in (group if group is first else inputs))
-            extra = [each for each in (how.get("time"), label if labelled else None) if each]
-            for each in group:
-                each.refuse_absent(*extra)
-            items = ScoredFiles([], column, nulls=nulls, inputs=group)
-            with items.naming_errors(extra):
-                frame = items.frame(typed=True, only=extra)
-                return add(frame, items.p, label=label if labelled else None, **how)
-
-        monitor = read(partial(Monitor.of_frame, threshold), first, **options)
-        if label is not None and not any(label in each.columns for each in (*first, *inputs)):
-            raise ValueError(f"no file has a column {label!r} of labels")
-        if time is not None:
-            return monitor, read(monitor.update_frame, inputs, time=time, every=every)
-        stems = [Path(each.origin).name.partition(".")[0] for each in inputs]
-        shown = stems if len(set(stems)) == len(stems) else [each.name for each in inputs]
-        parts = [
-            read(monitor.update_frame, [each], period=name, every=every)
-            for each, name in zip(inputs, shown, strict=True)
-        ]
-        return monitor, [period for part in parts for period in part]
 
 
 class FilledPlan(NamedTuple):
