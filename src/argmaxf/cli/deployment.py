@@ -138,24 +138,34 @@ def label_plan(
     as_json: bool = False,
 ) -> None:
     """Draw the rows whose labels tell most about F, as a CSV file to fill in."""
-    from argmaxf.monitoring.files import beside, plan_files
+    from contextlib import ExitStack
+
+    import numpy as np
+
+    from argmaxf._base.validation import check_unit_interval
+    from argmaxf.files.inputs import find_inputs
+    from argmaxf.files.scored import ScoredFiles
+    from argmaxf.frames.engines import polars_batches
+    from argmaxf.monitoring.files import beside, read_plan, replanned, write_plan
+    from argmaxf.monitoring.labelling import plan_labels
 
     inputs = [*files, *([str(labelled)] if labelled else [])]
     common.refuse_existing([output, beside(output)], inputs, force=force)
-    with common.working("drawing rows"):
-        plan = plan_files(
-            files,
-            probability,
-            threshold,
-            budget,
-            output,
-            label=label,
-            labelled=labelled,
-            target=target,
-            beta=beta,
-            measure=common.measure_named(measure),
-            random_state=seed,
-        )
+    how: dict[str, Any] = {"beta": beta, "measure": common.measure_named(measure)}
+    if output.suffix.lower() != ".csv":
+        raise ValueError(f"{output}: a plan must be named with .csv")
+    cut = check_unit_interval("threshold", threshold)
+    with ExitStack() as stack, common.working("drawing rows"):
+        rows = ScoredFiles([], probability, inputs=find_inputs(files, stack))
+        with rows.naming_errors():
+            parts = [batch[rows.p].to_numpy() for batch in polars_batches(rows.frame(only=[]))]
+            p = np.concatenate([np.zeros(0), *parts], dtype=np.float64)
+            if not (p.size and p.min() >= 0.0 and p.max() <= 1.0):
+                rows.diagnose()
+        plan = plan_labels(p, p >= cut, budget, target=target, random_state=seed, **how)
+        if labelled is not None:
+            plan = replanned(plan, read_plan(labelled), cut, labelled)
+        write_plan(plan, rows.frame(typed=True).drop(rows.p), cut, output, label)
     selected = int(plan.selected[plan.indices].sum())
     if as_json:
         counts = {"rows": plan.n, "drawn": budget, "selected": selected}

@@ -5,11 +5,10 @@ The JSON file has the drawn rows and a histogram of the others: an estimate need
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,13 +18,11 @@ from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.atomic_write import writing, written_whole
 from argmaxf._base.validation import as_labels, check_unit_interval
 from argmaxf.files.inputs import find_inputs
-from argmaxf.files.scored import ScoredFiles
-from argmaxf.frames.engines import polars_batches, unused
+from argmaxf.frames.engines import unused
 from argmaxf.measures import measure_as_data, measure_of_data
 from argmaxf.monitoring.histogram import binned
 from argmaxf.monitoring.labelling import LabelPlan, plan_labels
 
-T = TypeVar("T")
 ORDER = "argmaxf_order"
 LABELS = {"": np.nan}
 LABELS |= dict.fromkeys(("1", "1.0", "true", "yes"), 1.0)
@@ -46,50 +43,23 @@ def beside(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def plan_files(
-    names: Sequence[str],
-    column: str,
-    threshold: float,
-    budget: int,
-    output: Path,
-    *,
-    label: str = "label",
-    labelled: Path | None = None,
-    **options: Any,
-) -> LabelPlan:
-    """Draw rows of files to label, and write them as a CSV file with an empty column of labels.
-
-    `labelled` is a plan of the same files that was filled in: the new plan makes use of its labels
-    and draws other rows. `options` are those of `plan_labels`.
-    """
-    if output.suffix.lower() != ".csv":
-        raise ValueError(f"{output}: a plan must be named with .csv")
-    cut = check_unit_interval("threshold", threshold)
-    with ExitStack() as stack:
-        items = ScoredFiles([], column, inputs=find_inputs(names, stack))
-        with items.naming_errors():
-            parts = [batch[items.p].to_numpy() for batch in polars_batches(items.frame(only=[]))]
-            p = np.concatenate([np.zeros(0), *parts], dtype=np.float64)
-            if not (p.size and p.min() >= 0.0 and p.max() <= 1.0):
-                items.diagnose()
-        plan = plan_labels(p, p >= cut, budget, **options)
-        if labelled is not None:
-            plan = _replanned(plan, read_plan(labelled), cut, labelled)
-        frame = items.frame(typed=True).drop(items.p)
-        there = frame.collect_schema().names()
-        if label in there:
-            raise ValueError(f"there is a column {label!r} already; choose another --label")
-        (row,) = unused([*there, label], ["row"])
-        drawn = pl.LazyFrame({row: plan.indices + 1}).with_row_index(ORDER)
-        found = frame.with_row_index(row, offset=1).with_columns(pl.col(row).cast(pl.Int64))
-        query = found.join(drawn, on=row).sort(ORDER).drop(ORDER)
-        query = query.select(row, pl.lit(None, pl.String).alias(label), pl.exclude(row))
-        table = query.collect(engine="streaming")
-    state = saved.to_json("label plan", _as_data(plan, cut) | {"row": row, "label": label})
+def write_plan(
+    plan: LabelPlan, frame: pl.LazyFrame, threshold: float, output: Path, label: str
+) -> None:
+    """Write the drawn rows of a frame as a CSV file with an empty column of labels."""
+    there = frame.collect_schema().names()
+    if label in there:
+        raise ValueError(f"there is a column {label!r} already; choose another --label")
+    (row,) = unused([*there, label], ["row"])
+    drawn = pl.LazyFrame({row: plan.indices + 1}).with_row_index(ORDER)
+    found = frame.with_row_index(row, offset=1).with_columns(pl.col(row).cast(pl.Int64))
+    query = found.join(drawn, on=row).sort(ORDER).drop(ORDER)
+    query = query.select(row, pl.lit(None, pl.String).alias(label), pl.exclude(row))
+    table = query.collect(engine="streaming")
+    state = saved.to_json("label plan", _as_data(plan, threshold) | {"row": row, "label": label})
     with written_whole(beside(output)) as rest, written_whole(output) as csv, writing(output):
         table.write_csv(csv)
         rest.write_text(state, encoding="utf-8")
-    return plan
 
 
 def read_plan(path: Path) -> FilledPlan:
@@ -112,7 +82,7 @@ def _of_rows(plan: LabelPlan, rows: Ints) -> LabelPlan:
     return replace(plan, indices=rows, weights=np.ones(rows.size))
 
 
-def _replanned(plan: LabelPlan, old: FilledPlan, threshold: float, path: Path) -> LabelPlan:
+def replanned(plan: LabelPlan, old: FilledPlan, threshold: float, path: Path) -> LabelPlan:
     """Return a plan of other rows that makes use of the labels of an earlier one."""
     rows, n = old.plan.indices, old.plan.n
     same = n == plan.n and old.threshold == threshold
