@@ -176,3 +176,17 @@ def test_an_estimate_says_where_its_interval_may_fail(kind, reliable):
         plan = plan_labels(p, selected, budget, random_state=seed)
         found.append(estimate_f(y[plan.indices], plan).reliable)
     assert sum(each == reliable for each in found) >= 4
+
+
+@pytest.mark.parametrize("plans", [1, 2])
+def test_the_interval_holds_where_scores_carry_no_information(plans):
+    held = []
+    for seed in range(30):
+        p, y, selected, budget = kinds_of_rows("no information", np.random.default_rng(seed))
+        plan = plan_labels(p, selected, budget // plans, random_state=seed)
+        if plans == 2:
+            plan = plan.replan(y[plan.indices], budget // 2)
+        found = estimate_f(y[plan.indices], plan)
+        assert found.low <= found.value <= found.high
+        held.append(found.low <= f1(y, selected) <= found.high)
+    assert np.mean(held) >= 0.83  # 95 % but for three standard errors

@@ -13,11 +13,13 @@ adds rows, whatever was drawn before.
 `estimate_f` learns from the labels how the probabilities are calibrated (`recalibration`), which
 does not depend on how rows were drawn, since that depends on p alone. The rows without a label then
 have known probabilities, up to the posterior of the calibration, and draws of both give F of all
-rows with an interval.
+rows with an interval. Where this may fail, the interval is widened to that of the draw of the rows
+alone: the rates of positives among selected rows and among others, from their weighted labels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -249,7 +251,8 @@ def estimate_f(
         fewer than five positives; there are fewer than 200 of them and the rows were not selected
         by a threshold on `p`; they contradict the probabilities by more than a recalibration (the
         scores carry little information); or more than half of the rows share a probability next to
-        0 or 1 (saturated scores). Label more rows then, or draw rows uniformly for `f_interval`.
+        0 or 1 (saturated scores). It is then widened to hold also what the labels and weights say
+        without the probabilities. Label more rows, or draw rows uniformly for `f_interval`.
 
     Notes
     -----
@@ -276,18 +279,27 @@ def estimate_f(
     theta = posterior.draw(rng)
     rest = np.ones(plan.n, np.bool_)
     rest[rows] = False
-    hit, missed = (
-        np.count_nonzero(known[plan.selected[rows] == side])
-        + posterior.positives(theta, binned(plan.p[rest & (plan.selected == side)]), rng, side)
-        for side in (True, False)
-    )
-    weight, sizes = np.full(DRAWS, 1.0 / DRAWS), (int(plan.selected.sum()), plan.n)
-    f = predicted_from_counts(hit, missed, weight, *sizes, plan.measure, level, zero).f
+    sizes, equal = (int(plan.selected.sum()), plan.n), np.full(DRAWS, 1.0 / DRAWS)
+
+    def found(positives: Callable[[Bools, bool], Any]) -> Interval:
+        """Return F, given draws of the number of positives among rows without a label."""
+        hit, missed = (
+            np.count_nonzero(known[plan.selected[rows] == side])
+            + positives(rest & (plan.selected == side), side)
+            for side in (True, False)
+        )
+        return predicted_from_counts(hit, missed, equal, *sizes, plan.measure, level, zero).f
+
+    f = found(lambda those, side: posterior.positives(theta, binned(plan.p[those]), rng, side))
     few = np.count_nonzero(known) < FEWEST or (known.size < FEWEST_OTHERS and _by_others(plan))
     doubtful = few or posterior.contradicts or _saturated(plan.p)
-    # The mean of a skewed distribution may lie outside of the interval
-    value = min(max(f.value, f.low), f.high)
-    return Interval(f.low, value, f.high, reliable=not doubtful or rows.size == plan.n)
+    if not doubtful or rows.size == plan.n:
+        # The mean of a skewed distribution may lie outside of the interval
+        return Interval(f.low, min(max(f.value, f.low), f.high), f.high)
+    new = known[known.size - plan.indices.size :]
+    drawn = found(lambda those, side: rng.binomial(those.sum(), _rates(plan, new, side, rng)))
+    low, high = min(f.low, drawn.low), max(f.high, drawn.high)
+    return Interval(low, min(max(f.value, low), high), high, reliable=False)
 
 
 def _drawn(plan: LabelPlan, size: int) -> LabelPlan:
@@ -307,6 +319,15 @@ def _drawn(plan: LabelPlan, size: int) -> LabelPlan:
     # The highest priority that was not drawn is the scale of the probabilities of being drawn
     scale = priority[order[size]] if order.size > size else 0.0
     return replace(plan, indices=rows[drawn], weights=np.maximum(1.0, scale / weight[drawn]))
+
+
+def _rates(plan: LabelPlan, labels: Bools, side: bool, rng: np.random.Generator) -> Floats:
+    """Draw the rate of positives of one side from the weighted labels of its rows alone."""
+    own = plan.selected[plan.indices] == side
+    weight = plan.weights[own] / max(plan.weights[own].max(initial=0.0), TINY)
+    each = weight.sum() / max(np.square(weight).sum(), TINY)  # so many labels of equal weight
+    hits, size = each * weight[labels[own]].sum(), each * weight.sum()
+    return rng.beta(0.5 + hits, 0.5 + size - hits, DRAWS)
 
 
 def _by_others(plan: LabelPlan) -> bool:
