@@ -3,7 +3,8 @@
 On the real sets of the study (`benchmarks/choosing/sets.py`; dependency group `study`). First
 table: logistic regression, a reference with labels, and later rows: as before, with another share
 of positives (prior shift), or drawn by a feature (covariate shift). Second table: the root mean
-squared error of F estimated from few labels, on five larger sets.
+squared error of F estimated from few labels, on five larger sets. Third table: the labels after
+which 95 % intervals have a given width there.
 
 `--nannyml PYTHON` adds NannyML's CBPE, run by the Python of an environment where it is installed
 (it needs Python below 3.13 and old packages). "ratio of expected counts" is the same idea without
@@ -33,6 +34,7 @@ from argmaxf import (
     Monitor,
     estimate_f,
     estimate_rate,
+    f_interval,
     maximize_expected_f,
     plan_labels,
     shift_prior,
@@ -43,6 +45,7 @@ SHIFTS = ("none", "prior", "covariate")
 LARGE = ("letter", "penbased", "optdigits", "texture", "sylva")
 BUDGETS = (50, 100, 200, 400, 800, 1600)
 ENOUGH = 0.02  # root mean squared error
+WIDTHS = (0.2, 0.1, 0.05)  # of 95 % intervals
 CBPE = """
 import sys
 import nannyml
@@ -232,17 +235,38 @@ def planned(y, p, selected, budget, rng):
     return estimate_f(y[plan.indices], plan).value
 
 
-def labels_table(seeds):
-    """Print the error of F from few labels, and the labels for a small one."""
-    methods = {"uniform": uniform, "stratified": stratified, "OASIS": oasis, "plan_labels": planned}
-    print(
-        "| set, positives, F1 | method | " + " | ".join(map(str, BUDGETS)) + " | labels for .02 |"
-    )
-    print("| --- | --- |" + " ---: |" * (len(BUDGETS) + 1))
+def uniform_interval(y, p, selected, budget, rng):
+    """Return the interval of F of rows drawn uniformly."""
+    rows = rng.choice(y.size, budget, replace=False)
+    found = f_interval(y[rows], selected[rows])
+    return found.low, found.high
+
+
+def stratified_interval(y, p, selected, budget, rng):
+    """Draw the rate of positives of selected rows and of others from their posteriors."""
+    positives = {}
+    for side in (True, False):
+        rows = np.flatnonzero(selected == side)
+        drawn = rng.choice(rows, min(rows.size, budget // 2), replace=False)
+        hits = np.count_nonzero(y[drawn])
+        rate = rng.beta(0.5 + hits, 0.5 + drawn.size - hits, 4000)
+        positives[side] = hits + rng.binomial(rows.size - drawn.size, rate)
+    f = 2 * positives[True] / (positives[True] + positives[False] + selected.sum())
+    return np.quantile(f, [0.025, 0.975])
+
+
+def planned_interval(y, p, selected, budget, rng):
+    """Return the interval of a plan."""
+    plan = plan_labels(p, selected, budget, random_state=int(rng.integers(2**31)))
+    found = estimate_f(y[plan.indices], plan)
+    return found.low, found.high
+
+
+def large_sets(seeds):
+    """Give the larger sets: name and rate, and for each split F, labels, scores, selected rows."""
     for name in LARGE:
         X, y = _readers()[name]()
-        y = y.astype(bool)
-        errors = defaultdict(list)
+        splits = []
         for seed in range(seeds):
             rng = np.random.default_rng(seed)
             order = rng.permutation(y.size)
@@ -250,19 +274,60 @@ def labels_table(seeds):
             model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
             p = model.fit(X[train], y[train]).predict_proba(X[rest])[:, 1]
             selected = maximize_expected_f(p).selected
-            truth = f1(y[rest], selected)
+            truth = y[rest].astype(bool)
+            splits.append((f1(truth, selected), truth, p, selected, rng))
+        yield f"{name}, {y.mean():.1%}, {splits[-1][0]:.2f}", splits
+
+
+def widths_table(seeds):
+    """Print the labels after which the mean width is small, and how often F was inside."""
+    methods = {
+        "uniform": uniform_interval,
+        "stratified": stratified_interval,
+        "plan_labels": planned_interval,
+    }
+    head = " | ".join(f"width {width:g}" for width in WIDTHS)
+    print(f"| set, positives, F1 | method | {head} | coverage, all budgets |")
+    print("| --- | --- |" + " ---: |" * (len(WIDTHS) + 1))
+    together = defaultdict(list)
+    for about, splits in large_sets(seeds):
+        for method, interval in methods.items():
+            widths, held = [], []
+            for budget in BUDGETS:
+                ends = [(f, *interval(*each, budget, rng)) for f, *each, rng in splits]
+                f, low, high = np.array(ends).T
+                widths.append(np.mean(high - low))
+                held.append(np.mean((low - 1e-12 <= f) & (f <= high + 1e-12)))
+            cells = [fewest(widths, width) for width in WIDTHS]
+            together[method] += held
+            print(f"| {about} | {method} | {' | '.join(cells)} | {np.mean(held):.1%} |", flush=True)
+    print({method: f"{np.mean(held):.1%}" for method, held in together.items()})
+
+
+def fewest(errors, enough):
+    """Return the budget from which on errors are small enough."""
+    above = [i for i, each in enumerate(errors) if each > enough]
+    budgets = BUDGETS[above[-1] + 1 if above else 0 :]
+    return str(budgets[0]) if budgets else f"> {BUDGETS[-1]}"
+
+
+def labels_table(seeds):
+    """Print the error of F from few labels, and the labels for a small one."""
+    methods = {"uniform": uniform, "stratified": stratified, "OASIS": oasis, "plan_labels": planned}
+    print(
+        "| set, positives, F1 | method | " + " | ".join(map(str, BUDGETS)) + " | labels for .02 |"
+    )
+    print("| --- | --- |" + " ---: |" * (len(BUDGETS) + 1))
+    for about, splits in large_sets(seeds):
+        errors = defaultdict(list)
+        for truth, y, p, selected, rng in splits:
             for budget in BUDGETS:
                 for method, estimate in methods.items():
-                    value = estimate(y[rest], p, selected, budget, rng)
-                    errors[method, budget].append(value - truth)
+                    errors[method, budget].append(estimate(y, p, selected, budget, rng) - truth)
         for method in methods:
             rmse = [float(np.sqrt(np.mean(np.square(errors[method, b])))) for b in BUDGETS]
-            above = [i for i, e in enumerate(rmse) if e > ENOUGH]
-            enough = BUDGETS[above[-1] + 1 if above else 0 :]
             cells = " | ".join(f"{e:.3f}" for e in rmse)
-            least = str(enough[0]) if enough else f"> {BUDGETS[-1]}"
-            about = f"{name}, {y.mean():.1%}, {truth:.2f}"
-            print(f"| {about} | {method} | {cells} | {least} |", flush=True)
+            print(f"| {about} | {method} | {cells} | {fewest(rmse, ENOUGH)} |", flush=True)
 
 
 def main():
@@ -272,14 +337,17 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--nannyml", help="the Python of an environment with NannyML")
     parser.add_argument("--one-of-family", action="store_true", help="one set of each family")
-    parser.add_argument("--only", choices=("predicted", "labels"))
+    parser.add_argument("--only", choices=("predicted", "labels", "widths"))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    if options.only != "labels":
+    if options.only in (None, "predicted"):
         predicted_table(options.seeds, options.nannyml, options.one_of_family)
         print()
-    if options.only != "predicted":
+    if options.only in (None, "labels"):
         labels_table(options.seeds)
+        print()
+    if options.only in (None, "widths"):
+        widths_table(options.seeds)
 
 
 if __name__ == "__main__":

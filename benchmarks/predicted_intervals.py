@@ -1,13 +1,15 @@
 """python -m benchmarks.predicted_intervals: how often predicted intervals hold the F of new rows.
 
 `ExpectedFClassifier` and `AutoFClassifier` on the real sets of the study
-(`benchmarks/choosing/sets.py`; dependency group `study`), halves for training and test: their
-`interval`, that of `freeze()`, and expected F ± 2 std of the first.
+(`benchmarks/choosing/sets.py`; dependency group `study`), on which the intervals were chosen, or
+with `--unseen` on sets which nothing was chosen on (`benchmarks/choosing/unseen_sets.py`). Halves
+for training and test: their `interval`, that of `freeze()`, and expected F ± 2 std of the first.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections import defaultdict
 
@@ -23,6 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from argmaxf import AutoFClassifier, ExpectedFClassifier, Interval
 from benchmarks.choosing.sets import RealSet, real_sets
+from benchmarks.choosing.unseen_sets import unseen_sets
 
 MODELS = {
     "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)),
@@ -58,15 +61,19 @@ def main() -> None:
         prog="python -m benchmarks.predicted_intervals", description=__doc__
     )
     parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--unseen", action="store_true", help="sets which nothing was chosen on")
+    parser.add_argument("--rows", type=int, help="only sets with at most so many rows")
     parser.add_argument("--models", nargs="*", default=[*MODELS])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     found = defaultdict(list)
-    for of in real_sets():
+    sets = unseen_sets() if options.unseen else real_sets()
+    for of in [each for each in sets if options.rows is None or len(each.y) <= options.rows]:
         for name in options.models:
             for seed in range(options.splits):
                 for kind, outcome in outcomes(of, MODELS[name], seed).items():
                     found[kind, name].append(outcome)
+                    print(of.name, name, seed, kind, *outcome, sep=", ", file=sys.stderr)
     print(f"| holds, mean of found minus predicted | {' | '.join(options.models)} |")
     print("| --- |" + " ---: |" * len(options.models))
     for kind in dict.fromkeys(kind for kind, _ in found):

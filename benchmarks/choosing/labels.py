@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.choosing.methods import MODELS, Labels, all_methods, f1
 from benchmarks.choosing.scores import SPLITS
 
-VERSION = "3"  # of the methods; another number works everything out again
+VERSION = "4"  # of the methods; another number works everything out again
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,11 @@ class Trial:
 
 def trials(names: list[tuple[str, str]], folder: Path, say: Callable[[str], None]) -> list[Trial]:
     """Return all trials of the sets given by name and family, worked out where not kept."""
-    found = []
+    found: list[Trial] = []
     for done, (name, family) in enumerate(names, start=1):
         for seed in range(SPLITS):
-            found += _of_split(name, family, folder / f"{name}-{seed}.npz")
+            scores = folder / f"{name}-{seed}.npz"
+            found += _of_split(name, family, scores) if scores.exists() else []
         if done % 20 == 0:
             say(f"{done}/{len(names)} sets worked out")
     return found

@@ -33,6 +33,7 @@ METHODS = (
 )
 VOTERS = ("tuned threshold", "expected F", "trained for F")
 ROWWISE = "expected F, one row at a time"
+SMOOTHED = "tuned threshold, smoothed"
 Labels = tuple[np.ndarray, np.ndarray]  # of the rows held out, and of the test rows
 
 
@@ -46,6 +47,7 @@ def all_methods(kept: Scores, model: str) -> dict[str, Labels]:
         "expected F, uncalibrated": _expected(fold, proba["held out"], proba["test"]),
         "trained for F": tuple(linear[part] >= 0 for part in ("held out", "test")),
         THEIRS: (np.zeros(len(y), bool), _theirs(y, fold, proba)),
+        SMOOTHED: _tuned(y, fold, best, smoothing=50),
     }
     forms = {"expected F, sigmoid": (Sigmoid, proba), "expected F": (isotonic, best)}
     trained = calibrate(isotonic, y, fold, linear)
@@ -69,13 +71,16 @@ def of_model(kept: Scores, model: str) -> Scores:
     return {part: kept[f"{model}/{part}"] for part in ("held out", "test", "test by folds")}
 
 
-def _tuned(y: Any, fold: Any, scores: Scores) -> Labels:
+def _tuned(y: Any, fold: Any, scores: Scores, smoothing: float = 0.0) -> Labels:
+    def best(rows: Any) -> float:
+        scored = scores["held out"][rows]
+        return maximize_empirical_f(y[rows], scored, smoothing=smoothing).threshold
+
     held_out = np.zeros(len(y), dtype=bool)
     for k in range(FOLDS):
         rest = fold != k
-        cut = maximize_empirical_f(y[rest], scores["held out"][rest]).threshold
-        held_out[~rest] = scores["held out"][~rest] >= cut
-    return held_out, scores["test"] >= maximize_empirical_f(y, scores["held out"]).threshold
+        held_out[~rest] = scores["held out"][~rest] >= best(rest)
+    return held_out, scores["test"] >= best(slice(None))
 
 
 def _expected(fold: Any, held_out: Any, test: Any) -> Labels:

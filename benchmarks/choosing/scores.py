@@ -84,10 +84,12 @@ def _margin(model: Any, X: Any) -> np.ndarray:
     return model.decision_function(X)
 
 
-def collect(sets: list[RealSet], folder: Path, say: Callable[[str], None]) -> None:
+def collect(
+    sets: list[RealSet], folder: Path, say: Callable[[str], None], splits: int = SPLITS
+) -> None:
     """Fit what is not in `folder` yet, one file for each set and split, each written whole."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [(of, seed) for seed in range(SPLITS) for of in sets]
+    wanted = [(of, seed) for seed in range(splits) for of in sets]
     for done, (of, seed) in enumerate(wanted, start=1):
         path = folder / f"{of.name}-{seed}.npz"
         if path.exists():

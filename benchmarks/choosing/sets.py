@@ -45,7 +45,7 @@ def real_sets() -> Iterator[RealSet]:
         X, y = read()
         rate = y.mean()
         if RATES[0] < rate <= RATES[1] and y.sum() >= POSITIVES:
-            yield _cut(RealSet(name, family(name), X, y))
+            yield cut(RealSet(name, family(name), X, y))
 
 
 def family(name: str) -> str:
@@ -54,7 +54,7 @@ def family(name: str) -> str:
     return PROMISE if source in ("cm", "kc", "pc") else source
 
 
-def _cut(of: RealSet) -> RealSet:
+def cut(of: RealSet) -> RealSet:
     if len(of.y) <= ROWS:
         return of
     rows = np.random.default_rng(0).choice(len(of.y), ROWS, replace=False)
@@ -76,16 +76,16 @@ def _readers() -> dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]]:
 def _common(load: Callable[[], dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
     with pd.option_context("future.infer_string", False):
         data = load()
-    return np.asarray(data["data"], dtype=float), _rare(np.asarray(data["target"]))
+    return np.asarray(data["data"], dtype=float), rare(np.asarray(data["target"]))
 
 
 def _keel(load: Callable[..., pd.DataFrame], name: str) -> tuple[np.ndarray, np.ndarray]:
     frame = load(name, raw=True)
     frame = frame.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
     features = pd.get_dummies(frame.iloc[:, :-1], drop_first=True, dtype=float)
-    return features.to_numpy(dtype=float), _rare(frame.iloc[:, -1].to_numpy())
+    return features.to_numpy(dtype=float), rare(frame.iloc[:, -1].to_numpy())
 
 
-def _rare(target: np.ndarray) -> np.ndarray:
+def rare(target: np.ndarray) -> np.ndarray:
     values, counts = np.unique(target.astype(str), return_counts=True)
     return (target.astype(str) == values[np.argmin(counts)]).astype(int)

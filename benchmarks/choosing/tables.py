@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata, t
 
-from benchmarks.choosing.methods import METHODS, MODELS, ROWWISE, THEIRS
+from benchmarks.choosing.methods import METHODS, MODELS, ROWWISE, SMOOTHED, THEIRS
 from benchmarks.choosing.rules import CONTENDERS, IN_USE, RULES, SINGLE, Seen, test_scores
 
 TIE = 0.05  # points of F1, the mean over splits, within which two methods tie on a set
 POSITIVES = ((0, 15), (16, 50), (51, 10**9))  # in training
 AUTO = "AutoF"
+OTHERS = (THEIRS, ROWWISE, SMOOTHED)  # no rule may choose them
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Study:
     @classmethod
     def of(cls, seen: Sequence[Seen]) -> Study:
         """Gather the trials; AutoF is the rule in use."""
-        f1 = {m: np.array([one.test[m] for one in seen]) for m in (*METHODS, THEIRS, ROWWISE)}
+        f1 = {m: np.array([one.test[m] for one in seen]) for m in (*METHODS, *OTHERS)}
         f1 |= {rule: test_scores(RULES[rule], seen) for rule in RULES}
         f1[AUTO] = f1[IN_USE]
         trials = [one.trial for one in seen]
@@ -124,12 +125,12 @@ def _wtl(study: Study, model: str) -> str:
 
 
 def by_positives(study: Study) -> str:
-    """Return the two differences that matter, where positives are few and where they are not."""
+    """Return the differences that matter, where positives are few and where they are not."""
     rows = []
     for low, high in POSITIVES:
         inside = (study.positives >= low) & (study.positives <= high)
         span = f"at most {high}" if not low else f"{low} to {high}" if high < 10**9 else f"{low}+"
-        for a, b in (("expected F", "tuned threshold"), (AUTO, THEIRS)):
+        for a, b in (("expected F", "tuned threshold"), (SMOOTHED, THEIRS), (AUTO, THEIRS)):
             cells = [study.difference(a, b, inside & (study.model == m)) for m in MODELS]
             rows.append([f"{span}: {a} − {b}", *cells])
     return table(["positives", *MODELS], rows)
