@@ -57,7 +57,7 @@ def test_large_and_small_columns_together(average):
 def test_columns_of_every_size_whatever_the_threads(threads, monkeypatch):
     monkeypatch.setattr("argmaxf.expected.sets.threads_for", lambda n: threads)
     rng = np.random.default_rng(7)
-    sizes = np.array([0, 400, 1, 2, 17, 0, 399, 128, 5, 64, 65])
+    sizes = np.array([0, 400, 1, 2, 17, 0, 399, 128, 5, 64, 65, 0, 0])
     p = np.round(rng.beta(0.5, 3, (400, sizes.size)), 2).clip(0.01)
     p *= rng.permuted(np.arange(400)[:, None] < sizes, axis=0)
     found = maximize_expected_f(sparse.csr_array(p), average="macro")

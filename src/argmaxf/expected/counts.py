@@ -51,18 +51,13 @@ class PoissonBinomial(NamedTuple):
     def of(cls, p: Floats, most: int = INTERPOLATED) -> PoissonBinomial:
         """Return the distribution: label by label, which keeps all digits, for `most` labels.
 
-        Of more it comes from the characteristic function of items in groups, in O(n). Where few
-        items are unsure, those near one half are taken as single values.
+        Of more it comes from the characteristic function of items in groups, in O(n).
         """
         from argmaxf.expected import count_kernels
 
         if p.size <= most:
             return cls(*count_kernels.masses(p, *NO_PREFIXES))
-        groups = Source(ArrayPasses(p)).table()
-        if needs_values(groups).any():
-            near_half = (p > 1 / 32) & (p < 31 / 32)
-            single = Groups.of_values(*np.unique(p[near_half], return_counts=True))
-            groups = Groups.joined([Source(ArrayPasses(p[~near_half])).table(), single])
+        groups = groups_for_counts(p)
         found = Spectrum.of(groups, p.size)
         return cls(int(found.window[0]), found.mass / found.mass.sum())
 
@@ -79,16 +74,24 @@ class PoissonBinomial(NamedTuple):
         return PoissonBinomial(self.first + int(kept[0]), self.mass[kept[0] : kept[-1] + 1])
 
 
+def groups_for_counts(p: Floats) -> Groups:
+    """Return items in groups that say all about counts: where few are unsure, in part by value."""
+    groups = Source(ArrayPasses(p)).table()
+    if not needs_values(groups).any():
+        return groups
+    near_half = (p > 1 / 32) & (p < 31 / 32)
+    single = Groups.of_values(*np.unique(p[near_half], return_counts=True))
+    return Groups.joined([Source(ArrayPasses(p[~near_half])).table(), single])
+
+
 def curve_by_counts(descending: Floats, problem: Problem) -> Floats:
     """Return f_0 … f_n of the top k of sorted items."""
     measure, zero = problem.measure, problem.zero_division
     if not isinstance(measure, Linear):
         return general_curve(descending, problem)
     if descending.size > INTERPOLATED:
-        groups = Source(ArrayPasses(descending)).table()
-        if not needs_values(groups).any():
-            n = float(descending.size)
-            return CountDistribution.of(groups, n, measure, zero).curve(descending)
+        groups, n = groups_for_counts(descending), float(descending.size)
+        return CountDistribution.of(groups, n, measure, zero).curve(descending)
     return linear_curve(descending, measure, zero)
 
 

@@ -271,7 +271,7 @@ def decide(model: JointModel) -> JointDecision:
     at_once = max(1, NUMBERS_HELD // (n * u.size))
     for start in range(0, rows, at_once):
         block = min(at_once, rows - start)
-        in_threads(work, block, threads_for(block * n * u.size), start)
+        in_threads(work, np.arange(block + 1), threads_for(block * n * u.size), start)
     value = model.value(selected)
     std = np.where(value.high - value.low <= 1e-12, value.high, np.nan)
     return JointDecision(

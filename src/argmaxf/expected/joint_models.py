@@ -27,7 +27,6 @@ from argmaxf.expected.values import value_of_selected
 from argmaxf.problem import Problem
 
 DRAWS_AT_ONCE = 1 << 12  # draws whose decays are held at a time
-FEWEST_DRAWS = 16  # of many labels that are taken at a time
 LABELS_COPIED = 1 << 19  # labels of draws copied at a time
 
 
@@ -97,18 +96,19 @@ class Draws(JointModel):
         f = self.problem.measure.value(hits, k, self.positives, zero_division=zero)
         return _of_parts(self.weights, f, 0.0)
 
-    def _sums_over_draws(self) -> tuple[Floats, Floats]:
-        """Return B and the marginals, in one pass over blocks of draws."""
+    def _blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield some of the draws at a time, as numbers: in place of labels, or sparse as given."""
         m, n = self.samples.shape
-        b, marginals = np.zeros((n, self.nodes.u.size)), np.zeros(n)
-        step = (
-            DRAWS_AT_ONCE
-            if self.is_sparse
-            else min(DRAWS_AT_ONCE, max(FEWEST_DRAWS, LABELS_COPIED // n))
-        )
+        step = DRAWS_AT_ONCE if self.is_sparse else min(DRAWS_AT_ONCE, LABELS_COPIED // n + 16)
         for start in range(0, m, step):
             rows = slice(start, start + step)
-            block = self.samples[rows] if self.is_sparse else self.samples[rows].astype(np.float64)
+            yield rows, self.samples[rows].astype(np.float64)
+
+    def _sums_over_draws(self) -> tuple[Floats, Floats]:
+        """Return B and the marginals, in one pass over blocks of draws."""
+        n = self.samples.shape[1]
+        b, marginals = np.zeros((n, self.nodes.u.size)), np.zeros(n)
+        for rows, block in self._blocks():
             q = self.weights[rows]
             b += block.T @ (q[:, None] * self.decays(self.positives[rows]))
             marginals += block.T @ q
@@ -116,14 +116,8 @@ class Draws(JointModel):
 
     def _hits(self, selected: Bools) -> Any:
         """Return how many selected labels each draw has."""
-        if self.is_sparse:
-            return np.asarray(self.samples @ selected.astype(np.float64)).astype(np.int64)
-        hits = np.empty(self.samples.shape[0], np.int64)
-        step = max(1, LABELS_COPIED // self.samples.shape[1])
-        for start in range(0, hits.size, step):
-            rows = slice(start, start + step)
-            hits[rows] = np.count_nonzero(self.samples[rows] & selected, axis=1)
-        return hits
+        hits = [block @ selected.astype(np.float64) for _, block in self._blocks()]
+        return np.concatenate(hits).astype(np.int64)
 
 
 class Mixture(JointModel):
@@ -153,7 +147,7 @@ class Mixture(JointModel):
         log_g = [group_sums(groups_of_items(p), w, x)[0].sum(axis=0) for p in self.p]
         each = (1.0 + self.b2) * self.weights[:, None]
         scales = each * self.nodes.weight * x * np.exp(log_g)
-        in_threads(add, b.shape[0], threads_for(self.weights.size * b.size))
+        in_threads(add, np.arange(len(b) + 1), threads_for(self.weights.size * b.size))
         return b[None]
 
     def value(self, selected: Bools) -> Value:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf.expected.quadrature import reciprocal_nodes
-from argmaxf.expected.threads import sets_in_threads, threads_for
+from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.measures import Coefficients
 
 SWEEPS = 100  # of an ascent, at most; each is a strict improvement, and a handful is usual
@@ -337,7 +337,7 @@ def bound_of(
         options = columns, price, forced, slack, guess, bound, wanted
         macro_kernels.best_sets(part.start, part.stop, *options)
 
-    sets_in_threads(work, columns.first, threads_for(64 * columns.p.size))
+    in_threads(work, columns.first, threads_for(64 * columns.p.size))
     b = instance.rule.b
     excess = (b - np.bincount(columns.row[wanted], minlength=price.size)).astype(np.float64)
     if not instance.rule.exactly:  # a row that costs nothing may be left with room

@@ -188,7 +188,7 @@ def _way(p: Any, average: str | None) -> Callable[[Any, Problem], Decision]:
     if p.ndim == 1:
         if average is not None:
             raise ValueError(f"average is for two-dimensional p, got average={average!r}")
-        return decide_one
+        return decide_set
     if p.ndim != 2:
         raise ValueError(f"p must have one or two dimensions, got {p.ndim}")
     if average is None:
@@ -200,13 +200,6 @@ def _way(p: Any, average: str | None) -> Callable[[Any, Problem], Decision]:
     if is_sparse(p):
         return partial(_decide_sparse, average=average)
     return ways[average]
-
-
-def decide_one(p: NDArray[Any], problem: Problem) -> Decision:
-    """Decide one set of items."""
-    if p.size == 0:
-        raise ValueError("p must hold at least one probability, got none")
-    return decide_set(p, problem)
 
 
 def _decide_segments(p: NDArray[Any], problem: Problem, by: ArrayLike) -> Decision:
@@ -223,7 +216,7 @@ def _decide_all_cells(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide all cells of a table as one set."""
     if p.size == 0:
         return _of_nothing(p.shape, (), problem)
-    decision = decide_one(p.reshape(-1), problem)
+    decision = decide_set(p.reshape(-1), problem)
     return replace(decision, selected=decision.selected.reshape(p.shape))
 
 

@@ -37,7 +37,7 @@ from argmaxf.expected.array_passes import ArrayPasses
 from argmaxf.expected.decision import BoundedDecision, Decision, top_items
 from argmaxf.expected.every_size import BestSize, decide_sorted
 from argmaxf.expected.groups import Source
-from argmaxf.expected.threads import sets_in_threads, threads_for
+from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.expected.ties import settle
 from argmaxf.measures import GMean
 from argmaxf.problem import Problem
@@ -53,6 +53,8 @@ def needs_sorting(problem: Problem) -> bool:
 
 def decide_set(p: NDArray[Any], problem: Problem) -> Decision:
     """Decide one set of items."""
+    if p.size == 0:
+        raise ValueError("p must hold at least one probability, got none")
     if p.size > SORTED and not needs_sorting(problem):
         return decide_large(p, problem)
     if (decision := decide_by_band(p, problem)) is not None:
@@ -117,7 +119,7 @@ def decide_sets(values: NDArray[Any], offsets: Ints, problem: Problem) -> Decisi
             small_set_kernels.select_sets(items, starts, ascending, k[here], threshold[here], marks)
 
     longest = int(sizes.max(initial=0))  # beyond some size sets have threads of their own
-    sets_in_threads(work, offsets, threads_for(costs * values.size) if longest <= long_set else 1)
+    in_threads(work, offsets, threads_for(costs * values.size) if longest <= long_set else 1)
     decision = Decision(selected, k, threshold, expected, std, problem.beta, sizes)
     if problem.chance:
         return replace(decision, guarantee=guarantees.tolist())

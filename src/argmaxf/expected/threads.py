@@ -45,28 +45,16 @@ def in_turn(work: Callable[[S], T], items: Iterable[S], threads: int) -> Iterato
             yield waiting.popleft().result()
 
 
-def in_threads(work: Callable[[slice], None], rows: int, threads: int, first: int = 0) -> None:
-    """Share rows out among threads, `rows` of them from the first on."""
-    threads = max(1, min(threads, rows))
-    if threads == 1:
-        work(slice(first, first + rows))
-        return
-    _in_parts(work, np.linspace(first, first + rows, threads + 1).astype(int).tolist())
+def in_threads(work: Callable[[slice], None], offsets: Ints, threads: int, first: int = 0) -> None:
+    """Share sets that lie one after another out among threads, each about as many items.
 
-
-def sets_in_threads(work: Callable[[slice], None], offsets: Ints, threads: int) -> None:
-    """Share sets that lie one after another out among threads, each about as many items."""
-    if threads == 1 or offsets.size == 2:
-        work(slice(0, offsets.size - 1))
-        return
-    shares = np.linspace(offsets[0], offsets[-1], threads + 1)
-    _in_parts(work, np.searchsorted(offsets, shares).tolist())
-
-
-def _in_parts(work: Callable[[slice], None], cuts: list[int]) -> None:
-    """Do the work between each two neighbouring cuts: the first part here, others in threads."""
-    first, *others = [slice(a, b) for a, b in itertools.pairwise(cuts) if a < b]
-    with ThreadPoolExecutor(max(1, len(others))) as pool:
+    Set r, counted from the first one on, has the items from offsets[r] to offsets[r + 1].
+    """
+    sets = offsets.size - 1
+    shares = np.linspace(offsets[0], offsets[-1], max(1, min(threads, sets)) + 1)[1:-1]
+    cuts = first + np.array([0, *np.searchsorted(offsets, shares), sets])
+    here, *others = [slice(a, b) for a, b in itertools.pairwise(cuts.tolist()) if a < b or not sets]
+    with ThreadPoolExecutor(max(1, len(others))) as pool:  # has no thread until it has work
         done = pool.map(work, others)
-        work(first)
+        work(here)
         list(done)

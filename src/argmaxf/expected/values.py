@@ -9,8 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from argmaxf._base.arrays import Bools, Floats, Ints, contiguous, tensors_for
 from argmaxf._base.validation import as_probabilities, as_real_array
-from argmaxf.expected.count_distribution import needs_values
-from argmaxf.expected.counts import MOST_ITEMS, curve_by_counts, value_by_counts, value_of_groups
+from argmaxf.expected.counts import (
+    MOST_ITEMS,
+    curve_by_counts,
+    groups_for_counts,
+    value_by_counts,
+    value_of_groups,
+)
 from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.groups import Groups, group_sums, groups_of_items
 from argmaxf.expected.integrand import Integrand, Tilt, value_of_nothing
@@ -73,18 +78,13 @@ def expected_f(
 
 def value_of_selected(p: NDArray[Any], chosen: NDArray[np.bool_], problem: Problem) -> ExpectedF:
     """Return mean and standard deviation of the measure for any chosen set."""
-    if problem.ratio is None:
-        return _by_counts(p.astype(np.float64), chosen, problem)
-    return value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), problem)
-
-
-def _by_counts(p: Floats, chosen: NDArray[np.bool_], problem: Problem) -> ExpectedF:
-    """Return the value of a measure that is no ratio: from groups where they say enough."""
+    inside, outside = p[chosen], p[~chosen]
+    if problem.ratio is not None:
+        return value_of_sets(groups_of_items(inside), groups_of_items(outside), problem)
+    inside, outside = inside.astype(np.float64), outside.astype(np.float64)
     if problem.is_linear and p.size > MOST_ITEMS:
-        inside, outside = groups_of_items(p[chosen]), groups_of_items(p[~chosen])
-        if not needs_values(Groups.joined([inside, outside])).any():
-            return value_of_groups(inside, outside, problem)
-    return value_by_counts(p[chosen], p[~chosen], problem)
+        return value_of_groups(groups_for_counts(inside), groups_for_counts(outside), problem)
+    return value_by_counts(inside, outside, problem)
 
 
 def value_of_sets(chosen: Groups, rest: Groups, problem: Problem) -> ExpectedF:

@@ -328,7 +328,7 @@ def _each_row(work: Callable[[int, Floats], None], p: Tensor, cost: int = 1) -> 
         for r in range(part.start, part.stop):
             work(r, contiguous(p[r].cpu().double().numpy()))
 
-    in_threads(rows, len(p), threads_for(cost * p.numel()))
+    in_threads(rows, np.arange(len(p) + 1), threads_for(cost * p.numel()))
 
 
 def none_there(p: Tensor) -> Tensor:
