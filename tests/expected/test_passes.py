@@ -9,7 +9,7 @@ import pytest
 from argmaxf._base import compiled
 from argmaxf._base.arrays import contiguous
 from argmaxf._base.validation import NotAProbability
-from argmaxf.expected import array_passes, band, band_kernels, pass_kernels
+from argmaxf.expected import array_passes, band, node_kernels, pass_kernels
 from argmaxf.expected.array_passes import ArrayPasses, BatchPasses
 from argmaxf.expected.sets import decide_by_search
 from argmaxf.measures import Dice, FBeta, Jaccard
@@ -162,10 +162,10 @@ def test_compiled_values_of_a_band_are_what_their_python_is(c):
     most = 70.0 + ratio[4] + max(ratio[1], ratio[2]) * 970
     for split in (True, False):
         given = items, sums, 1.0, most, 1, split, 0.0, ratio
-        kernel = band_kernels.decide_band
+        kernel = node_kernels.decide_band
         np.testing.assert_allclose(kernel.py_func(*given), kernel.compiled(*given), rtol=1e-12)
     steps, may_be = np.array([1.0, 1e-14, -1.0]), np.zeros(4)
-    band_kernels.tell_apart.py_func(0, 3, steps, np.ones(3), may_be)
+    node_kernels.tell_apart.py_func(0, 3, steps, np.ones(3), may_be)
     np.testing.assert_array_equal(may_be, [-1.0, 0.0, 0.0, -1.0])
 
 

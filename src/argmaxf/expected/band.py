@@ -11,7 +11,7 @@ items: T and R are the positives in the set and out of it, S all of them, Î¼ = Î
    can be the best (`wide_band`).
 3. One pass sums up powers of the items below and above the band and copies those in it.
 4. Every set that ends in the band is valued by the exact difference to the one before it, and the
-   best is taken if it is better than others by more than rounding (`band_kernels.py`).
+   best is taken if it is better than others by more than rounding (`node_kernels.py`).
 5. Three inequalities prove that no set ends elsewhere, where the band is narrow.
 
 The driver needs three things of the place where the items are, and a fourth now and then: these are
@@ -297,7 +297,7 @@ def best_end(
     None if several are equally good. Items are in ascending order. An infinite threshold is that of
     the items above the band.
     """
-    from argmaxf.expected import band_kernels
+    from argmaxf.expected import node_kernels
 
     c, narrow, size = problem.coefficients, band.first < 0.0, items.size
     k = round(sums[1, 0] + sums[1, 1])
@@ -314,7 +314,7 @@ def best_end(
     none = math.exp(log_none) if is_known else 0.0
     first, ratio = int(k == 0) if narrow else int(band.first), tuple(map(float, c))
     given = items, sums, x, most, first, problem.split_ties, none, ratio
-    best, f, std, last = band_kernels.decide_band.compiled(*given)
+    best, f, std, last = node_kernels.decide_band.compiled(*given)
     if best < 0:
         return None
     if narrow:

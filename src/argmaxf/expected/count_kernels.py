@@ -4,7 +4,7 @@ Label by label: one more label with probability p makes P(s) into (1 - p) P(s) +
 term is negative, so every probability keeps its relative precision. Of more than FULL labels the
 counts are followed within a window that they leave with a probability below e^{-WINDOW_NATS}.
 
-See expected/tilt_kernels.py for the conventions.
+See expected/node_kernels.py for the conventions.
 """
 
 from __future__ import annotations

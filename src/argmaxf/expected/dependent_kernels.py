@@ -4,7 +4,7 @@
 set of k items is worth V(k, k), and chords of V bound the sizes between two. Labels that depend on
 each other have this form (dependent.py), and so have columns whose rows have a price (macro.py).
 
-See tilt_kernels.py for the conventions.
+See node_kernels.py for the conventions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.tilt_kernels import BLOCK, factor
+from argmaxf.expected.node_kernels import BLOCK, factor
 
 SLACK = 1e-12  # a bound must lie below the best value by this part of it to close a range
 TIE = 1e-13  # values that differ by this part of them are equal

@@ -1,6 +1,6 @@
 """Compiled loops of the summary: items into groups, and a group's sums at the nodes.
 
-See expected/tilt_kernels.py for the conventions, and groups.py for rows and columns.
+See expected/node_kernels.py for the conventions, and groups.py for rows and columns.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxf._base.compiled import kernel
-from argmaxf.expected.tilt_kernels import factor, log_factor
+from argmaxf.expected.node_kernels import factor, log_factor
 
 MANTISSA = 52
 BITS = 6  # 64 groups for each power of two

@@ -1,4 +1,4 @@
-"""Items in groups of nearly equal probability: all that the expected F needs to know of them.
+r"""Items in groups of nearly equal probability: all that the expected F needs to know of them.
 
 Let t = p for p < 1/2 and t = 1 - p for p ≥ 1/2 (exact in floating point). The key of an item at
 `shift` is the bit pattern of t without its last `shift` bits. Keys grow with t, and a group with b
@@ -9,14 +9,24 @@ first BITS bits of the mantissa. Rows by falling p: p = 1; p in [1/2, 1) by risi
 [2^-64, 1/2) by falling key; 0 < p < 2^-64; p = 0.
 
 The search sees a summary of all items first, then a `Source` has closer looks at a few groups.
+
+`Integrand` is a measure (c T + s0) / (k + b_in T + b_out R + s1) (`measures/base.py`) at the nodes
+of the quadrature. With 1/x = Σ ω e^{-ux} and independent labels, the value of a set is
+f = Σ_m e^{-u_m k} Φ(u_m),
+
+    Φ = ω e^{-u s1} Q A,   Q = Π_{i in} (1 - p_i w_in) Π_{j out} (1 - p_j w_out),
+    A = c Σ_{i in} π_i + s0,   w = 1 - x,   x = e^{-bu},   π = p x_in / (1 - p w_in):
+
+π is the probability of a label once labels are tilted by e^{-b_in u}.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +35,7 @@ from argmaxf._base.arrays import Bools, Floats, Ints, contiguous
 from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import group_kernels
 from argmaxf.expected.array_passes import ArrayPasses, BatchPasses
+from argmaxf.expected.decision import ExpectedF
 from argmaxf.expected.group_kernels import (
     HALF_KEY,
     HIGH_BASE,
@@ -37,6 +48,9 @@ from argmaxf.expected.group_kernels import (
     TINY_ROW,
     ZERO_ROW,
 )
+from argmaxf.expected.quadrature import Nodes, denominator_range, reciprocal_nodes
+from argmaxf.measures import Coefficients
+from argmaxf.problem import Problem
 
 MOMENTS = 6
 PIECES = 1 << 9  # that neighbouring groups are cut into, or twice as many
@@ -257,3 +271,93 @@ def _groups_of_values(p: NDArray[Any]) -> Groups:
 def groups_of_items(p: NDArray[Any]) -> Groups:
     """Return items as groups: each distinct value one group, or the groups of a summary."""
     return _groups_of_values(p) if p.size <= FEW_ITEMS else Source(ArrayPasses(p)).table()
+
+
+class Tilt(NamedTuple):
+    """w = 1 - e^{-bu} and x = e^{-bu} at the nodes, for labels inside or outside of the set."""
+
+    b: float
+    w: Floats
+    x: Floats
+
+    @classmethod
+    def of(cls, nodes: Nodes, b: float) -> Tilt:
+        """Return the tilt at the nodes."""
+        from argmaxf.expected import node_kernels
+
+        return cls(b, *node_kernels.tilt(nodes.u, b))
+
+    def sums(self, groups: Groups) -> tuple[Floats, Floats]:
+        """Return Σ log(1 - p w) and Σ π of each group at each node."""
+        if self.b == 0.0:
+            shape = (len(groups), self.w.size)
+            return np.zeros(shape), np.broadcast_to(groups.mass[:, None], shape)
+        return group_sums(groups, self.w, self.x)
+
+    def totals(self, groups: Groups) -> tuple[Floats, ...]:
+        """Σ log(1 - p w), Σ π, Σ (1 - π) and Σ π (1 - π) over all groups, at each node."""
+        variance, negative = group_variances(groups, self.w, self.x)
+        return tuple(each.sum(axis=0) for each in (*self.sums(groups), negative, variance))
+
+
+@dataclass(frozen=True)
+class Integrand:
+    """A measure at the nodes for some items, and sets of at most `reach` of them."""
+
+    coefficients: Coefficients
+    nodes: Nodes
+    inside: Tilt
+    outside: Tilt
+    log_none: Floats  # log Q of the empty set
+
+    @classmethod
+    def of(
+        cls, groups: Groups, coefficients: Coefficients, reach: float, start: float = 1.0
+    ) -> Integrand:
+        """Prepare the measure for all items, and sets of `start` to `reach` of them, or none."""
+        _, b_in, b_out, _, _ = coefficients
+        mean, n = float(groups.mass.sum()), float(groups.count.sum())
+        sizes = min(start, reach), reach
+        nodes = Nodes(*reciprocal_nodes(*denominator_range(mean, n, coefficients, *sizes, 0.0)))
+        inside, outside = Tilt.of(nodes, b_in), Tilt.of(nodes, b_out)
+        return cls(coefficients, nodes, inside, outside, outside.sums(groups)[0].sum(axis=0))
+
+    @property
+    def one_tilt(self) -> bool:
+        """Whether labels inside and outside are tilted alike: Q never changes then (F_β)."""
+        return self.inside.b == self.outside.b
+
+    def value(self, chosen: Groups, rest: Groups) -> ExpectedF:
+        """Return mean and standard deviation of the measure for a chosen set."""
+        from argmaxf.expected import node_kernels
+
+        inside, outside = np.array(self.inside.totals(chosen)), np.array(self.outside.totals(rest))
+        k, c = float(chosen.count.sum()), self.coefficients
+        mean, std = node_kernels.value_and_spread(k, inside, outside, 0.0, self.nodes, c)
+        return ExpectedF(float(mean), float(std))
+
+    def scale(self, log_q: Floats) -> Floats:
+        """ω e^{-u s1} Q."""
+        scale: Floats = self.nodes.weight * np.exp(log_q - self.nodes.u * self.coefficients.s1)
+        return scale
+
+
+def has_loss(coefficients: Coefficients) -> bool:
+    """Whether what a measure lacks to 1 is a sum of terms that are not negative."""
+    c, b_in, _, s0, s1 = coefficients
+    return bool(c == 1.0 + b_in and s1 >= s0)
+
+
+def value_of_nothing(groups: Groups, problem: Problem) -> ExpectedF:
+    """Return mean and standard deviation of the measure if nothing is selected."""
+    from argmaxf.expected import node_kernels
+
+    c = problem.coefficients
+    if c.s1 > 0.0:
+        return Integrand.of(groups, c, 0.0).value(groups[:0], groups)
+    log_none = 0.0
+    if len(groups) and c.b_out > 0.0:
+        certain = groups.centre[0] == 1.0
+        sums = None if certain else group_sums(groups, np.ones(1), np.zeros(1))
+        log_none = -math.inf if sums is None else float(sums[0].sum())
+    return ExpectedF(*node_kernels.zero_over_zero(problem.zero_division, log_none))

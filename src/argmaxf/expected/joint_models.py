@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from argmaxf._base.arrays import Bools, Floats, contiguous
-from argmaxf.expected.groups import group_sums, groups_of_items
-from argmaxf.expected.integrand import Tilt
+from argmaxf.expected.groups import Tilt, group_sums, groups_of_items
 from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.expected.values import value_of_selected

@@ -1,6 +1,6 @@
 """Compiled loops of the macro-averaged assignment: columns at their nodes, ascent, prices.
 
-See expected/tilt_kernels.py for the conventions and docs/background/labels-per-row.md for the
+See expected/node_kernels.py for the conventions and docs/background/labels-per-row.md for the
 mathematics.
 """
 
@@ -21,9 +21,7 @@ from argmaxf.expected.dependent_kernels import (
     terms_needed,
     top_sums,
 )
-from argmaxf.expected.quadrature import plausible_positives, reciprocal_nodes
-from argmaxf.expected.small_set_kernels import top_spread
-from argmaxf.expected.tilt_kernels import (
+from argmaxf.expected.node_kernels import (
     INSIDE,
     NODE_SUMS,
     PITCH,
@@ -37,6 +35,8 @@ from argmaxf.expected.tilt_kernels import (
     longest,
     set_rule,
 )
+from argmaxf.expected.quadrature import plausible_positives, reciprocal_nodes
+from argmaxf.expected.small_set_kernels import top_spread
 
 MEANS, SAMPLED = 10, 1 << 14  # steps of the plug-in choice; rows that the first ones look at
 ROUNDED = 1e-14  # part by which a sum may exceed its chord

@@ -21,9 +21,8 @@ from argmaxf._base.validation import (
     second_column,
 )
 from argmaxf.constraints import ChanceConstraint
-from argmaxf.expected.by_segment import decide_by
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.sets import decide_set, decide_sets
+from argmaxf.expected.sets import decide_by, decide_set, decide_sets
 from argmaxf.measures import MeasureLike, Ratio
 from argmaxf.problem import Problem
 

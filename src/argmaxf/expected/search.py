@@ -12,7 +12,7 @@ positives than the first of them, no fewer true positives than the last, and no 
 out than the last: items that are taken in count as the most probable one of the group, items that
 are left out as the least probable one. That is exact but for the widths of the range and the group.
 
-For a ratio (`RatioCurve`, see integrand.py) one more item changes Φ by
+For a ratio (`RatioCurve`, see groups.py) one more item changes Φ by
 
     Φ_k - Φ_{k-1} = Φ's scale · [Q_k c π_k + (Q_k - Q_{k-1}) A_{k-1}].
 
@@ -39,8 +39,15 @@ from argmaxf._base.lazy import cached_property
 from argmaxf.expected.count_distribution import CountDistribution, needs_values
 from argmaxf.expected.counts import refuse_many
 from argmaxf.expected.decision import Decision, ExpectedF
-from argmaxf.expected.groups import Groups, Source, group_variances
-from argmaxf.expected.integrand import Integrand, Tilt, has_loss, value_of_nothing
+from argmaxf.expected.groups import (
+    Groups,
+    Integrand,
+    Source,
+    Tilt,
+    group_variances,
+    has_loss,
+    value_of_nothing,
+)
 from argmaxf.expected.quadrature import bounds_of_sets
 from argmaxf.measures import Linear
 from argmaxf.problem import Problem

@@ -22,7 +22,7 @@ The band (`band.py`) decides every measure that is a ratio of counts, with smoot
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -31,14 +31,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxf._base.arrays import Floats, Ints, contiguous, readonly
+from argmaxf._base.segments import Segments
 from argmaxf._base.validation import NotAProbability
 from argmaxf.expected import band, search
 from argmaxf.expected.array_passes import ArrayPasses
+from argmaxf.expected.chance import guarantee_of
+from argmaxf.expected.counts import refuse_many
 from argmaxf.expected.decision import BoundedDecision, Decision, top_items
 from argmaxf.expected.every_size import BestSize, decide_sorted
-from argmaxf.expected.groups import Source
+from argmaxf.expected.groups import Source, groups_of_items
 from argmaxf.expected.threads import in_threads, threads_for
 from argmaxf.expected.ties import settle
+from argmaxf.expected.values import value_of_sets
 from argmaxf.measures import GMean
 from argmaxf.problem import Problem
 
@@ -175,8 +179,8 @@ def _best_sizes(ascending: Floats, offsets: Ints, problem: Problem) -> tuple[Any
 
 def _settled(ascending: Floats, problem: Problem) -> tuple[int, float, float]:
     """Decide a set in which several k are nearer than their error."""
+    from argmaxf.expected import node_kernels as tilts
     from argmaxf.expected import small_set_kernels as kernels
-    from argmaxf.expected import tilt_kernels as tilts
 
     f, rule, work = np.empty(ascending.size + 1), np.zeros(tilts.RULE), np.empty(kernels.WORKSPACE)
     kernels.decide_set(ascending, *_options(problem), rule, work, f)
@@ -192,3 +196,50 @@ def _options(problem: Problem) -> tuple[object, ...]:
     """Return a problem as the kernels take it."""
     limits = problem.least, problem.most
     return problem.coefficients, problem.zero_division, problem.split_ties, limits
+
+
+def decide_by(
+    p: NDArray[Any], problem: Problem, segments: Segments, called: Callable[[int], Any]
+) -> Decision:
+    """Decide each segment; chance constraints hold in all of them at once, and so for all items.
+
+    `called` gives the i-th segment's name for errors.
+    """
+    chance = problem.chance
+    free = decide_each(p, replace(problem, chance=None), segments, called)
+    if chance is None:
+        return replace(free, overall=_overall(p, free, problem))
+    shared = replace(problem, chance=chance.of_each(segments.names.size))
+    found = decide_each(p, shared, segments, called)
+    overall = _overall(p, found, problem)
+    cost = max(0.0, _overall(p, free, problem).expected - overall.expected)
+    inside, outside = (p[marks].astype(np.float64) for marks in (found.selected, ~found.selected))
+    guarantee = guarantee_of(inside, outside, problem, cost)
+    return replace(found, overall=replace(overall, guarantee=guarantee))
+
+
+def _overall(p: NDArray[Any], found: Decision, problem: Problem) -> Decision:
+    """Return what to expect of all items together."""
+    chosen = found.selected
+    mean, std = value_of_sets(groups_of_items(p[chosen]), groups_of_items(p[~chosen]), problem)
+    return Decision(None, int(found.k.sum()), None, mean, std, problem.beta, p.size)
+
+
+def decide_each(
+    p: NDArray[Any], problem: Problem, segments: Segments, called: Callable[[int], Any]
+) -> Decision:
+    """Decide each segment; an error names the segment in which something does not hold."""
+    items, offsets = segments.sorted(p), segments.offsets
+    if problem.needs_items:
+        refuse_many(int(np.diff(offsets).max()), problem.measure)
+    try:
+        decided = decide_sets(items, offsets, problem)
+    except ValueError:
+        for i, (first, end) in enumerate(pairwise(offsets.tolist())):
+            try:
+                decide_sets(items[first:end], np.array([0, end - first]), problem)
+            except ValueError as error:
+                raise ValueError(f"segment {called(i)!r}: {error}") from None
+        raise
+    selected = segments.unsorted(decided.selected)
+    return replace(decided, selected=selected, segment=segments.names)

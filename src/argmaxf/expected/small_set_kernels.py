@@ -1,8 +1,8 @@
 r"""Compiled decisions about sets of sorted items, every k looked at: rows, columns, segments.
 
 The value of the top k is f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k with A_k = c Σ_{i≤k} π_i + s0;
-integrand.py has the formulas, `c` are the coefficients of the measure. Values nearer than their
-error are told apart by steps from one set to the next (`band_kernels.climb`). For measures with one
+groups.py has the formulas, `c` are the coefficients of the measure. Values nearer than their
+error are told apart by steps from one set to the next (`node_kernels.climb`). For measures with one
 tilt (F_β, Dice) let x_k = k + s1 + b S. One more item changes f by
 
     f_k - f_{k-1} = c E[(y_k x_{k-1} - T_{k-1} - s0/c) / (x_{k-1} x_k)]
@@ -22,9 +22,7 @@ import math
 import numpy as np
 
 from argmaxf._base.compiled import kernel, reordering_kernel
-from argmaxf.expected.band_kernels import climb, may_end, tell_apart
-from argmaxf.expected.quadrature import RATIO, denominator_range
-from argmaxf.expected.tilt_kernels import (
+from argmaxf.expected.node_kernels import (
     BLOCK,
     DECAY,
     HIGH,
@@ -42,16 +40,20 @@ from argmaxf.expected.tilt_kernels import (
     WEIGHT,
     G,
     U,
+    climb,
     factor,
     log_products,
     longest,
+    may_end,
     none_positive,
     products,
     set_rule,
     spread,
+    tell_apart,
     tilted_sums,
     zero_over_zero,
 )
+from argmaxf.expected.quadrature import RATIO, denominator_range
 
 # Values of f nearer than this are told apart by steps, then in higher precision (see ties.py): it
 # is twice their error and more, 1e-14 and half a unit of rounding for each of 16,384 factors.

@@ -97,7 +97,7 @@ def values_by_quadrature(
 ) -> list[Decimal]:
     """Return f_k for each of the sizes, to 24 digits and more.
 
-    f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k, A_k = c Σ_{i≤k} π_i + s0 (integrand.py), with every quantity
+    f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k, A_k = c Σ_{i≤k} π_i + s0 (groups.py), with every quantity
     an array over some 150 nodes. Equal items are taken together: a millisecond for each value that
     differs from others, however many items have it.
     """

@@ -17,8 +17,14 @@ from argmaxf.expected.counts import (
     value_of_groups,
 )
 from argmaxf.expected.decision import ExpectedF
-from argmaxf.expected.groups import Groups, group_sums, groups_of_items
-from argmaxf.expected.integrand import Integrand, Tilt, value_of_nothing
+from argmaxf.expected.groups import (
+    Groups,
+    Integrand,
+    Tilt,
+    group_sums,
+    groups_of_items,
+    value_of_nothing,
+)
 from argmaxf.expected.quadrature import Nodes, plausible_positives, reciprocal_nodes
 from argmaxf.measures import MeasureLike
 from argmaxf.problem import Problem
@@ -145,8 +151,8 @@ def expected_f_curve(
 
 def top_curve(ascending: Floats, problem: Problem) -> Floats:
     """Return the expected value of the top k of sorted items, for k = 0 … n."""
+    from argmaxf.expected import node_kernels as tilts
     from argmaxf.expected import small_set_kernels as kernels
-    from argmaxf.expected import tilt_kernels as tilts
 
     if problem.ratio is None:
         return curve_by_counts(ascending[::-1].copy(), problem)

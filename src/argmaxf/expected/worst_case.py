@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 from argmaxf._base.arrays import Floats, Ints, readonly
 from argmaxf._base.validation import as_probabilities
 from argmaxf.expected.decision import Decision
-from argmaxf.expected.groups import groups_of_items
-from argmaxf.expected.integrand import value_of_nothing
+from argmaxf.expected.groups import groups_of_items, value_of_nothing
 from argmaxf.expected.quadrature import plausible_positives
 from argmaxf.expected.ties import settle
 from argmaxf.expected.values import expected_f_curve, value_of_sets
@@ -168,8 +167,8 @@ def worst_case_curve(bands: Bands, problem: Problem) -> tuple[Floats, Floats, Fl
 
     Also by how much it rises with each item, and the size of what it falls by.
     """
+    from argmaxf.expected import node_kernels as tilts
     from argmaxf.expected import small_set_kernels as kernels
-    from argmaxf.expected import tilt_kernels as tilts
 
     c, n = problem.coefficients, bands.low.size
     f, (steps, falls) = np.full(n + 1, -1.0), np.zeros((2, n))
@@ -187,7 +186,7 @@ def worst_case_curve(bands: Bands, problem: Problem) -> tuple[Floats, Floats, Fl
 
 def _best_worst(bands: Bands, problem: Problem) -> int:
     """Return the size of the best set, near ties settled by the definition."""
-    from argmaxf.expected.band_kernels import tell_apart
+    from argmaxf.expected.node_kernels import tell_apart
 
     f, steps, falls = worst_case_curve(bands, problem)
     rivals = np.flatnonzero(f >= f.max() * (1.0 - DOUBT))

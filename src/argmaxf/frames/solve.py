@@ -24,10 +24,9 @@ from argmaxf._base.segments import Segments
 from argmaxf._base.validation import Unusable, check_same
 from argmaxf.expected import band, pass_kernels, search
 from argmaxf.expected.array_passes import BatchPasses
-from argmaxf.expected.by_segment import decide_by, decide_each
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.groups import Source, summary
-from argmaxf.expected.sets import decide_sets
+from argmaxf.expected.sets import decide_by, decide_each, decide_sets
 from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
 from argmaxf.expected.threads import in_turn, processors
 from argmaxf.frames.engines import Frame, Spark, as_frame, engine_of, unused, with_arrays

@@ -184,7 +184,7 @@ def mask_values(p: Tensor, masks: Tensor, problem: Problem) -> tuple[Tensor, Ten
 
     Makes two copies of the items. Raises NotAProbability if a value is none.
     """
-    from argmaxf.expected import band_kernels
+    from argmaxf.expected import node_kernels
 
     check_range(p)
     c, k = problem.coefficients, masks.sum(1).cpu().numpy().astype(np.float64)
@@ -193,7 +193,7 @@ def mask_values(p: Tensor, masks: Tensor, problem: Problem) -> tuple[Tensor, Ten
     outside = nodes.sums(p.masked_fill(masks, ABSENT))
     ratio = type(c)(*map(float, c))
     each_row = zip(k.tolist(), inside, outside, nodes.table, strict=True)
-    value = band_kernels.value_and_spread.compiled
+    value = node_kernels.value_and_spread.compiled
     found = [value(*sums, 0.0, table, ratio) for *sums, table in each_row]
     mean, std = torch.tensor(found, dtype=torch.float64, device=p.device).unbind(1)
     if c.s1 == 0.0 and not k.all():
@@ -254,7 +254,7 @@ class RowNodes(NamedTuple):
     @classmethod
     def of(cls, p: Tensor, least: Floats, most: Floats, c: Coefficients) -> RowNodes:
         """Return nodes for sets of `least` to `most` pixels of each row; others have weight 0."""
-        from argmaxf.expected.tilt_kernels import tilt
+        from argmaxf.expected.node_kernels import tilt
 
         n, found = float(p.shape[1]), []
         means = p.sum(1, dtype=torch.float64).tolist()
@@ -287,7 +287,7 @@ def node_sums(p: Tensor, w: Floats, x: Floats) -> Floats:
         tilts = torch.from_numpy(np.stack([w, x])).to(p.device)
         sums: Floats = kernels().node_sums(p.contiguous(), *tilts.unbind()).cpu().numpy()
         return sums
-    from argmaxf.expected import band_kernels
+    from argmaxf.expected import node_kernels
 
     small = 2.0**-6  # p w at most, of which eight powers are a double's digits
     cut = small / np.maximum(w.max(1), small / 2.0)  # 2 where all pixels are below
@@ -298,7 +298,7 @@ def node_sums(p: Tensor, w: Floats, x: Floats) -> Floats:
             sums, items = ArrayPasses(counted).around(float(cut[r]), 2.0, counted.size)
             assert items is not None
             given = items, 0, items.size, sums[0], w[r], x[r]
-            out[r] = band_kernels.sums_at_nodes.compiled(*given)
+            out[r] = node_kernels.sums_at_nodes.compiled(*given)
 
     _each_row(add, p)
     return out

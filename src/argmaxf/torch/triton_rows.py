@@ -1,6 +1,6 @@
 r"""Rows of pixels decided on an NVIDIA GPU: the band of `expected/band.py` as Triton kernels.
 
-The mathematics, and the names, are those of `band.py` and `band_kernels.py`. Every step takes all
+The mathematics, and the names, are those of `band.py` and `node_kernels.py`. Every step takes all
 rows at once, and the numbers of a row stay on the device; what is printed below in order is
 launched without a wait of the host, who reads a status for each row at the end:
 
@@ -722,7 +722,7 @@ def _decide(
             tl.store(falls + place, fall, mask=place < size)
             a += tl.sum(gain, 0)
         tl.debug_barrier()
-    # The best set that ends in the band, and others that are too near (`band_kernels.tell_apart`)
+    # The best set that ends in the band, and others that are too near (`node_kernels.tell_apart`)
     first = tl.where(narrow, (k == 0.0).to(tl.float64), start).to(tl.int32)
     value, best, top = c * 0.0, tl.where(first == 0, 0.0, c * 0.0 - float("inf")), size * 0 - 1
     top = tl.where(first == 0, 0, top)
@@ -766,7 +766,7 @@ def _decide(
         decided = decided & (tl.sum(rival.to(tl.int32)) == 0)
         f_carry += tl.sum(step)
         error_carry += doubt * tl.sum(fall)
-    # Mean and spread of the best set (`band_kernels.value_and_spread`, `tilt_kernels.spread`)
+    # Mean and spread of the best set (`node_kernels.value_and_spread`, `node_kernels.spread`)
     is_known = (k == 0.0) & (low <= FLAT / 2.0) & (mean < 700.0)
     below, log_rest = _pick(total, 0), c * 0.0
     for j in tl.static_range(1, SUMS):
