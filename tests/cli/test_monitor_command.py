@@ -251,6 +251,7 @@ def test_a_plan_that_is_filled_in_wrongly_is_refused(plan, change, says, capsys)
     ("options", "says"),
     [
         (["--label", "name"], "there is a column 'name' already; choose another --label"),
+        (["-p", "q"], "no column 'q'; it has ['name', 'p'"),
         (["--target", "x"], "target must be"),
         (["--labelled", "none.csv"], "none.csv: there is no such file"),
         (["--threshold", "7"], "threshold must lie in"),
@@ -266,6 +267,17 @@ def test_bad_options_of_label_plan_are_one_sentence(plan, options, says, capsys)
     assert says in error
     assert error.count("\n") == 1
     assert not path.exists()
+
+
+def test_files_with_other_columns_are_named(tmp_path, capsys):
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("p,name\n0.5,x\n")
+    second.write_text("p\n0.2\n")
+    options = ["--threshold", "0.3", "--budget", "1", "-o", str(tmp_path / "plan.csv")]
+    assert run(["label-plan", str(first), str(second), "-p", "p", *options]) == 2
+    assert "b.csv: rows to write must have the columns of " in capsys.readouterr().err
+    assert run(["monitor", str(first), str(second), "-p", "q", "--threshold", "0.3"]) == 2
+    assert "a.csv: no column 'q'; it has ['p', 'name']" in capsys.readouterr().err
 
 
 def test_a_plan_without_its_other_file_or_of_other_rows_is_refused(plan, capsys):

@@ -173,6 +173,14 @@ class ScoredFiles:
 
     def frame(self, *, typed: bool = False, only: Sequence[str] | None = None) -> pl.LazyFrame:
         """Scan all files as one, without the rows to drop; some columns beside `p`, or all."""
+        columns = self.inputs[0].columns
+        for source in self.inputs if only is None else ():
+            if source.columns != columns:
+                odd = sorted(set(source.columns) ^ set(columns)) or source.columns
+                raise ValueError(
+                    f"{source.name}: rows to write must have the columns of {self.inputs[0].name} "
+                    f"in the same order; see {odd[0]!r}"
+                )
         frame = self._as_one(partial(self._scan, typed=typed, only=only))
         if self.nulls == "drop":
             frame = frame.filter(pl.col(self.p).is_not_null() & pl.col(self.p).is_not_nan())
@@ -297,6 +305,7 @@ class ScoredFiles:
         """Raise an error about the first value that breaks a rule."""
         name, missing, where, rows = rule.column, 0, "", 0
         for source in self.inputs:
+            source.refuse_absent(name)
             with reading(source, name):
                 cells = _cells(source, rule)
                 bad = cells.filter("wrong").head(1).collect(engine="streaming")
@@ -339,18 +348,11 @@ class ScoredFiles:
             raise ValueError(
                 "the inputs must be all text files, or none of them, to write their rows"
             )
-        for source in inputs:
-            if source.columns != columns:
-                odd = sorted(set(source.columns) ^ set(columns)) or source.columns
-                raise ValueError(
-                    f"{source.name}: rows to write must have the columns of {inputs[0].name} "
-                    f"in the same order; see {odd[0]!r}"
-                )
-            if self.added in columns:
-                raise ValueError(
-                    f"{source.name}: there is a column {self.added!r} already; choose another "
-                    "--label"
-                )
+        if self.added in columns:
+            raise ValueError(
+                f"{inputs[0].name}: there is a column {self.added!r} already; choose another "
+                "--label"
+            )
         return self.frame(typed=not (kind in SEPARATORS and inputs[0].is_text))
 
     def _above(self, rows: pl.LazyFrame, threshold: pl.Expr) -> pl.LazyFrame:
