@@ -356,6 +356,21 @@ def best_in(sketch: LabelledSketch, problem: CutProblem, rows: Between | None = 
     return found._replace(best=replace(found.best, gap=gap))
 
 
+def scores_near_best(sketch: LabelledSketch, problem: CutProblem) -> tuple[float, float] | None:
+    """Return the scores around the best cut between bins: an eighth of what it selects, each way.
+
+    None if no cut meets the constraints.
+    """
+    search, bins = BinSearch(problem, sketch.bins, sketch._kind), sketch.bins
+    try:
+        k = search.best().best.k
+    except ValueError:
+        return None
+    width, ends = k / 8.0 + 4.0 * np.sqrt(k), bins.running().rows
+    some = bins.where((ends >= k - width) & (ends - bins.rows <= k + width))
+    return float(some.low[-1]), float(some.high[0])
+
+
 def possible(bins: Bins) -> bool:
     """Tell whether bins can be the summary of some rows."""
     weights = np.array([bins.true, bins.false])

@@ -5,8 +5,8 @@ See `band.py` for what the passes are for, `pass_kernels.py` for the loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from argmaxf.expected.band import Around
 from argmaxf.expected.threads import CHUNK, in_turn, threads_for
 
 T = TypeVar("T")
+AroundPart = tuple[Floats, Floats | None]  # sums, and the items of a band unless there are too many
 
 
 class BatchPasses:
@@ -40,7 +41,7 @@ class BatchPasses:
 
     def counts(self, sampled: bool = False) -> NDArray[Any]:
         """Count the items in bins, or a sample of each batch, which stands for all of it."""
-        counts: Any = np.sum(self.each(_estimated if sampled else counted), axis=0)
+        counts: Any = np.sum(self.each(estimated if sampled else counted), axis=0)
         self.n = round(float(counts.sum()))
         return np.asarray(counts)
 
@@ -54,18 +55,7 @@ class BatchPasses:
 
     def around(self, low: float, high: float, room: int) -> Around:
         """Return the sums around a band, and its items in ascending order."""
-        spare = 32  # of `add_around`
-
-        def work(p: NDArray[Any]) -> tuple[Floats, Floats | None]:
-            sums, items = np.zeros((2, pass_kernels.SUMS)), np.empty(min(p.size, room) + spare)
-            size = pass_kernels.add_around.compiled(contiguous(p), low, high, sums, items)
-            return sums, items[:size].copy() if size >= 0 else None
-
-        parts = self.each(work)
-        found = [items for _, items in parts if items is not None]
-        fits = len(found) == len(parts) and sum(items.size for items in found) <= room
-        ordered = np.sort(np.concatenate(found)) if fits else None
-        return Around(np.sum([sums for sums, _ in parts], axis=0), ordered)
+        return gathered(self.each(summing_around(low, high, room)), room)
 
     def least_above(self, cut: float) -> float:
         """Return the least item above a threshold."""
@@ -92,7 +82,59 @@ class ArrayPasses(BatchPasses):
         yield from in_turn(work, self.read(), threads_for(self.n))
 
 
-def _estimated(p: NDArray[Any]) -> Floats:
+class Near(NamedTuple):
+    """What one pass brings of the items near a number: they themselves, and sums over all others.
+
+    Passes for cuts and bands near it need no other items.
+    """
+
+    low: float
+    high: float
+    items: ArrayPasses
+    sums: Floats  # over the items below and above, as in `Around`
+
+    def has(self, low: float, high: float) -> bool:
+        """Whether a band is near enough."""
+        return self.low <= low <= high <= self.high
+
+    def above(self, cut: float) -> list[float]:
+        """Do as `Passes.above`."""
+        (below, *_), (above, rest, *_) = self.sums
+        total, k, mass = self.items.above(cut)
+        return [total + below + above, k + round(above + rest), mass + above]
+
+    def around(self, low: float, high: float, room: int) -> Around:
+        """Do as `Passes.around`."""
+        sums, items = self.items.around(low, high, room)
+        return Around(sums + self.sums, items)
+
+
+def summing_around(low: float, high: float, room: int) -> Callable[[NDArray[Any]], AroundPart]:
+    """Return what sums up the items of a batch around a band, and copies those in it.
+
+    Nothing more is copied when all batches together have more than `room` of them.
+    """
+    left, spare = room, 32  # of `add_around`
+
+    def work(p: NDArray[Any]) -> AroundPart:
+        nonlocal left
+        sums, items = np.zeros((2, pass_kernels.SUMS)), np.empty(min(p.size, max(left, 0)) + spare)
+        size = pass_kernels.add_around.compiled(contiguous(p), low, high, sums, items)
+        left -= size if size >= 0 else left + 1
+        return sums, items[:size].copy() if left >= 0 else None
+
+    return work
+
+
+def gathered(parts: Sequence[AroundPart], room: int) -> Around:
+    """Put together what was found in batches."""
+    found = [items for _, items in parts if items is not None]
+    fits = len(found) == len(parts) and sum(items.size for items in found) <= room
+    ordered = np.sort(np.concatenate(found)) if fits else None
+    return Around(np.sum([sums for sums, _ in parts], axis=0), ordered)
+
+
+def estimated(p: NDArray[Any]) -> Floats:
     """Estimate the counts in bins from a part of all items: runs of neighbours from everywhere."""
     run, runs, part = 16, 128, 128  # so many runs, or a part of all items
     stride = min(max(p.size // runs, run), part * run)

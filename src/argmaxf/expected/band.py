@@ -165,6 +165,21 @@ def first_band(passes: Passes, c: Coefficients) -> Band | None:
     return None
 
 
+def near_threshold(passes: Passes, c: Coefficients) -> tuple[float, float] | None:
+    """Return where the threshold of more items lies if these are a sample of them.
+
+    That is eight standard errors around its own, at least as far as its band; None where too few
+    are positive.
+    """
+    band = first_band(passes, c)
+    if band is None:
+        return None
+    total, *_ = passes.above(1.0)
+    middle = 0.5 * (band.low + band.high)
+    width = max(band.high - middle, 8.0 * middle / math.sqrt(total))
+    return middle - min(width, 0.9 * middle), middle + width
+
+
 def threshold_of(v: float, c: Coefficients) -> float:
     """The threshold of a set worth c v: an item above it is worth taking, as p (1 + d v) > v."""
     return float(v / (1.0 + (c.b_out - c.b_in) * v))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -43,6 +43,22 @@ def in_turn(work: Callable[[S], T], items: Iterable[S], threads: int) -> Iterato
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def deal_out(work: Callable[[S, T], None], hands: Sequence[S], items: Iterable[T]) -> None:
+    """Do some work on items with each of the hands in turn, all hands at once, each in order."""
+    if len(hands) == 1:
+        for item in items:
+            work(hands[0], item)
+        return
+    busy: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(len(hands)) as pool:
+        for hand, item in zip(itertools.cycle(hands), items, strict=False):
+            if len(busy) == len(hands):
+                busy.popleft().result()
+            busy.append(pool.submit(work, hand, item))
+        for each in busy:
+            each.result()
 
 
 def in_threads(work: Callable[[slice], None], offsets: Ints, threads: int, first: int = 0) -> None:

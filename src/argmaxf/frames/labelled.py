@@ -21,7 +21,13 @@ from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.cuts import CutProblem, counted
 from argmaxf.empirical.guarantees import chance_of_each
 from argmaxf.empirical.interval import WHY, interval_of_counts
-from argmaxf.empirical.labelled_sketch import LabelledSketch, add_rows, best_in, sketch_of_bins
+from argmaxf.empirical.labelled_sketch import (
+    LabelledSketch,
+    add_rows,
+    best_in,
+    scores_near_best,
+    sketch_of_bins,
+)
 from argmaxf.empirical.threshold import (
     Solution,
     Threshold,
@@ -30,6 +36,7 @@ from argmaxf.empirical.threshold import (
     solution,
     solve_all,
 )
+from argmaxf.expected.threads import deal_out, processors
 from argmaxf.frames.engines import Dask, Frame, Spark, engine_of, missing
 from argmaxf.frames.expression_passes import labelled_bins
 from argmaxf.frames.table import (
@@ -38,6 +45,7 @@ from argmaxf.frames.table import (
     SEGMENT,
     WEIGHT,
     Batch,
+    Begun,
     Key,
     Rows,
     Rule,
@@ -100,17 +108,23 @@ class LabelledRows(Rows):
         rows = self.where((score >= low) & (score <= high))
         return map(columns_of, rows.batches(checked=False))
 
-    def sketch(self) -> LabelledSketch:
-        """Return the sketch of all rows, of which there must be some, made where they are."""
-        sketch = self.refusing(self._sketch)
+    def sketch(self, begun: Begun | None = None, near: Near | None = None) -> LabelledSketch:
+        """Return the sketch of all rows, of which there must be some, made where they are.
+
+        Elsewhere than on Dask and Spark reading may have begun, and rows near a score are kept.
+        """
+        sketch = self.refusing(partial(self._sketch, begun, near))
         if not sketch.n:
-            self.refusing(self.held)
+            self.refusing(self.begin)
             self.refuse_unknown(any_weight=False)
         return sketch
 
-    def _sketch(self) -> LabelledSketch:
-        if not isinstance(engine_of(self.items), Spark):
-            return sum(self.each(_sketches), start=LabelledSketch())
+    def _sketch(self, begun: Begun | None, near: Near | None) -> LabelledSketch:
+        engine = engine_of(self.items)
+        if not isinstance(engine, Spark):
+            threads = 1 if isinstance(engine, Dask) else processors()  # of each partition
+            sketches = partial(_sketches, threads=threads, near=near)
+            return sum(self.each(sketches, begun), start=LabelledSketch())
         schema = self.items.collect_schema()
         bins = labelled_bins(self.items, weighted=WEIGHT in schema)
         return sketch_of_bins(bins, np.float32 if schema[SCORE] == nw.Float32 else np.float64)
@@ -131,12 +145,50 @@ def columns_of(batch: Batch) -> tuple[Any, Any, Any]:
     return batch[LABEL], batch[SCORE], batch.get(WEIGHT)
 
 
-def _sketches(batches: Iterable[Batch]) -> Iterator[LabelledSketch]:
-    """Yield the sketch of batches; raise Unusable if a row cannot be used."""
-    sketch = LabelledSketch()
-    for batch in batches:
-        add_rows(sketch, *columns_of(batch))
-    yield sketch
+def _sketches(
+    batches: Iterable[Batch], threads: int = 1, near: Near | None = None
+) -> Iterator[LabelledSketch]:
+    """Yield the sketch of each thread's batches; raise Unusable if a row cannot be used."""
+    sketches = [LabelledSketch() for _ in range(threads)]
+
+    def add(sketch: LabelledSketch, numbered: tuple[int, Batch]) -> None:
+        i, columns = numbered[0], columns_of(numbered[1])
+        add_rows(sketch, *columns)
+        if near:
+            near.keep(i, *columns)
+
+    deal_out(add, sketches, enumerate(batches))
+    yield from sketches
+
+
+class Near:
+    """Rows with scores in a range, kept while all are counted, if they are not too many."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+        self._parts: dict[int, tuple[Any, ...]] = {}
+        self._size = 0
+
+    def keep(self, i: int, *columns: Any) -> None:
+        """Keep the rows of the i-th batch: labels, scores, and weights or None."""
+        if self._size <= PART:
+            self._parts[i] = in_range(columns, self.low, self.high)
+            self._size += self._parts[i][0].size
+        else:
+            self._parts = {}
+
+    def between(self, low: float, high: float) -> Iterator[Any] | None:
+        """Return the rows with scores in a range, or None if some may not be here."""
+        if self._size > PART or not self.low <= low <= high <= self.high:
+            return None
+        return (in_range(columns, low, high) for _, columns in sorted(self._parts.items()))
+
+
+def in_range(columns: Sequence[Any], low: float, high: float) -> tuple[Any, ...]:
+    """Return the rows with scores in a range."""
+    score = columns[1]
+    inside = np.flatnonzero((score >= low) & (score <= high))
+    return tuple(each if each is None else each[inside] for each in columns)
 
 
 def check_label(frame: Frame, label: str, pos_label: Any) -> None:
@@ -198,15 +250,31 @@ def best_thresholds(rows: LabelledRows, problem: CutProblem) -> Threshold:
 def _best_in_all(rows: LabelledRows, problem: CutProblem) -> Solution:
     """Search one set of rows; a guarantee tests every score, and so needs all of them."""
     needs_all = problem.confidence_level is not None or not problem.is_bounded
+    begun = near = None
     if needs_all or not isinstance(engine_of(rows.items), Dask | Spark):
-        held = rows.held(all_=needs_all)
-        if held is not None:
+        begun = rows.begin(all_=needs_all)
+        if begun.rest is None:
+            held = begun.columns()
             weight = held.get(WEIGHT)
             rows.refuse_unknown(held[LABEL].any(), any_weight=weight is None or weight.any())
             return _best_in_arrays(held, problem, _chance_of_each(problem, 1, weight))
-    sketch = rows.sketch()
+        near = _near_best(begun, problem)
+    sketch = rows.sketch(begun, near)
     rows.refuse_unknown(sketch.positives)
-    return best_in(sketch, problem, rows.between)
+
+    def between(low: float, high: float) -> Iterator[Any]:
+        return (near and near.between(low, high)) or rows.between(low, high)
+
+    return best_in(sketch, problem, between)
+
+
+def _near_best(begun: Begun, problem: CutProblem) -> Near | None:
+    """Return what keeps rows near the best threshold of those in memory."""
+    sketch = LabelledSketch()
+    for batch in begun.first:
+        add_rows(sketch, *columns_of(batch))
+    ends = scores_near_best(sketch, problem)
+    return ends and Near(*ends)
 
 
 def _best_in_segments(rows: LabelledRows, problem: CutProblem) -> Threshold:

@@ -19,25 +19,34 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Ints, contiguous
+from argmaxf._base.arrays import Floats, Ints, contiguous
 from argmaxf._base.segments import Segments
-from argmaxf._base.validation import Unusable, check_same
+from argmaxf._base.validation import NotAProbability, Unusable, check_same
 from argmaxf.expected import band, pass_kernels, search
-from argmaxf.expected.array_passes import BatchPasses
+from argmaxf.expected.array_passes import (
+    ArrayPasses,
+    BatchPasses,
+    Near,
+    estimated,
+    gathered,
+    summing_around,
+)
+from argmaxf.expected.band import Around
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.groups import Source, summary
 from argmaxf.expected.sets import decide_by, decide_each, decide_sets
 from argmaxf.expected.sketch import ProbabilitySketch, sketch_of_table
 from argmaxf.expected.threads import in_turn, processors
-from argmaxf.frames.engines import Frame, Spark, as_frame, engine_of, unused, with_arrays
+from argmaxf.frames.engines import Dask, Frame, Spark, as_frame, engine_of, unused, with_arrays
 from argmaxf.frames.expression_passes import ExpressionPasses
 from argmaxf.frames.spill import Spill
-from argmaxf.frames.table import SEGMENT, Batch, Key, P, Rows, Table
+from argmaxf.frames.table import SEGMENT, Batch, Begun, Key, P, Rows, Table, check_usable
 from argmaxf.problem import Problem
 
 T = TypeVar("T")
 NUMBERS = ("k", "threshold", "expected", "std", "n")  # of a decision
 PART = 1 << 25  # items of segments that are held at a time: 268 MB
+BROUGHT = 1 << 22  # items near the threshold that are held: 34 MB
 
 
 class Decisions(dict[Key, Decision]):
@@ -184,7 +193,7 @@ def _decide_segments(rows: Rows, problem: Problem, sizes: Ints) -> Answer:
     """
     called, most = rows.name_of_segment, int(sizes.sum()) if problem.chance else PART
     if rows.table.is_eager:
-        held: Any = rows.held(all_=True)
+        held = rows.begin(all_=True).columns()
         segments = Segments.of_numbers(held[SEGMENT], sizes.size)
         return _decide_held(held[P], segments, problem, called)
     found: dict[str, Any] = {name: np.empty(sizes.size) for name in NUMBERS[1:4]}
@@ -216,21 +225,23 @@ def _decide_held(
 def _decide_set(rows: Rows, problem: Problem) -> Answer:
     """Decide all items of a column as one set: where they are, in arrays, or in a file."""
     needs_all = bool(rows.table.is_eager or problem.chance or problem.needs_items)
-    if needs_all or rows.table.reads_again:
-        passes: BatchPasses | ExpressionPasses = ColumnPasses(rows)
-        by_band = band.knows(problem) and not needs_all
-        if by_band and isinstance(engine_of(rows.items), Spark):
-            passes = ExpressionPasses(rows.items, P)
-        held = rows.held(all_=needs_all) if passes.n <= rows.HELD else None
-        if held is not None:
-            return _decide_array(held[P], problem)
-        if by_band and (answer := _decide_passes(passes, problem)):
+    by_band = band.knows(problem) and not needs_all and rows.table.reads_again
+    if by_band and isinstance(engine_of(rows.items), Spark):
+        expressions = ExpressionPasses(rows.items, P)
+        if expressions.n > rows.HELD and (answer := _decide_passes(expressions, problem)):
             return answer
+        by_band = False
+    begun = rows.begin(all_=needs_all)
+    if begun.rest is None:
+        return _decide_array(begun.columns()[P], problem)
+    if by_band:
+        if answer := _decide_passes(ColumnPasses(rows, begun, problem), problem):
+            return answer
+        begun = rows.begin()
     with closing(Spill()) as spill:
-        for batch in rows.batches():
+        for batch in begun.batches():
+            check_usable(batch)
             spill.append(batch[P])
-        if spill.size <= rows.HELD:
-            return _decide_array(np.concatenate([np.zeros(0), *spill.batches()]), problem)
         passes = BatchPasses(spill.batches)
         passes.n = spill.size
         answer = _decide_passes(passes, problem) if band.knows(problem) else None
@@ -271,17 +282,50 @@ def _answer(decision: Decision, reached: Any, problem: Problem) -> Answer:
 class ColumnPasses(BatchPasses):
     """The band's passes over a column of a lazy frame, which is read again for each.
 
-    Dask has them done where its partitions are. A frame that changes between passes is noticed.
+    Dask has them done where its partitions are. Elsewhere the first pass goes on where reading has
+    begun, and brings the items near the threshold of the first ones: that is the only pass where
+    these are like the others. A frame that changes between passes is noticed.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(
+        self, rows: Rows, begun: Begun | None = None, problem: Problem | None = None
+    ) -> None:
         super().__init__(tuple)
-        self._rows, self._total = rows, np.nan
+        self._rows, self._begun, self._total = rows, begun, np.nan
+        self._expected: tuple[float, float] | None = None  # where the threshold is thought to be
+        self._near: Near | None = None
+        if begun and problem and not isinstance(engine_of(rows.items), Dask):
+            first = ArrayPasses(begun.columns()[P])
+            self._expected = band.near_threshold(first, problem.coefficients)
+
+    def counts(self, sampled: bool = False) -> NDArray[Any]:
+        """Count items in bins, or a sample of each batch; bring those near the threshold."""
+        if not sampled or not self._expected:
+            return super().counts(sampled)
+        bring = summing_around(*self._expected, BROUGHT)
+        counts, parts = zip(*self.each(lambda p: (estimated(p), bring(p))), strict=True)
+        sums, items = gathered(parts, BROUGHT)
+        if items is not None and items.size:
+            self._near = Near(*self._expected, ArrayPasses(items), sums)
+        return np.sum(counts, axis=0)
+
+    def above(self, cut: float) -> list[float]:
+        """Return Σ p, how many items are above a threshold, and their Σ p."""
+        near = self._near
+        return near.above(cut) if near and near.has(cut, cut) else super().above(cut)
+
+    def around(self, low: float, high: float, room: int) -> Around:
+        """Return the sums around a band, and its items in ascending order."""
+        near = self._near
+        if near and near.has(low, high):
+            return near.around(low, high, room)
+        return super().around(low, high, room)
 
     def results(self, work: Callable[[NDArray[Any]], T]) -> Iterator[T]:
         """Yield what some work on each batch gives; compare their sum with the last pass's."""
-        n, total = 0, 0.0
-        for result, size, mass in self._rows.each(partial(_with_sum, work)):
+        n, total, begun = 0, 0.0, self._begun
+        self._begun = None
+        for result, size, mass in self._rows.each(partial(_with_sum, work), begun):
             n, total = n + size, total + mass
             yield result
         if self._total == self._total:
@@ -296,11 +340,14 @@ def _with_sum(
 
     def both(batch: Batch) -> tuple[T, int, float]:
         p = contiguous(batch[P])
-        return work(p), p.size, pass_kernels.tally.compiled(p, 1.0)[1]
+        bad, total, *_ = pass_kernels.tally.compiled(p, 1.0)
+        if bad:
+            raise NotAProbability
+        return work(p), p.size, total
 
     yield from in_turn(both, batches, processors())
 
 
 def sketch_of(rows: Rows) -> ProbabilitySketch:
-    """Summarize probabilities; raise NotAProbability if a value is none."""
+    """Summarize probabilities; raise Unusable if a value is none."""
     return sketch_of_table(summary(ColumnPasses(rows)))

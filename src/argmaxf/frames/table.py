@@ -178,12 +178,9 @@ class Rows:
         advance = self.table.begin() if self.table.begin else None
         for batch in batches_of(self.items, ordered=ordered):
             if advance:
-                advance(next(iter(batch.values())).size)
+                advance(size_of(batch))
             if checked:
-                for name, numbers in batch.items():
-                    low, high = LIMITS[name]
-                    if numbers.size and not (numbers.min() >= low and numbers.max() <= high):
-                        raise Unusable
+                check_usable(batch)
             yield batch
 
     def name_of_segment(self, i: int) -> Any:
@@ -195,27 +192,33 @@ class Rows:
         """Return some of the rows."""
         return replace(self, items=self.items.filter(chosen))
 
-    def each(self, work: Callable[[Iterator[Batch]], Iterable[T]]) -> Iterator[T]:
-        """Yield what some work on all batches gives; on Dask for each partition, where it is."""
+    def each(
+        self, work: Callable[[Iterator[Batch]], Iterable[T]], begun: Begun | None = None
+    ) -> Iterator[T]:
+        """Yield what some work on all batches gives; on Dask for each partition, where it is.
+
+        Elsewhere reading may have begun.
+        """
         engine = engine_of(self.items)
         if isinstance(engine, Dask):
             yield from chain.from_iterable(
                 engine.on_partitions(self.items, partial(_on_partition, work))
             )
         else:
-            yield from work(self.batches(checked=False))
+            yield from work(begun.batches() if begun else self.batches(checked=False))
 
-    def held(self, *, all_: bool = False) -> Batch | None:
-        """Return the rows as arrays, or None if there are more than HELD and not all are asked."""
-        parts, size = [], 0
-        for batch in self.batches():
-            parts.append(batch)
-            size += next(iter(batch.values())).size
+    def begin(self, *, all_: bool = False) -> Begun:
+        """Read HELD rows, if there are so many, or all; the others when they are asked for."""
+        first, size, rest = [], 0, self.batches(checked=False)
+        for batch in rest:
+            check_usable(batch)
+            first.append(batch)
+            size += size_of(batch)
             if size > self.HELD and not all_:
-                return None
+                return Begun(first, rest)
         if not size:
             raise Unusable
-        return {name: np.concatenate([batch[name] for batch in parts]) for name in parts[0]}
+        return Begun(first, None)
 
     def parts(self, most: int) -> Iterator[Part]:
         """Yield all segments in their order, about `most` rows at a time, without the numbers.
@@ -302,6 +305,23 @@ class Rows:
         return ValueError(f"{CHANGED}, got other ones the second time")
 
 
+class Begun(NamedTuple):
+    """Rows that are being read: batches in memory, checked, and those that follow, if there are."""
+
+    first: list[Batch]
+    rest: Iterator[Batch] | None
+
+    def columns(self) -> Batch:
+        """Return what is in memory as arrays."""
+        return {name: np.concatenate([each[name] for each in self.first]) for name in self.first[0]}
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield all batches, once; none of them stays in memory."""
+        while self.first:
+            yield self.first.pop(0)
+        yield from self.rest or ()
+
+
 class Part(NamedTuple):
     """Some segments: segment first + i has the rows of columns from offsets[i] on."""
 
@@ -316,6 +336,19 @@ def check_known(numbers: Ints, segments: int) -> Ints:
     if counts.size > segments:
         raise ValueError(f"{CHANGED}, got {segments} segments and then more")
     return counts
+
+
+def size_of(batch: Batch) -> int:
+    """Return how many rows a batch has."""
+    return next(iter(batch.values())).size
+
+
+def check_usable(batch: Batch) -> None:
+    """Raise Unusable if a row cannot be used."""
+    for name, numbers in batch.items():
+        low, high = LIMITS[name]
+        if numbers.size and not (numbers.min() >= low and numbers.max() <= high):
+            raise Unusable
 
 
 def batches_of(items: Frame, *, ordered: bool = True) -> Iterator[Batch]:
