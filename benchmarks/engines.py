@@ -5,18 +5,25 @@ million rows: neither Spark's start nor compiling is counted. "labels" counts th
 the engine, "tune" finds the best threshold of labelled scores; np.sort has the scores in memory.
 The command `argmaxf tune` reads the same file, `argmaxf decide --threshold-only` a billion rows,
 beside one pass of Polars. Peak memory is that of the Python process; Spark's JVM has 2 GB besides.
-Files lie in TMPDIR and are removed at the end: 5 GB.
+Files lie in TMPDIR and are removed at the end: 5 GB. NumPy's sort is timed as it is, and in a
+process that uses no wide vectors, as on processors without AVX2 and AVX-512.
+
+    python -m benchmarks.engines Polars billion
+
+runs some parts only: an engine by its name, "tune" for the command on labelled rows, "segments",
+or "billion" for a billion rows.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.files import COMMAND, SUM, best_of, once, polars
-from benchmarks.harness import Row
+from benchmarks.harness import Row, table
 
 ON_REQUEST = True
 
@@ -34,28 +41,34 @@ LIMITS = {"Polars": (8.0, 5.0), "DuckDB": (6.0, 4.0), "Dask": (12.0, 8.0), "Spar
 GROUP = 10**6  # rows of a row group
 TURNS, LONG = 3, 30.0  # a round that takes half a minute is the only one
 SUMMED, SORTED = "sum of the column", "np.sort of the scores in memory"
+PLAIN = f"{SORTED}, without wide vectors"
 ARGMAXF = [sys.executable, "-c", COMMAND]
 SEGMENTED = 2 * 10**7
 SEGMENTS = {16: 3.0, 100_000: 5.0}  # and the seconds that they may take
 
 
-def rows() -> Iterator[Row]:
+def rows(parts: Container[str] | None = None) -> Iterator[Row]:
+    chosen = [part for part in PARTS if parts is None or part in parts]
     with tempfile.TemporaryDirectory(prefix="argmaxf-bench-") as folder:
         path, small = Path(folder, "rows.parquet"), Path(folder, "small.parquet")
         generate(small, SMALL)
-        generate(path, LARGE)
-        for engine in ENGINES:
-            yield from engine_rows(engine, path, small)
-        yield from tuned_file(path)
-        for segments, most in SEGMENTS.items():
+        if {*ENGINES, "tune"} & set(chosen):
+            generate(path, LARGE)
+            plain = sorting_without_vectors(path)
+        for engine in filter(chosen.__contains__, ENGINES):
+            yield from engine_rows(engine, path, small, plain)
+        if "tune" in chosen:
+            yield from tuned_file(path, plain)
+        for segments, most in SEGMENTS.items() if "segments" in chosen else ():
             generate(path, SEGMENTED, segments)
             yield from segment_rows(path, small, segments, most)
-        generate(path, BILLION)
-        yield from billion_rows(path)
+        if "billion" in chosen:
+            generate(path, BILLION)
+            yield from billion_rows(path)
 
 
-def engine_rows(engine: str, path: Path, small: Path) -> Iterator[Row]:
-    """Threshold and labels beside the engine's sum, tuning beside a sort, and peak memory."""
+def engine_rows(engine: str, path: Path, small: Path, plain: float) -> Iterator[Row]:
+    """Threshold and labels beside the engine's sum, tuning beside sorts, and peak memory."""
     found = measured(engine, path, small, SUMMED, "threshold", "labels", "tune", SORTED)
     if not found:
         return
@@ -65,6 +78,7 @@ def engine_rows(engine: str, path: Path, small: Path) -> Iterator[Row]:
         yield Row(f"{name}: {work}", found[work], SUMMED, found[SUMMED])
     limits = (1.0, 0.3) if engine == "Polars" else ()
     yield Row(f"{name}: tune", found["tune"], SORTED, found[SORTED], *limits)
+    yield Row(f"{name}: tune", found["tune"], PLAIN, plain, *limits)
     yield memory(name, found["peak"])
 
 
@@ -72,11 +86,12 @@ def memory(name: str, peak: float) -> Row:
     return Row(f"{name}: peak memory", peak, "1 GB", 1e9, 1.0, unit="B")
 
 
-def tuned_file(path: Path) -> Iterator[Row]:
-    """The command on a file, starting included, beside a sort of the scores in memory."""
+def tuned_file(path: Path, plain: float) -> Iterator[Row]:
+    """The command on a file, starting included, beside sorts of the scores in memory."""
     ours = once([*ARGMAXF, "tune", str(path), "--label", "y", "--score", "p", "--threshold-only"])
     name = f"argmaxf tune, {LARGE:,} rows of Parquet"
     yield Row(name, ours.seconds, SORTED, sorting(path), 1.0, 0.3)
+    yield Row(name, ours.seconds, PLAIN, plain, 1.0, 0.3)
     yield memory(name, ours.peak)
 
 
@@ -95,7 +110,8 @@ def segment_rows(path: Path, small: Path, segments: int, most: float) -> Iterato
 
 def measured(engine: str, path: Path, small: Path, *works: str) -> dict[str, float]:
     """Return the seconds of each work in a fresh process; nothing where it fails."""
-    command = [sys.executable, "-m", "benchmarks.engines", engine, str(path), str(small), *works]
+    given = MEASURED, engine, str(path), str(small), *works
+    command = [sys.executable, "-m", "benchmarks.engines", *given]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         print(f"{engine}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
@@ -120,6 +136,20 @@ def sorting(path: Path | str) -> float:
     return min(seconds(lambda: np.sort(scores)) for _ in range(TURNS))
 
 
+def sorting_without_vectors(path: Path) -> float:
+    """Return the seconds of np.sort of all scores in a process without wide vectors."""
+    code = "import sys; from benchmarks.engines import sorting; print(sorting(sys.argv[1]))"
+    there = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        env=os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(there)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return float(done.stdout)
+
+
 def generate(path: Path, n: int, segments: int = 16) -> None:
     """Write n probabilities as float32, labels and segments, without holding them all."""
     rng = np.random.default_rng(0)
@@ -138,7 +168,7 @@ def generate(path: Path, n: int, segments: int = 16) -> None:
 # ------------------------------------------------------------------ in a process for each engine
 
 
-def main(engine: str, path: str, small: str, *works: str) -> None:
+def measure(engine: str, path: str, small: str, *works: str) -> None:
     """Time one engine on one file, after a round on the small one; print seconds and memory."""
     warm, summed, counted = ENGINES[engine](small)
     for work in works:
@@ -243,5 +273,21 @@ def on_spark(path: str) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]
 
 ENGINES = {"Polars": on_polars, "DuckDB": on_duckdb, "Dask": on_dask, "Spark": on_spark}
 
+PARTS = (*ENGINES, "tune", "segments", "billion")
+MEASURED = "measured"  # the first argument of a process for one engine
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engines")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; default all")
+    parts = parser.parse_args().parts or PARTS
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no part is called {min(unknown)!r}; there are {', '.join(PARTS)}")
+    print(table(rows(parts)))
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1:2] == [MEASURED]:
+        measure(*sys.argv[2:])
+    else:
+        main()

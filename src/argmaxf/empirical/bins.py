@@ -17,7 +17,8 @@ from argmaxf._base.validation import Unusable
 
 FRACTION_BITS = 8
 DROPPED_BITS = 52 - FRACTION_BITS  # bits of a double that a bin does not look at
-MOST_BINS = 1 << (64 - DROPPED_BITS)
+MOST_BITS = 64 - DROPPED_BITS
+MOST_BINS = 1 << MOST_BITS
 
 
 class Bins(NamedTuple):
@@ -63,10 +64,10 @@ class Zoom(NamedTuple):
     shift: int = DROPPED_BITS
 
     @classmethod
-    def into(cls, low: float, high: float) -> Zoom:
-        """Return the finest bins for scores between two numbers."""
+    def into(cls, low: float, high: float, bits: int) -> Zoom:
+        """Return the finest bins for scores between two numbers, of which there are 2^bits."""
         first, last = numbers(np.array([low, high])).tolist()
-        shift = max(0, (last - first).bit_length() - (64 - DROPPED_BITS) + 1)
+        shift = max(0, (last - first).bit_length() - bits + 1)
         return cls(first >> shift, (last >> shift) - (first >> shift) + 1, shift)
 
     def table(self) -> Floats:

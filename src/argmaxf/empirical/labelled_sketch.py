@@ -21,7 +21,7 @@ from argmaxf._base.lazy import cached_property
 from argmaxf._base.mergeable import MOST_COUNTED, Mergeable
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_positives, as_scores, as_weights, check_same
-from argmaxf.empirical.bins import DROPPED_BITS, EMPTY, Bins, Zoom, numbers
+from argmaxf.empirical.bins import DROPPED_BITS, EMPTY, MOST_BITS, Bins, Zoom, numbers
 from argmaxf.empirical.cuts import ROUNDING_ERROR, CutProblem, Cuts
 from argmaxf.empirical.threshold import (
     Curve,
@@ -34,6 +34,8 @@ from argmaxf.empirical.threshold import (
 from argmaxf.measures import MCC, FBeta, MeasureLike
 
 LABELLED = b"argmaxl\n"  # how its bytes begin
+# So few rows may be held by who reads them; a small table is quicker to fill, and filled again.
+FEW_ROWS, FEW_BITS = 1 << 24, 15
 
 
 @with_entries_of(maximize_empirical_f)
@@ -311,11 +313,12 @@ def refined(bins: Bins, chosen: Bools, between: Between) -> Bins:
     """Return the bins with the chosen ones divided by one more look at the rows between them."""
     wanted = bins.where(chosen)
     low, high = float(wanted.low[-1]), float(wanted.high[0])
-    zoom, span = Zoom.into(low, high), numbers(wanted.high) - numbers(wanted.low)
+    bits = FEW_BITS if wanted.rows.sum() <= FEW_ROWS else MOST_BITS
+    zoom, span = Zoom.into(low, high, bits), numbers(wanted.high) - numbers(wanted.low)
     if wanted.rows[span >> zoom.shift > 0].sum() < wanted.rows.sum() / 2:
         most = int(np.argmax(wanted.rows))  # the bins are far apart
         low, high = float(wanted.low[most]), float(wanted.high[most])
-        zoom = Zoom.into(low, high)
+        zoom = Zoom.into(low, high, bits)
     table = zoom.table()
     for rows in between(low, high):
         zoom.add(table, *rows)
@@ -356,17 +359,18 @@ def best_in(sketch: LabelledSketch, problem: CutProblem, rows: Between | None = 
     return found._replace(best=replace(found.best, gap=gap))
 
 
-def scores_near_best(sketch: LabelledSketch, problem: CutProblem) -> tuple[float, float] | None:
-    """Return the scores around the best cut between bins: an eighth of what it selects, each way.
+def scores_near_best(sketch: LabelledSketch, problem: CutProblem) -> tuple[float, float]:
+    """Return the range of scores around the best cut between bins, empty if there is none.
 
-    None if no cut meets the constraints.
+    Of the k rows that it selects it has a tenth on each side, for the bins that are refined, and
+    4 k^(2/3), as the best cut of a sample varies with that power.
     """
-    search, bins = BinSearch(problem, sketch.bins, sketch._kind), sketch.bins
-    try:
-        k = search.best().best.k
-    except ValueError:
-        return None
-    width, ends = k / 8.0 + 4.0 * np.sqrt(k), bins.running().rows
+    bins, k = sketch.bins, 0
+    with suppress(ValueError):
+        k = BinSearch(problem, bins, sketch._kind).best().best.k
+    if k == 0:
+        return np.inf, -np.inf
+    width, ends = k / 10.0 + 4.0 * k ** (2 / 3), bins.running().rows
     some = bins.where((ends >= k - width) & (ends - bins.rows <= k + width))
     return float(some.low[-1]), float(some.high[0])
 

@@ -162,14 +162,16 @@ def decide(
 
     Notes
     -----
-    A lazy frame of up to 4 million rows is read once, in batches. For more rows, one batch is held
-    at a time, and the column is read three to five times: Polars and DuckDB stream it, Dask works
-    on its partitions, and Spark uses its own expressions. For limits, and for measures that are not
-    ratios, the column is written to a temporary file in TMPDIR with 8 bytes per row.
+    A lazy frame is read in batches, and memory does not grow with the number of rows. Polars and
+    DuckDB read the column once if its first 4 million rows are like the others, and three to five
+    times if they are not (because rows are sorted by `column`, for instance), or if very few of
+    them are positive. Dask works on its partitions and Spark uses its own expressions, three to
+    five times. For limits, and for measures that are not ratios, the column is read once and
+    written to a temporary file in TMPDIR with 8 bytes per row.
 
     With `by`, a first query finds the segments and numbers them; their keys stay in the engine, for
     DuckDB in a temporary table of its connection. The frame is then read once for every 33 million
-    rows, and three to five times for each segment of more rows.
+    rows, and once to five times for each segment of more rows.
 
     Examples
     --------

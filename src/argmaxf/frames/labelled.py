@@ -1,7 +1,8 @@
 """Labelled rows of a frame: thresholds tuned on them, and how well predictions fit them.
 
 Rows are read in batches and counted in the bins of their scores (`empirical/bins.py`), then the few
-of them between which the best threshold lies are read once more. Up to HELD rows are held instead.
+of them between which the best threshold lies are counted in finer bins: they are held where the
+first rows show which they are, else read again. Up to HELD rows are held instead.
 """
 
 from __future__ import annotations
@@ -162,26 +163,33 @@ def _sketches(
 
 
 class Near:
-    """Rows with scores in a range, kept while all are counted, if they are not too many."""
+    """Rows with scores in a range, held if they are not too many; others are read again."""
 
-    def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
+    def __init__(self, rows: LabelledRows, low: float = np.inf, high: float = -np.inf) -> None:
+        self._rows = rows
+        self._hold(low, high)
+
+    def _hold(self, low: float, high: float) -> None:
+        self._low, self._high, self._size = low, high, 0
         self._parts: dict[int, tuple[Any, ...]] = {}
-        self._size = 0
 
     def keep(self, i: int, *columns: Any) -> None:
-        """Keep the rows of the i-th batch: labels, scores, and weights or None."""
+        """Hold the rows in the range of the i-th batch: labels, scores, and weights or None."""
         if self._size <= PART:
-            self._parts[i] = in_range(columns, self.low, self.high)
+            self._parts[i] = in_range(columns, self._low, self._high)
             self._size += self._parts[i][0].size
         else:
             self._parts = {}
 
-    def between(self, low: float, high: float) -> Iterator[Any] | None:
-        """Return the rows with scores in a range, or None if some may not be here."""
-        if self._size > PART or not self.low <= low <= high <= self.high:
-            return None
-        return (in_range(columns, low, high) for _, columns in sorted(self._parts.items()))
+    def between(self, low: float, high: float) -> Iterator[Any]:
+        """Yield the rows with scores in a range; hold them if they are not there yet."""
+        if self._size <= PART and self._low <= low <= high <= self._high:
+            yield from (in_range(self._parts[i], low, high) for i in sorted(self._parts))
+            return
+        self._hold(low, high)
+        for i, columns in enumerate(self._rows.between(low, high)):
+            self.keep(i, *columns)
+            yield columns
 
 
 def in_range(columns: Sequence[Any], low: float, high: float) -> tuple[Any, ...]:
@@ -250,7 +258,7 @@ def best_thresholds(rows: LabelledRows, problem: CutProblem) -> Threshold:
 def _best_in_all(rows: LabelledRows, problem: CutProblem) -> Solution:
     """Search one set of rows; a guarantee tests every score, and so needs all of them."""
     needs_all = problem.confidence_level is not None or not problem.is_bounded
-    begun = near = None
+    begun, near = None, Near(rows)
     if needs_all or not isinstance(engine_of(rows.items), Dask | Spark):
         begun = rows.begin(all_=needs_all)
         if begun.rest is None:
@@ -258,23 +266,18 @@ def _best_in_all(rows: LabelledRows, problem: CutProblem) -> Solution:
             weight = held.get(WEIGHT)
             rows.refuse_unknown(held[LABEL].any(), any_weight=weight is None or weight.any())
             return _best_in_arrays(held, problem, _chance_of_each(problem, 1, weight))
-        near = _near_best(begun, problem)
+        near = _near_best(rows, begun, problem)
     sketch = rows.sketch(begun, near)
     rows.refuse_unknown(sketch.positives)
-
-    def between(low: float, high: float) -> Iterator[Any]:
-        return (near and near.between(low, high)) or rows.between(low, high)
-
-    return best_in(sketch, problem, between)
+    return best_in(sketch, problem, near.between)
 
 
-def _near_best(begun: Begun, problem: CutProblem) -> Near | None:
+def _near_best(rows: LabelledRows, begun: Begun, problem: CutProblem) -> Near:
     """Return what keeps rows near the best threshold of those in memory."""
     sketch = LabelledSketch()
     for batch in begun.first:
         add_rows(sketch, *columns_of(batch))
-    ends = scores_near_best(sketch, problem)
-    return ends and Near(*ends)
+    return Near(rows, *scores_near_best(sketch, problem))
 
 
 def _best_in_segments(rows: LabelledRows, problem: CutProblem) -> Threshold:
@@ -375,12 +378,13 @@ def tune(
 
     Notes
     -----
-    Up to 4 million rows of a lazy frame are held and read once. More rows are read two to four
-    times in batches: all of them are counted in bins of the scores (a `LabelledSketch`), then the
-    few rows in the bins that can hold the best threshold are counted in finer ones. Memory does not
+    Up to 4 million rows of a lazy frame are held. More rows are counted in batches, in bins of
+    their scores (a `LabelledSketch`), then the few rows in the bins that can hold the best
+    threshold in finer ones. These are held since the first pass if the first rows are like the
+    others, so that the frame is read once; otherwise it is read two to four times. Memory does not
     grow with the number of rows. All rows are held with `confidence_level` and for user-defined
     measures: up to 60 bytes each. With `by`, the frame is read once for every 16 million rows, and
-    two to four times for each segment of more rows.
+    one to four times for each segment of more rows.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """The exact decision about every column and segment of a table, and its labels.
 
 A frame in memory is decided as arrays are, and so is a column of at most HELD items. Of more items
-batches are read, as often as the band needs (`expected/band.py`): Polars, DuckDB and Arrow stream
-them, Dask has the passes done where its partitions are, Spark sums by its own expressions
-(`expression_passes.py`). Segments are held about PART items at a time; one of more items is decided
-as a frame of its own.
+batches are read, as often as the band needs (`expected/band.py`), once if the first HELD of them
+show where it is: Polars, DuckDB and Arrow stream them, Dask has the passes done where its
+partitions are, Spark sums by its own expressions (`expression_passes.py`). Segments are held about
+PART items at a time; one of more items is decided as a frame of its own.
 """
 
 from __future__ import annotations
