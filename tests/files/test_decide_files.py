@@ -401,7 +401,8 @@ def test_a_full_disk(rows, tmp_path, capsys, monkeypatch):
         error = refused(capsys, "sketch", source, "-p", "p", "-o", out)
         assert f"{out}: cannot be written: No space left on device" in error
         monkeypatch.setattr("tempfile.tempdir", str(small))
-        text = tmp_path / "rows.csv"  # text is parsed once, and kept in a temporary file
+        monkeypatch.setattr("argmaxf.frames.table.Rows.HELD", 1_000)
+        text = tmp_path / "rows.csv"  # text is parsed once, and much of it kept in a temporary file
         rows.write_csv(text)
         error = refused(capsys, "decide", text, "-p", "p")
         assert f"{small}: no room for a temporary file: No space left on device; TMPDIR" in error
