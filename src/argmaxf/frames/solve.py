@@ -19,7 +19,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Floats, Ints, contiguous
+from argmaxf._base.arrays import Ints, contiguous
 from argmaxf._base.segments import Segments
 from argmaxf._base.validation import NotAProbability, Unusable, check_same
 from argmaxf.expected import band, pass_kernels, search
