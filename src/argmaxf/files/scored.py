@@ -1,8 +1,8 @@
 """Files with a column of scores: decided, tuned and summarized as one lazy frame of Polars.
 
 Every bad value is named by file and row, and labelled rows are written all or not at all. The
-column of probabilities of text files is read once, into a temporary file, 8 bytes a row: parsing
-it again would take longer.
+column of probabilities of text files is read once, and where it is too long for memory written to
+a temporary file, 8 bytes a row: parsing it again would take longer.
 """
 
 from __future__ import annotations

@@ -307,7 +307,7 @@ class ColumnPasses(BatchPasses):
         sums, items = gathered(parts, BROUGHT)
         if items is not None and items.size:
             self._near = Near(*self._expected, ArrayPasses(items), sums)
-        return np.sum(counts, axis=0)
+        return np.asarray(np.sum(counts, axis=0))
 
     def above(self, cut: float) -> list[float]:
         """Return Σ p, how many items are above a threshold, and their Σ p."""
