@@ -22,7 +22,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.lazy import cached_property
@@ -233,11 +232,15 @@ def _enough_and_few(cuts: Bins, chance: ChanceConstraint) -> slice:
 
 def tail(true: Any, false: Any, limit: Any) -> Any:
     """Return P(Bin(true + false, limit) ≥ true), the exact p-value of a rate below `limit`."""
+    from scipy.special import betainc  # takes .2 s to load
+
     return np.where(np.asarray(true) > 0, betainc(np.maximum(true, 1), false + 1.0, limit), 1.0)
 
 
 def low_limit(true: Any, size: Any, level: Any) -> Any:
     """Return Clopper and Pearson's lower limit of a proportion of `true` in `size`."""
+    from scipy.special import betaincinv
+
     true, size = np.asarray(true, np.float64), np.asarray(size, np.float64)
     limit = betaincinv(np.maximum(true, 1.0), size - true + 1.0, level)
     limit = np.where(true > 0, limit, 0.0)
