@@ -391,3 +391,21 @@ def test_reversed_scores_are_noticed():
         maximize_empirical_f(y, np.arange(60.0) + 1)
     maximize_empirical_f(~y, np.arange(60.0))  # most are positive, and rightly selected
     maximize_empirical_f(y, np.random.default_rng(0).random(60))  # noise
+
+
+@pytest.mark.parametrize(
+    "measure", ["fbeta", "jaccard", "mcc", "kappa", "gmean", "fowlkes_mallows"]
+)
+@pytest.mark.parametrize("factor", [2.0**-1000, 2.0**-500, 2.0**1000])
+def test_only_ratios_of_weights_matter_however_large_they_are(measure, factor):
+    rng = np.random.default_rng(0)
+    score, weight = rng.random(500), rng.integers(0, 5, 500).astype(float)
+    y = rng.random(500) < score
+    beta = 1e6 if measure == "fbeta" else 1.0
+    options = {"measure": measure, "beta": beta, "min_precision": 0.6}
+    usual, scaled = (
+        maximize_empirical_f(y, score, sample_weight=w, **options)
+        for w in (weight, factor * weight)
+    )
+    assert (scaled.threshold, scaled.k) == (usual.threshold, usual.k)
+    assert scaled.value == pytest.approx(usual.value, rel=1e-13)

@@ -6,6 +6,7 @@ A cut selects all items from some score on. `Bins` say what cuts hold, `Cuts` ho
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -76,8 +77,16 @@ class CutProblem:
         return isinstance(self.measure, Ratio) or type(self.measure) in MEASURES.values()
 
     def rates(self, true: Any, size: Any, positives: Any, n: Any) -> tuple[Any, Any, Any]:
-        """Return the measure, precision and recall of such counts."""
-        zero = self.zero_division
+        """Return the measure, precision and recall of such counts.
+
+        Their products must be in the range of floats. But for smoothing constants only ratios
+        matter, so that counts of very large and very small weights are scaled, by powers of two.
+        """
+        zero, power = self.zero_division, math.frexp(n)[1]
+        is_named = type(self.measure) in MEASURES.values()
+        if abs(power) > 200 and is_named and not getattr(self.measure, "smooth", 0.0):
+            counts = true, size, positives, n
+            true, size, positives, n = (np.ldexp(each, -power) for each in counts)
         value = self.measure.value(true, size, positives, n, zero_division=zero)
         return value, divided(true, size, zero), divided(true, positives, zero)
 
