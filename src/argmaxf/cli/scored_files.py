@@ -41,21 +41,28 @@ class Results:
     overall: Any = None  # of all segments together
     together: Callable[[Any], str] = str  # its value as text
 
-    def print_thresholds(self) -> None:
-        """Print the thresholds and nothing else."""
-        for key, found in self.each.items():
-            typer.echo("\t".join([*map(common.plain, key), repr(found.threshold)]))
-
-    def print_json(self, **more: Any) -> None:
-        """Print the results for programs."""
-        if self.by:
+    def show(
+        self,
+        as_json: bool,
+        more: Mapping[str, Any],
+        *lines: str,
+        threshold_only: bool = False,
+        stderr: bool = False,
+    ) -> None:
+        """Print thresholds only, or the results and more for programs, or all for people."""
+        if threshold_only:
+            for key, found in self.each.items():
+                typer.echo("\t".join([*map(common.plain, key), repr(found.threshold)]))
+        elif not as_json:
+            self._print(console(stderr=stderr), lines)
+        elif not self.by:
+            print_json(self._known(self.each[()]) | more)
+        else:
             names = [dict(zip(self.by, map(str, key), strict=True)) for key in self.each]
             known = map(self._known, self.each.values())
             segments = [{"segment": n} | k for n, k in zip(names, known, strict=True)]
             overall = {} if self.overall is None else {"overall": self._known(self.overall)}
             print_json({"segments": segments} | overall | more)
-        else:
-            print_json(self._known(self.each[()]) | more)
 
     def _known(self, found: Any) -> dict[str, Any]:
         """Return what is known of a result and its guarantee."""
@@ -65,8 +72,8 @@ class Results:
             record["guarantee"] = about.pop("constraints").given() | about
         return {name: value for name, value in record.items() if value is not None}
 
-    def print(self, out: Any) -> None:
-        """Print a table, what is guaranteed, and the value of all segments together."""
+    def _print(self, out: Any, lines: Sequence[str]) -> None:
+        """Print a table, what is guaranteed, the value of all segments together, and lines."""
         cells = {key: self.cells(found) for key, found in self.each.items()}
         head = (*self.by, *next(iter(cells.values())))
         rows = [(*key, *each.values()) for key, each in cells.items()]
@@ -78,8 +85,9 @@ class Results:
         if self.overall is not None:
             guarantee = self.overall.guarantee
             held = f", guaranteed: {guarantee}" if guarantee else ""
-            text = f"All segments together: {self.together(self.overall)}{held}."
-            out.print(shown(text), soft_wrap=True)
+            lines = [f"All segments together: {self.together(self.overall)}{held}.", *lines]
+        for line in lines:
+            out.print(shown(line), soft_wrap=True)
 
 
 def decide(
@@ -149,24 +157,19 @@ def decide(
     seconds = time.perf_counter() - start
     in_order = dict(sorted(each.items(), key=lambda item: tuple(map(str, item[0]))))
     results = _decided(in_order, segments, overall, f"E[{problem.word}]")
-    if threshold_only:
-        results.print_thresholds()
-    elif as_json:
-        more: dict[str, Any] = {"seconds": round(seconds, 3), "measure": str(problem.measure)}
-        more["output"] = output and str(output)
-        more |= {} if rate is None else {"deploy_rate": asdict(rate)}
-        results.print_json(**more)
-    else:
-        out = console(stderr=piped)
-        if rate is not None:
-            out.print(shown(f"Most likely rate of positives here: {rate:.4g}."))
-        results.print(out)
-        for bracket in filter(None, (decision.bracket for decision in each.values())):
-            out.print("The exact best threshold lies between {:.6g} and {:.6g}.".format(*bracket))
-        done = f"Labels in {shown(output)}. " if output and not piped else ""
-        speed = sum(decision.n for decision in each.values()) / seconds
-        fast = f", {speed:,.0f} rows/s" if not is_sketch and seconds >= LONG else ""
-        out.print(f"{done}{seconds:.2f} s{fast}.", soft_wrap=True)
+    more: dict[str, Any] = {"seconds": round(seconds, 3), "measure": str(problem.measure)}
+    more["output"] = output and str(output)
+    if rate is not None:
+        more["deploy_rate"] = asdict(rate)
+        if not (as_json or threshold_only):
+            console(stderr=piped).print(shown(f"Most likely rate of positives here: {rate:.4g}."))
+    between = "The exact best threshold lies between {:.6g} and {:.6g}."
+    lines = [between.format(*found.bracket) for found in each.values() if found.bracket]
+    done = f"Labels in {output}. " if output and not piped else ""
+    speed = sum(decision.n for decision in each.values()) / seconds
+    fast = f", {speed:,.0f} rows/s" if not is_sketch and seconds >= LONG else ""
+    lines.append(f"{done}{seconds:.2f} s{fast}.")
+    results.show(as_json, more, *lines, threshold_only=threshold_only, stderr=piped)
 
 
 def _decided(each: Any, by: tuple[str, ...], overall: Any, value: str) -> Results:
@@ -224,21 +227,16 @@ def tune(
             written: Any = {"output": output, "added": predicted, "progress": progress}
             rows = ScoredFiles(files, score, segments, nulls, **columns, **written)
             best = rows.tune(problem)
+    more: dict[str, Any] = {} if segments else {"gap": best.gap}
+    more |= {"measure": str(chosen), "output": output and str(output)}
+    lines = []
+    if best.gap:
+        most = f"{best.value + best.gap:.6g}"
+        lines.append(f"The exact best threshold has a value of at most {most}; tune the rows.")
+    if output:
+        lines.append(f"Predictions in {output}.")
     results = _tuned(best, segments, chosen.title)
-    if threshold_only:
-        results.print_thresholds()
-    elif as_json:
-        more: dict[str, Any] = {} if segments else {"gap": best.gap}
-        more |= {"measure": str(chosen), "output": output and str(output)}
-        results.print_json(**more)
-    else:
-        out = console()
-        results.print(out)
-        if best.gap:
-            most = best.value + best.gap
-            out.print(f"The exact best threshold has a value of at most {most:.6g}; tune the rows.")
-        if output:
-            out.print(f"Predictions in {shown(output)}.", soft_wrap=True)
+    results.show(as_json, more, *lines, threshold_only=threshold_only)
 
 
 def _tuned(best: Threshold, by: tuple[str, ...], value: str) -> Results:
@@ -284,10 +282,7 @@ def evaluate(
         return {chosen.title: f"{one.value:.4f}", f"{100 * confidence_level:g} % interval": ends}
 
     results = Results(found if segments else {(): found}, segments, cells, asdict)
-    if as_json:
-        results.print_json(**how | {"measure": str(chosen)})
-    else:
-        results.print(console())
+    results.show(as_json, how | {"measure": str(chosen)})
 
 
 def sketch(
